@@ -1,0 +1,1 @@
+"""PolyBlocks: a compiler for tensor programs."""

@@ -1,0 +1,1 @@
+"""CPU target of PolyBlocks."""
