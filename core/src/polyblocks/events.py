@@ -1,0 +1,57 @@
+"""Events: what the compiler tells those who watch (progress line, timing, explain, plugins).
+
+There is one sink per process: the registry's dispatcher to the ``observe`` hooks in the user's
+process, a pipe to the parent in an isolated child.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Every kind of event, with the keys of its data.
+KINDS: dict[str, str] = {
+    "compile-begin": "name, target",
+    "compile-end": "name, seconds",
+    "stage-begin": "stage",
+    "stage-end": "stage, seconds",
+    "pass-begin": "stage, name",
+    "pass-end": "stage, name, seconds",
+    "decision": "pass, nest, what, and its numbers",
+    "cache-hit": "key",
+    "cache-miss": "key",
+    "fallback": "op, reason, location",
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened. ``data`` holds JSON values only, so that it crosses processes."""
+
+    kind: str
+    data: dict[str, Any] = field(default_factory=dict)
+    time: float = field(default_factory=time.time)
+
+
+Sink = Callable[[Event], None]
+
+
+def _nobody(event: Event) -> None:
+    del event
+
+
+_sink: Sink = _nobody
+
+
+def set_sink(sink: Sink | None) -> Sink:
+    """Make ``sink`` receive all later events of this process; returns the one it replaces."""
+    global _sink
+    previous, _sink = _sink, sink or _nobody
+    return previous
+
+
+def emit(kind: str, **data: Any) -> None:
+    """Send one event to the process's sink."""
+    _sink(Event(kind, data))

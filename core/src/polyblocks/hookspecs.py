@@ -1,0 +1,208 @@
+"""Every hook of PolyBlocks: the manual of plugin authors.
+
+A plugin is a module or an object with methods marked ``@polyblocks.hookimpl``, named by an entry
+point in one of three groups:
+
+* ``polyblocks.frontends`` - a framework (``torch``, ``jax``, …);
+* ``polyblocks.targets`` - a hardware target (``cpu``, …);
+* ``polyblocks.extensions`` - anything else that changes the pipeline or watches it.
+
+A plugin says which version of this interface it was written for: ``POLYBLOCKS_API = 1``. It may
+also say ``__version__``. Arguments that an implementation does not need can be left out of its
+signature; a hook whose name is not one of these is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    from polyblocks.artifact import Artifact
+    from polyblocks.events import Event
+    from polyblocks.options import CompileOptions
+    from polyblocks.pipeline import Pipeline
+    from polyblocks.program import Program
+    from polyblocks.runtime.executable import Executable
+    from polyblocks.target import TargetDescription
+
+#: Version of the hook interface; raised when a hook's meaning changes.
+API_VERSION = 1
+
+PROJECT = "polyblocks"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec(firstresult=True)
+def fingerprint(capture: Any) -> bytes:  # type: ignore[empty-body]
+    """Identify a captured program without compiling it.
+
+    Called first, on the chosen frontend, for every compilation; must not load MLIR, since on a
+    warm start nothing else runs.
+
+    Args:
+        capture: whatever the frontend captured (it made this object itself).
+
+    Returns:
+        Bytes that change whenever the generated code would: graph, shapes, dtypes, strides and
+        digests of the constants inside the graph.
+
+    Example::
+
+        @hookimpl
+        def fingerprint(capture):
+            return hashlib.sha256(capture.text.encode()).digest()
+    """
+
+
+@hookspec(firstresult=True)
+def import_program(capture: Any) -> Program:  # type: ignore[empty-body]
+    """Turn a captured program into linalg on tensors.
+
+    Called on a cache miss, once per variant (function, shapes, dtypes, options), on the chosen
+    frontend. It may run in a forked process, so it must not change the frontend's state.
+
+    Args:
+        capture: what was given to :func:`fingerprint`.
+
+    Returns:
+        The Program.
+
+    Raises:
+        UnsupportedError: with the op, the reason and the user's source line.
+
+    Example::
+
+        @hookimpl
+        def import_program(capture):
+            module = lower_to_linalg(capture.graph)
+            return Program("f", module, arguments, results)
+    """
+
+
+@hookspec(firstresult=True)
+def describe_target(options: CompileOptions) -> TargetDescription:  # type: ignore[empty-body]
+    """Describe the chip to generate code for.
+
+    Called before S1, on the chosen target. Works with no device present when ``options.arch``
+    names an architecture. Must not load MLIR: the description is part of the cache key.
+
+    Args:
+        options: the checked options.
+
+    Returns:
+        The TargetDescription; equal chips give equal descriptions.
+
+    Raises:
+        TargetError: unknown architecture (the message names the known ones), or no device.
+
+    Example::
+
+        @hookimpl
+        def describe_target(options):
+            return TargetDescription("toy", "v1", (ParallelLevel("team", 1),), MEMORY)
+    """
+
+
+@hookspec
+def configure_pipeline(pipeline: Pipeline, target: TargetDescription, options: CompileOptions) -> None:
+    """Insert, replace or remove passes by name.
+
+    Called on the target first, then on every extension, before stage S1.
+
+    Args:
+        pipeline: the passes of S1 to S3, to change in place.
+        target: the description of the chip.
+        options: the checked options.
+
+    Example::
+
+        @hookimpl
+        def configure_pipeline(pipeline):
+            pipeline.insert_after("normalize-nests", CountNestsPass())
+    """
+
+
+@hookspec(firstresult=True)
+def lower_program(  # type: ignore[empty-body]
+    module: Any, target: TargetDescription, options: CompileOptions
+) -> Artifact:
+    """Lower the module after S3 to code: stages S4 and S5.
+
+    Called on the target, after S3. The module has one function ``@main`` whose arguments carry
+    ``polyblocks.role`` (``input``, ``output``, ``workspace``, ``status``).
+
+    Args:
+        module: the MLIR module; the target may change it in place.
+        target: the description of the chip.
+        options: the checked options.
+
+    Returns:
+        An Artifact with the code as blobs, and ``manifest["kernels"]``; the driver adds the rest.
+
+    Example::
+
+        @hookimpl
+        def lower_program(module, target, options):
+            return Artifact({"kernels": []}, {"code.mlir": str(module).encode()})
+    """
+
+
+@hookspec(firstresult=True)
+def load_artifact(artifact: Artifact, device: int | None) -> Executable:  # type: ignore[empty-body]
+    """Load an artifact on a device.
+
+    Called on the target before the first launch, also for artifacts from the cache; must not load
+    MLIR.
+
+    Args:
+        artifact: a checked artifact of this target.
+        device: index of the device, None for the host.
+
+    Returns:
+        The Executable.
+
+    Example::
+
+        @hookimpl
+        def load_artifact(artifact, device):
+            return InterpretedExecutable(artifact)
+    """
+
+
+@hookspec(firstresult=True)
+def array_interface() -> Any:
+    """How the framework's arrays are read, and how results are made.
+
+    Called once on the frontend, when a compiled function is made.
+
+    Returns:
+        An object with the methods of :class:`polyblocks.runtime.arrays.ArrayInterface`.
+
+    Example::
+
+        @hookimpl
+        def array_interface():
+            return NumpyArrays()
+    """
+
+
+@hookspec
+def observe(event: Event) -> None:
+    """Watch the compiler.
+
+    Called on every loaded plugin: a pass started or finished, a decision was made, the cache was
+    hit, something fell back. Exceptions are logged and ignored.
+
+    Args:
+        event: see :data:`polyblocks.events.KINDS`.
+
+    Example::
+
+        @hookimpl
+        def observe(event):
+            if event.kind == "pass-end":
+                print(event.data["name"], event.data["seconds"])
+    """

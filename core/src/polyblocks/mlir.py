@@ -1,0 +1,72 @@
+"""The only file that imports the MLIR binding distribution.
+
+Everything else says ``from polyblocks import mlir`` inside the functions that run on a cache
+miss, so that a warm start never loads it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+from torch_mlir import ir, passmanager, rewrite
+from torch_mlir._mlir_libs import _torchMlir
+
+__all__ = [
+    "dialect",
+    "ir",
+    "make_context",
+    "parse",
+    "passmanager",
+    "rewrite",
+    "run_textual",
+    "translate_to_llvmir",
+]
+
+_DIALECT_MODULES = {"omp": "openmp", "acc": "openacc"}
+
+
+def dialect(name: str) -> ModuleType:
+    """The Python module of one upstream dialect, e.g. ``dialect("affine")``."""
+    return importlib.import_module(f"torch_mlir.dialects.{_DIALECT_MODULES.get(name, name)}")
+
+
+def make_context() -> Any:
+    """A context with all dialects; single-threaded, since it may live in a forked process."""
+    context = ir.Context()
+    context.enable_multithreading(False)
+    _torchMlir.register_dialect(context)
+    return context
+
+
+def parse(text: str | bytes, context: Any = None) -> Any:
+    """Parse MLIR text or bytecode into a Module.
+
+    Raises:
+        ValueError: the text is not valid MLIR; the message holds MLIR's diagnostics.
+    """
+    context = context or make_context()
+    try:
+        return ir.Module.parse(text, context)
+    except ir.MLIRError as error:
+        raise ValueError(str(error)) from None
+
+
+def run_textual(module: Any, pipeline: str) -> None:
+    """Run a textual pass pipeline, e.g. ``canonicalize,cse``, on a module in place.
+
+    Raises:
+        ValueError: a pass failed; the message holds MLIR's diagnostics.
+    """
+    with module.context:
+        manager = passmanager.PassManager.parse(f"builtin.module({pipeline})")
+        try:
+            manager.run(module.operation)
+        except ir.MLIRError as error:
+            raise ValueError(str(error)) from None
+
+
+def translate_to_llvmir(module: Any) -> str:
+    """LLVM IR text of a module in the LLVM dialect."""
+    return str(dialect("llvm").translate_module_to_llvmir(module.operation))

@@ -1,0 +1,118 @@
+"""Compile options: one frozen dataclass, checked once, with suggestions for what is misspelt."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyblocks.errors import OptionError
+
+PRECISION_MODES = ("fp16", "fp32", "int32", "mixed_fp16_fp32", "mixed_int8_int32")
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """Options of one compilation; the keys of the ``compile_options`` dictionary.
+
+    Attributes:
+        target: name of an installed target.
+        arch: chip to generate for; None or ``native`` for the device present.
+        debug: dump the module after each stage; a string is the folder. ``POLYBLOCKS_DEBUG``
+            sets it from outside.
+        static_argnums: JAX: arguments that are compile-time constants.
+        num_threads: CPU threads of this function; None: from the environment at each call.
+        mm_conv_precision_mode: operand and accumulator types of contractions; None: as written.
+        mlir_disable_fast_math: no reassociation, no contraction.
+        polyblocks_disable_affine_fusion: keep every nest by itself.
+        polyblocks_disable_reduce_reduce_fusion: keep dependent reductions apart.
+        polyblocks_disable_unsafe_math_canonicalizations: keep divisions and the like as written.
+        polyblocks_gpu_no_tensor_core: do not use matrix units on a GPU.
+        strict_target: an error instead of falling back to the framework.
+        on_gpu_tensors: an ahead-of-time library takes and leaves its arrays on the GPU.
+        device_one_time_load: a GPU module is loaded once and kept.
+        num_iters: run the compiled function this many times per call, for timing.
+        simulate: run a GPU build in the simulator.
+    """
+
+    target: str = "cpu"
+    arch: str | None = None
+    debug: bool | str = False
+    static_argnums: tuple[int, ...] = ()
+    num_threads: int | None = None
+    mm_conv_precision_mode: str | None = None
+    mlir_disable_fast_math: bool = False
+    polyblocks_disable_affine_fusion: bool = False
+    polyblocks_disable_reduce_reduce_fusion: bool = False
+    polyblocks_disable_unsafe_math_canonicalizations: bool = False
+    polyblocks_gpu_no_tensor_core: bool = False
+    strict_target: bool = False
+    on_gpu_tensors: bool = False
+    device_one_time_load: bool = True
+    num_iters: int = 1
+    simulate: bool = False
+
+    @classmethod
+    def from_dict(cls, options: Mapping[str, Any] | None) -> CompileOptions:
+        """Check a user's dictionary and make options of it.
+
+        Raises:
+            OptionError: unknown name (with the nearest one) or a value of the wrong kind.
+        """
+        if options is None:
+            return cls()
+        if isinstance(options, cls):
+            return options
+        if not isinstance(options, Mapping):
+            raise OptionError(
+                f"compile_options must be a dictionary, not {type(options).__name__}; "
+                "write compile_options={'target': 'cpu'}"
+            )
+        known = {f.name: f for f in dataclasses.fields(cls)}
+        values: dict[str, Any] = {}
+        for name, value in options.items():
+            if name not in known:
+                near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+                hint = f"did you mean '{near[0]}'?" if near else f"the options are {', '.join(known)}"
+                raise OptionError(f"unknown compile option '{name}'; {hint}")
+            values[name] = _checked(name, value)
+        return cls(**values)
+
+    def cache_key(self) -> str:
+        """Canonical JSON of the options that change generated code."""
+        run_only = ("debug", "strict_target", "num_threads", "num_iters", "device_one_time_load")
+        data = {k: v for k, v in dataclasses.asdict(self).items() if k not in run_only}
+        return json.dumps(data, sort_keys=True)
+
+
+def _checked(name: str, value: Any) -> Any:
+    default = getattr(CompileOptions, name)
+    if name == "target":
+        return _expect(name, value, isinstance(value, str) and value != "", "the name of a target")
+    if name == "arch":
+        return _expect(name, value, value is None or isinstance(value, str), "a string or None")
+    if name == "debug":
+        return _expect(name, value, isinstance(value, (bool, str)), "a bool or a folder name")
+    if name == "static_argnums":
+        items = (value,) if isinstance(value, int) else value
+        ok = isinstance(items, (tuple, list)) and all(isinstance(i, int) for i in items)
+        return tuple(_expect(name, items, ok, "an int or a tuple of ints"))
+    if name == "num_threads":
+        ok = value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
+        return _expect(name, value, ok, "a positive int or None")
+    if name == "num_iters":
+        ok = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        return _expect(name, value, ok, "a positive int")
+    if name == "mm_conv_precision_mode":
+        ok = value is None or value in PRECISION_MODES
+        return _expect(name, value, ok, f"one of {', '.join(PRECISION_MODES)}")
+    return _expect(name, value, isinstance(value, type(default)), "True or False")
+
+
+def _expect(name: str, value: Any, ok: bool, what: str) -> Any:
+    if not ok:
+        raise OptionError(f"compile option '{name}' must be {what}, not {value!r}")
+    return value

@@ -1,0 +1,96 @@
+"""bind-arguments: ``@main`` takes buffers instead of tensors, results become output buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks import signature
+
+
+@dataclass(frozen=True)
+class BindArgumentsPass:
+    """Turn the value-semantic ``@main`` into destination-passing style on strided memrefs.
+
+    Before::
+
+        func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { ... return %r : tensor<4xf32> }
+
+    After::
+
+        func.func @main(%a: memref<4xf32>, %out: memref<4xf32>) {
+          %t = bufferization.to_tensor %a : memref<4xf32> to tensor<4xf32>
+          ...
+          bufferization.materialize_in_destination %r in restrict writable %out
+          return
+        }
+
+    A result that updates an argument in place goes to the argument's buffer: it is computed into
+    a buffer of its own first and copied at the end, since the argument may be read until then.
+    """
+
+    name: ClassVar[str] = "bind-arguments"
+
+    def run(self, module: Any, context: Any) -> None:
+        """Rewrite ``@main`` in place."""
+        from polyblocks import mlir
+
+        del context
+        ir = mlir.ir
+        bufferization = mlir.dialect("bufferization")
+        arguments = signature.rows(module)
+        results = signature.rows(module, results=True)
+        with module.context, ir.Location.unknown():
+            function = signature.main_of(module)
+            block = function.body.blocks[0]
+            terminator = block.operations[len(block.operations) - 1]
+            returned = list(terminator.operands)
+
+            for index, row in enumerate(arguments):
+                old = block.arguments[index]
+                tensor_type = old.type
+                old.set_type(memref_type(row, tensor_type))
+                with ir.InsertionPoint.at_block_begin(block):
+                    tensor = bufferization.ToTensorOp(tensor_type, old, restrict=True)
+                old.replace_all_uses_except(tensor.result, tensor.operation)
+
+            new_rows = list(arguments)
+            with ir.InsertionPoint(terminator):
+                updates = []
+                for row, value in zip(results, returned, strict=True):
+                    if row["updates"] is not None:
+                        updates.append((row["updates"], value))
+                        continue
+                    out = block.add_argument(memref_type(row, value.type), ir.Location.unknown())
+                    _materialize(bufferization, value, out)
+                    new_rows.append(row)
+                for index, value in updates:
+                    _materialize(bufferization, value, block.arguments[index])
+                    new_rows[index] = {**new_rows[index], "updates": index}
+                func = mlir.dialect("func")
+                func.ReturnOp([])
+            terminator.erase()
+            function.attributes["function_type"] = ir.TypeAttr.get(
+                ir.FunctionType.get([a.type for a in block.arguments], [])
+            )
+            if "res_attrs" in function.attributes:
+                del function.attributes["res_attrs"]
+        signature.set_rows(module, new_rows)
+
+
+def memref_type(row: dict[str, Any], tensor_type: Any) -> Any:
+    """The memref type of one argument; plain when it is dense and row-major."""
+    from polyblocks.mlir import ir
+
+    spec = signature.spec_of(row)
+    element = ir.RankedTensorType(tensor_type).element_type
+    if spec.is_contiguous:
+        return ir.MemRefType.get(list(spec.shape), element)
+    layout = ir.StridedLayoutAttr.get(0, list(spec.strides))
+    return ir.MemRefType.get(list(spec.shape), element, layout)
+
+
+def _materialize(bufferization: Any, value: Any, destination: Any) -> None:
+    bufferization.MaterializeInDestinationOp(
+        None, value, destination, restrict=True, writable=True
+    )

@@ -1,0 +1,258 @@
+"""Pipeline: named, ordered passes in stages, with dumps, verification and reproducers."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from polyblocks import events, reproducer
+from polyblocks.errors import PassError, PolyBlocksError
+from polyblocks.options import CompileOptions
+from polyblocks.target import TargetDescription
+
+#: Stage -> its readable name; together they are the dump's file name and the resume point.
+STAGES: dict[str, str] = {
+    "S1": "tensor",
+    "S2": "affine",
+    "S3": "midlevel",
+    "S4": "target",
+    "S5": "llvm",
+}
+
+#: Module attribute: the last stage, or ``stage:pass``, that a dumped module went through.
+RESUME_ATTRIBUTE = "polyblocks.done"
+
+
+@dataclass
+class PassContext:
+    """What a pass may know besides the module.
+
+    Attributes:
+        target: the description of the chip.
+        options: the checked options.
+        dump_folder: where dumps go; None for none.
+        dump_passes: dump after every pass, not only after every stage.
+        verify: verify the module after every Python pass (upstream passes always are).
+    """
+
+    target: TargetDescription
+    options: CompileOptions
+    dump_folder: Path | None = None
+    dump_passes: bool = False
+    verify: bool = True
+    _dump_count: int = field(default=0, repr=False)
+
+    @classmethod
+    def create(
+        cls, target: TargetDescription, options: CompileOptions, name: str = "main"
+    ) -> PassContext:
+        """Make a context; ``options.debug`` or ``POLYBLOCKS_DEBUG`` names the dump folder.
+
+        ``POLYBLOCKS_DEBUG_PASSES=1`` dumps after every pass.
+        """
+        wish: bool | str = options.debug or os.environ.get("POLYBLOCKS_DEBUG", "")
+        folder = None
+        if wish:
+            base = Path("polyblocks_debug" if wish is True or wish == "1" else str(wish))
+            folder = _fresh_folder(base, name)
+        passes = os.environ.get("POLYBLOCKS_DEBUG_PASSES", "") not in ("", "0")
+        return cls(target, options, folder, passes)
+
+    def decide(self, pass_name: str, nest: str, what: str, **numbers: Any) -> None:
+        """Report a decision with its numbers, for ``explain``."""
+        events.emit("decision", **{"pass": pass_name, "nest": nest, "what": what, **numbers})
+
+    def dump(self, module: Any, label: str) -> None:
+        """Write the module into the dump folder under the next number."""
+        if self.dump_folder is None:
+            return
+        path = self.dump_folder / f"{self._dump_count:02d}-{label}.mlir"
+        self._dump_count += 1
+        text = module.operation.get_asm(enable_debug_info=True)
+        path.write_text(text + "\n")
+
+
+@runtime_checkable
+class Pass(Protocol):
+    """One named step: changes the module in place and leaves it valid."""
+
+    name: ClassVar[str]
+
+    def run(self, module: Any, context: PassContext) -> None:
+        """Transform ``module`` (an ``mlir.ir.Module``)."""
+
+
+@dataclass(frozen=True)
+class UpstreamPass:
+    """A textual pipeline of upstream MLIR passes under one name."""
+
+    name: str  # type: ignore[misc]
+    textual: str
+
+    def run(self, module: Any, context: PassContext) -> None:
+        """Run the textual pipeline on the module."""
+        from polyblocks import mlir
+
+        del context
+        mlir.run_textual(module, self.textual)
+
+
+@dataclass(frozen=True)
+class FunctionPass:
+    """A plain function ``f(module, context)`` as a pass."""
+
+    name: str  # type: ignore[misc]
+    function: Callable[[Any, PassContext], None]
+
+    def run(self, module: Any, context: PassContext) -> None:
+        """Call the function."""
+        self.function(module, context)
+
+
+class Pipeline:
+    """Ordered passes of stages, to be changed by name and run.
+
+    Example::
+
+        pipeline.insert_after("normalize-nests", MyPass())
+        pipeline.remove("fuse-slices")
+    """
+
+    def __init__(self, stages: dict[str, Sequence[Any]]) -> None:
+        self.stages: dict[str, list[Any]] = {stage: list(passes) for stage, passes in stages.items()}
+        names = self.names()
+        doubles = {n for n in names if names.count(n) > 1}
+        if doubles:
+            raise ValueError(f"pass names must be unique; twice: {', '.join(sorted(doubles))}")
+
+    def names(self) -> list[str]:
+        """All pass names in order."""
+        return [p.name for passes in self.stages.values() for p in passes]
+
+    def insert_before(self, name: str, new: Any) -> None:
+        """Insert ``new`` before the pass called ``name``."""
+        stage, index = self._find(name)
+        self._insert(stage, index, new)
+
+    def insert_after(self, name: str, new: Any) -> None:
+        """Insert ``new`` after the pass called ``name``."""
+        stage, index = self._find(name)
+        self._insert(stage, index + 1, new)
+
+    def append(self, stage: str, new: Any) -> None:
+        """Add ``new`` at the end of a stage."""
+        if stage not in self.stages:
+            raise ValueError(f"no stage '{stage}'; the stages are {', '.join(self.stages)}")
+        self._insert(stage, len(self.stages[stage]), new)
+
+    def replace(self, name: str, new: Any) -> None:
+        """Put ``new`` in the place of the pass called ``name``."""
+        stage, index = self._find(name)
+        del self.stages[stage][index]
+        self._insert(stage, index, new)
+
+    def remove(self, name: str) -> None:
+        """Take the pass called ``name`` out."""
+        stage, index = self._find(name)
+        del self.stages[stage][index]
+
+    def _insert(self, stage: str, index: int, new: Any) -> None:
+        if new.name in self.names():
+            raise ValueError(f"there is a pass '{new.name}' already; use replace()")
+        self.stages[stage].insert(index, new)
+
+    def _find(self, name: str) -> tuple[str, int]:
+        for stage, passes in self.stages.items():
+            for index, p in enumerate(passes):
+                if p.name == name:
+                    return stage, index
+        raise ValueError(f"no pass '{name}'; the passes are {', '.join(self.names())}")
+
+    def run(self, module: Any, context: PassContext, done: str | None = None) -> None:
+        """Run all stages; ``done`` (``S2`` or ``S3:fuse-slices``) is where to resume after."""
+        skip_stage, _, skip_pass = (done or "").partition(":")
+        pending = done is not None and skip_stage in self.stages
+        for stage, passes in self.stages.items():
+            rest: Iterable[Any] = passes
+            if pending:
+                if stage != skip_stage:
+                    continue
+                pending = False
+                if not skip_pass:
+                    continue
+                names = [p.name for p in passes]
+                if skip_pass not in names:
+                    raise ValueError(f"no pass '{skip_pass}' in stage {stage} to resume after")
+                rest = passes[names.index(skip_pass) + 1 :]
+            run_stage(stage, rest, module, context)
+
+
+def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassContext) -> None:
+    """Run the passes of one stage on ``module`` in place, with events, dumps and verification.
+
+    Raises:
+        PassError: a pass failed or left an invalid module; names it and its reproducer.
+    """
+    events.emit("stage-begin", stage=stage)
+    begin = time.perf_counter()
+    # One snapshot per stage is cheap; the state right before a failing pass is made from it.
+    snapshot = bytecode(module)
+    finished: list[Any] = []
+    for p in passes:
+        try:
+            _run_pass(stage, p, module, context)
+        except PolyBlocksError:
+            raise
+        except Exception as error:
+            path = reproducer.write(snapshot, finished, p.name, context)
+            detail = f"{type(error).__name__}: {error}"
+            raise PassError(p.name, stage, detail, path) from error
+        finished.append(p)
+        if context.dump_folder is not None and context.dump_passes:
+            mark(module, f"{stage}:{p.name}")
+            context.dump(module, f"{stage}-{p.name}")
+    if context.dump_folder is not None:
+        mark(module, stage)
+        context.dump(module, f"{stage}-{STAGES[stage]}")
+    events.emit("stage-end", stage=stage, seconds=time.perf_counter() - begin)
+
+
+def _run_pass(stage: str, p: Any, module: Any, context: PassContext) -> None:
+    events.emit("pass-begin", stage=stage, name=p.name)
+    begin = time.perf_counter()
+    p.run(module, context)
+    if context.verify and not isinstance(p, UpstreamPass) and not module.operation.verify():
+        raise ValueError("the pass left an invalid module")
+    events.emit("pass-end", stage=stage, name=p.name, seconds=time.perf_counter() - begin)
+
+
+def bytecode(module: Any) -> bytes:
+    """The module as MLIR bytecode."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def mark(module: Any, done: str) -> None:
+    """Record in the module how far it came, for resuming from a dump."""
+    from polyblocks import mlir
+
+    with module.context:
+        module.operation.attributes[RESUME_ATTRIBUTE] = mlir.ir.StringAttr.get(done)
+
+
+def _fresh_folder(base: Path, name: str) -> Path:
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name) or "main"
+    for number in range(10_000):
+        folder = base / (safe if number == 0 else f"{safe}.{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return folder
+    raise OSError(f"no free folder for dumps below {base}")

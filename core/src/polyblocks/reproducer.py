@@ -1,0 +1,49 @@
+"""Reproducers: the module right before a pass that failed, in a file that the CLI takes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+#: Older files beyond this many are removed, so that a failing loop cannot fill a disk.
+KEEP = 50
+
+
+def folder() -> Path:
+    """``POLYBLOCKS_REPRODUCERS``, or a folder of this user below the temporary folder."""
+    wish = os.environ.get("POLYBLOCKS_REPRODUCERS")
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(wish) if wish else Path(tempfile.gettempdir()) / f"polyblocks-reproducers-{user}"
+
+
+def write(snapshot: bytes, finished: Sequence[Any], name: str, context: Any) -> str | None:
+    """Write the module as it was before the pass ``name``; returns the path, or None.
+
+    The stage's snapshot goes through the passes that had finished; should one of them fail this
+    time, the file holds the snapshot itself. A folder that cannot be written is no second error.
+    """
+    from polyblocks import mlir
+
+    try:
+        module = mlir.parse(snapshot)
+        for p in finished:
+            p.run(module, context)
+    except Exception:
+        module = mlir.parse(snapshot)
+    text = str(module) + "\n"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    place = folder()
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = place / f"before-{name}-{digest}.mlir"
+        path.write_text(text)
+        files = sorted(place.glob("before-*.mlir"), key=lambda f: f.stat().st_mtime)
+        for old in files[:-KEEP]:
+            old.unlink(missing_ok=True)
+    except OSError:
+        return None
+    return str(path)

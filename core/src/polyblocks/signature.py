@@ -1,0 +1,153 @@
+"""The signature of ``@main`` as attributes, so that a dumped module carries everything.
+
+Each argument (after S2: also each output) has a dictionary attribute ``polyblocks.arg``; before S2
+each result has one called ``polyblocks.result``. Keys: ``role``, ``name``, ``dtype``, ``shape``,
+``strides`` (elements), ``constant``, ``updates`` (-1: none).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.program import DTYPES, ArraySpec, Program
+
+ARGUMENT = "polyblocks.arg"
+RESULT = "polyblocks.result"
+
+
+def main_of(module: Any) -> Any:
+    """The function ``@main``.
+
+    Raises:
+        ValueError: the module has none.
+    """
+    for op in module.body.operations:
+        if op.operation.name == "func.func" and op.operation.attributes["sym_name"].value == "main":
+            return op
+    raise ValueError("the module has no function @main")
+
+
+def entry(
+    role: str, name: str, spec: ArraySpec, constant: bool = False, updates: int | None = None
+) -> dict[str, Any]:
+    """One row of the signature as plain JSON values; also a row of an artifact's manifest."""
+    return {
+        "role": role,
+        "name": name,
+        "dtype": spec.dtype,
+        "shape": list(spec.shape),
+        "strides": list(spec.strides),
+        "constant": constant,
+        "updates": updates,
+    }
+
+
+def to_attribute(row: dict[str, Any]) -> Any:
+    """A row as an MLIR dictionary attribute (needs a current context)."""
+    from polyblocks.mlir import ir
+
+    i64 = ir.IntegerType.get_signless(64)
+    updates = -1 if row["updates"] is None else row["updates"]
+    return ir.DictAttr.get(
+        {
+            "role": ir.StringAttr.get(row["role"]),
+            "name": ir.StringAttr.get(row["name"]),
+            "dtype": ir.StringAttr.get(row["dtype"]),
+            "shape": ir.DenseI64ArrayAttr.get(row["shape"]),
+            "strides": ir.DenseI64ArrayAttr.get(row["strides"]),
+            "constant": ir.BoolAttr.get(row["constant"]),
+            "updates": ir.IntegerAttr.get(i64, updates),
+        }
+    )
+
+
+def from_attribute(attribute: Any) -> dict[str, Any]:
+    """The inverse of :func:`to_attribute`."""
+    from polyblocks.mlir import ir
+
+    a = ir.DictAttr(attribute)
+    updates = ir.IntegerAttr(a["updates"]).value
+    return {
+        "role": ir.StringAttr(a["role"]).value,
+        "name": ir.StringAttr(a["name"]).value,
+        "dtype": ir.StringAttr(a["dtype"]).value,
+        "shape": list(ir.DenseI64ArrayAttr(a["shape"])),
+        "strides": list(ir.DenseI64ArrayAttr(a["strides"])),
+        "constant": ir.BoolAttr(a["constant"]).value,
+        "updates": None if updates < 0 else updates,
+    }
+
+
+def spec_of(row: dict[str, Any]) -> ArraySpec:
+    """The ArraySpec of a row."""
+    return ArraySpec(tuple(row["shape"]), row["dtype"], tuple(row["strides"]))
+
+
+def attach(program: Program) -> None:
+    """Write the Program's signature onto its ``@main``."""
+    from polyblocks.mlir import ir
+
+    with program.module.context:
+        function = main_of(program.module)
+        arguments = [entry("input", a.name, a.spec, a.constant) for a in program.arguments]
+        results = [entry("output", r.name, r.spec, False, r.updates) for r in program.results]
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+            [ir.DictAttr.get({ARGUMENT: to_attribute(row)}) for row in arguments]
+        )
+        function.attributes["res_attrs"] = ir.ArrayAttr.get(
+            [ir.DictAttr.get({RESULT: to_attribute(row)}) for row in results]
+        )
+        program.module.operation.attributes["polyblocks.name"] = ir.StringAttr.get(program.name)
+
+
+def infer(module: Any) -> None:
+    """Give ``@main`` of a plain linalg module a signature from its types, dense row-major.
+
+    Used for modules that come from a file and not from a frontend.
+
+    Raises:
+        ValueError: a type is not a ranked static tensor of a known element type.
+    """
+    from polyblocks.mlir import ir
+
+    by_type = {mlir_type: name for name, (mlir_type, _) in reversed(DTYPES.items())}
+    by_type["i8"] = "int8"
+
+    def row(role: str, name: str, type_: Any) -> Any:
+        shaped = ir.RankedTensorType(type_) if ir.RankedTensorType.isinstance(type_) else None
+        if shaped is None or not shaped.has_static_shape or str(shaped.element_type) not in by_type:
+            raise ValueError(f"@main takes and returns static tensors, not {type_}")
+        spec = ArraySpec.contiguous(tuple(shaped.shape), by_type[str(shaped.element_type)])
+        return to_attribute(entry(role, name, spec))
+
+    with module.context:
+        function = main_of(module)
+        inputs, outputs = function.type.inputs, function.type.results
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+            [ir.DictAttr.get({ARGUMENT: row("input", f"arg{i}", t)}) for i, t in enumerate(inputs)]
+        )
+        function.attributes["res_attrs"] = ir.ArrayAttr.get(
+            [ir.DictAttr.get({RESULT: row("output", f"out{i}", t)}) for i, t in enumerate(outputs)]
+        )
+
+
+def rows(module: Any, results: bool = False) -> list[dict[str, Any]]:
+    """The signature's rows of the arguments (or of the results, before S2)."""
+    from polyblocks.mlir import ir
+
+    attribute, key = ("res_attrs", RESULT) if results else ("arg_attrs", ARGUMENT)
+    with module.context:
+        attributes = main_of(module).attributes
+        if attribute not in attributes:
+            return []
+        return [from_attribute(ir.DictAttr(a)[key]) for a in ir.ArrayAttr(attributes[attribute])]
+
+
+def set_rows(module: Any, rows_: list[dict[str, Any]]) -> None:
+    """Replace the rows of the arguments; one per argument of ``@main``."""
+    from polyblocks.mlir import ir
+
+    with module.context:
+        main_of(module).attributes["arg_attrs"] = ir.ArrayAttr.get(
+            [ir.DictAttr.get({ARGUMENT: to_attribute(row)}) for row in rows_]
+        )
