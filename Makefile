@@ -1,0 +1,67 @@
+# Every target sets up what it needs in .venv and does nothing that is already done.
+# Needed on the machine: Python 3.11 or newer (with venv), gcc, make.
+
+PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,\
+	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
+VENV := .venv
+PY := $(VENV)/bin/python
+# The constraints travel as a variable so that they also hold for what pip builds.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+PACKAGES := core plugins/target_cpu plugins/frontend_torch
+PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES))
+
+.PHONY: help demo test lint bench docs opinfo format clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    blur a photograph; writes before/after pictures and prints a table"
+	@echo "make test    all tests"
+	@echo "make lint    ruff, formatting, types"
+	@echo "make bench   times against the framework's own execution"
+	@echo "make docs    the documentation, into site/"
+	@echo "make opinfo  PyTorch's database of operators, every float32 entry (up to 30 minutes)"
+	@echo "make format  let ruff rewrite the code"
+
+demo: $(VENV)/.done-demo
+	$(PY) examples/blur_demo.py
+
+test: $(VENV)/.done-test $(VENV)/.done-demo
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.done-lint
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: $(VENV)/.done-lint
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: $(VENV)/.done-demo
+	$(PY) -m bench
+
+docs: $(VENV)/.done-docs
+	$(VENV)/bin/mkdocs build --strict
+
+opinfo: $(VENV)/.done-test
+	$(PY) tests/opinfo/run.py
+
+clean:
+	rm -rf $(VENV) site build dist
+
+# --- set-up -----------------------------------------------------------------------------------
+
+$(PY):
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.done-packages: requirements/build.txt constraints.txt $(PYPROJECTS) | $(PY)
+	$(PY) -m pip install --quiet --requirement requirements/build.txt
+	$(PY) -m pip install --quiet --no-build-isolation $(addprefix --editable ./,$(PACKAGES))
+	@touch $@
+
+$(VENV)/.done-%: requirements/%.txt $(VENV)/.done-packages
+	$(PY) -m pip install --quiet --requirement $<
+	@touch $@
