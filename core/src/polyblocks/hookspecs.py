@@ -7,9 +7,15 @@ point in one of three groups:
 * ``polyblocks.targets`` - a hardware target (``cpu``, …);
 * ``polyblocks.extensions`` - anything else that changes the pipeline or watches it.
 
-A plugin says which version of this interface it was written for: ``POLYBLOCKS_API = 1``. It may
-also say ``__version__``. Arguments that an implementation does not need can be left out of its
-signature; a hook whose name is not one of these is refused.
+A plugin says which version of this interface it was written for: ``POLYBLOCKS_API = 1``. Every hook
+has a version of its own as well (:data:`INTERFACES`); a plugin is accepted as long as each hook
+that it implements still has the version that it was written for, whatever happened to the others.
+A plugin that follows single hooks says so with a dictionary: ``POLYBLOCKS_API = {"observe": 1}``.
+
+A frontend implements ``fingerprint``, ``import_program`` and ``array_interface``; a target
+``describe_target``, ``lower_program`` and ``load_artifact``; the other hooks are open to all.
+Arguments that an implementation does not need can be left out of its signature; a hook whose name
+is not one of these is refused. ``POLYBLOCKS_TRACE_HOOKS=1`` prints every hook call.
 """
 
 from __future__ import annotations
@@ -27,8 +33,23 @@ if TYPE_CHECKING:
     from polyblocks.runtime.executable import Executable
     from polyblocks.target import TargetDescription
 
-#: Version of the hook interface; raised when a hook's meaning changes.
+#: Version of the hook interface; raised when the arguments or the meaning of any hook change.
 API_VERSION = 1
+
+#: Version of the interface -> version of every hook in it. A new interface is a new row, in which
+#: the hooks that changed have a higher number; rows of the past stay.
+INTERFACES: dict[int, dict[str, int]] = {
+    1: {
+        "fingerprint": 1,
+        "import_program": 1,
+        "describe_target": 1,
+        "configure_pipeline": 1,
+        "lower_program": 1,
+        "load_artifact": 1,
+        "array_interface": 1,
+        "observe": 1,
+    },
+}
 
 PROJECT = "polyblocks"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -107,7 +128,9 @@ def describe_target(options: CompileOptions) -> TargetDescription:  # type: igno
 
 
 @hookspec
-def configure_pipeline(pipeline: Pipeline, target: TargetDescription, options: CompileOptions) -> None:
+def configure_pipeline(
+    pipeline: Pipeline, target: TargetDescription, options: CompileOptions
+) -> None:
     """Insert, replace or remove passes by name.
 
     Called on the target first, then on every extension, before stage S1.
