@@ -7,7 +7,9 @@ process, a pipe to the parent in an isolated child.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +25,7 @@ KINDS: dict[str, str] = {
     "cache-hit": "key",
     "cache-miss": "key",
     "fallback": "op, reason, location",
+    "hook-call": "text; only with POLYBLOCKS_TRACE_HOOKS",
 }
 
 
@@ -52,6 +55,28 @@ def set_sink(sink: Sink | None) -> Sink:
     return previous
 
 
+_listeners: ContextVar[tuple[Sink, ...]] = ContextVar("polyblocks_listeners", default=())
+
+
+@contextmanager
+def listening(listener: Sink) -> Iterator[None]:
+    """Also send the events that this thread emits inside the block to ``listener``."""
+    token = _listeners.set((*_listeners.get(), listener))
+    try:
+        yield
+    finally:
+        _listeners.reset(token)
+
+
+def redirect(sink: Sink) -> None:
+    """Send all later events of this process to ``sink`` alone; for an isolated child."""
+    set_sink(sink)
+    _listeners.set(())
+
+
 def emit(kind: str, **data: Any) -> None:
-    """Send one event to the process's sink."""
-    _sink(Event(kind, data))
+    """Send one event to the listeners of this thread and to the process's sink."""
+    event = Event(kind, data)
+    for listener in _listeners.get():
+        listener(event)
+    _sink(event)
