@@ -1,0 +1,244 @@
+"""FX graph -> linalg on tensors, through torch-mlir.
+
+The graph comes from AOTAutograd with :func:`~polyblocks_torch.decompositions.decomposition_table`:
+functional, aten only, every node with ``meta["val"]``. Here it is rewritten where torch-mlir lacks
+or miscompiles something, imported, and lowered; whatever stays illegal becomes an UnsupportedError
+that names the op and the user's line.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from polyblocks import mlir
+from polyblocks.errors import UnsupportedError
+from polyblocks_torch.refusals import refusal
+from polyblocks_torch.rewrites import rewrite_graph
+
+PIPELINE = (
+    "torchdynamo-export-to-torch-backend-pipeline{},"
+    "torch-backend-to-linalg-on-tensors-backend-pipeline"
+)
+
+_FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
+_TORCH_ROOT = os.path.dirname(torch.__file__) + os.sep
+_MLIR_NAME = re.compile(r'name = "torch\.([\w.]+)"|"torch\.((?:aten|prims)\.[\w.]+)"')
+
+
+def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) -> Any:
+    """Lower a captured graph to a module with ``@main`` at linalg-on-tensors level.
+
+    Args:
+        gm: functional aten graph; placeholders are tensors of static shape, results are tensors or
+            None (a None is not a result of ``@main``). It is not changed.
+        example_inputs: not needed; shapes and dtypes are those of the nodes' ``meta["val"]``.
+
+    Returns:
+        The MLIR module. Each op's location is ``loc("aten.op"("file":line:0))``.
+
+    Raises:
+        UnsupportedError: with the op, the reason and the user's source line.
+    """
+    from torch_mlir.extras import fx_importer
+
+    work = _copy(gm)
+    check_supported(work.graph)
+    rewrite_graph(work)
+    context = mlir.make_context()
+    context.emit_error_diagnostics = False
+    importer = fx_importer.FxImporter(context=context, hooks=_hooks(), config_check=False)
+    importer._cc = _context_cache(context, importer._py_attr_tracker)
+    try:
+        importer.import_stateless_graph(work.graph, func_name="main")
+    except Exception as error:  # the importer raises whatever its Python runs into
+        raise _import_error(work.graph, importer, error) from error
+    module = importer.module
+    try:
+        with context:
+            manager = mlir.passmanager.PassManager.parse(f"builtin.module({PIPELINE})")
+            manager.run(module.operation)
+    except mlir.ir.MLIRError as error:
+        raise _lowering_error(module, error) from None
+    _check_signature(module, work.graph)
+    return module
+
+
+def check_supported(graph: torch.fx.Graph) -> None:
+    """Refuse what must not reach torch-mlir.
+
+    Raises:
+        UnsupportedError: an op of :mod:`polyblocks_torch.refusals`, a symbolic shape, a sparse or
+            quantized tensor, or a value that is no tensor.
+    """
+    for node in graph.nodes:
+        if node.op in ("placeholder", "call_function"):
+            reason = refusal(node)
+            if reason is not None:
+                raise UnsupportedError(reason, op=op_name(node), location=source_location(node))
+
+
+def op_name(node: torch.fx.Node) -> str:
+    """The framework's name of a node's op, e.g. ``aten.add.Tensor``."""
+    return str(node.target) if node.op == "call_function" else node.op
+
+
+def source_location(node: torch.fx.Node) -> str | None:
+    """``file:line`` of the user's source that made the node, where it was recorded.
+
+    The innermost frame outside PyTorch's own package; the innermost of all where there is none.
+    """
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return None
+    user = [frame for frame in frames if not frame[0].startswith(_TORCH_ROOT)]
+    file, line = (user or frames)[-1]
+    return f"{file}:{line}"
+
+
+def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A copy that shares the tensors but not the graph, without None and scalar results."""
+    graph = torch.fx.Graph()
+    results = graph.graph_copy(gm.graph, {})
+    if not isinstance(results, (tuple, list)):
+        results = (results,)
+    graph.output(tuple(result for result in results if result is not None))
+    return torch.fx.GraphModule(gm, graph)
+
+
+def _context_cache(context: Any, tracker: Any) -> Any:
+    """torch-mlir's context cache, with locations that name the op and the user's line."""
+    from torch_mlir.extras import fx_importer
+
+    ir = mlir.ir
+
+    class Locations(fx_importer.ContextCache):  # type: ignore[misc]
+        def get_node_location(self, node: torch.fx.Node) -> Any:
+            where = source_location(node)
+            child = None
+            if where is not None:
+                file, _, line = where.rpartition(":")
+                child = ir.Location.file(file, int(line), 0, context=self._c)
+            name = op_name(node) if node.op == "call_function" else node.name
+            return ir.Location.name(name, child, context=self._c)
+
+    return Locations(context, py_attr_tracker=tracker)
+
+
+def _hooks() -> Any:
+    """Import constants as dense attributes: torch-mlir's resource blobs neither fold nor print."""
+    from torch_mlir.extras import fx_importer
+
+    ir = mlir.ir
+
+    class Hooks(fx_importer.FxImporterHooks):  # type: ignore[misc]
+        def resolve_literal(self, gni: Any, literal: Any, info: Any) -> Any:
+            if not isinstance(literal, torch.Tensor) or literal.dtype not in _DENSE:
+                return None
+            array = literal.detach().contiguous().cpu().numpy()
+            element = fx_importer.TORCH_DTYPE_TO_MLIR_TYPE[literal.dtype]()
+            attribute = ir.DenseElementsAttr.get(array, type=element, shape=list(literal.shape))
+            return ir.Operation.create(
+                "torch.vtensor.literal",
+                results=[gni._cc.tensor_to_vtensor_type(literal)],
+                attributes={"value": attribute},
+            ).result
+
+    return Hooks()
+
+
+_DENSE = (torch.float64, torch.float32, torch.int64, torch.int32, torch.int16, torch.int8)
+
+
+def _import_error(graph: torch.fx.Graph, importer: Any, error: Exception) -> UnsupportedError:
+    """Name the first op that the importer did not know, from its message."""
+    text = str(error).split("\n", 1)[0] or type(error).__name__
+    logging.getLogger(__name__).debug("import failed", exc_info=error)
+    for node in graph.nodes:
+        if node.op == "call_function" and _unimportable(node):
+            return UnsupportedError(
+                f"torch-mlir cannot import it ({text})",
+                op=op_name(node),
+                location=source_location(node),
+            )
+    return UnsupportedError(f"torch-mlir cannot import the graph ({type(error).__name__}: {text})")
+
+
+def _unimportable(node: torch.fx.Node) -> bool:
+    """Whether a node is not a plain aten or prims op."""
+    namespace = getattr(node.target, "namespace", None)
+    return namespace not in ("aten", "prims") and node.target.__name__ != "getitem"  # type: ignore[union-attr]
+
+
+def _lowering_error(module: Any, error: Any) -> UnsupportedError:
+    """Turn a failed pipeline into one line: the op that stayed illegal, else MLIR's message."""
+    diagnostics = error.error_diagnostics
+    message = str(diagnostics[0].message).split("\n", 1)[0] if diagnostics else str(error)
+    location = str(diagnostics[0].location) if diagnostics else ""
+    culprit = _first_illegal(module)
+    if culprit is not None and (
+        "failed to legalize" in message or not location.startswith('loc("')
+    ):
+        name, location = culprit
+        reason = "torch-mlir has no lowering for it with these operands"
+    else:
+        name = ""
+        reason = f"torch-mlir: {message[:200]}"
+    op, where = _split_location(location)
+    return UnsupportedError(reason, op=op or name or None, location=where)
+
+
+def _first_illegal(module: Any) -> tuple[str, str] | None:
+    """Name and location of the first torch op on tensors that is left in a module."""
+    ir = mlir.ir
+    found: list[tuple[str, str]] = []
+
+    def visit(op: Any) -> Any:
+        name = op.name
+        if name.startswith("torch.") and any("vtensor" in str(r.type) for r in op.results):
+            if name == "torch.operator":
+                name = str(op.attributes["name"]).strip('"')
+            found.append((name.removeprefix("torch."), str(op.location)))
+            return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    try:
+        module.operation.walk(visit)
+    except Exception:  # a failed conversion may leave IR that cannot be walked
+        return None
+    return found[0] if found else None
+
+
+def _split_location(text: str) -> tuple[str | None, str | None]:
+    """``loc("aten.op"("file":12:0))`` -> ("aten.op", "file:12")."""
+    name = re.match(r'loc\("([^"]+)"[()]', text)
+    where = re.search(r'"([^"]+)":(\d+):\d+', text)
+    is_op = name is not None and "." in name.group(1) and "/" not in name.group(1)
+    return (
+        name.group(1) if name is not None and is_op else None,
+        f"{where.group(1)}:{where.group(2)}" if where else None,
+    )
+
+
+def _check_signature(module: Any, graph: torch.fx.Graph) -> None:
+    """Results must have the shapes and dtypes that PyTorch says they have."""
+    ir = mlir.ir
+    (main,) = (op for op in module.body.operations if op.operation.name == "func.func")
+    types = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).results
+    output = next(node for node in graph.nodes if node.op == "output")
+    for result, kind in zip(output.args[0], types, strict=True):
+        if not isinstance(result, torch.fx.Node):
+            continue
+        tensor = ir.RankedTensorType(kind)
+        shape = tuple(result.meta["val"].shape)
+        if not tensor.has_static_shape or tuple(tensor.shape) != shape:
+            raise UnsupportedError(
+                f"torch-mlir lowered a result of shape {shape} to {kind}",
+                op=op_name(result),
+                location=source_location(result),
+            )

@@ -1,0 +1,77 @@
+"""Nodes that must not reach torch-mlir, with the reason."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+_RANDOM = "random numbers come from PyTorch's own generator"
+
+#: Overload packets that draw random numbers. torch-mlir has lowerings for some of them, with a
+#: generator of its own and a fixed seed.
+RANDOM_OPS = frozenset(
+    """_fused_dropout _sample_dirichlet _standard_gamma alpha_dropout bernoulli bernoulli_ binomial
+    cauchy dropout exponential feature_alpha_dropout feature_dropout geometric log_normal
+    multinomial native_dropout normal normal_functional poisson rand rand_like randint randint_like
+    randn randn_like randperm random rrelu rrelu_with_noise rrelu_with_noise_functional uniform
+    """.split()
+)
+
+#: Overload packets that torch-mlir lowers to something else than PyTorch computes.
+MISCOMPILED: dict[str, str] = {
+    "_embedding_bag": "torch-mlir ignores per-sample weights and offsets",
+    "_embedding_bag_forward_only": "torch-mlir ignores per-sample weights and offsets",
+    "logcumsumexp": "torch-mlir's sum of exponentials overflows",
+    "_assert_async": "a check on data that must raise in PyTorch",
+    "_assert_scalar": "a check on data that must raise in PyTorch",
+    "_functional_assert_async": "a check on data that must raise in PyTorch",
+}
+
+#: dtypes that torch-mlir's types express and the core can hold.
+DTYPES = frozenset(
+    {
+        torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
+        torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64, torch.complex128,
+    }
+)  # fmt: skip
+
+
+def refusal(node: torch.fx.Node) -> str | None:
+    """Why a node cannot be given to torch-mlir; None if nothing is known against it."""
+    for value in _values(node.meta.get("val")):
+        reason = _refused_value(value)
+        if reason is not None:
+            return reason
+    if node.op == "placeholder":
+        if not isinstance(node.meta.get("val"), torch.Tensor):
+            return "only tensors can be arguments of compiled code"
+        return None
+    if node.target is operator.getitem:
+        return None
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        return "a higher-order operator cannot be compiled"
+    packet = getattr(node.target, "overloadpacket", None)
+    name = getattr(packet, "__name__", "")
+    if name in RANDOM_OPS:
+        return _RANDOM
+    return MISCOMPILED.get(name)
+
+
+def _values(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
+def _refused_value(value: Any) -> str | None:
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return "its value depends on data or on a symbolic size"
+    if not isinstance(value, torch.Tensor):
+        return None
+    if value.layout != torch.strided:
+        return f"{str(value.layout).removeprefix('torch.')} tensors cannot be compiled"
+    if value.dtype not in DTYPES:
+        return f"dtype {str(value.dtype).removeprefix('torch.')} cannot be compiled"
+    if any(not isinstance(extent, int) for extent in value.shape):
+        return "its shape depends on data or on a symbolic size"
+    return None

@@ -1,0 +1,18 @@
+"""The rewrites, in order."""
+
+from __future__ import annotations
+
+import torch
+
+from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors
+
+
+def rewrite_graph(gm: torch.fx.GraphModule) -> None:
+    """Rewrite a graph in place so that torch-mlir lowers it rightly.
+
+    Raises:
+        UnsupportedError: the graph holds a form that cannot be rewritten.
+    """
+    # First: torch-mlir divides by extents, so nothing else may see a tensor without elements.
+    fold_empty_tensors(gm.graph)
+    gm.graph.eliminate_dead_code()
