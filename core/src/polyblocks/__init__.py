@@ -1,1 +1,54 @@
-"""PolyBlocks: a compiler for tensor programs."""
+"""PolyBlocks compiles functions written in PyTorch, TensorFlow or JAX for CPUs and GPUs.
+
+Importing this package loads no framework, no MLIR, no LLVM and no plugin: what is below is
+imported at its first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polyblocks import errors
+    from polyblocks.api import compile, frontends, targets
+    from polyblocks.hookspecs import hookimpl
+    from polyblocks.options import CompileOptions
+    from polyblocks.report import explain
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CompileOptions",
+    "compile",
+    "errors",
+    "explain",
+    "frontends",
+    "hookimpl",
+    "targets",
+]
+
+#: Public name -> the module that has it; the module itself where there is no attribute.
+_PUBLIC: dict[str, tuple[str, str | None]] = {
+    "CompileOptions": ("polyblocks.options", "CompileOptions"),
+    "compile": ("polyblocks.api", "compile"),
+    "errors": ("polyblocks.errors", None),
+    "explain": ("polyblocks.report", "explain"),
+    "frontends": ("polyblocks.api", "frontends"),
+    "hookimpl": ("polyblocks.hookspecs", "hookimpl"),
+    "targets": ("polyblocks.api", "targets"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'polyblocks' has no attribute '{name}'")
+    module_name, attribute = _PUBLIC[name]
+    module = importlib.import_module(module_name)
+    value = module if attribute is None else getattr(module, attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

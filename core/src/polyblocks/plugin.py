@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pluggy
 
-from polyblocks import hookspecs
+from polyblocks import events, hookspecs
 from polyblocks.errors import PluginError
 from polyblocks.events import Event
 
@@ -148,7 +147,7 @@ def make_plugin(provider: Provider, implementation: Any) -> Plugin:
             f"{provider} lacks the hook '{missing[0]}', which every {provider.kind} implements"
         )
     _check_versions(provider, implementation, hooks)
-    if os.environ.get("POLYBLOCKS_TRACE_HOOKS", "") not in ("", "0"):
+    if tracing():
         _trace(manager, provider)
     row = dataclasses.replace(
         provider, status="loaded", api=str(getattr(implementation, "POLYBLOCKS_API", ""))
@@ -178,19 +177,29 @@ def _check_versions(provider: Provider, implementation: Any, hooks: list[str]) -
             )
 
 
+def tracing() -> bool:
+    """Whether ``POLYBLOCKS_TRACE_HOOKS`` asks for a line per hook call."""
+    return os.environ.get("POLYBLOCKS_TRACE_HOOKS", "") not in ("", "0")
+
+
 def _trace(manager: pluggy.PluginManager, provider: Provider) -> None:
-    """Print every call to stderr: ``polyblocks: target 'cpu': describe_target(options=…)``."""
+    """Make an event of every call, since most happen in a child whose output nobody sees."""
+
+    def say(hook: str, arguments: Mapping[str, Any], what: str) -> None:
+        event = arguments.get("event")
+        if not isinstance(event, Event) or event.kind != "hook-call":
+            events.emit("hook-call", text=f"{provider.kind} '{provider.name}': {hook}{what}")
 
     def before(hook: str, implementations: Any, arguments: Mapping[str, Any]) -> None:
         del implementations
         listed = ", ".join(f"{name}={_brief(value)}" for name, value in arguments.items())
-        print(f"polyblocks: {provider.kind} '{provider.name}': {hook}({listed})", file=sys.stderr)
+        say(hook, arguments, f"({listed})")
 
-    def after(outcome: Any, hook: str, implementations: Any, arguments: Any) -> None:
-        del implementations, arguments
+    def after(outcome: Any, hook: str, implementations: Any, arguments: Mapping[str, Any]) -> None:
+        del implementations
         error = outcome.exception
-        what = "done" if error is None else f"raised {type(error).__name__}: {error}"
-        print(f"polyblocks: {provider.kind} '{provider.name}': {hook} {what}", file=sys.stderr)
+        ending = " done" if error is None else f" raised {type(error).__name__}: {error}"
+        say(hook, arguments, ending)
 
     manager.add_hookcall_monitoring(before, after)
 

@@ -15,6 +15,7 @@ import difflib
 import importlib.metadata
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +24,7 @@ from stevedore import NamedExtensionManager
 
 from polyblocks import events
 from polyblocks.errors import PluginError, PolyBlocksError, TargetError
-from polyblocks.plugin import GROUPS, Plugin, Provider, make_plugin
+from polyblocks.plugin import GROUPS, Plugin, Provider, make_plugin, tracing
 
 log = logging.getLogger("polyblocks")
 
@@ -56,6 +57,8 @@ class Registry:
                 key = (group, entry_point.name)
                 self._entry_points[key] = entry_point
                 self._found.setdefault(key, []).append(_provider(group, entry_point))
+        if tracing():
+            self.watch(_print_hook_call)
 
     def target(self, name: str) -> Plugin:
         """Load the target called ``name``, if that has not happened, and return it.
@@ -125,6 +128,10 @@ class Registry:
                 self._observers = tuple(o for o in self._observers if o is not entry)
 
         return stop
+
+    def loaded(self, group: str) -> list[Plugin]:
+        """The plugins of a group that are loaded, by name."""
+        return [self._loaded[key] for key in sorted(self._loaded) if key[0] == group]
 
     def names(self, group: str) -> list[str]:
         """The names that installed distributions provide in a group, without loading anything."""
@@ -271,6 +278,11 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def _print_hook_call(event: events.Event) -> None:
+    if event.kind == "hook-call":
+        print(f"polyblocks: {event.data['text']}", file=sys.stderr)
 
 
 def _provider(group: str, entry_point: importlib.metadata.EntryPoint) -> Provider:

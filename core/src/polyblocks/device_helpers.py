@@ -1,0 +1,23 @@
+"""Helpers for devices, under the import path of the published documentation."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["cuda_synchronize"]
+
+
+def cuda_synchronize() -> None:
+    """Wait until all work that compiled functions put on a GPU is done.
+
+    Calls ``synchronize()`` of each loaded target whose module has such a function. Without one
+    there is nothing to wait for, and nothing happens; no plugin is loaded for this.
+    """
+    if "polyblocks.registry" not in sys.modules:
+        return
+    from polyblocks.registry import TARGETS, get_registry
+
+    for plugin in get_registry().loaded(TARGETS):
+        synchronize = getattr(plugin.implementation, "synchronize", None)
+        if synchronize is not None:
+            synchronize()

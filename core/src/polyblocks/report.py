@@ -1,0 +1,204 @@
+"""Reports: what was compiled, into which kernels, and what fell back to the framework and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from polyblocks.events import Event
+
+if TYPE_CHECKING:
+    from polyblocks.artifact import Artifact
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """One op that the framework runs itself.
+
+    Attributes:
+        op: the framework's name of the op.
+        reason: why it was not compiled, in one line.
+        location: ``file:line`` of the user's source; empty if unknown.
+    """
+
+    op: str
+    reason: str
+    location: str = ""
+
+    def __str__(self) -> str:
+        where = f" at {self.location}" if self.location else ""
+        return f"{self.op}{where}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One compiled program: an artifact, and where it came from.
+
+    Attributes:
+        name: the user's function, as the frontend names it.
+        target: the target's name.
+        arch: the architecture.
+        kernels: rows of the manifest; ``name`` and whatever else the target recorded.
+        seconds: what compiling took, at the time when it was compiled.
+        cached: it was taken from the cache; None for an artifact that was read from a file.
+        key: its key in the cache; empty for one from a file.
+        report: the manifest's report: passes with seconds, decisions with numbers, source ops.
+    """
+
+    name: str
+    target: str
+    arch: str
+    kernels: tuple[dict[str, Any], ...]
+    seconds: float
+    cached: bool | None = None
+    key: str = ""
+    report: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, artifact: Artifact, *, cached: bool | None = None, key: str = "") -> Part:
+        """Read the part off an artifact's manifest."""
+        manifest = artifact.manifest
+        report = manifest.get("report", {})
+        return cls(
+            name=manifest.get("name", ""),
+            target=manifest.get("target", ""),
+            arch=manifest.get("arch", ""),
+            kernels=tuple(manifest.get("kernels", ())),
+            seconds=float(report.get("seconds", 0.0)),
+            cached=cached,
+            key=key,
+            report=report,
+        )
+
+
+class Report:
+    """What happened while it watched; also what one artifact holds.
+
+    Example::
+
+        with polyblocks.explain() as report:
+            f(x)
+        print(report)
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[str, bool] = {}
+        self._parts: list[Part] = []
+        self._fallbacks: dict[Fallback, int] = {}
+        self.failures: list[str] = []
+
+    def add(self, event: Event) -> None:
+        """Take one event of the compiler."""
+        if event.kind in ("cache-hit", "cache-miss"):
+            # A miss followed by a hit of the same key in this process was compiled here.
+            self._keys.setdefault(event.data["key"], event.kind == "cache-hit")
+        elif event.kind == "fallback":
+            self.add_fallback(event.data)
+        elif event.kind == "compile-end" and event.data.get("error"):
+            self.failures.append(f"{event.data.get('name', '')}: {event.data['error']}")
+
+    def add_fallback(self, data: dict[str, Any]) -> None:
+        """Take one fallback: a dictionary with ``op``, ``reason`` and ``location``."""
+        fallback = Fallback(
+            str(data.get("op") or "?"),
+            str(data.get("reason") or ""),
+            str(data.get("location") or ""),
+        )
+        self._fallbacks[fallback] = self._fallbacks.get(fallback, 0) + 1
+
+    def add_artifact(
+        self, artifact: Artifact, *, cached: bool | None = None, key: str = ""
+    ) -> None:
+        """Take an artifact: a compiled program, or a frontend's plan with its fallbacks."""
+        if artifact.manifest.get("kind") == "plan":
+            for data in artifact.manifest.get("report", {}).get("fallbacks", ()):
+                self.add_fallback(data)
+        else:
+            self._parts.append(Part.of(artifact, cached=cached, key=key))
+
+    @property
+    def parts(self) -> list[Part]:
+        """What was compiled, or taken from the cache, in order."""
+        self._resolve()
+        return list(self._parts)
+
+    @property
+    def fallbacks(self) -> dict[Fallback, int]:
+        """What the framework runs itself -> how often that was reported."""
+        return dict(self._fallbacks)
+
+    @property
+    def whole(self) -> bool:
+        """Whether something was compiled and nothing fell back."""
+        return bool(self.parts) and not self._fallbacks
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values: ``parts``, ``fallbacks`` and ``failures``."""
+        return {
+            "parts": [vars(part) | {"kernels": list(part.kernels)} for part in self.parts],
+            "fallbacks": [vars(f) | {"count": n} for f, n in self._fallbacks.items()],
+            "failures": list(self.failures),
+        }
+
+    def __str__(self) -> str:
+        lines = []
+        for part in self.parts:
+            origin = {True: ", from the cache", False: ", compiled", None: ""}[part.cached]
+            lines.append(
+                f"{part.name}: {_count(part.kernels, 'kernel')} for {part.target} ({part.arch})"
+                f"{origin}, {part.seconds:.2f} s to compile"
+            )
+            lines += [f"  {describe_kernel(kernel)}" for kernel in part.kernels]
+        if not lines:
+            lines.append("nothing was compiled")
+        if self._fallbacks:
+            lines.append(f"{_count(self._fallbacks, 'op')} left to the framework:")
+            lines += [
+                f"  {fallback}" + (f" ({n} times)" if n > 1 else "")
+                for fallback, n in self._fallbacks.items()
+            ]
+        else:
+            lines.append("nothing fell back")
+        lines += [f"failed: {failure}" for failure in self.failures]
+        return "\n".join(lines)
+
+    def _resolve(self) -> None:
+        """Look the keys up that were reported since the last time."""
+        if not self._keys:
+            return
+        from polyblocks.cache import default_cache
+
+        cache = default_cache()
+        keys, self._keys = self._keys, {}
+        known = {part.key for part in self._parts}
+        for key, cached in keys.items():
+            artifact = cache.get(key) if key not in known else None
+            if artifact is not None and artifact.manifest.get("kind") != "plan":
+                self.add_artifact(artifact, cached=cached, key=key)
+
+
+def describe_kernel(kernel: dict[str, Any]) -> str:
+    """One line on a kernel: its name, then what the target recorded about it."""
+    rest = ", ".join(
+        f"{name}={value}" for name, value in kernel.items() if name != "name" and value is not None
+    )
+    return f"{kernel.get('name', '?')}" + (f"  ({rest})" if rest else "")
+
+
+@contextmanager
+def explain() -> Iterator[Report]:
+    """Watch the compiler inside a ``with`` block; the Report says what it did there."""
+    from polyblocks.registry import get_registry
+
+    report = Report()
+    stop = get_registry().watch(report.add, "explain")
+    try:
+        yield report
+    finally:
+        stop()
+
+
+def _count(things: Any, noun: str) -> str:
+    return f"{len(things)} {noun}" + ("" if len(things) == 1 else "s")
