@@ -1,0 +1,160 @@
+"""LLVM IR text -> optimized object file, through llvmlite; shared by the targets.
+
+llvmlite holds one lock around every call, so threads do not speed this up. Nothing is cached in
+the process: a target machine costs 2 ms, and compilations run in forked children.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from polyblocks.errors import PolyBlocksError
+
+#: Number of the attribute group that this module adds; MLIR numbers its own from 0.
+_GROUP = 9000
+
+_DEFINE = re.compile(
+    r"^define (?P<linkage>internal |private |linkonce_odr )?"
+    r"(?P<middle>[^@\n]*@(?P<name>[\w.$-]+|\"[^\"]+\")\(.*\)[^{\n]*)\{$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What LLVM generates code for.
+
+    Attributes:
+        triple: LLVM target triple; empty for the host's.
+        cpu: LLVM's ``target-cpu``.
+        features: comma-separated LLVM features (``+x,-y``).
+        vector_bits: vector width that the vectorizers prefer; 0 leaves it to LLVM.
+        opt_level: 0 to 3, of the passes and of the code generator.
+        codemodel: LLVM's name of the code model.
+    """
+
+    triple: str
+    cpu: str
+    features: str = ""
+    vector_bits: int = 0
+    opt_level: int = 3
+    codemodel: str = "small"
+
+
+def host_triple() -> str:
+    """The triple of the running process."""
+    from llvmlite import binding
+
+    return str(binding.get_process_triple())
+
+
+def prepare(text: str, machine: Machine, exports: Collection[str], noinline: Collection[str]) -> str:
+    """LLVM IR with linkage and function attributes set on every definition.
+
+    Args:
+        text: LLVM IR as MLIR prints it.
+        machine: what it is for.
+        exports: names of the functions that stay visible; all others become internal.
+        noinline: names of functions that are never inlined.
+
+    Returns:
+        The IR's text.
+    """
+    common = [
+        "nounwind",
+        "mustprogress",
+        # Nobody reads the floating-point status flags or unmasks traps.
+        '"no-trapping-math"="true"',
+        # No loop becomes a call of memset or memcpy: generated code calls no library.
+        '"no-builtins"',
+        f'"target-cpu"="{machine.cpu}"',
+    ]
+    if machine.features:
+        common.append(f'"target-features"="{machine.features}"')
+    if machine.vector_bits:
+        common.append(f'"prefer-vector-width"="{machine.vector_bits}"')
+
+    def attach(match: re.Match[str]) -> str:
+        name = match["name"].strip('"')
+        linkage = "" if name in exports else "internal "
+        group = _GROUP + 1 if name in noinline else _GROUP
+        return f"define {linkage}{match['middle'].rstrip()} #{group} {{"
+
+    body = _DEFINE.sub(attach, text)
+    groups = (
+        f"attributes #{_GROUP} = {{ {' '.join(common)} }}\n"
+        f"attributes #{_GROUP + 1} = {{ noinline {' '.join(common)} }}\n"
+    )
+    return f"{body}\n{groups}"
+
+
+def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
+    """Parse and optimize LLVM IR.
+
+    Args:
+        text: what :func:`prepare` returned.
+        machine: what it is for.
+
+    Returns:
+        The llvmlite module and target machine, for :func:`emit_object` and :func:`emit_assembly`.
+
+    Raises:
+        PolyBlocksError: LLVM does not accept the IR; the message is LLVM's.
+    """
+    from llvmlite import binding
+
+    target_machine = _target_machine(machine)
+    try:
+        module = binding.parse_assembly(text)
+        module.triple = target_machine.triple
+        module.data_layout = str(target_machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise PolyBlocksError(f"LLVM rejects the generated code: {_first_line(error)}") from error
+    if machine.opt_level:
+        tuning = binding.create_pipeline_tuning_options(machine.opt_level)
+        tuning.loop_vectorization = True
+        tuning.slp_vectorization = True
+        tuning.loop_interleaving = True
+        tuning.loop_unrolling = True
+        builder = binding.create_pass_builder(target_machine, tuning)
+        manager = builder.getModulePassManager()
+        manager.run(module, builder)
+    return module, target_machine
+
+
+def emit_object(module: Any, target_machine: Any) -> bytes:
+    """The relocatable object file of an optimized module."""
+    return bytes(target_machine.emit_object(module))
+
+
+def emit_assembly(module: Any, target_machine: Any) -> str:
+    """The assembly of an optimized module."""
+    return str(target_machine.emit_assembly(module))
+
+
+def _target_machine(machine: Machine) -> Any:
+    from llvmlite import binding
+
+    if machine.triple:
+        binding.initialize_all_targets()
+        binding.initialize_all_asmprinters()
+        target = binding.Target.from_triple(machine.triple)
+    else:
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        target = binding.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=machine.cpu,
+        features=machine.features,
+        opt=machine.opt_level,
+        reloc="pic",
+        codemodel=machine.codemodel,
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

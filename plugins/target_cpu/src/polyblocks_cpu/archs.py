@@ -1,0 +1,134 @@
+"""Facts about CPU microarchitectures, by name; what can be said without the machine at hand.
+
+Names are LLVM's ``-mcpu`` names, plus the four x86-64 psABI levels and ``armv8-a``. Cache sizes and
+rates are one common configuration of each, rounded: the mid-level's cost model wants the order of
+magnitude. Sources: vendors' optimization manuals (Intel 248966, AMD 57647 and its predecessors, Arm
+Neoverse software optimization guides), the x86-64 psABI 1.0 for the levels.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from polyblocks.errors import TargetError
+
+KIB = 1024
+MIB = 1024 * KIB
+
+X86 = "x86_64"
+ARM = "aarch64"
+
+
+@dataclass(frozen=True)
+class Arch:
+    """One microarchitecture.
+
+    Attributes:
+        name: the name users write.
+        family: ``x86_64`` or ``aarch64``, the first part of the LLVM triple.
+        cpu: LLVM's ``target-cpu``.
+        vector_bits: width of the vectors to generate.
+        vector_registers: number of architectural vector registers.
+        fma_units: full-width multiply-add instructions started per cycle.
+        l1, l2: bytes of one core's data caches.
+        l3: bytes of one last-level cache; 0 if there is none.
+        l3_cores: cores that share it.
+        ghz: sustained clock under vector load.
+        threads: hardware threads of a common part, when the machine is not at hand.
+        bandwidth: bytes per second of the main memory of that part.
+        features: extra LLVM features that the cpu name does not imply.
+    """
+
+    name: str
+    family: str
+    cpu: str
+    vector_bits: int
+    vector_registers: int
+    fma_units: int = 2
+    l1: int = 32 * KIB
+    l2: int = 1 * MIB
+    l3: int = 32 * MIB
+    l3_cores: int = 8
+    ghz: float = 3.0
+    threads: int = 8
+    bandwidth: float = 40e9
+    features: tuple[str, ...] = ()
+
+
+def _x86(name: str, bits: int, registers: int = 16, cpu: str | None = None, **facts: object) -> Arch:
+    return Arch(name, X86, cpu or name, bits, registers, **facts)  # type: ignore[arg-type]
+
+
+def _arm(name: str, bits: int = 128, cpu: str | None = None, **facts: object) -> Arch:
+    facts.setdefault("l1", 64 * KIB)
+    return Arch(name, ARM, cpu or name, bits, 32, **facts)  # type: ignore[arg-type]
+
+
+_TABLE = (
+    # psABI levels: SSE2, SSE4.2, AVX2+FMA, AVX-512.
+    _x86("x86-64", 128, fma_units=1, l2=256 * KIB, l3=8 * MIB, threads=4, bandwidth=20e9),
+    _x86("x86-64-v2", 128, fma_units=1, l2=256 * KIB, l3=8 * MIB, threads=4, bandwidth=20e9),
+    _x86("x86-64-v3", 256, l2=256 * KIB, l3=16 * MIB),
+    _x86("x86-64-v4", 512, 32),
+    _x86("sandybridge", 256, fma_units=1, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
+    _x86("ivybridge", 256, fma_units=1, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
+    _x86("haswell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
+    _x86("broadwell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
+    _x86("skylake", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
+    # Half-width vectors: full-width ones cost these two generations a lower clock.
+    _x86("skylake-avx512", 256, 32, l3=24 * MIB, l3_cores=16, ghz=2.5, threads=32, bandwidth=100e9),
+    _x86("cascadelake", 256, 32, l3=24 * MIB, l3_cores=16, ghz=2.5, threads=32, bandwidth=110e9),
+    _x86("icelake-client", 512, 32, fma_units=1, l1=48 * KIB, l2=512 * KIB, l3=8 * MIB),
+    _x86("tigerlake", 512, 32, fma_units=1, l1=48 * KIB, l2=1280 * KIB, l3=12 * MIB),
+    _x86("icelake-server", 512, 32, l1=48 * KIB, l2=1280 * KIB, l3=48 * MIB, l3_cores=32,
+         ghz=2.6, threads=64, bandwidth=160e9),
+    _x86("sapphirerapids", 512, 32, l1=48 * KIB, l2=2 * MIB, l3=96 * MIB, l3_cores=48,
+         ghz=2.6, threads=96, bandwidth=250e9),
+    _x86("emeraldrapids", 512, 32, l1=48 * KIB, l2=2 * MIB, l3=256 * MIB, l3_cores=56,
+         ghz=2.6, threads=112, bandwidth=290e9),
+    _x86("graniterapids", 512, 32, l1=48 * KIB, l2=2 * MIB, l3=288 * MIB, l3_cores=64,
+         ghz=2.6, threads=128, bandwidth=450e9),
+    _x86("alderlake", 256, l1=48 * KIB, l2=1280 * KIB, l3=30 * MIB, threads=16, bandwidth=60e9),
+    _x86("raptorlake", 256, l1=48 * KIB, l2=2 * MIB, l3=36 * MIB, threads=16, bandwidth=70e9),
+    _x86("znver1", 256, fma_units=1, l2=512 * KIB, l3=8 * MIB, l3_cores=4),
+    _x86("znver2", 256, l2=512 * KIB, l3=16 * MIB, l3_cores=4),
+    _x86("znver3", 256, l2=512 * KIB),
+    # 512-bit instructions on 256-bit units: one full-width multiply-add per cycle.
+    _x86("znver4", 512, 32, fma_units=1, ghz=3.5, threads=16, bandwidth=60e9),
+    _x86("znver5", 512, 32, l1=48 * KIB, ghz=3.8, threads=16, bandwidth=70e9),
+    _arm("armv8-a", cpu="generic", l1=32 * KIB, l2=512 * KIB, l3=4 * MIB, ghz=2.0, bandwidth=20e9),
+    _arm("cortex-a72", fma_units=1, l1=32 * KIB, l2=1 * MIB, l3=0, ghz=1.8, threads=4,
+         bandwidth=8e9),
+    _arm("cortex-a76", l2=512 * KIB, l3=2 * MIB, l3_cores=4, ghz=2.4, threads=4, bandwidth=15e9),
+    _arm("neoverse-n1", l3=32 * MIB, l3_cores=64, ghz=2.8, threads=64, bandwidth=180e9),
+    _arm("neoverse-n2", l3=64 * MIB, l3_cores=64, ghz=3.0, threads=64, bandwidth=200e9),
+    _arm("neoverse-v1", 256, l3=32 * MIB, l3_cores=64, ghz=2.6, threads=64, bandwidth=300e9),
+    _arm("neoverse-v2", fma_units=4, l2=2 * MIB, l3=114 * MIB, l3_cores=72, ghz=3.1, threads=72,
+         bandwidth=450e9),
+    _arm("ampere1", l2=2 * MIB, l3=64 * MIB, l3_cores=192, ghz=3.0, threads=192, bandwidth=300e9),
+    _arm("a64fx", 512, l2=8 * MIB, l3=0, ghz=2.2, threads=48, bandwidth=900e9),
+    _arm("apple-m1", fma_units=4, l1=128 * KIB, l2=12 * MIB, l3=8 * MIB, ghz=3.2, bandwidth=60e9),
+    _arm("apple-m2", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=3.5, bandwidth=90e9),
+    _arm("apple-m3", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=4.0, bandwidth=90e9),
+    _arm("apple-m4", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=4.4, bandwidth=110e9),
+)
+
+ARCHS: dict[str, Arch] = {arch.name: arch for arch in _TABLE}
+
+
+def lookup(name: str) -> Arch:
+    """The facts about the architecture called ``name``.
+
+    Raises:
+        TargetError: unknown; the message names the nearest ones.
+    """
+    if name in ARCHS:
+        return ARCHS[name]
+    near = difflib.get_close_matches(name, ARCHS, n=3, cutoff=0.5)
+    hint = (
+        f"did you mean {' or '.join(repr(n) for n in near)}?"
+        if near
+        else f"known are native, {', '.join(ARCHS)}"
+    )
+    raise TargetError(f"unknown arch '{name}' for target 'cpu'; {hint}")

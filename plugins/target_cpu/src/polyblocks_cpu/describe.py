@@ -1,0 +1,99 @@
+"""``describe_target``: what the mid-level may know of a CPU."""
+
+from __future__ import annotations
+
+from polyblocks.options import CompileOptions
+from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
+
+from polyblocks_cpu.archs import ARCHS, ARM, Arch, lookup
+from polyblocks_cpu.host import CacheLevel, Host, host
+
+#: Seconds to start and join one parallel region with threads that are awake.
+TEAM_OVERHEAD = 3e-6
+
+
+def describe(options: CompileOptions) -> TargetDescription:
+    """The description of ``options.arch``, or of this machine for None and ``native``.
+
+    Raises:
+        TargetError: unknown architecture; the message names the nearest ones.
+    """
+    if options.arch in (None, "native"):
+        return _describe_host(host())
+    arch = lookup(options.arch)
+    caches = {
+        1: CacheLevel(arch.l1, 64, 8, 1),
+        2: CacheLevel(arch.l2, 64, 8, 1),
+    }
+    if arch.l3:
+        caches[3] = CacheLevel(arch.l3, 64, 16, arch.l3_cores)
+    features = tuple("+" + f for f in arch.features)
+    return _description(arch, features, caches, arch.threads, arch.vector_bits, arch.bandwidth)
+
+
+def _describe_host(machine: Host) -> TargetDescription:
+    arch = machine.arch
+    caches = dict(machine.caches) or {
+        1: CacheLevel(arch.l1, 64, 8, 1),
+        2: CacheLevel(arch.l2, 64, 8, 1),
+    }
+    # One core cannot draw all of the bandwidth, and the part in the table may be a larger one.
+    bandwidth = min(max(arch.bandwidth, 20e9), 30e9 * machine.threads)
+    return _description(
+        arch, machine.features, caches, machine.threads, arch.vector_bits, bandwidth
+    )
+
+
+def _description(
+    arch: Arch,
+    features: tuple[str, ...],
+    caches: dict[int, CacheLevel],
+    threads: int,
+    vector_bits: int,
+    bandwidth: float,
+) -> TargetDescription:
+    vector_bytes = vector_bits // 8
+    clock = arch.ghz * 1e9
+    # Bytes per cycle of one core: two loads from L1, one line from L2, half a line from L3.
+    per_cycle = {1: 2.0 * vector_bytes, 2: 64.0, 3: 32.0}
+    memory = [
+        MemoryLevel(
+            f"L{level}",
+            cache.size,
+            per_cycle.get(level, 32.0) * clock * (cache.shared_by if level > 2 else 1),
+            cache.line,
+            cache.shared_by,
+            cache.ways,
+        )
+        for level, cache in sorted(caches.items())
+    ]
+    line = memory[0].line if memory else 64
+    memory.append(MemoryLevel("main", 0, bandwidth, line, threads))
+    float32 = 2.0 * arch.fma_units * (vector_bits // 32) * clock * threads
+    return TargetDescription(
+        name="cpu",
+        arch=arch.name,
+        parallel=(
+            ParallelLevel("team", threads, TEAM_OVERHEAD),
+            ParallelLevel("simd", vector_bits // 32),
+        ),
+        memory=tuple(memory),
+        vector_bits=vector_bits,
+        vector_registers=arch.vector_registers,
+        flops={"float32": float32, "float64": float32 / 2},
+        properties={
+            "family": arch.family,
+            "cpu": arch.cpu,
+            "features": list(features),
+        },
+    )
+
+
+def known_archs() -> tuple[str, ...]:
+    """Names that ``arch`` may have, besides ``native``."""
+    return tuple(ARCHS)
+
+
+def is_arm(target: TargetDescription) -> bool:
+    """Whether the description is of an aarch64 CPU."""
+    return bool(target.properties["family"] == ARM)

@@ -1,0 +1,61 @@
+"""Reads what a relocatable ELF64 object calls and how large its functions are.
+
+Source: System V ABI, "Object Files", chapters on sections and the symbol table.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+_SHT_SYMTAB = 2
+_STT_FUNC = 2
+_GLOBAL_OFFSET_TABLE = "_GLOBAL_OFFSET_TABLE_"
+
+
+@dataclass(frozen=True)
+class ObjectSymbols:
+    """Symbols of one object.
+
+    Attributes:
+        undefined: names that somebody else must define, sorted.
+        functions: name of a defined function -> bytes of its code.
+    """
+
+    undefined: tuple[str, ...]
+    functions: dict[str, int]
+
+
+def read_symbols(data: bytes) -> ObjectSymbols | None:
+    """The symbols of a little-endian ELF64 object; None for another format.
+
+    Raises:
+        ValueError: it is ELF64 and truncated.
+    """
+    if data[:6] != b"\x7fELF\x02\x01":
+        return None
+    try:
+        (section_offset,) = struct.unpack_from("<Q", data, 0x28)
+        entry_size, count = struct.unpack_from("<HH", data, 0x3A)
+        undefined: list[str] = []
+        functions: dict[str, int] = {}
+        for index in range(count):
+            at = section_offset + index * entry_size
+            kind, _, _, offset, size, link, _, _, symbol_size = struct.unpack_from(
+                "<IQQQQIIQQ", data, at + 4
+            )
+            if kind != _SHT_SYMTAB:
+                continue
+            strings = section_offset + link * entry_size
+            (string_offset,) = struct.unpack_from("<Q", data, strings + 0x18)
+            for symbol in range(offset + symbol_size, offset + size, symbol_size):
+                name_at, info, _, section, _, length = struct.unpack_from("<IBBHQQ", data, symbol)
+                begin = string_offset + name_at
+                name = data[begin : data.index(b"\0", begin)].decode()
+                if section == 0 and name and name != _GLOBAL_OFFSET_TABLE:
+                    undefined.append(name)
+                elif info & 0xF == _STT_FUNC:
+                    functions[name] = length
+    except (struct.error, ValueError) as error:
+        raise ValueError(f"truncated ELF object: {error}") from error
+    return ObjectSymbols(tuple(sorted(undefined)), functions)

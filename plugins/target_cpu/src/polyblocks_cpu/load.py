@@ -1,0 +1,89 @@
+"""``load_artifact``: link a cached object file into this process. No MLIR, nothing is compiled."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from polyblocks.artifact import Artifact
+from polyblocks.errors import ArtifactError
+from polyblocks.isolation import native_lock
+
+from polyblocks_cpu import openmp
+
+#: Name of the artifact's blob with the code.
+OBJECT = "code.o"
+
+Entry = Callable[[bytes, int], int]
+
+_numbers = itertools.count()
+_linker_lock = threading.Lock()
+_linker: Any = None
+
+
+class CpuExecutable:
+    """An object file, linked.
+
+    Attributes:
+        manifest: the artifact's manifest.
+        entry: ``entry(packed_pointers, num_threads) -> status``; the pointers are those of
+            ``manifest["arguments"]`` in order, packed as native 64-bit integers.
+    """
+
+    def __init__(self, manifest: dict[str, Any], library: Any, entry: Entry) -> None:
+        self.manifest = manifest
+        self.entry = entry
+        self._library = library
+
+    def close(self) -> None:
+        """Unload the code; ``entry`` must not run or be called any more."""
+        library, self._library = self._library, None
+        if library is not None:
+            with native_lock:
+                library.close()
+
+
+def load_artifact(artifact: Artifact) -> CpuExecutable:
+    """Link the artifact's object file.
+
+    Raises:
+        ArtifactError: it has no object file, or one of another architecture.
+        TargetError: the OpenMP runtime is not installed.
+    """
+    data = artifact.blobs.get(OBJECT)
+    if data is None:
+        raise ArtifactError(f"an artifact for target 'cpu' has a blob '{OBJECT}'; this one has none")
+    symbol = artifact.manifest["entry"]
+    imports = openmp.symbols()
+    with native_lock:
+        from llvmlite import binding
+
+        builder = binding.JITLibraryBuilder().add_object_img(data).export_symbol(symbol)
+        for name, address in imports.items():
+            builder.import_symbol(name, address)
+        try:
+            library = builder.link(_jit(), f"polyblocks-{next(_numbers)}")
+        except RuntimeError as error:
+            arch = artifact.manifest.get("arch")
+            raise ArtifactError(
+                f"the code for arch '{arch}' cannot be linked on this machine: {error}"
+            ) from error
+        address = library[symbol]
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32)
+    return CpuExecutable(artifact.manifest, library, prototype(address))
+
+
+def _jit() -> Any:
+    """One linker per process: an own one per artifact would cost memory and 10 ms each."""
+    global _linker
+    with _linker_lock:
+        if _linker is None:
+            from llvmlite import binding
+
+            binding.initialize_native_target()
+            binding.initialize_native_asmprinter()
+            _linker = binding.create_lljit_compiler(use_jit_link=True)
+        return _linker

@@ -1,0 +1,122 @@
+"""``lower_program``: stages S4 (to the LLVM dialect) and S5 (to an object file)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks import signature
+from polyblocks.artifact import Artifact
+from polyblocks.codegen import llvm
+from polyblocks.errors import PolyBlocksError
+from polyblocks.options import CompileOptions
+from polyblocks.pipeline import PassContext, UpstreamPass, run_stage
+from polyblocks.target import TargetDescription
+
+from polyblocks_cpu.elf import ObjectSymbols, read_symbols
+from polyblocks_cpu.load import OBJECT
+from polyblocks_cpu.openmp import SYMBOLS
+from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
+from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
+from polyblocks_cpu.passes.outline_kernels import TRIPS, OutlineKernelsPass
+
+
+
+def stage_s4(target: TargetDescription) -> list[Any]:
+    """The passes of S4 in order: from affine nests to the LLVM dialect."""
+    del target
+    return [
+        # Before lower-affine, which drops the attributes that mark kernels.
+        OutlineKernelsPass(),
+        MapOpenmpPass(),
+        UpstreamPass(
+            "lower-loops",
+            "func.func(lower-affine,canonicalize{region-simplify=disabled},cse),"
+            "convert-scf-to-cf,expand-strided-metadata,lower-affine",
+        ),
+        # OpenMP regions are converted after the functions: the other order turns captured
+        # pointers into memref descriptors that the bare-pointer convention cannot pass.
+        UpstreamPass(
+            "convert-to-llvm",
+            "finalize-memref-to-llvm,"
+            "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
+            "convert-openmp-to-llvm,"
+            "convert-complex-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,"
+            "convert-index-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts",
+        ),
+        EmitEntryPass(),
+    ]
+
+
+def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:
+    """Lower a module after S3 to an Artifact with one object file.
+
+    Args:
+        module: consumed; ends in the LLVM dialect.
+        target: a description made by this target.
+        options: the checked options.
+
+    Raises:
+        PassError: a pass failed.
+        PolyBlocksError: LLVM rejects the code, or the code calls a function that nobody provides.
+    """
+    arguments = [row for row in signature.rows(module) if row["role"] != "status"]
+    context = PassContext.create(target, options)
+    run_stage("S4", stage_s4(target), module, context)
+    kernels = _kernels(module)
+    data = compile_llvm(module, target, [name for name, _ in kernels])
+    symbols = read_symbols(data)
+    if symbols is not None:
+        check_symbols(symbols)
+    sizes = symbols.functions if symbols is not None else {}
+    rows = [
+        {"name": name, "parallel": trips, "code_bytes": sizes.get(name)} for name, trips in kernels
+    ]
+    manifest = {"entry": ENTRY, "arguments": arguments, "kernels": rows}
+    return Artifact(manifest, {OBJECT: data})
+
+
+def compile_llvm(module: Any, target: TargetDescription, kernels: list[str]) -> bytes:
+    """Stage S5: an object file from a module in the LLVM dialect."""
+    from polyblocks import mlir
+
+    spec = machine(target)
+    text = llvm.prepare(mlir.translate_to_llvmir(module), spec, {ENTRY}, set(kernels))
+    optimized, target_machine = llvm.optimize(text, spec)
+    return llvm.emit_object(optimized, target_machine)
+
+
+def machine(target: TargetDescription) -> llvm.Machine:
+    """What LLVM is told about the target."""
+    properties = target.properties
+    triple = llvm.host_triple()
+    if triple.partition("-")[0].replace("arm64", "aarch64") != properties["family"]:
+        triple = f"{properties['family']}-unknown-linux-gnu"
+    return llvm.Machine(
+        triple=triple,
+        cpu=properties["cpu"],
+        features=",".join(properties["features"]),
+        vector_bits=target.vector_bits,
+    )
+
+
+def check_symbols(symbols: ObjectSymbols) -> None:
+    """Refuse code that calls anything but the OpenMP runtime.
+
+    Raises:
+        PolyBlocksError: names the functions.
+    """
+    foreign = [name for name in symbols.undefined if name not in SYMBOLS]
+    if foreign:
+        raise PolyBlocksError(
+            f"internal error: the generated code calls {', '.join(foreign)}; every function that "
+            "it calls must be generated, please report this program"
+        )
+
+
+def _kernels(module: Any) -> list[tuple[str, int]]:
+    """Names of the outlined kernels and how many iterations they share among threads."""
+    return [
+        (op.operation.attributes["sym_name"].value, op.operation.attributes[TRIPS].value)
+        for op in module.body.operations
+        if TRIPS in op.operation.attributes
+    ]

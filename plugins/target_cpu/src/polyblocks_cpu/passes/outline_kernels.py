@@ -1,0 +1,255 @@
+"""outline-kernels: every top-level kernel of ``@main`` becomes a function of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks import signature
+
+from polyblocks_cpu.passes.memory import Extent, extent_of, static_bytes, written_operands
+from polyblocks_cpu.passes.walk import nested
+
+KERNEL = "polyblocks.kernel"
+LEVEL = "polyblocks.level"
+#: Unit attribute on a call: the first two operands are an iteration range to share among threads.
+TEAM_CALL = "polyblocks.team"
+
+#: Integer attribute on an outlined kernel: iterations that threads share; 1 for a serial one.
+TRIPS = "polyblocks.trips"
+
+#: Cheap ops without operands, repeated in a kernel instead of being passed to it.
+_REPEATED = frozenset({"arith.constant", "complex.constant", "memref.get_global"})
+
+
+@dataclass(frozen=True)
+class OutlineKernelsPass:
+    """Move kernels into functions, so that LLVM knows that their pointers do not overlap.
+
+    A pointer that an OpenMP region captures is loaded from a structure and loses ``noalias``; a
+    function's argument keeps it. Kernels also show up by name in profilers.
+
+    Before::
+
+        affine.parallel (%i) = (0) to (64) { ... %x ... } {polyblocks.kernel = "neg",
+                                                           polyblocks.level = "team"}
+
+    After::
+
+        func.call @neg(%c0, %c64, %x, %y) {polyblocks.team}
+
+        func.func private @neg(%begin: index, %end: index, %x: memref<64xf32> {llvm.noalias}, ...) {
+          affine.for %i = %begin to %end { ... %x ... }
+          return
+        }
+
+    A serial ``affine.for`` that names a kernel is moved as it is, without a range. A memref keeps
+    ``llvm.noalias`` unless the kernel writes memory that another of its memrefs may overlap.
+    """
+
+    name: ClassVar[str] = "outline-kernels"
+
+    def run(self, module: Any, context: Any) -> None:
+        """Rewrite ``@main`` and append the kernels to the module."""
+        from polyblocks.mlir import ir
+
+        del context
+        with module.context, ir.Location.unknown():
+            main = signature.main_of(module)
+            taken = {op.attributes["sym_name"].value for op in _symbols(module)}
+            for op in list(main.body.blocks[0].operations):
+                operation = op.operation
+                if not _is_kernel(operation):
+                    continue
+                name = _unique(operation.attributes, taken)
+                _outline(module, operation, name)
+
+
+def _is_kernel(op: Any) -> bool:
+    if op.name == "affine.parallel":
+        return LEVEL in op.attributes and op.attributes[LEVEL].value == "team"
+    return op.name == "affine.for" and KERNEL in op.attributes and len(op.results) == 0
+
+
+def _symbols(module: Any) -> Iterator[Any]:
+    return (op.operation for op in module.body.operations if "sym_name" in op.operation.attributes)
+
+
+def _unique(attributes: Any, taken: set[str]) -> str:
+    wish = attributes[KERNEL].value if KERNEL in attributes else "kernel"
+    base = re.sub(r"[^A-Za-z0-9_.]", "_", wish) or "kernel"
+    if base[0].isdigit():
+        base = f"k{base}"
+    name, number = base, 0
+    while name in taken or name == "polyblocks_main":
+        number += 1
+        name = f"{base}_{number}"
+    taken.add(name)
+    return name
+
+
+def _outline(module: Any, op: Any, name: str) -> None:
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    func = mlir.dialect("func")
+    captured, repeated, written = _captures(op)
+    parallel = op.name == "affine.parallel"
+    index = ir.IndexType.get()
+    types = ([index, index] if parallel else []) + [v.type for v in captured]
+    with ir.InsertionPoint(module.body):
+        kernel = func.FuncOp(name, ir.FunctionType.get(types, []), visibility="private")
+    block = kernel.add_entry_block()
+    _annotate(kernel, captured, written, 2 if parallel else 0)
+
+    operands = list(captured)
+    begin, end = _range(op) if parallel else (0, 1)
+    i64 = ir.IntegerType.get_signless(64)
+    kernel.operation.attributes[TRIPS] = ir.IntegerAttr.get(i64, end - begin)
+    if parallel:
+        with ir.InsertionPoint(op):
+            operands = [_index_constant(begin), _index_constant(end), *operands]
+    with ir.InsertionPoint(op):
+        call = func.CallOp([], name, operands)
+    if parallel:
+        call.operation.attributes[TEAM_CALL] = ir.UnitAttr.get()
+
+    inner = list(block.arguments)[2 if parallel else 0 :]
+    mapping = dict(zip(captured, inner, strict=True))
+    with ir.InsertionPoint(block):
+        for value in repeated:
+            mapping[value] = value.owner.operation.clone().results[0]
+        ret = func.ReturnOp([])
+    if parallel:
+        body = _range_loop(ret, op, block.arguments[0], block.arguments[1])
+    else:
+        op.move_before(ret.operation)
+        body = op
+    _rewire(body, mapping)
+    _hoist_allocas(body, block)
+    if parallel:
+        op.erase()
+
+
+def _captures(op: Any) -> tuple[list[Any], list[Any], set[Any]]:
+    """Values from outside that the kernel uses: to pass, to repeat; and those it may write."""
+    from polyblocks.mlir import ir
+
+    inside: set[Any] = set()
+    passed: dict[Any, None] = {}
+    repeated: dict[Any, None] = {}
+    writes: list[Extent] = []
+
+    for inner in nested(op):
+        for region in inner.regions:
+            for block in region.blocks:
+                inside.update(block.arguments)
+        inside.update(inner.results)
+        for value in inner.operands:
+            if value in inside:
+                continue
+            owner = value.owner
+            constant = not isinstance(owner, ir.Block) and owner.operation.name in _REPEATED
+            (repeated if constant else passed)[value] = None
+        writes.extend(extent_of(v) for v in written_operands(inner))
+    written = {
+        value
+        for value in passed
+        if isinstance(value.type, ir.MemRefType)
+        and any(extent_of(value).overlaps(write) for write in writes)
+    }
+    return list(passed), list(repeated), written
+
+
+def _annotate(kernel: Any, captured: list[Any], written: set[Any], skip: int) -> None:
+    """Argument attributes: noalias, readonly, and how many bytes may be read speculatively."""
+    from polyblocks.mlir import ir
+
+    unit = ir.UnitAttr.get()
+    i64 = ir.IntegerType.get_signless(64)
+    memrefs = [v for v in captured if isinstance(v.type, ir.MemRefType)]
+    extents = {v: extent_of(v) for v in memrefs}
+
+    def alone(value: Any) -> bool:
+        rest = (v for v in memrefs if v != value and extents[v].overlaps(extents[value]))
+        return all(v not in written and value not in written for v in rest)
+
+    attributes = [ir.DictAttr.get({}) for _ in range(skip)]
+    for value in captured:
+        entries: dict[str, Any] = {}
+        if value in extents:
+            if alone(value):
+                entries["llvm.noalias"] = unit
+            if value not in written:
+                entries["llvm.readonly"] = unit
+            size = static_bytes(value.type)
+            if size:
+                entries["llvm.dereferenceable"] = ir.IntegerAttr.get(i64, size)
+        attributes.append(ir.DictAttr.get(entries))
+    kernel.operation.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+
+
+def _range(op: Any) -> tuple[int, int]:
+    """Constant bounds of a one-dimensional ``affine.parallel`` of step 1.
+
+    Raises:
+        ValueError: it is of another form; the mid-level's map-parallelism makes only this one.
+    """
+    from polyblocks.mlir import ir
+
+    lower = op.attributes["lowerBoundsMap"].value
+    upper = op.attributes["upperBoundsMap"].value
+    steps = [int(a.value) for a in map(ir.IntegerAttr, ir.ArrayAttr(op.attributes["steps"]))]
+    bounds = []
+    for bound in (lower, upper):
+        results = list(bound.results)
+        if len(results) != 1 or not isinstance(results[0], ir.AffineConstantExpr):
+            raise ValueError("a team-level affine.parallel has one dimension and constant bounds")
+        bounds.append(int(results[0].value))
+    if steps != [1] or len(op.results) != 0:
+        raise ValueError("a team-level affine.parallel has step 1 and no reductions")
+    return bounds[0], bounds[1]
+
+
+def _index_constant(value: int) -> Any:
+    from polyblocks import mlir
+
+    return mlir.dialect("arith").ConstantOp(mlir.ir.IndexType.get(), value).result
+
+
+def _range_loop(before: Any, parallel: Any, begin: Any, end: Any) -> Any:
+    """``affine.for %i = %begin to %end`` with the body of the parallel op moved into it."""
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    affine = mlir.dialect("affine")
+    with ir.InsertionPoint(before):
+        symbol = ir.AffineMap.get(0, 1, [ir.AffineSymbolExpr.get(0)])
+        loop = affine.AffineForOp(
+            symbol, symbol, 1, lower_bound_operands=[begin], upper_bound_operands=[end]
+        )
+    body = loop.body
+    with ir.InsertionPoint(body):
+        terminator = affine.AffineYieldOp([])
+    old = parallel.regions[0].blocks[0]
+    old.arguments[0].replace_all_uses_with(loop.induction_variable)
+    for op in list(old.operations)[:-1]:
+        op.operation.move_before(terminator.operation)
+    return loop.operation
+
+
+def _rewire(op: Any, mapping: dict[Any, Any]) -> None:
+    for inner in nested(op):
+        for position, value in enumerate(inner.operands):
+            if value in mapping:
+                inner.operands[position] = mapping[value]
+
+
+def _hoist_allocas(op: Any, entry: Any) -> None:
+    """Static stack buffers go to the function's entry: in a loop each turn would take new stack."""
+    found = [i for i in nested(op) if i.name == "memref.alloca" and not len(i.operands)]
+    first = entry.operations[0].operation
+    for alloca in found:
+        alloca.move_before(first)

@@ -1,0 +1,15 @@
+"""Walking over ops without MLIR's callback, whose exceptions lose their type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def nested(op: Any) -> Iterator[Any]:
+    """``op`` and every op inside it, parents first; the caller must not erase ops on the way."""
+    yield op
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from nested(inner.operation)
