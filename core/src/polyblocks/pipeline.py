@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -53,8 +55,12 @@ class PassContext:
     ) -> PassContext:
         """Make a context; ``options.debug`` or ``POLYBLOCKS_DEBUG`` names the dump folder.
 
-        ``POLYBLOCKS_DEBUG_PASSES=1`` dumps after every pass.
+        ``POLYBLOCKS_DEBUG_PASSES=1`` dumps after every pass. Inside :meth:`active` (that is, in
+        ``lower_program``) it is the context of the stages before, so that dumps count on.
         """
+        running = _active.get()
+        if running is not None:
+            return running
         wish: bool | str = options.debug or os.environ.get("POLYBLOCKS_DEBUG", "")
         folder = None
         if wish:
@@ -63,18 +69,35 @@ class PassContext:
         passes = os.environ.get("POLYBLOCKS_DEBUG_PASSES", "") not in ("", "0")
         return cls(target, options, folder, passes)
 
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Make :meth:`create` return this context inside the block."""
+        token = _active.set(self)
+        try:
+            yield
+        finally:
+            _active.reset(token)
+
     def decide(self, pass_name: str, nest: str, what: str, **numbers: Any) -> None:
         """Report a decision with its numbers, for ``explain``."""
         events.emit("decision", **{"pass": pass_name, "nest": nest, "what": what, **numbers})
 
-    def dump(self, module: Any, label: str) -> None:
-        """Write the module into the dump folder under the next number."""
+    def dump(self, module: Any, label: str, done: str | None = None) -> None:
+        """Write the module into the dump folder, numbered, marked as far as ``done``."""
         if self.dump_folder is None:
             return
+        if done is not None:
+            mark(module, done)
         path = self.dump_folder / f"{self._dump_count:02d}-{label}.mlir"
         self._dump_count += 1
         text = module.operation.get_asm(enable_debug_info=True)
         path.write_text(text + "\n")
+        if done is not None:
+            # Only files are marked: a live module would skip the rest of its stage.
+            mark(module, None)
+
+
+_active: ContextVar[PassContext | None] = ContextVar("polyblocks_pass_context", default=None)
 
 
 @runtime_checkable
@@ -91,7 +114,7 @@ class Pass(Protocol):
 class UpstreamPass:
     """A textual pipeline of upstream MLIR passes under one name."""
 
-    name: str  # type: ignore[misc]
+    name: str
     textual: str
 
     def run(self, module: Any, context: PassContext) -> None:
@@ -106,7 +129,7 @@ class UpstreamPass:
 class FunctionPass:
     """A plain function ``f(module, context)`` as a pass."""
 
-    name: str  # type: ignore[misc]
+    name: str
     function: Callable[[Any, PassContext], None]
 
     def run(self, module: Any, context: PassContext) -> None:
@@ -124,7 +147,7 @@ class Pipeline:
     """
 
     def __init__(self, stages: dict[str, Sequence[Any]]) -> None:
-        self.stages: dict[str, list[Any]] = {stage: list(passes) for stage, passes in stages.items()}
+        self.stages: dict[str, list[Any]] = {name: list(p) for name, p in stages.items()}
         names = self.names()
         doubles = {n for n in names if names.count(n) > 1}
         if doubles:
@@ -173,52 +196,43 @@ class Pipeline:
                     return stage, index
         raise ValueError(f"no pass '{name}'; the passes are {', '.join(self.names())}")
 
-    def run(self, module: Any, context: PassContext, done: str | None = None) -> None:
-        """Run all stages; ``done`` (``S2`` or ``S3:fuse-slices``) is where to resume after."""
-        skip_stage, _, skip_pass = (done or "").partition(":")
-        pending = done is not None and skip_stage in self.stages
+    def run(self, module: Any, context: PassContext) -> None:
+        """Run all stages, or what is left of them for a module that was read from a dump."""
         for stage, passes in self.stages.items():
-            rest: Iterable[Any] = passes
-            if pending:
-                if stage != skip_stage:
-                    continue
-                pending = False
-                if not skip_pass:
-                    continue
-                names = [p.name for p in passes]
-                if skip_pass not in names:
-                    raise ValueError(f"no pass '{skip_pass}' in stage {stage} to resume after")
-                rest = passes[names.index(skip_pass) + 1 :]
-            run_stage(stage, rest, module, context)
+            run_stage(stage, passes, module, context)
 
 
 def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassContext) -> None:
     """Run the passes of one stage on ``module`` in place, with events, dumps and verification.
 
+    A module that was read from a dump resumes after what its ``polyblocks.done`` attribute names.
+
     Raises:
         PassError: a pass failed or left an invalid module; names it and its reproducer.
+        ValueError: the pass to resume after is not one of this stage.
     """
+    todo = _remaining(stage, list(passes), module)
+    if todo is None:
+        return
     events.emit("stage-begin", stage=stage)
     begin = time.perf_counter()
     # One snapshot per stage is cheap; the state right before a failing pass is made from it.
     snapshot = bytecode(module)
     finished: list[Any] = []
-    for p in passes:
+    for p in todo:
         try:
             _run_pass(stage, p, module, context)
         except PolyBlocksError:
             raise
         except Exception as error:
-            path = reproducer.write(snapshot, finished, p.name, context)
+            path = reproducer.write(snapshot, stage, finished, p.name, context)
             detail = f"{type(error).__name__}: {error}"
             raise PassError(p.name, stage, detail, path) from error
         finished.append(p)
         if context.dump_folder is not None and context.dump_passes:
-            mark(module, f"{stage}:{p.name}")
-            context.dump(module, f"{stage}-{p.name}")
+            context.dump(module, f"{stage}-{p.name}", done=f"{stage}:{p.name}")
     if context.dump_folder is not None:
-        mark(module, stage)
-        context.dump(module, f"{stage}-{STAGES[stage]}")
+        context.dump(module, f"{stage}-{STAGES[stage]}", done=stage)
     events.emit("stage-end", stage=stage, seconds=time.perf_counter() - begin)
 
 
@@ -238,12 +252,40 @@ def bytecode(module: Any) -> bytes:
     return buffer.getvalue()
 
 
-def mark(module: Any, done: str) -> None:
-    """Record in the module how far it came, for resuming from a dump."""
+def mark(module: Any, done: str | None) -> None:
+    """Record in the module how far it came (``S2`` or ``S3:fuse-slices``); None takes it away."""
     from polyblocks import mlir
 
+    attributes = module.operation.attributes
+    if done is None:
+        if RESUME_ATTRIBUTE in attributes:
+            del attributes[RESUME_ATTRIBUTE]
+        return
     with module.context:
-        module.operation.attributes[RESUME_ATTRIBUTE] = mlir.ir.StringAttr.get(done)
+        attributes[RESUME_ATTRIBUTE] = mlir.ir.StringAttr.get(done)
+
+
+def _remaining(stage: str, passes: list[Any], module: Any) -> list[Any] | None:
+    """The passes of a stage that the module has not been through; None for nothing to do."""
+    attributes = module.operation.attributes
+    if RESUME_ATTRIBUTE not in attributes:
+        return passes
+    done_stage, _, done_pass = attributes[RESUME_ATTRIBUTE].value.partition(":")
+    order = list(STAGES)
+    if done_stage not in order:
+        raise ValueError(f"no stage '{done_stage}' to resume after; there are {', '.join(order)}")
+    if order.index(done_stage) < order.index(stage):
+        mark(module, None)
+        return passes
+    if order.index(done_stage) > order.index(stage) or not done_pass:
+        return None
+    names = [p.name for p in passes]
+    if done_pass not in names:
+        raise ValueError(
+            f"no pass '{done_pass}' in stage {stage} to resume after; there are {', '.join(names)}"
+        )
+    mark(module, None)
+    return passes[names.index(done_pass) + 1 :]
 
 
 def _fresh_folder(base: Path, name: str) -> Path:

@@ -20,20 +20,30 @@ def folder() -> Path:
     return Path(wish) if wish else Path(tempfile.gettempdir()) / f"polyblocks-reproducers-{user}"
 
 
-def write(snapshot: bytes, finished: Sequence[Any], name: str, context: Any) -> str | None:
-    """Write the module as it was before the pass ``name``; returns the path, or None.
+def write(
+    snapshot: bytes, stage: str, finished: Sequence[Any], name: str, context: Any
+) -> str | None:
+    """Write the module as it was before the pass ``name`` of a stage; returns the path, or None.
 
-    The stage's snapshot goes through the passes that had finished; should one of them fail this
-    time, the file holds the snapshot itself. A folder that cannot be written is no second error.
+    It is marked so that compiling the file resumes with this pass. The stage's snapshot goes
+    through the passes that had finished; should one of them fail this time, the file holds the
+    snapshot itself. A folder that cannot be written is no second error.
     """
     from polyblocks import mlir
+    from polyblocks.pipeline import STAGES, mark
 
+    stages = list(STAGES)
+    before = stages[: stages.index(stage)]
+    done = before[-1] if before else None
     try:
         module = mlir.parse(snapshot)
         for p in finished:
             p.run(module, context)
+            done = f"{stage}:{p.name}"
     except Exception:
         module = mlir.parse(snapshot)
+        done = before[-1] if before else None
+    mark(module, done)
     text = str(module) + "\n"
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     place = folder()

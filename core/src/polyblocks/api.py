@@ -1,0 +1,129 @@
+"""The functions behind ``polyblocks.compile``, ``polyblocks.targets`` and ``polyblocks.frontends``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polyblocks.errors import InputError, PluginError
+from polyblocks.options import CompileOptions
+from polyblocks.registry import FRONTENDS, TARGETS, get_registry
+
+if TYPE_CHECKING:
+    from polyblocks.artifact import Artifact
+
+#: ``03-S2-affine.mlir`` (after a stage) or ``07-S3-fuse-slices.mlir`` (after a pass).
+_DUMP = re.compile(r"^\d+-(?P<stage>S\d+)-(?P<rest>[\w-]+)\.mlir$")
+
+
+def targets() -> list[str]:
+    """Names of the installed targets, without loading them."""
+    return get_registry().names(TARGETS)
+
+
+def frontends() -> list[str]:
+    """Names of the installed frontends, without loading them."""
+    return get_registry().names(FRONTENDS)
+
+
+def compile(
+    function: Callable[..., Any],
+    *,
+    frontend: str | None = None,
+    compile_options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """Compile a function or module of a framework; it is captured at its first call.
+
+    Args:
+        function: what to compile.
+        frontend: which framework it is written in; default: the only frontend installed.
+        compile_options: see :class:`polyblocks.CompileOptions`.
+
+    Returns:
+        The compiled function.
+
+    Raises:
+        InputError: ``function`` cannot be called, or it is not clear which frontend is meant.
+        PluginError: the frontend is not installed or does not work.
+        OptionError: an unknown option or a wrong value.
+
+    Example::
+
+        fast = polyblocks.compile(f, compile_options={"target": "cpu"})
+    """
+    if not callable(function):
+        raise InputError(f"polyblocks.compile takes a function, not {type(function).__name__}")
+    CompileOptions.from_dict(compile_options)
+    if frontend is None:
+        installed = frontends()
+        if not installed:
+            raise PluginError("no frontend is installed; pip install polyblocks-torch")
+        if len(installed) > 1:
+            raise InputError(
+                f"several frontends are installed ({', '.join(installed)}); "
+                f"say which: polyblocks.compile(f, frontend={installed[0]!r})"
+            )
+        frontend = installed[0]
+    hook = get_registry().frontend(frontend).hook
+    compiled: Callable[..., Any] = hook.jit(function=function, compile_options=compile_options)
+    return compiled
+
+
+def compile_file(path: Path, options: CompileOptions, after: str | None = None) -> Artifact:
+    """Compile an MLIR file: linalg on tensors, or a dump to be resumed.
+
+    Args:
+        path: the file; text or bytecode.
+        options: the checked options.
+        after: the stage or ``stage:pass`` that the module went through; default: what the dump
+            says in its ``polyblocks.done`` attribute or by its file name, else nothing.
+
+    Returns:
+        The artifact; the cache is not used.
+
+    Raises:
+        InputError: the file cannot be read or is not valid MLIR.
+        TargetError, PluginError: the target cannot be used.
+        UnsupportedError: a pass failed, or native code crashed.
+    """
+    from polyblocks import driver
+    from polyblocks.artifact import Artifact
+    from polyblocks.isolation import run_isolated
+
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    registry = get_registry()
+    description = registry.target(options.target).hook.describe_target(options=options)
+    registry.extensions()
+
+    def job() -> bytes:
+        from polyblocks import mlir, signature
+        from polyblocks.pipeline import RESUME_ATTRIBUTE
+
+        try:
+            module = mlir.parse(text)
+            done = after
+            if done is None and RESUME_ATTRIBUTE not in module.operation.attributes:
+                done = stage_of_file(path)
+            if b"polyblocks.arg" not in text and b"polyblocks.result" not in text:
+                signature.infer(module)
+        except ValueError as error:
+            raise InputError(f"{path} cannot be compiled: {' '.join(str(error).split())}") from None
+        return driver.compile_module(module, description, options, done=done).to_bytes()
+
+    return Artifact.from_bytes(run_isolated(job, label=path.name))
+
+
+def stage_of_file(path: Path) -> str | None:
+    """What a dump's file name says was done: ``S2``, ``S3:fuse-slices``, or None."""
+    from polyblocks.pipeline import STAGES
+
+    match = _DUMP.match(path.name)
+    if match is None or match["stage"] not in STAGES:
+        return None
+    stage, rest = match["stage"], match["rest"]
+    return stage if rest == STAGES[stage] else f"{stage}:{rest}"
