@@ -1,4 +1,4 @@
-"""The functions behind ``polyblocks.compile``, ``polyblocks.targets`` and ``polyblocks.frontends``."""
+"""The public functions ``compile``, ``targets`` and ``frontends``, and compiling files."""
 
 from __future__ import annotations
 

@@ -51,7 +51,9 @@ class NativeCrashError(UnsupportedError):
 class PassError(PolyBlocksError, RuntimeError):
     """A pass failed or left an invalid module; names the pass and the reproducer file."""
 
-    def __init__(self, pass_name: str, stage: str, detail: str, reproducer: str | None = None) -> None:
+    def __init__(
+        self, pass_name: str, stage: str, detail: str, reproducer: str | None = None
+    ) -> None:
         self.pass_name = pass_name
         self.stage = stage
         self.detail = detail

@@ -20,6 +20,7 @@ is not one of these is refused. ``POLYBLOCKS_TRACE_HOOKS=1`` prints every hook c
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -47,6 +48,7 @@ INTERFACES: dict[int, dict[str, int]] = {
         "lower_program": 1,
         "load_artifact": 1,
         "array_interface": 1,
+        "jit": 1,
         "observe": 1,
     },
 }
@@ -149,9 +151,7 @@ def configure_pipeline(
 
 
 @hookspec(firstresult=True)
-def lower_program(  # type: ignore[empty-body]
-    module: Any, target: TargetDescription, options: CompileOptions
-) -> Artifact:
+def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:
     """Lower the module after S3 to code: stages S4 and S5.
 
     Called on the target, after S3. The module has one function ``@main`` whose arguments carry
@@ -209,6 +209,30 @@ def array_interface() -> Any:
         @hookimpl
         def array_interface():
             return NumpyArrays()
+    """
+
+
+@hookspec(firstresult=True)
+def jit(  # type: ignore[empty-body]
+    function: Callable[..., Any], compile_options: Mapping[str, Any] | None
+) -> Callable[..., Any]:
+    """Make a compiled function of a framework's function, to be captured at its first call.
+
+    Called on the chosen frontend by ``polyblocks.compile``, which knows no framework; a frontend
+    has decorators of its own as well.
+
+    Args:
+        function: a function or module of the framework.
+        compile_options: the user's dictionary, checked already; None for the defaults.
+
+    Returns:
+        The compiled function.
+
+    Example::
+
+        @hookimpl
+        def jit(function, compile_options):
+            return my_decorator(function, compile_options=compile_options)
     """
 
 

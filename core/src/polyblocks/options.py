@@ -76,7 +76,8 @@ class CompileOptions:
         for name, value in options.items():
             if name not in known:
                 near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-                hint = f"did you mean '{near[0]}'?" if near else f"the options are {', '.join(known)}"
+                listed = f"the options are {', '.join(known)}"
+                hint = f"did you mean '{near[0]}'?" if near else listed
                 raise OptionError(f"unknown compile option '{name}'; {hint}")
             values[name] = _checked(name, value)
         return cls(**values)
@@ -101,15 +102,18 @@ def _checked(name: str, value: Any) -> Any:
         ok = isinstance(items, (tuple, list)) and all(isinstance(i, int) for i in items)
         return tuple(_expect(name, items, ok, "an int or a tuple of ints"))
     if name == "num_threads":
-        ok = value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
+        ok = value is None or _is_positive_int(value)
         return _expect(name, value, ok, "a positive int or None")
     if name == "num_iters":
-        ok = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-        return _expect(name, value, ok, "a positive int")
+        return _expect(name, value, _is_positive_int(value), "a positive int")
     if name == "mm_conv_precision_mode":
         ok = value is None or value in PRECISION_MODES
         return _expect(name, value, ok, f"one of {', '.join(PRECISION_MODES)}")
     return _expect(name, value, isinstance(value, type(default)), "True or False")
+
+
+def _is_positive_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _expect(name: str, value: Any, ok: bool, what: str) -> Any:

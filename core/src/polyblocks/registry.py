@@ -15,6 +15,7 @@ import difflib
 import importlib.metadata
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -152,15 +153,19 @@ class Registry:
         return rows
 
     def versions(self, *plugins: Plugin) -> dict[str, str]:
-        """``{"target:cpu": "polyblocks-cpu 0.1.0", …}`` of these plugins and all extensions.
+        """``{"target cpu": "polyblocks-cpu 0.1.0", …}`` of these plugins and all extensions.
 
         Part of the cache key: whatever may change generated code.
         """
-        chosen = (*plugins, *self.extensions())
         return {
-            f"{p.provider.kind}:{p.name}": f"{p.provider.distribution} {p.provider.version}"
-            for p in chosen
+            f"{p.provider.kind} {p.name}": f"{p.provider.distribution} {p.provider.version}"
+            for p in (*plugins, *self.extensions())
         }
+
+    def packages(self, *plugins: Plugin) -> tuple[str, ...]:
+        """Import names of the top-level packages of these plugins and all extensions."""
+        modules = (p.provider.module for p in (*plugins, *self.extensions()))
+        return tuple(sorted({re.split(r"[.:]", module)[0] for module in modules}))
 
     # --- loading ---------------------------------------------------------------------------------
 
