@@ -59,7 +59,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec(firstresult=True)
-def fingerprint(capture: Any) -> bytes:  # type: ignore[empty-body]
+def fingerprint(capture: Any) -> bytes:
     """Identify a captured program without compiling it.
 
     Called first, on the chosen frontend, for every compilation; must not load MLIR, since on a
@@ -81,7 +81,7 @@ def fingerprint(capture: Any) -> bytes:  # type: ignore[empty-body]
 
 
 @hookspec(firstresult=True)
-def import_program(capture: Any) -> Program:  # type: ignore[empty-body]
+def import_program(capture: Any) -> Program:
     """Turn a captured program into linalg on tensors.
 
     Called on a cache miss, once per variant (function, shapes, dtypes, options), on the chosen
@@ -106,7 +106,7 @@ def import_program(capture: Any) -> Program:  # type: ignore[empty-body]
 
 
 @hookspec(firstresult=True)
-def describe_target(options: CompileOptions) -> TargetDescription:  # type: ignore[empty-body]
+def describe_target(options: CompileOptions) -> TargetDescription:
     """Describe the chip to generate code for.
 
     Called before S1, on the chosen target. Works with no device present when ``options.arch``
@@ -174,7 +174,7 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 
 
 @hookspec(firstresult=True)
-def load_artifact(artifact: Artifact, device: int | None) -> Executable:  # type: ignore[empty-body]
+def load_artifact(artifact: Artifact, device: int | None) -> Executable:
     """Load an artifact on a device.
 
     Called on the target before the first launch, also for artifacts from the cache; must not load
@@ -213,7 +213,7 @@ def array_interface() -> Any:
 
 
 @hookspec(firstresult=True)
-def jit(  # type: ignore[empty-body]
+def jit(
     function: Callable[..., Any], compile_options: Mapping[str, Any] | None
 ) -> Callable[..., Any]:
     """Make a compiled function of a framework's function, to be captured at its first call.

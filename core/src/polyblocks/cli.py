@@ -1,0 +1,325 @@
+"""The command ``polyblocks``: plugins, targets, compile, explain, cache."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import runpy
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from polyblocks.errors import InputError, PolyBlocksError
+from polyblocks.options import CompileOptions
+
+if TYPE_CHECKING:
+    from polyblocks.report import Report
+
+app = typer.Typer(
+    help="Compile tensor programs for CPUs and GPUs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+cache_app = typer.Typer(help="The on-disk cache of compiled programs.", no_args_is_help=True)
+app.add_typer(cache_app, name="cache")
+
+
+def main() -> None:
+    """Entry point of the command: errors of ours are one line on stderr and exit status 1."""
+    try:
+        app()
+    except (PolyBlocksError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+@app.command()
+def plugins(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List all plugins: where they come from, their API, and whether they work."""
+    from polyblocks.hookspecs import API_VERSION
+    from polyblocks.registry import get_registry
+
+    providers = get_registry().providers(load=True)
+    if as_json:
+        _print_json([dataclasses.asdict(provider) for provider in providers])
+        return
+    table = Table("plugin", "name", "distribution", "version", "API", "status", box=None)
+    for p in providers:
+        colour = "green" if p.status == "loaded" else "red" if p.error else "yellow"
+        status = f"[{colour}]{p.status}[/]"
+        table.add_row(p.kind, p.name, p.distribution, p.version, p.api or "-", status)
+    _print(table)
+    for p in providers:
+        if p.error:
+            _print(f"{p.status}: {p.error}")
+    _print(f"this polyblocks speaks API {API_VERSION}")
+
+
+@app.command()
+def targets(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the targets, and what is known of the device that each would compile for."""
+    from polyblocks.registry import TARGETS, get_registry
+
+    registry = get_registry()
+    rows: dict[str, Any] = {}
+    for name in registry.names(TARGETS):
+        try:
+            hook = registry.target(name).hook
+            described = hook.describe_target(options=CompileOptions(target=name))
+            rows[name] = dataclasses.asdict(described)
+        except PolyBlocksError as error:
+            rows[name] = {"error": str(error)}
+    if as_json:
+        _print_json(rows)
+        return
+    if not rows:
+        _print("no target is installed; pip install polyblocks-cpu")
+    table = Table("target", "arch", "vector", "parallel", "memory", box=None)
+    for name, row in rows.items():
+        if "error" in row:
+            table.add_row(name, f"[red]{row['error']}[/]")
+            continue
+        parallel = ", ".join(f"{level['name']} {level['size']}" for level in row["parallel"])
+        memory = ", ".join(
+            f"{level['name']} {_bytes(level['size'])}" for level in row["memory"] if level["size"]
+        )
+        vector = f"{row['vector_bits']} bits" if row["vector_bits"] else "-"
+        table.add_row(name, row["arch"], vector, parallel, memory)
+    _print(table)
+
+
+def compile_command(
+    file: Annotated[Path, typer.Argument(help="An .mlir file: linalg on tensors, or a dump.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The artifact; default: FILE with .zip.")
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            help="Resume after this stage or stage:pass (S2, S3:fuse-slices); default: what the "
+            "dump says."
+        ),
+    ] = None,
+    **options: Any,
+) -> None:
+    """Compile an MLIR file, or resume from a dump, into an artifact (.zip)."""
+    from polyblocks.api import compile_file
+    from polyblocks.report import Report
+
+    given = {name: value for name, value in options.items() if value is not None}
+    artifact = compile_file(file, CompileOptions.from_dict(given), after)
+    place = output or file.with_suffix(".zip")
+    place.write_bytes(artifact.to_bytes())
+    report = Report()
+    report.add_artifact(artifact)
+    _print(f"{place}\n{report}")
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def explain(
+    context: typer.Context,
+    what: Annotated[
+        str,
+        typer.Argument(help="A Python script, an artifact (.zip), or the key of a cache entry."),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what was compiled, into which kernels, and what fell back and why.
+
+    A script is run with the arguments that follow it, under observation.
+    """
+    path = Path(what)
+    report = _explain_script(path, context.args) if path.suffix == ".py" else _explain_stored(what)
+    if as_json:
+        _print_json(report.to_json())
+    else:
+        _print(str(report))
+
+
+def _explain_script(path: Path, arguments: list[str]) -> Report:
+    from polyblocks import report as reports
+
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    saved = list(sys.argv), list(sys.path)
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        with reports.explain() as report:
+            try:
+                runpy.run_path(str(path), run_name="__main__")
+            except SystemExit as exit_:
+                if exit_.code not in (None, 0):
+                    report.failures.append(f"the script left with {exit_.code}")
+    finally:
+        sys.argv, sys.path = saved
+    return report
+
+
+def _explain_stored(what: str) -> Report:
+    from polyblocks.artifact import Artifact
+    from polyblocks.cache import default_cache
+    from polyblocks.report import Report
+
+    report = Report()
+    path = Path(what)
+    if path.is_file():
+        report.add_artifact(Artifact.from_bytes(path.read_bytes()))
+        return report
+    entries = [e for e in default_cache().entries() if e.key.startswith(what)]
+    if len(entries) != 1:
+        found = f"{len(entries)} cache entries begin so" if entries else "nor a cache entry"
+        raise InputError(f"'{what}' is no file, {found}; see: polyblocks cache list")
+    report.add_artifact(entries[0].read(), cached=True, key=entries[0].key)
+    return report
+
+
+@cache_app.command("list")
+def cache_list(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the entries, the last used first."""
+    from polyblocks.cache import default_cache
+
+    cache = default_cache()
+    rows = []
+    for entry in cache.entries():
+        row: dict[str, Any] = {"key": entry.key, "size": entry.size, "used": entry.used}
+        try:
+            manifest = entry.read().manifest
+            row |= {name: manifest.get(name, "") for name in ("kind", "name", "target", "arch")}
+        except PolyBlocksError as error:
+            row |= {"kind": "damaged", "name": str(error), "target": "", "arch": ""}
+        rows.append(row)
+    if as_json:
+        _print_json(rows)
+        return
+    table = Table("key", "kind", "name", "target", "arch", "size", "used", box=None)
+    for row in rows:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["used"]))
+        table.add_row(
+            row["key"][:16],
+            *(row[name] for name in ("kind", "name", "target", "arch")),
+            _bytes(row["size"]),
+            used,
+        )
+    _print(table)
+    total = _bytes(sum(row["size"] for row in rows))
+    _print(f"{len(rows)} entries, {total} of {_bytes(cache.max_bytes)}, in {cache.root}")
+
+
+@cache_app.command("clear")
+def cache_clear() -> None:
+    """Remove all entries."""
+    from polyblocks.cache import default_cache
+
+    cache = default_cache()
+    _print(f"{cache.clear()} entries removed from {cache.root}")
+
+
+@cache_app.command("verify")
+def cache_verify() -> None:
+    """Read and check every entry; exit status 1 if one is damaged."""
+    from polyblocks.cache import default_cache
+
+    cache = default_cache()
+    bad = cache.verify()
+    for entry in bad:
+        _print(f"damaged: {entry.path}: {entry.reason}")
+    _print(f"{len(cache.entries())} entries checked, {len(bad)} damaged")
+    if bad:
+        raise typer.Exit(1)
+
+
+# --- the options of CompileOptions as options of `polyblocks compile` -----------------------------
+
+
+#: Options that are neither switches nor text.
+_OPTION_TYPES: dict[str, Any] = {"num_threads": int, "num_iters": int, "static_argnums": list[int]}
+
+
+def _with_compile_options(command: Any) -> Any:
+    """Give ``command`` an option per field of CompileOptions: the same names, with hyphens."""
+    hints = get_type_hints(command, include_extras=True)
+    fixed = [
+        p.replace(annotation=hints[p.name])
+        for p in inspect.signature(command).parameters.values()
+        if p.kind is not p.VAR_KEYWORD
+    ]
+    texts = _option_texts()
+    for field in dataclasses.fields(CompileOptions):
+        flag = "--" + field.name.replace("_", "-")
+        switch = isinstance(field.default, bool) and field.name != "debug"
+        # What is on already needs the way to turn it off; the others only a way to turn them on.
+        names = [f"{flag}/--no-{flag[2:]}"] if switch and field.default else [flag]
+        kind: Any = bool if switch else _OPTION_TYPES.get(field.name, str)
+        text = f"{texts[field.name]} Default: {field.default}."
+        option = typer.Option(*names, help=text, show_default=False)
+        fixed.append(
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[kind | None, option],
+            )
+        )
+    command.__signature__ = inspect.Signature(fixed)
+    command.__annotations__ = {p.name: p.annotation for p in fixed}
+    return command
+
+
+def _option_texts() -> dict[str, str]:
+    """What the docstring of CompileOptions says of each option."""
+    texts: dict[str, str] = {}
+    name = ""
+    for line in inspect.getdoc(CompileOptions).split("Attributes:")[1].splitlines():  # type: ignore[union-attr]
+        head, colon, rest = line.strip().partition(":")
+        if colon and line.startswith("    ") and not line.startswith("     "):
+            name = head
+            texts[name] = rest.strip()
+        elif name and line.strip():
+            texts[name] += " " + line.strip()
+    return {name: text.replace("``", "'") for name, text in texts.items()}
+
+
+app.command("compile")(_with_compile_options(compile_command))
+
+
+# --- printing -------------------------------------------------------------------------------------
+
+
+def _print(what: Any) -> None:
+    # Wide enough for a table wherever the output goes to a file or a pipe.
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console = Console(highlight=False, soft_wrap=True, width=200)
+    console.print(what, markup=False) if isinstance(what, str) else console.print(what)
+
+
+def _print_json(what: Any) -> None:
+    print(json.dumps(what, indent=2, default=str))
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} GiB"
+
+
+if __name__ == "__main__":
+    main()
