@@ -114,7 +114,7 @@ def infer(module: Any) -> None:
     by_type["i8"] = "int8"
 
     def row(role: str, name: str, type_: Any) -> Any:
-        shaped = ir.RankedTensorType(type_) if ir.RankedTensorType.isinstance(type_) else None
+        shaped = type_ if isinstance(type_, ir.RankedTensorType) else None
         if shaped is None or not shaped.has_static_shape or str(shaped.element_type) not in by_type:
             raise ValueError(f"@main takes and returns static tensors, not {type_}")
         spec = ArraySpec.contiguous(tuple(shaped.shape), by_type[str(shaped.element_type)])

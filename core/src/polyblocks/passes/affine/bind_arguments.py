@@ -38,6 +38,7 @@ class BindArgumentsPass:
         del context
         ir = mlir.ir
         bufferization = mlir.dialect("bufferization")
+        memref = mlir.dialect("memref")
         arguments = signature.rows(module)
         results = signature.rows(module, results=True)
         with module.context, ir.Location.unknown():
@@ -64,9 +65,18 @@ class BindArgumentsPass:
                     out = block.add_argument(memref_type(row, value.type), ir.Location.unknown())
                     _materialize(bufferization, value, out)
                     new_rows.append(row)
+                copies = []
                 for index, value in updates:
-                    _materialize(bufferization, value, block.arguments[index])
+                    # Not straight into the argument: bufferization believes `restrict`, and would
+                    # let a producer overwrite the argument while others still read it.
+                    shaped = ir.RankedTensorType(value.type)
+                    dense = ir.MemRefType.get(shaped.shape, shaped.element_type)
+                    own = memref.AllocOp(dense, [], [])
+                    _materialize(bufferization, value, own)
+                    copies.append((own, block.arguments[index]))
                     new_rows[index] = {**new_rows[index], "updates": index}
+                for own, argument in copies:
+                    memref.CopyOp(own, argument)
                 func = mlir.dialect("func")
                 func.ReturnOp([])
             terminator.erase()

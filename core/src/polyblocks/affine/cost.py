@@ -1,0 +1,82 @@
+"""The cost model: time is the largest of work over rate, over all resources of the target."""
+
+from __future__ import annotations
+
+from polyblocks.affine.model import For, LoadAt, Node, Op, StoreAt
+from polyblocks.target import TargetDescription
+
+#: Operations per result of scalar ops that are not one instruction, from the lengths of the
+#: generated expansions.
+OPERATIONS = {
+    "arith.constant": 0,
+    "arith.divf": 4,
+    "arith.remf": 20,
+    "arith.divsi": 20,
+    "arith.divui": 20,
+    "arith.remsi": 20,
+    "arith.remui": 20,
+    "arith.extf": 1,
+    "arith.select": 1,
+    "arith.bitcast": 0,
+    "arith.index_cast": 0,
+    "arith.extsi": 1,
+    "math.absf": 1,
+    "math.fma": 2,
+    "math.sqrt": 4,
+    "math.rsqrt": 6,
+    "math.floor": 1,
+    "math.ceil": 1,
+    "math.copysign": 2,
+    "math.powf": 60,
+}
+#: Any other function of the math dialect is a polynomial.
+FUNCTION = 20
+
+
+def operations(nodes: list[Node]) -> int:
+    """Scalar operations of one execution of straight-line nodes (loops inside count once)."""
+    total = 0
+    for node in nodes:
+        if isinstance(node, Op):
+            total += operation_cost(node.name)
+        elif isinstance(node, (LoadAt, StoreAt)):
+            total += 4
+        elif isinstance(node, For):
+            total += operations(node.body)
+    return total
+
+
+def operation_cost(name: str) -> int:
+    """Scalar operations of one op."""
+    if name in OPERATIONS:
+        return OPERATIONS[name]
+    return FUNCTION if name.startswith("math.") else 1
+
+
+def work(nodes: list[Node]) -> int:
+    """Nodes executed, all iterations of all loops together."""
+    total = 0
+    for node in nodes:
+        if isinstance(node, For):
+            total += node.var.extent * work(node.body)
+        elif isinstance(node, Op):
+            total += max(1, operation_cost(node.name))
+        else:
+            total += 1
+    return total
+
+
+def compute_seconds(target: TargetDescription, operations_: float) -> float:
+    """Time of so many vectorized single-precision operations on the whole chip."""
+    peak = target.flops.get("float32", 0.0) or 1e11
+    # A fused multiply-add counts as two in the peak, and few bodies are made of those alone.
+    return operations_ / (peak / 2)
+
+
+def traffic_seconds(target: TargetDescription, nbytes: float, footprint: int) -> float:
+    """Time to move ``nbytes`` of a buffer of ``footprint`` bytes from where it fits."""
+    for level in target.memory:
+        if level.size and footprint <= level.size // 2 and level.bandwidth:
+            return nbytes / level.bandwidth
+    main = target.memory[-1].bandwidth if target.memory else 0.0
+    return nbytes / (main or 2e10)

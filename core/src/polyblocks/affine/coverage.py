@@ -1,0 +1,70 @@
+"""Questions about single accesses: what they cover, and whether iterations are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer, For, Node
+
+
+def covers(buffer: Buffer, index: Sequence[Expr], loops: Sequence[Var]) -> bool:
+    """Whether ``index`` over all of ``loops`` touches each element of the buffer exactly once.
+
+    True only for what is easily seen: every dimension is a loop variable of its own with just the
+    extent of the dimension (or constant 0 in a dimension of one), and every loop is used.
+    """
+    seen: set[Var] = set()
+    for expr, extent in zip(index, buffer.shape, strict=True):
+        if extent == 1 and expr == Expr(0):
+            continue
+        if len(expr.terms) != 1 or expr.const != 0:
+            return False
+        ((atom, coefficient),) = expr.terms
+        if not isinstance(atom, Var) or coefficient != 1 or atom.extent != extent or atom in seen:
+            return False
+        seen.add(atom)
+    return all(v in seen or v.extent == 1 for v in loops)
+
+
+def distinguishes(index: Sequence[Expr], var: Var) -> bool:
+    """Whether different values of ``var`` always give different indices.
+
+    Sufficient: in one dimension ``var`` has a factor larger than all that the rest can vary.
+    """
+    for expr in index:
+        factor = expr.coefficient(var)
+        if not factor:
+            continue
+        rest = expr - Expr(0, {var: factor})
+        low, high = rest.range()
+        if abs(factor) > high - low:
+            return True
+    return False
+
+
+def same_for(index_a: Sequence[Expr], index_b: Sequence[Expr], var: Var) -> bool:
+    """Whether both accesses touch a common element only in the same iteration of ``var``.
+
+    Sufficient: some dimension tells iterations of ``var`` apart in both, by the same factor, and
+    the two differ there by less than the factor in whatever else varies.
+    """
+    for a, b in zip(index_a, index_b, strict=True):
+        factor = a.coefficient(var)
+        if not factor or b.coefficient(var) != factor:
+            continue
+        rest_a, rest_b = a - Expr(0, {var: factor}), b - Expr(0, {var: factor})
+        low_a, high_a = rest_a.range()
+        low_b, high_b = rest_b.range()
+        if max(high_a, high_b) - min(low_a, low_b) < abs(factor):
+            return True
+    return False
+
+
+def perfect_loops(body: list[Node]) -> tuple[list[For], list[Node]]:
+    """The loops that are nested perfectly from the outside in, and the innermost body."""
+    loops: list[For] = []
+    while len(body) == 1 and isinstance(body[0], For):
+        loops.append(body[0])
+        body = body[0].body
+    return loops, body

@@ -1,0 +1,227 @@
+"""Affine expressions with floordiv and mod over loop variables, simplified by value ranges.
+
+An expression is ``const + sum(coefficient * atom)``; an atom is a loop variable, ``e floordiv k`` or
+``e mod k``. Variables run from 0 to ``extent - 1``, so every expression has a known range, and a
+division that a range makes trivial disappears when it is built.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+_ids = itertools.count()
+
+
+class Var:
+    """A loop variable: 0, 1, … extent - 1. Two variables are equal only if they are the same."""
+
+    __slots__ = ("extent", "id", "name")
+
+    def __init__(self, extent: int, name: str = "") -> None:
+        self.extent = extent
+        self.id = next(_ids)
+        self.name = name or f"i{self.id}"
+
+    def __hash__(self) -> int:
+        # Not the address: the order of terms, and so the code, must be the same in every run.
+        return self.id
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Div:
+    """``dividend floordiv divisor``, divisor > 0."""
+
+    dividend: Expr
+    divisor: int
+
+
+@dataclass(frozen=True)
+class Mod:
+    """``dividend mod divisor``, divisor > 0, never negative."""
+
+    dividend: Expr
+    divisor: int
+
+
+Atom = Var | Div | Mod
+
+
+class Expr:
+    """An immutable affine expression; build it with operators and :meth:`of`."""
+
+    __slots__ = ("_hash", "const", "terms")
+
+    const: int
+    terms: tuple[tuple[Atom, int], ...]
+
+    def __init__(self, const: int = 0, terms: Mapping[Atom, int] | None = None) -> None:
+        self.const = const
+        kept = [(a, c) for a, c in (terms or {}).items() if c != 0]
+        self.terms = tuple(sorted(kept, key=_order)) if len(kept) > 1 else tuple(kept)
+        self._hash = hash((const, self.terms))
+
+    @classmethod
+    def of(cls, value: Expr | Var | int) -> Expr:
+        """An Expr of a variable or an integer."""
+        if isinstance(value, Expr):
+            return value
+        if isinstance(value, Var):
+            # A variable with one value is that value.
+            return cls(0, {value: 1}) if value.extent != 1 else cls(0)
+        return cls(value)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Expr)
+            and self._hash == other._hash
+            and self.const == other.const
+            and self.terms == other.terms
+        )
+
+    def __add__(self, other: Expr | Var | int) -> Expr:
+        other = Expr.of(other)
+        terms = dict(self.terms)
+        for atom, coefficient in other.terms:
+            terms[atom] = terms.get(atom, 0) + coefficient
+        return Expr(self.const + other.const, terms)
+
+    def __mul__(self, factor: int) -> Expr:
+        return Expr(self.const * factor, {a: c * factor for a, c in self.terms})
+
+    __rmul__ = __mul__
+
+    def __sub__(self, other: Expr | Var | int) -> Expr:
+        return self + Expr.of(other) * -1
+
+    def __floordiv__(self, divisor: int) -> Expr:
+        if divisor == 1:
+            return self
+        whole, rest = self._split(divisor)
+        low, high = rest.range()
+        if low // divisor == high // divisor:
+            return whole + low // divisor
+        if not whole.terms and whole.const == 0 and len(rest.terms) == 1 and rest.const == 0:
+            ((atom, coefficient),) = rest.terms
+            # (e floordiv a) floordiv b = e floordiv (a * b)
+            if isinstance(atom, Div) and coefficient == 1:
+                return atom.dividend // (atom.divisor * divisor)
+        return whole + Expr(0, {Div(rest, divisor): 1})
+
+    def __mod__(self, divisor: int) -> Expr:
+        if divisor == 1:
+            return Expr(0)
+        _, rest = self._split(divisor)
+        low, high = rest.range()
+        if low // divisor == high // divisor:
+            return rest - (low // divisor) * divisor
+        return Expr(0, {Mod(rest, divisor): 1})
+
+    def _split(self, divisor: int) -> tuple[Expr, Expr]:
+        """``self = divisor * whole + rest`` with the terms of rest not divisible by divisor."""
+        whole = {a: c // divisor for a, c in self.terms if c % divisor == 0}
+        rest = {a: c for a, c in self.terms if c % divisor != 0}
+        if not rest:
+            return Expr(self.const // divisor, whole), Expr(self.const % divisor)
+        return Expr(0, whole), Expr(self.const, rest)
+
+    def range(self) -> tuple[int, int]:
+        """Smallest and largest value that it can take (a bound, tight for single atoms)."""
+        low = high = self.const
+        for atom, c in self.terms:
+            a, b = _atom_range(atom)
+            low += c * (a if c > 0 else b)
+            high += c * (b if c > 0 else a)
+        return low, high
+
+    def variables(self) -> Iterator[Var]:
+        """Every variable in it; one that occurs twice comes twice."""
+        for atom, _ in self.terms:
+            if isinstance(atom, Var):
+                yield atom
+            else:
+                yield from atom.dividend.variables()
+
+    def coefficient(self, var: Var) -> int | None:
+        """The factor of ``var``; None if it also (or only) occurs under a floordiv or mod."""
+        factor = 0
+        for atom, c in self.terms:
+            if atom is var:
+                factor = c
+            elif not isinstance(atom, Var) and var in set(atom.dividend.variables()):
+                return None
+        return factor
+
+    def substitute(self, values: Mapping[Var, Expr]) -> Expr:
+        """Replace variables by expressions, simplifying again."""
+        if not self.terms or not any(v in values for v in self.variables()):
+            return self
+        result = Expr(self.const)
+        for atom, c in self.terms:
+            if isinstance(atom, Var):
+                new = values.get(atom)
+                result = result + (Expr(0, {atom: c}) if new is None else new * c)
+            elif isinstance(atom, Div):
+                result = result + (atom.dividend.substitute(values) // atom.divisor) * c
+            else:
+                result = result + (atom.dividend.substitute(values) % atom.divisor) * c
+        return result
+
+    def evaluate(self, values: Mapping[Var, int]) -> int:
+        """The number that it is for these values of its variables."""
+        total = self.const
+        for atom, c in self.terms:
+            if isinstance(atom, Var):
+                total += c * (values[atom] if atom.extent != 1 else 0)
+            elif isinstance(atom, Div):
+                total += c * (atom.dividend.evaluate(values) // atom.divisor)
+            else:
+                total += c * (atom.dividend.evaluate(values) % atom.divisor)
+        return total
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is a number."""
+        return not self.terms
+
+    def __repr__(self) -> str:
+        parts = [f"{c}*{_show(a)}" if c != 1 else _show(a) for a, c in self.terms]
+        if self.const or not parts:
+            parts.append(str(self.const))
+        return " + ".join(parts)
+
+
+def _order(term: tuple[Atom, int]) -> tuple[int, int]:
+    atom = term[0]
+    if isinstance(atom, Var):
+        return (0, atom.id)
+    # Any fixed order will do, as long as equal atoms compare equal.
+    return (1, hash(atom))
+
+
+def _atom_range(atom: Atom) -> tuple[int, int]:
+    if isinstance(atom, Var):
+        return 0, max(atom.extent - 1, 0)
+    low, high = atom.dividend.range()
+    if isinstance(atom, Div):
+        return low // atom.divisor, high // atom.divisor
+    if low // atom.divisor == high // atom.divisor:
+        return low % atom.divisor, high % atom.divisor
+    return 0, atom.divisor - 1
+
+
+def _show(atom: Atom) -> str:
+    if isinstance(atom, Var):
+        return atom.name
+    word = "floordiv" if isinstance(atom, Div) else "mod"
+    return f"(({atom.dividend!r}) {word} {atom.divisor})"

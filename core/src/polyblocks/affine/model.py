@@ -1,0 +1,397 @@
+"""The mid-level's model of a program: nests as trees of loops, loads, stores and scalar ops.
+
+It mirrors the affine dialect, without MLIR: types, attributes and locations are carried along as
+opaque handles. A :class:`Sequence` is the body of ``@main``: nests in program order, and opaque
+operations between which nothing may move.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyblocks.affine.expr import Expr, Var
+
+_numbers = itertools.count()
+
+
+class Buffer:
+    """A memref: shape, element type and where it comes from.
+
+    Attributes:
+        shape: extents.
+        element: MLIR element type.
+        kind: ``input``, ``output``, ``global``, ``alloc``, ``local`` (inside a nest) or ``other``
+            (a view of another one, or anything unknown: may alias).
+        value: the MLIR value, None while it has none yet.
+        bytes_per_element: size of one element in memory.
+        constant: the values of a small constant global as a flat list, else None.
+    """
+
+    __slots__ = (
+        "base",
+        "bytes_per_element",
+        "constant",
+        "element",
+        "kind",
+        "memref_type",
+        "number",
+        "shape",
+        "value",
+    )
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        element: Any,
+        kind: str,
+        value: Any = None,
+        *,
+        bytes_per_element: int = 4,
+        memref_type: Any = None,
+        base: Buffer | None = None,
+    ) -> None:
+        self.shape = shape
+        self.element = element
+        self.kind = kind
+        self.value = value
+        self.bytes_per_element = bytes_per_element
+        self.memref_type = memref_type
+        self.base = base or self
+        self.constant: list[Any] | None = None
+        self.number = next(_numbers)
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements."""
+        return self.numel * self.bytes_per_element
+
+    def __repr__(self) -> str:
+        return f"{self.kind}{self.number}{list(self.shape)}"
+
+
+class Value:
+    """One scalar SSA value. ``external`` is the MLIR value when it is defined outside the nest."""
+
+    __slots__ = ("external", "number", "type")
+
+    def __init__(self, type_: Any, external: Any = None) -> None:
+        self.type = type_
+        self.external = external
+        self.number = next(_numbers)
+
+    def __repr__(self) -> str:
+        return f"%{self.number}"
+
+
+@dataclass(eq=False)
+class Op:
+    """A scalar operation without regions or memory effects."""
+
+    name: str
+    operands: list[Value]
+    attributes: dict[str, Any]
+    results: list[Value]
+    location: Any = None
+
+
+@dataclass(eq=False)
+class Index:
+    """An affine expression as a value of type index."""
+
+    result: Value
+    expr: Expr
+
+
+@dataclass(eq=False)
+class Load:
+    """``result = buffer[index]`` with affine indices."""
+
+    result: Value
+    buffer: Buffer
+    index: tuple[Expr, ...]
+    location: Any = None
+
+
+@dataclass(eq=False)
+class Store:
+    """``buffer[index] = value`` with affine indices."""
+
+    value: Value
+    buffer: Buffer
+    index: tuple[Expr, ...]
+    location: Any = None
+
+
+@dataclass(eq=False)
+class LoadAt:
+    """``result = buffer[values]``: indices known only at run time (a gather)."""
+
+    result: Value
+    buffer: Buffer
+    index: list[Value]
+    location: Any = None
+
+
+@dataclass(eq=False)
+class StoreAt:
+    """``buffer[values] = value``: indices known only at run time (a scatter)."""
+
+    value: Value
+    buffer: Buffer
+    index: list[Value]
+    location: Any = None
+
+
+@dataclass(eq=False)
+class Alloca:
+    """A buffer that lives in one iteration of the enclosing loop."""
+
+    buffer: Buffer
+
+
+@dataclass(eq=False)
+class For:
+    """A loop ``var = 0 … extent - 1`` with loop-carried values.
+
+    Attributes:
+        inits: values that the carried arguments start with.
+        arguments: the carried values inside the body.
+        results: their values after the loop.
+        yields: what the body hands to the next iteration.
+        level: the parallel level that it is mapped to (``team``), None for a serial loop.
+    """
+
+    var: Var
+    body: list[Node]
+    inits: list[Value] = field(default_factory=list)
+    arguments: list[Value] = field(default_factory=list)
+    results: list[Value] = field(default_factory=list)
+    yields: list[Value] = field(default_factory=list)
+    level: str | None = None
+
+
+Node = Op | Index | Load | Store | LoadAt | StoreAt | Alloca | For
+
+
+@dataclass(eq=False)
+class Nest:
+    """One top-level loop nest (or straight-line code) of ``@main``.
+
+    Attributes:
+        body: its nodes; usually one For.
+        name: readable name, unique in the program, for kernels and reports.
+        source: the MLIR operations that it was read from; empty when it is new.
+        changed: whether it must be written back.
+        attributes: decisions that later passes read.
+    """
+
+    body: list[Node]
+    name: str = ""
+    source: list[Any] = field(default_factory=list)
+    changed: bool = False
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Opaque:
+    """Operations that the model does not describe, with the buffers that they touch."""
+
+    operation: Any
+    reads: set[Buffer]
+    writes: set[Buffer]
+
+
+@dataclass(eq=False)
+class Sequence:
+    """The body of ``@main`` in program order."""
+
+    items: list[Nest | Opaque]
+    buffers: list[Buffer]
+
+    def nests(self) -> list[Nest]:
+        """The nests, without what is opaque."""
+        return [item for item in self.items if isinstance(item, Nest)]
+
+
+def walk(nodes: Iterable[Node]) -> Iterator[Node]:
+    """All nodes, outer before inner, in program order."""
+    for node in nodes:
+        yield node
+        if isinstance(node, For):
+            yield from walk(node.body)
+
+
+def operands(node: Node) -> list[Value]:
+    """The values that a node itself uses (a For: inits and yields)."""
+    if isinstance(node, Op):
+        return node.operands
+    if isinstance(node, Store):
+        return [node.value]
+    if isinstance(node, LoadAt):
+        return node.index
+    if isinstance(node, StoreAt):
+        return [*node.index, node.value]
+    if isinstance(node, For):
+        return [*node.inits, *node.yields]
+    return []
+
+
+def results(node: Node) -> list[Value]:
+    """The values that a node defines for those after it."""
+    if isinstance(node, (Op, For)):
+        return node.results
+    if isinstance(node, (Index, Load, LoadAt)):
+        return [node.result]
+    return []
+
+
+def reads(item: Nest | Opaque) -> set[Buffer]:
+    """Buffers that an item reads."""
+    if isinstance(item, Opaque):
+        return item.reads
+    return {n.buffer for n in walk(item.body) if isinstance(n, (Load, LoadAt))}
+
+
+def writes(item: Nest | Opaque) -> set[Buffer]:
+    """Buffers that an item writes."""
+    if isinstance(item, Opaque):
+        return item.writes
+    return {n.buffer for n in walk(item.body) if isinstance(n, (Store, StoreAt))}
+
+
+def clone(
+    nodes: Iterable[Node],
+    values: dict[Value, Value],
+    variables: dict[Var, Expr],
+    buffers: dict[Buffer, Buffer] | None = None,
+) -> list[Node]:
+    """Copy nodes with fresh results; ``values`` and ``variables`` say what is replaced.
+
+    ``values`` is extended by the copies, so that the caller finds the new values in it. Loops of
+    the copied nodes get fresh variables.
+    """
+    buffers = {} if buffers is None else buffers
+
+    def use(value: Value) -> Value:
+        return values.get(value, value)
+
+    def fresh(value: Value) -> Value:
+        values[value] = Value(value.type)
+        return values[value]
+
+    def at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(e.substitute(variables) for e in index)
+
+    def buffer(old: Buffer) -> Buffer:
+        return buffers.get(old, old)
+
+    out: list[Node] = []
+    for n in nodes:
+        if isinstance(n, Op):
+            ops = [use(v) for v in n.operands]
+            out.append(Op(n.name, ops, n.attributes, [fresh(r) for r in n.results], n.location))
+        elif isinstance(n, Index):
+            out.append(Index(fresh(n.result), n.expr.substitute(variables)))
+        elif isinstance(n, Load):
+            out.append(Load(fresh(n.result), buffer(n.buffer), at(n.index), n.location))
+        elif isinstance(n, Store):
+            out.append(Store(use(n.value), buffer(n.buffer), at(n.index), n.location))
+        elif isinstance(n, LoadAt):
+            where = [use(v) for v in n.index]
+            out.append(LoadAt(fresh(n.result), buffer(n.buffer), where, n.location))
+        elif isinstance(n, StoreAt):
+            where = [use(v) for v in n.index]
+            out.append(StoreAt(use(n.value), buffer(n.buffer), where, n.location))
+        elif isinstance(n, Alloca):
+            b = n.buffer
+            new = Buffer(b.shape, b.element, b.kind, bytes_per_element=b.bytes_per_element)
+            buffers[b] = new
+            out.append(Alloca(new))
+        else:
+            var = Var(n.var.extent, n.var.name)
+            variables[n.var] = Expr.of(var)
+            inits = [use(v) for v in n.inits]
+            arguments = [fresh(a) for a in n.arguments]
+            body = clone(n.body, values, variables, buffers)
+            yields = [use(v) for v in n.yields]
+            out.append(
+                For(var, body, inits, arguments, [fresh(r) for r in n.results], yields, n.level)
+            )
+    return out
+
+
+def replace_values(nodes: Iterable[Node], mapping: dict[Value, Value]) -> None:
+    """Use ``mapping[v]`` in place of ``v`` everywhere in these nodes, in place."""
+
+    def use(value: Value) -> Value:
+        while value in mapping:
+            value = mapping[value]
+        return value
+
+    for node in walk(nodes):
+        if isinstance(node, Op):
+            node.operands = [use(v) for v in node.operands]
+        elif isinstance(node, Store):
+            node.value = use(node.value)
+        elif isinstance(node, LoadAt):
+            node.index = [use(v) for v in node.index]
+        elif isinstance(node, StoreAt):
+            node.index = [use(v) for v in node.index]
+            node.value = use(node.value)
+        elif isinstance(node, For):
+            node.inits = [use(v) for v in node.inits]
+            node.yields = [use(v) for v in node.yields]
+
+
+def transform_indices(nodes: Iterable[Node], change: Callable[[Expr], Expr]) -> None:
+    """Apply ``change`` to every affine expression in these nodes, in place."""
+    for node in walk(nodes):
+        if isinstance(node, (Load, Store)):
+            node.index = tuple(change(e) for e in node.index)
+        elif isinstance(node, Index):
+            node.expr = change(node.expr)
+
+
+def remove_dead(nodes: list[Node]) -> None:
+    """Remove ops, loads and loops whose results nobody uses and that store nothing, in place."""
+    used: set[Value] = set()
+
+    def sweep(body: list[Node]) -> None:
+        kept: list[Node] = []
+        for node in reversed(body):
+            if isinstance(node, For):
+                used.update(node.yields)
+                sweep(node.body)
+                if not node.body and not any(r in used for r in node.results):
+                    continue
+                used.update(node.inits)
+            elif isinstance(node, (Op, Index, Load, LoadAt)):
+                if not any(r in used for r in results(node)):
+                    continue
+                used.update(operands(node))
+            else:
+                used.update(operands(node))
+            kept.append(node)
+        body[:] = reversed(kept)
+
+    sweep(nodes)
+    live = {n.buffer for n in walk(nodes) if isinstance(n, (Load, LoadAt, Store, StoreAt))}
+    _drop_allocas(nodes, live)
+
+
+def _drop_allocas(nodes: list[Node], live: set[Buffer]) -> None:
+    nodes[:] = [n for n in nodes if not (isinstance(n, Alloca) and n.buffer not in live)]
+    for node in nodes:
+        if isinstance(node, For):
+            _drop_allocas(node.body, live)

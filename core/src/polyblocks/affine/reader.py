@@ -1,0 +1,399 @@
+"""From MLIR to the model: reads ``@main`` after bufferization into nests and opaque operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Op,
+    Opaque,
+    Sequence,
+    Store,
+    StoreAt,
+    Value,
+    walk,
+)
+from polyblocks.mlir import dialect, ir
+
+#: Operations that give another view of a buffer, or the buffer itself.
+VIEWS = {
+    "memref.cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.memory_space_cast",
+    "memref.reinterpret_cast",
+    "memref.reshape",
+    "memref.subview",
+    "memref.transpose",
+    "memref.view",
+}
+#: Dialects whose operations without regions compute scalars from scalars.
+SCALAR_DIALECTS = ("arith.", "math.", "complex.", "index.")
+#: Larger constants are left in memory.
+MAX_CONSTANT = 4096
+
+ELEMENT_BYTES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4}
+
+
+class _Unreadable(Exception):
+    """This operation is not described by the model."""
+
+
+def read(module: Any) -> Sequence:
+    """Read the body of ``@main``."""
+    from polyblocks import signature
+
+    return _Reader(module, signature.main_of(module)).read()
+
+
+class _Reader:
+    def __init__(self, module: Any, function: Any) -> None:
+        self.module = module
+        self.function = function
+        self.rows = signature_rows(module)
+        self.buffers: dict[Any, Buffer] = {}
+        self.constants: dict[Any, Any] = {}
+        self.items: list[Nest | Opaque] = []
+        self.run: list[Any] = []
+        self.memo: dict[Any, Any] = {}
+
+    def read(self) -> Sequence:
+        block = self.function.body.blocks[0]
+        for argument, row in zip(block.arguments, self.rows, strict=True):
+            if isinstance(argument.type, ir.MemRefType):
+                self._buffer(argument, row["role"])
+        for op in block.operations:
+            self._top(op.operation)
+        self._flush()
+        return Sequence(self.items, list(self.buffers.values()))
+
+    # Top-level operations
+
+    def _top(self, op: Any) -> None:
+        name = op.name
+        if name in ("memref.alloc", "memref.alloca"):
+            self._buffer(op.results[0], "alloc")
+        elif name == "memref.get_global":
+            buffer = self._buffer(op.results[0], "global")
+            buffer.constant = self._global_values(op, buffer)
+        elif name in VIEWS and op.operands[0] in self.buffers:
+            self._buffer(op.results[0], "other", base=self.buffers[op.operands[0]])
+        elif name == "arith.constant":
+            self.constants[op.results[0]] = op
+        elif name == "affine.for":
+            self._flush()
+            self._nest([op])
+        elif name == "memref.copy":
+            self._flush()
+            self.items.append(self._copy(op))
+        elif name == "func.return":
+            self._flush()
+        elif _is_straight_line(op):
+            self.run.append(op)
+        else:
+            self._flush()
+            self._opaque(op)
+
+    def _flush(self) -> None:
+        """End a run of straight-line operations; it is a nest if nobody else uses its values."""
+        run, self.run = self.run, []
+        if not run:
+            return
+        inside = set(run)
+        escapes = any(
+            _owner_at_top(use.owner, self.function) not in inside
+            for op in run
+            for result in op.results
+            for use in result.uses
+        )
+        if escapes or not any(op.name.endswith(".store") for op in run):
+            for op in run:
+                if op.name.split(".")[0] in ("affine", "memref"):
+                    self._opaque(op)
+            return
+        self._nest(run)
+
+    def _nest(self, ops: list[Any]) -> None:
+        values: dict[Any, Value] = {}
+        try:
+            body: list[Node] = []
+            for op in ops:
+                self._node(op, body, values, {})
+        except _Unreadable:
+            for op in ops:
+                self._opaque(op)
+            return
+        self.items.append(Nest(body, source=list(ops)))
+
+    def _copy(self, op: Any) -> Nest | Opaque:
+        source, target = (self.buffers.get(v) for v in op.operands)
+        if source is None or target is None or any(e < 0 for e in source.shape):
+            return self._as_opaque(op)
+        loops = [Var(e) for e in source.shape]
+        index = tuple(Expr.of(v) for v in loops)
+        value = Value(source.element)
+        body: list[Node] = [
+            Load(value, source, index, op.location),
+            Store(value, target, index, op.location),
+        ]
+        for var in reversed(loops):
+            if var.extent != 1:
+                body = [For(var, body)]
+        return Nest(body, source=[op], changed=True)
+
+    def _opaque(self, op: Any) -> None:
+        self.items.append(self._as_opaque(op))
+
+    def _as_opaque(self, op: Any) -> Opaque:
+        touched: set[Buffer] = set()
+
+        def visit(inner: Any) -> Any:
+            for operand in inner.operands:
+                if operand in self.buffers:
+                    touched.add(self.buffers[operand])
+            return ir.WalkResult.ADVANCE
+
+        op.walk(visit)
+        for result in op.results:
+            if isinstance(result.type, ir.MemRefType):
+                self._buffer(result, "other")
+        name = op.name
+        if name in ("affine.load", "memref.load"):
+            return Opaque(op, touched, set())
+        return Opaque(op, set(touched), set(touched))
+
+    # Nodes of a nest
+
+    def _node(
+        self, op: Any, body: list[Node], values: dict[Any, Value], variables: dict[Any, Expr]
+    ) -> None:
+        name = op.name
+        if name == "affine.for":
+            body.append(self._loop(op, body, values, variables))
+        elif name == "affine.load":
+            result = self._define(op.results[0], values)
+            buffer = self._get_buffer(op.operands[0])
+            index = self._map(op.attributes["map"], list(op.operands)[1:], values, variables)
+            body.append(Load(result, buffer, index, op.location))
+        elif name == "affine.store":
+            buffer = self._get_buffer(op.operands[1])
+            index = self._map(op.attributes["map"], list(op.operands)[2:], values, variables)
+            value = self._use(op.operands[0], body, values, variables)
+            body.append(Store(value, buffer, index, op.location))
+        elif name == "memref.load":
+            where = [self._use(v, body, values, variables) for v in list(op.operands)[1:]]
+            buffer = self._get_buffer(op.operands[0])
+            body.append(LoadAt(self._define(op.results[0], values), buffer, where, op.location))
+        elif name == "memref.store":
+            where = [self._use(v, body, values, variables) for v in list(op.operands)[2:]]
+            buffer = self._get_buffer(op.operands[1])
+            value = self._use(op.operands[0], body, values, variables)
+            body.append(StoreAt(value, buffer, where, op.location))
+        elif name == "affine.apply":
+            (expr,) = self._map(op.attributes["map"], list(op.operands), values, variables)
+            variables[op.results[0]] = expr
+        elif name.startswith(SCALAR_DIALECTS) and not len(op.regions):
+            operands = [self._use(v, body, values, variables) for v in op.operands]
+            attributes = {n: op.attributes[n] for n in op.attributes}
+            results = [self._define(r, values) for r in op.results]
+            body.append(Op(name, operands, attributes, results, op.location))
+        elif name == "memref.alloca" and not len(op.operands):
+            buffer = self._buffer(op.results[0], "local")
+            body.append(Alloca(buffer))
+        elif name in ("affine.yield", "affine.parallel"):
+            raise _Unreadable
+        else:
+            raise _Unreadable
+
+    def _loop(
+        self, op: Any, body: list[Node], values: dict[Any, Value], variables: dict[Any, Expr]
+    ) -> For:
+        low = _constant_bound(op.attributes["lowerBoundMap"])
+        high = _constant_bound(op.attributes["upperBoundMap"])
+        step = ir.IntegerAttr(op.attributes["step"]).value
+        extent = max(0, -((low - high) // step))
+        var = Var(extent)
+        block = op.regions[0].blocks[0]
+        variables[block.arguments[0]] = Expr.of(var) * step + low
+        inits = [self._use(v, body, values, variables) for v in op.operands]
+        arguments = [self._define(a, values) for a in list(block.arguments)[1:]]
+        inner: list[Node] = []
+        yields: list[Value] = []
+        for child in block.operations:
+            if child.operation.name == "affine.yield":
+                operands = child.operation.operands
+                yields = [self._use(v, inner, values, variables) for v in operands]
+            else:
+                self._node(child.operation, inner, values, variables)
+        results = [self._define(r, values) for r in op.results]
+        return For(var, inner, inits, arguments, results, yields)
+
+    def _define(self, value: Any, values: dict[Any, Value]) -> Value:
+        if isinstance(value.type, (ir.MemRefType, ir.RankedTensorType)):
+            raise _Unreadable
+        new = Value(value.type)
+        values[value] = new
+        return new
+
+    def _use(
+        self, value: Any, body: list[Node], values: dict[Any, Value], variables: dict[Any, Expr]
+    ) -> Value:
+        if value in values:
+            return values[value]
+        if value in variables:
+            # Not remembered: the Index must dominate its uses, and is cheap.
+            result = Value(ir.IndexType.get(self.module.context))
+            body.append(Index(result, variables[value]))
+            return result
+        if value in self.constants:
+            op = self.constants[value]
+            result = Value(value.type)
+            body.append(Op("arith.constant", [], {"value": op.attributes["value"]}, [result]))
+            return result
+        if isinstance(value.type, ir.MemRefType):
+            raise _Unreadable
+        values[value] = Value(value.type, external=value)
+        return values[value]
+
+    def _map(
+        self,
+        attribute: Any,
+        operands: list[Any],
+        values: dict[Any, Value],
+        variables: dict[Any, Expr],
+    ) -> tuple[Expr, ...]:
+        exprs = []
+        for operand in operands:
+            if operand in variables:
+                exprs.append(variables[operand])
+            elif operand in self.constants:
+                exprs.append(Expr(ir.IntegerAttr(self.constants[operand].attributes["value"]).value))
+            else:
+                raise _Unreadable
+        amap = ir.AffineMapAttr(attribute).value
+        count = amap.n_dims
+        return tuple(_convert(e, exprs[:count], exprs[count:]) for e in amap.results)
+
+    # Buffers
+
+    def _get_buffer(self, value: Any) -> Buffer:
+        if value not in self.buffers:
+            raise _Unreadable
+        return self.buffers[value]
+
+    def _buffer(self, value: Any, kind: str, base: Buffer | None = None) -> Buffer:
+        type_ = ir.MemRefType(value.type)
+        shape = tuple(type_.shape) if type_.has_static_shape else (-1,) * type_.rank
+        buffer = Buffer(
+            shape,
+            type_.element_type,
+            kind,
+            value,
+            bytes_per_element=element_bytes(type_.element_type),
+            memref_type=type_,
+            base=base.base if base else None,
+        )
+        self.buffers[value] = buffer
+        return buffer
+
+    def _global_values(self, op: Any, buffer: Buffer) -> list[Any] | None:
+        """Attributes of the elements of a small constant, in row-major order."""
+        if buffer.numel > MAX_CONSTANT or any(e < 0 for e in buffer.shape):
+            return None
+        symbol = ir.FlatSymbolRefAttr(op.attributes["name"]).value
+        for other in self.module.body.operations:
+            o = other.operation
+            if o.name == "memref.global" and o.attributes["sym_name"].value == symbol:
+                if "constant" not in o.attributes or "initial_value" not in o.attributes:
+                    return None
+                return _elements(o.attributes["initial_value"], buffer)
+        return None
+
+
+def signature_rows(module: Any) -> list[dict[str, Any]]:
+    """The rows of ``@main``'s arguments."""
+    from polyblocks import signature
+
+    return signature.rows(module)
+
+
+def element_bytes(type_: Any) -> int:
+    """Bytes that one element takes in memory."""
+    text = str(type_)
+    if text.startswith("complex"):
+        return 2 * element_bytes(text[8:-1])
+    return ELEMENT_BYTES.get(text, 8)
+
+
+def _elements(attribute: Any, buffer: Buffer) -> list[Any] | None:
+    text = str(buffer.element)
+    element = buffer.element
+    if not isinstance(attribute, (ir.DenseFPElementsAttr, ir.DenseIntElementsAttr)):
+        return None
+    values = [attribute[i] for i in range(buffer.numel)]
+    if text in ("f16", "f32", "f64", "bf16"):
+        return [ir.FloatAttr.get(element, float(v)) for v in values]
+    if text.startswith("i"):
+        return [ir.IntegerAttr.get(element, int(v)) for v in values]
+    return None
+
+
+def _is_straight_line(op: Any) -> bool:
+    name = op.name
+    if len(op.regions):
+        return False
+    if name in ("affine.load", "affine.store", "memref.load", "memref.store", "affine.apply"):
+        return True
+    return bool(name.startswith(SCALAR_DIALECTS))
+
+
+def _owner_at_top(op: Any, function: Any) -> Any:
+    """The operation of the function's body that contains ``op``."""
+    op = op.operation
+    while op.parent is not None and op.parent.operation != function.operation:
+        op = op.parent.operation
+    return op
+
+
+def _constant_bound(attribute: Any) -> int:
+    amap = ir.AffineMapAttr(attribute).value
+    if len(amap.results) != 1 or not isinstance(amap.results[0], ir.AffineConstantExpr):
+        raise _Unreadable
+    return int(amap.results[0].value)
+
+
+def _convert(e: Any, dims: list[Expr], symbols: list[Expr]) -> Expr:
+    if isinstance(e, ir.AffineDimExpr):
+        return dims[e.position]
+    if isinstance(e, ir.AffineSymbolExpr):
+        return symbols[e.position]
+    if isinstance(e, ir.AffineConstantExpr):
+        return Expr(e.value)
+    left, right = _convert(e.lhs, dims, symbols), _convert(e.rhs, dims, symbols)
+    if isinstance(e, ir.AffineAddExpr):
+        return left + right
+    if isinstance(e, ir.AffineMulExpr):
+        if right.is_constant:
+            return left * right.const
+        if left.is_constant:
+            return right * left.const
+    elif right.is_constant and right.const > 0:
+        if isinstance(e, ir.AffineFloorDivExpr):
+            return left // right.const
+        if isinstance(e, ir.AffineModExpr):
+            return left % right.const
+        if isinstance(e, ir.AffineCeilDivExpr):
+            return (left + (right.const - 1)) // right.const
+    raise _Unreadable
+
+
+__all__ = ["MAX_CONSTANT", "dialect", "element_bytes", "read", "walk"]

@@ -1,0 +1,69 @@
+"""Value numbering inside nests: the same load or operation is done once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Index,
+    Load,
+    Node,
+    Op,
+    Store,
+    StoreAt,
+    Value,
+    replace_values,
+    walk,
+)
+
+
+def eliminate_common(nodes: list[Node]) -> None:
+    """Remove repeated loads, index expressions and pure operations, in place."""
+    mapping: dict[Value, Value] = {}
+    _block(nodes, {}, mapping)
+    if mapping:
+        replace_values(nodes, mapping)
+
+
+def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value, Value]) -> None:
+    def use(value: Value) -> Value:
+        while value in mapping:
+            value = mapping[value]
+        return value
+
+    kept: list[Node] = []
+    for node in nodes:
+        key: Any = None
+        results: list[Value] = []
+        if isinstance(node, Op):
+            attributes = tuple((n, hash(a)) for n, a in sorted(node.attributes.items()))
+            types = tuple(hash(r.type) for r in node.results)
+            key = (node.name, tuple(use(v) for v in node.operands), attributes, types)
+            results = node.results
+        elif isinstance(node, Index):
+            key = ("index", node.expr)
+            results = [node.result]
+        elif isinstance(node, Load):
+            key = ("load", node.buffer.base, node.buffer, node.index)
+            results = [node.result]
+        elif isinstance(node, (Store, StoreAt)):
+            forget(known, {node.buffer.base})
+        elif isinstance(node, For):
+            stored = {n.buffer.base for n in walk(node.body) if isinstance(n, (Store, StoreAt))}
+            forget(known, stored)
+            _block(node.body, dict(known), mapping)
+        if key is not None:
+            if key in known:
+                mapping.update(zip(results, known[key], strict=True))
+                continue
+            known[key] = results
+        kept.append(node)
+    nodes[:] = kept
+
+
+def forget(known: dict[Any, list[Value]], buffers: set[Buffer]) -> None:
+    """Drop what is known of these buffers."""
+    for key in [k for k in known if k[0] == "load" and k[1] in buffers]:
+        del known[key]

@@ -1,0 +1,257 @@
+"""From the model back to MLIR: writes the nests that changed, in the place of their sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.affine.expr import Expr, Mod, Var
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Op,
+    Opaque,
+    Sequence,
+    Store,
+    StoreAt,
+    Value,
+)
+from polyblocks.mlir import dialect, ir
+
+KERNEL_ATTRIBUTE = "polyblocks.kernel"
+LEVEL_ATTRIBUTE = "polyblocks.level"
+
+
+def write(module: Any, before: Sequence, after: Sequence) -> None:
+    """Make ``@main`` say what ``after`` says; ``before`` is what was read from it.
+
+    A changed nest is written where the last of its sources stands; nests that are gone are erased.
+    """
+    kept = {id(op) for item in after.items if isinstance(item, Nest) and not item.changed
+            for op in item.source}
+    doomed = [
+        op
+        for item in before.items
+        if isinstance(item, Nest)
+        for op in item.source
+        if id(op) not in kept
+    ]
+    with module.context, ir.Location.unknown():
+        end: Any = None
+        for item in reversed(after.items):
+            if isinstance(item, Opaque):
+                end = item.operation
+            elif not item.changed:
+                end = item.source[0]
+            else:
+                anchor = item.source[-1] if item.source else end
+                if anchor is None:
+                    from polyblocks import signature
+
+                    block = signature.main_of(module).body.blocks[0]
+                    anchor = block.operations[len(block.operations) - 1].operation
+                _Writer(module, anchor).nest(item)
+        for op in reversed(doomed):
+            op.erase()
+        _drop_unused_buffers(module)
+
+
+class _Writer:
+    def __init__(self, module: Any, anchor: Any) -> None:
+        self.module = module
+        self.anchor = anchor
+        self.values: dict[Value, Any] = {}
+        self.variables: dict[Var, Any] = {}
+        self.unknown = ir.Location.unknown()
+        self.index = ir.IndexType.get()
+
+    def nest(self, nest: Nest) -> None:
+        with ir.InsertionPoint(self.anchor):
+            for node in nest.body:
+                written = self._node(node)
+                if isinstance(node, For) and nest.name:
+                    written.attributes[KERNEL_ATTRIBUTE] = ir.StringAttr.get(nest.name)
+
+    def _node(self, node: Node) -> Any:
+        if isinstance(node, Op):
+            op = ir.Operation.create(
+                node.name,
+                results=[r.type for r in node.results],
+                operands=[self._use(v) for v in node.operands],
+                attributes=node.attributes,
+                loc=node.location or self.unknown,
+            )
+            for result, value in zip(node.results, op.results, strict=True):
+                self.values[result] = value
+            return op
+        if isinstance(node, Index):
+            amap, operands = self._map((node.expr,))
+            if node.expr.is_constant:
+                value = ir.IntegerAttr.get(self.index, node.expr.const)
+                op = ir.Operation.create(
+                    "arith.constant", results=[self.index], attributes={"value": value}
+                )
+            else:
+                op = ir.Operation.create(
+                    "affine.apply", results=[self.index], operands=operands,
+                    attributes={"map": amap},
+                )
+            self.values[node.result] = op.results[0]
+            return op
+        if isinstance(node, Load):
+            amap, operands = self._map(node.index)
+            op = ir.Operation.create(
+                "affine.load",
+                results=[node.result.type],
+                operands=[self._buffer(node.buffer), *operands],
+                attributes={"map": amap},
+                loc=node.location or self.unknown,
+            )
+            self.values[node.result] = op.results[0]
+            return op
+        if isinstance(node, Store):
+            amap, operands = self._map(node.index)
+            return ir.Operation.create(
+                "affine.store",
+                operands=[self._use(node.value), self._buffer(node.buffer), *operands],
+                attributes={"map": amap},
+                loc=node.location or self.unknown,
+            )
+        if isinstance(node, LoadAt):
+            op = ir.Operation.create(
+                "memref.load",
+                results=[node.result.type],
+                operands=[self._buffer(node.buffer), *map(self._use, node.index)],
+                loc=node.location or self.unknown,
+            )
+            self.values[node.result] = op.results[0]
+            return op
+        if isinstance(node, StoreAt):
+            where = map(self._use, node.index)
+            return ir.Operation.create(
+                "memref.store",
+                operands=[self._use(node.value), self._buffer(node.buffer), *where],
+                loc=node.location or self.unknown,
+            )
+        if isinstance(node, Alloca):
+            return self._alloca(node.buffer)
+        return self._parallel(node) if node.level else self._for(node)
+
+    def _alloca(self, buffer: Buffer) -> Any:
+        type_ = ir.MemRefType.get(list(buffer.shape), buffer.element)
+        i64 = ir.IntegerType.get_signless(64)
+        op = ir.Operation.create(
+            "memref.alloca",
+            results=[type_],
+            attributes={
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+                "alignment": ir.IntegerAttr.get(i64, 64),
+            },
+        )
+        buffer.value = op.results[0]
+        return op
+
+    def _for(self, node: For) -> Any:
+        affine = dialect("affine")
+        inits = [self._use(v) for v in node.inits]
+        op = affine.AffineForOp(0, node.var.extent, 1, inits)
+        block = op.regions[0].blocks[0]
+        self.variables[node.var] = block.arguments[0]
+        for argument, value in zip(node.arguments, list(block.arguments)[1:], strict=True):
+            self.values[argument] = value
+        with ir.InsertionPoint(block):
+            for child in node.body:
+                self._node(child)
+            affine.AffineYieldOp([self._use(v) for v in node.yields])
+        for result, value in zip(node.results, op.results, strict=True):
+            self.values[result] = value
+        return op.operation
+
+    def _parallel(self, node: For) -> Any:
+        zero = ir.AffineMap.get(0, 0, [ir.AffineConstantExpr.get(0)])
+        high = ir.AffineMap.get(0, 0, [ir.AffineConstantExpr.get(node.var.extent)])
+        one = ir.DenseElementsAttr.get(_ones(), type=ir.IntegerType.get_signless(32))
+        i64 = ir.IntegerType.get_signless(64)
+        op = ir.Operation.create(
+            "affine.parallel",
+            regions=1,
+            attributes={
+                "reductions": ir.ArrayAttr.get([]),
+                "lowerBoundsMap": ir.AffineMapAttr.get(zero),
+                "lowerBoundsGroups": one,
+                "upperBoundsMap": ir.AffineMapAttr.get(high),
+                "upperBoundsGroups": one,
+                "steps": ir.ArrayAttr.get([ir.IntegerAttr.get(i64, 1)]),
+                LEVEL_ATTRIBUTE: ir.StringAttr.get(node.level),
+            },
+        )
+        block = op.regions[0].blocks.append(self.index)
+        self.variables[node.var] = block.arguments[0]
+        with ir.InsertionPoint(block):
+            for child in node.body:
+                self._node(child)
+            dialect("affine").AffineYieldOp([])
+        return op
+
+    def _use(self, value: Value) -> Any:
+        return value.external if value.external is not None else self.values[value]
+
+    def _buffer(self, buffer: Buffer) -> Any:
+        if buffer.value is None:
+            type_ = ir.MemRefType.get(list(buffer.shape), buffer.element)
+            from polyblocks import signature
+
+            block = signature.main_of(self.module).body.blocks[0]
+            with ir.InsertionPoint.at_block_begin(block):
+                buffer.value = dialect("memref").AllocOp(type_, [], []).result
+        return buffer.value
+
+    def _map(self, index: tuple[Expr, ...]) -> tuple[Any, list[Any]]:
+        order: dict[Var, int] = {}
+        for expr in index:
+            for var in expr.variables():
+                order.setdefault(var, len(order))
+        results = [_affine(e, order) for e in index]
+        amap = ir.AffineMap.get(len(order), 0, results)
+        return ir.AffineMapAttr.get(amap), [self.variables[v] for v in order]
+
+
+def _affine(expr: Expr, order: dict[Var, int]) -> Any:
+    result: Any = None
+    for atom, coefficient in expr.terms:
+        if isinstance(atom, Var):
+            term = ir.AffineDimExpr.get(order[atom])
+        elif isinstance(atom, Mod):
+            term = ir.AffineExpr.get_mod(_affine(atom.dividend, order), atom.divisor)
+        else:
+            term = ir.AffineExpr.get_floor_div(_affine(atom.dividend, order), atom.divisor)
+        if coefficient != 1:
+            term = term * coefficient
+        result = term if result is None else result + term
+    if result is None:
+        return ir.AffineConstantExpr.get(expr.const)
+    return result + expr.const if expr.const else result
+
+
+def _ones() -> Any:
+    import numpy as np
+
+    return np.ones(1, dtype=np.int32)
+
+
+def _drop_unused_buffers(module: Any) -> None:
+    """Erase allocations and views that nobody uses any more."""
+    from polyblocks import signature
+    from polyblocks.affine.reader import VIEWS
+
+    removable = VIEWS | {"memref.alloc", "memref.alloca", "memref.get_global", "arith.constant"}
+    block = signature.main_of(module).body.blocks[0]
+    for op in reversed(list(block.operations)):
+        o = op.operation
+        if o.name in removable and not any(True for r in o.results for _ in r.uses):
+            o.erase()

@@ -1,0 +1,217 @@
+"""The driver: import -> S1..S3 -> S4, S5 -> Artifact -> Executable. The only file that knows it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from polyblocks import events
+from polyblocks.artifact import SCHEMA, Artifact
+from polyblocks.cache import Cache, cache_key, default_cache, toolchain_versions
+from polyblocks.errors import PassError, UnsupportedError
+from polyblocks.isolation import run_isolated
+from polyblocks.options import CompileOptions
+from polyblocks.registry import get_registry
+
+if TYPE_CHECKING:
+    from polyblocks.program import Program
+    from polyblocks.runtime.executable import Executable
+    from polyblocks.target import TargetDescription
+
+
+def compile_capture(capture: Any, frontend: str, options: CompileOptions) -> Artifact:
+    """Compile what a frontend captured, or take it from the cache.
+
+    One process or thread compiles a key, all others wait for it. With ``options.debug`` the cache
+    is written but not read, since the dumps are what is wanted.
+
+    Args:
+        capture: the frontend's own object. Optional methods of it: ``prepare_import()`` imports
+            what every isolated process would import again; ``recover(error)`` returns an Artifact
+            of kind ``plan`` to cache in place of a program that cannot be compiled.
+        frontend: the frontend's name.
+        options: the checked options.
+
+    Raises:
+        UnsupportedError: it cannot be compiled (also when a pass or native code failed).
+        TargetError, PluginError: the target cannot be used.
+    """
+    registry = get_registry()
+    source = registry.frontend(frontend)
+    target = registry.target(options.target)
+    description = target.hook.describe_target(options=options)
+    key = variant_key(source.hook.fingerprint(capture=capture), description, options)
+
+    def build() -> Artifact:
+        def job() -> bytes:
+            program = source.hook.import_program(capture=capture)
+            return compile_program(program, description, options).to_bytes()
+
+        try:
+            prepare = getattr(capture, "prepare_import", None)
+            if prepare is not None:
+                # Imports that every forked child would otherwise repeat.
+                prepare()
+            _preload(target)
+            return Artifact.from_bytes(
+                run_isolated(job, label=getattr(capture, "name", "program"))
+            )
+        except (PassError, UnsupportedError) as error:
+            problem = error if isinstance(error, UnsupportedError) else UnsupportedError(str(error))
+            recover = getattr(capture, "recover", None)
+            if recover is None:
+                raise problem from error
+            # The frontend's plan of what it compiles in parts, cached in the program's place.
+            plan: Artifact = recover(problem)
+            return plan
+
+    return cached(key, build, refresh=bool(options.debug))
+
+
+def variant_key(fingerprint: bytes, target: TargetDescription, options: CompileOptions) -> str:
+    """The cache key of one variant: program, options, target, versions of all generators."""
+    registry = get_registry()
+    plugin = registry.target(target.name)
+    toolchain = toolchain_versions(registry.packages(plugin))
+    versions = json.dumps([toolchain, registry.versions(plugin)], sort_keys=True)
+    return cache_key([fingerprint, options.cache_key(), target.fingerprint(), versions])
+
+
+def cached(
+    key: str,
+    build: Callable[[], Artifact],
+    *,
+    refresh: bool = False,
+    cache: Cache | None = None,
+) -> Artifact:
+    """The cache's artifact for ``key``, else what ``build`` makes, stored for the next one."""
+    cache = cache or default_cache()
+    if not refresh:
+        found = cache.get(key)
+        if found is not None:
+            events.emit("cache-hit", key=key)
+            return found
+    with cache.lock(key):
+        found = None if refresh else cache.get(key)
+        if found is not None:
+            events.emit("cache-hit", key=key)
+            return found
+        events.emit("cache-miss", key=key)
+        artifact = build()
+        cache.put(key, artifact)
+    return artifact
+
+
+def compile_program(
+    program: Program, description: TargetDescription, options: CompileOptions
+) -> Artifact:
+    """Run all stages on a Program in this process; the module is consumed."""
+    from polyblocks import signature
+
+    signature.attach(program)
+    return compile_module(program.module, description, options, metadata=program.metadata)
+
+
+def compile_module(
+    module: Any,
+    description: TargetDescription,
+    options: CompileOptions,
+    *,
+    done: str | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> Artifact:
+    """Run all stages on a module whose ``@main`` carries its signature.
+
+    Args:
+        module: consumed. One that was read from a dump resumes where its mark says.
+        description: the target's description.
+        options: the checked options.
+        done: mark the module so first: ``S2``, ``S3:fuse-slices``.
+        metadata: JSON values for the artifact's report.
+    """
+    from polyblocks import signature
+    from polyblocks.passes.standard import standard_pipeline
+    from polyblocks.pipeline import PassContext, mark
+
+    registry = get_registry()
+    target = registry.target(description.name)
+    name = _module_name(module)
+    events.emit("compile-begin", name=name, target=description.name)
+    begin = time.perf_counter()
+    record = _Record()
+    with events.listening(record):
+        pipeline = standard_pipeline(description, options)
+        registry.configure(pipeline, description, options)
+        context = PassContext.create(description, options, name)
+        if done is not None:
+            mark(module, done)
+        elif context.dump_folder is not None:
+            context.dump(module, "S0-input")
+        with context.active():
+            pipeline.run(module, context)
+            arguments = signature.rows(module)
+            artifact: Artifact = target.hook.lower_program(
+                module=module, target=description, options=options
+            )
+    seconds = time.perf_counter() - begin
+    artifact.manifest.setdefault("arguments", arguments)
+    artifact.manifest.setdefault("entry", "polyblocks_main")
+    artifact.manifest.setdefault("kernels", [])
+    artifact.manifest.update(
+        schema=SCHEMA,
+        kind="program",
+        target=description.name,
+        arch=description.arch,
+        name=name,
+        workspace_bytes=_workspace_bytes(artifact.manifest["arguments"]),
+        versions=toolchain_versions(),
+    )
+    artifact.manifest.setdefault("report", {}).update(
+        seconds=seconds, passes=record.passes, decisions=record.decisions, **(metadata or {})
+    )
+    events.emit("compile-end", name=name, seconds=seconds)
+    return artifact
+
+
+def load(artifact: Artifact, device: int | None = None) -> Executable:
+    """Load an artifact on a device through its own target."""
+    target = get_registry().target(artifact.manifest["target"])
+    executable: Executable = target.hook.load_artifact(artifact=artifact, device=device)
+    return executable
+
+
+def emit(event: events.Event) -> None:
+    """Dispatch an event to everyone who watches."""
+    events.emit(event.kind, **event.data)
+
+
+class _Record:
+    """Collects what the report of one compilation shows."""
+
+    def __init__(self) -> None:
+        self.passes: list[dict[str, Any]] = []
+        self.decisions: list[dict[str, Any]] = []
+
+    def __call__(self, event: events.Event) -> None:
+        if event.kind == "pass-end":
+            self.passes.append(event.data)
+        elif event.kind == "decision":
+            self.decisions.append(event.data)
+
+
+def _module_name(module: Any) -> str:
+    attributes = module.operation.attributes
+    return attributes["polyblocks.name"].value if "polyblocks.name" in attributes else "main"
+
+
+def _workspace_bytes(arguments: list[dict[str, Any]]) -> int:
+    return sum(row["shape"][0] for row in arguments if row["role"] == "workspace")
+
+
+def _preload(target: Any) -> None:
+    """Import here, once, what every forked child would import again."""
+    import polyblocks.passes.standard
+
+    del target, polyblocks

@@ -1,0 +1,373 @@
+"""fuse-slices: producers are computed where and as much as their consumers need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine import cost
+from polyblocks.affine.coverage import covers, perfect_loops
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Opaque,
+    Sequence,
+    Store,
+    StoreAt,
+    Value,
+    clone,
+    reads,
+    remove_dead,
+    replace_values,
+    walk,
+    writes,
+)
+from polyblocks.affine.simplify import eliminate_common
+from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.affine.normalize_nests import drop_dead_nests
+
+
+@dataclass(frozen=True)
+class FuseSlicesPass(NestPass):
+    """Fuse producers into consumers through the buffers between them.
+
+    Two forms, tried in this order for each buffer:
+
+    * *epilogue*: the consumer is point-wise and reads the buffer just where it is produced; its
+      body moves behind the producer's, reductions included;
+    * *slice*: the producer is point-wise (small windows are, once unrolled); every load of the
+      buffer becomes the producer's body at that index. An element that is read several times is
+      computed several times, where the cost model says that this beats the way through memory.
+
+    Before::
+
+        affine.for %i = 0 to 9 { ... affine.store %v, %b[%i] }
+        affine.for %i = 0 to 8 {
+          %x = affine.load %b[%i]
+          %y = affine.load %b[%i + 1]
+          ... }
+
+    After: one nest that computes ``%v`` for ``%i`` and for ``%i + 1``; ``%b`` is gone.
+    """
+
+    name: ClassVar[str] = "fuse-slices"
+    #: Nodes in one straight-line body; more spills registers and takes long to compile.
+    max_nodes: int = 600
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Fuse until nothing changes."""
+        if context.options.polyblocks_disable_affine_fusion:
+            return
+        refused: set[Buffer] = set()
+        for buffer in _candidates(sequence):
+            if buffer in refused:
+                continue
+            view = _View.of(sequence, buffer)
+            if view is None:
+                continue
+            self._fuse(sequence, view, context)
+        for nest in sequence.nests():
+            if nest.changed:
+                eliminate_common(nest.body)
+                remove_dead(nest.body)
+        drop_dead_nests(sequence)
+
+    def _fuse(self, sequence: Sequence, view: _View, context: Any) -> None:
+        if self._epilogue(sequence, view, context):
+            return
+        producer = _pointwise(view.producer, view.buffer)
+        if producer is None or not view.only_nests_read or view.buffer.kind == "output":
+            return
+        if not all(view.may_inline(sequence, c) for c in view.consumers):
+            return
+        verdict = self._worth(view, producer, context)
+        if not verdict:
+            return
+        for consumer in view.consumers:
+            _inline(consumer, view.buffer, producer)
+            consumer.changed = True
+            eliminate_common(consumer.body)
+            remove_dead(consumer.body)
+        _absorb(view.consumers[0], view.producer)
+        sequence.items.remove(view.producer)
+
+    def _worth(self, view: _View, producer: _Producer, context: Any) -> bool:
+        target = context.target
+        body_ops = cost.operations(producer.body)
+        times = 0
+        for consumer in view.consumers:
+            times += _distinct_reads(consumer.body, view.buffer, 1)
+        numel = max(view.buffer.numel, 1)
+        extra = max(0, times - numel)
+        recompute = cost.compute_seconds(target, body_ops * extra)
+        nbytes = view.buffer.bytes_per_element
+        traffic = cost.traffic_seconds(target, nbytes * (numel + times), view.buffer.nbytes)
+        nodes = max(
+            _nodes(c.body) + _sites(c.body, view.buffer) * len(producer.body)
+            for c in view.consumers
+        )
+        accept = nodes <= self.max_nodes and (extra == 0 or recompute <= traffic)
+        context.decide(
+            self.name,
+            view.producer.name,
+            "fused" if accept else "kept apart",
+            buffer=list(view.buffer.shape),
+            recompute_seconds=recompute,
+            traffic_seconds=traffic,
+            redundancy=times / numel,
+            nodes=nodes,
+        )
+        return accept
+
+    def _epilogue(self, sequence: Sequence, view: _View, context: Any) -> bool:
+        """Move a point-wise consumer behind the producer's store."""
+        if not view.consumers or view.first_reader is not view.consumers[0]:
+            return False
+        consumer = view.consumers[0]
+        store = view.store
+        loops, body = perfect_loops(consumer.body)
+        if any(isinstance(n, (For, StoreAt)) for n in body) or any(f.inits for f in loops):
+            return False
+        variables = [f.var for f in loops]
+        loads = [n for n in walk(body) if isinstance(n, Load) and n.buffer is view.buffer]
+        others = [n for n in walk(body) if isinstance(n, LoadAt) and n.buffer is view.buffer]
+        if others or not loads or any(n.index != loads[0].index for n in loads):
+            return False
+        if not covers(view.buffer, loads[0].index, variables):
+            return False
+        if not view.may_move_up(sequence, consumer):
+            return False
+        # A consumer of its own that is better computed inside somebody else keeps its freedom.
+        substitution: dict[Var, Expr] = {}
+        for mine, theirs in zip(loads[0].index, store.index, strict=True):
+            for var in mine.variables():
+                substitution[var] = theirs
+        keep = (
+            view.buffer.kind == "output"
+            or not view.only_nests_read
+            or any(view.buffer in reads(c) for c in view.consumers[1:])
+        )
+        stores = sum(isinstance(n, Store) for n in walk(view.producer.body))
+        if stores > 1 and _nodes(view.producer.body) + len(body) > self.max_nodes:
+            return False
+        place = _enclosing(view.producer.body, store)
+        values: dict[Value, Value] = {n.result: store.value for n in loads}
+        copy = clone([n for n in body if n not in loads], values, substitution)
+        mapping = {n.result: store.value for n in loads}
+        replace_values(copy, mapping)
+        position = place.index(store)
+        place[position + 1 :] = [*copy, *place[position + 1 :]]
+        if not keep:
+            place.remove(store)
+        context.decide(
+            self.name, view.producer.name, "epilogue", buffer=list(view.buffer.shape), kept=keep
+        )
+        producer = view.producer
+        producer.changed = True
+        _absorb(producer, consumer)
+        sequence.items.remove(consumer)
+        eliminate_common(producer.body)
+        remove_dead(producer.body)
+        return True
+
+
+@dataclass
+class _Producer:
+    """A point-wise producer: the value of its buffer at ``index`` of its variables."""
+
+    variables: dict[int, Var]
+    body: list[Node]
+    value: Value
+
+
+@dataclass
+class _View:
+    """One buffer, the nest that writes it and the nests that read it."""
+
+    buffer: Buffer
+    producer: Nest
+    store: Store
+    consumers: list[Nest]
+    first_reader: Nest | Opaque | None
+    only_nests_read: bool
+
+    @classmethod
+    def of(cls, sequence: Sequence, buffer: Buffer) -> _View | None:
+        """None unless one nest writes the buffer, as a whole, before anybody reads it."""
+        writers = [it for it in sequence.items if buffer in {b.base for b in writes(it)}]
+        if len(writers) != 1 or not isinstance(writers[0], Nest):
+            return None
+        producer = writers[0]
+        if any(buffer in {b.base for b in reads(it)} for it in [producer]):
+            return None
+        stores = [
+            n
+            for n in walk(producer.body)
+            if isinstance(n, (Store, StoreAt)) and n.buffer.base is buffer
+        ]
+        if len(stores) != 1 or not isinstance(stores[0], Store) or stores[0].buffer is not buffer:
+            return None
+        loops = _loops_around(producer.body, stores[0])
+        if loops is None or not covers(buffer, stores[0].index, [f.var for f in loops]):
+            return None
+        if any(f.inits for f in loops):
+            return None
+        position = sequence.items.index(producer)
+        if any(buffer in {b.base for b in reads(it)} for it in sequence.items[:position]):
+            return None
+        readers = [
+            it for it in sequence.items[position + 1 :] if buffer in {b.base for b in reads(it)}
+        ]
+        consumers = [
+            it for it in readers if isinstance(it, Nest) and _reads_plainly(it.body, buffer)
+        ]
+        return cls(
+            buffer,
+            producer,
+            stores[0],
+            consumers,
+            readers[0] if readers else None,
+            len(consumers) == len(readers) and bool(readers),
+        )
+
+    def may_inline(self, sequence: Sequence, consumer: Nest) -> bool:
+        """Whether what the producer reads is still the same at the consumer, and inside it."""
+        start = sequence.items.index(self.producer)
+        end = sequence.items.index(consumer)
+        inputs = {b.base for b in reads(self.producer)}
+        written = {b.base for it in sequence.items[start + 1 : end + 1] for b in writes(it)}
+        if inputs & written:
+            return False
+        # What else the producer writes stays with it; only its one buffer is inlined.
+        return True
+
+    def may_move_up(self, sequence: Sequence, consumer: Nest) -> bool:
+        """Whether the consumer can run right after the producer, in the same iteration."""
+        start = sequence.items.index(self.producer)
+        end = sequence.items.index(consumer)
+        between = sequence.items[start + 1 : end]
+        needs = {b.base for b in reads(consumer)} - {self.buffer}
+        makes = {b.base for b in writes(consumer)}
+        for item in between:
+            if {b.base for b in writes(item)} & (needs | makes):
+                return False
+            if {b.base for b in reads(item)} & makes:
+                return False
+        # Iterations of the fused nest are interleaved: neither may touch what the other writes.
+        if needs & {b.base for b in writes(self.producer)}:
+            return False
+        return not makes & ({b.base for b in reads(self.producer) | writes(self.producer)})
+
+
+def _candidates(sequence: Sequence) -> list[Buffer]:
+    """Buffers in the order in which they are produced."""
+    seen: dict[Buffer, None] = {}
+    for item in sequence.items:
+        if isinstance(item, Nest):
+            for n in walk(item.body):
+                if isinstance(n, Store) and n.buffer.kind in ("alloc", "output"):
+                    seen.setdefault(n.buffer)
+    based = {b.base for b in sequence.buffers if b.base is not b}
+    return [b for b in seen if b not in based]
+
+
+def _pointwise(nest: Nest, buffer: Buffer) -> _Producer | None:
+    loops, body = perfect_loops(nest.body)
+    if any(isinstance(n, (For, StoreAt)) for n in body) or any(f.inits for f in loops):
+        return None
+    stores = [n for n in body if isinstance(n, Store)]
+    if len(stores) != 1:
+        return None
+    store = stores[0]
+    variables: dict[int, Var] = {}
+    for dim, expr in enumerate(store.index):
+        for var in expr.variables():
+            variables[dim] = var
+    return _Producer(variables, [n for n in body if n is not store], store.value)
+
+
+def _inline(consumer: Nest, buffer: Buffer, producer: _Producer) -> None:
+    mapping: dict[Value, Value] = {}
+
+    def visit(nodes: list[Node]) -> None:
+        out: list[Node] = []
+        known: dict[tuple[Expr, ...], Value] = {}
+        for node in nodes:
+            if isinstance(node, For):
+                visit(node.body)
+            elif isinstance(node, Load) and node.buffer is buffer:
+                if node.index not in known:
+                    values: dict[Value, Value] = {}
+                    at = {var: node.index[dim] for dim, var in producer.variables.items()}
+                    out.extend(clone(producer.body, values, at))
+                    known[node.index] = values.get(producer.value, producer.value)
+                mapping[node.result] = known[node.index]
+                continue
+            out.append(node)
+        nodes[:] = out
+
+    visit(consumer.body)
+    replace_values(consumer.body, mapping)
+
+
+def _absorb(into: Nest, other: Nest) -> None:
+    """The fused nest stands where ``into`` stood; remember what it was made of."""
+    made = into.attributes.setdefault("made_of", [into.name])
+    made.extend(other.attributes.get("made_of", [other.name]))
+
+
+def _distinct_reads(nodes: list[Node], buffer: Buffer, times: int) -> int:
+    total = 0
+    seen: set[tuple[Expr, ...]] = set()
+    for node in nodes:
+        if isinstance(node, For):
+            total += _distinct_reads(node.body, buffer, times * node.var.extent)
+        elif isinstance(node, Load) and node.buffer is buffer and node.index not in seen:
+            seen.add(node.index)
+            total += times
+    return total
+
+
+def _sites(nodes: list[Node], buffer: Buffer) -> int:
+    return len({n.index for n in walk(nodes) if isinstance(n, Load) and n.buffer is buffer})
+
+
+def _nodes(nodes: list[Node]) -> int:
+    return sum(1 for _ in walk(nodes))
+
+
+def _reads_plainly(nodes: list[Node], buffer: Buffer) -> bool:
+    """Whether all reads of the buffer are affine, and not through a view."""
+    return all(
+        isinstance(n, Load) and n.buffer is buffer
+        for n in walk(nodes)
+        if isinstance(n, (Load, LoadAt)) and n.buffer.base is buffer
+    )
+
+
+def _loops_around(nodes: list[Node], target: Node) -> list[For] | None:
+    for node in nodes:
+        if node is target:
+            return []
+        if isinstance(node, For):
+            inner = _loops_around(node.body, target)
+            if inner is not None:
+                return [node, *inner]
+    return None
+
+
+def _enclosing(nodes: list[Node], target: Node) -> list[Node]:
+    """The list of nodes that directly holds ``target``."""
+    for node in nodes:
+        if node is target:
+            return nodes
+        if isinstance(node, For):
+            found = _enclosing(node.body, target)
+            if found:
+                return found
+    return []

@@ -1,0 +1,127 @@
+"""map-parallelism: independent outer iterations become one loop over the threads of a team."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine import cost
+from polyblocks.affine.coverage import same_for
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Alloca,
+    For,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Sequence,
+    Store,
+    StoreAt,
+    transform_indices,
+    walk,
+)
+from polyblocks.passes.affine.base import NestPass
+
+
+@dataclass(frozen=True)
+class MapParallelismPass(NestPass):
+    """Collapse the outer parallel loops of a nest into one ``affine.parallel`` of level ``team``.
+
+    A nest that is too small to be worth waking threads stays a loop. The innermost loop of a nest
+    stays a loop of its own unless it is the only one, so that it can be vectorized.
+
+    Before::
+
+        affine.for %i = 0 to 4 { affine.for %j = 0 to 8 { affine.for %k = 0 to 512 { ... } } }
+
+    After::
+
+        affine.parallel (%t) = (0) to (32) { affine.for %k = 0 to 512 { ... } }
+          {polyblocks.level = "team"}
+    """
+
+    name: ClassVar[str] = "map-parallelism"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Map every nest."""
+        level = context.target.parallel_level("team") or context.target.parallel[0]
+        for nest in sequence.nests():
+            if len(nest.body) != 1 or not isinstance(nest.body[0], For):
+                continue
+            loops = parallel_loops(nest)
+            if not loops:
+                continue
+            work = cost.work(nest.body)
+            # One thread of a chip with `size` of them, with one operation per cycle or so and no
+            # vectors: the estimate errs to the side of too much time for tiny nests.
+            seconds = cost.compute_seconds(context.target, work * 4)
+            worth = level.size > 1 and seconds > level.overhead
+            context.decide(
+                self.name,
+                nest.name,
+                level.name if worth else "serial",
+                iterations=_product(loops),
+                predicted_seconds=seconds,
+                overhead_seconds=level.overhead,
+            )
+            if worth:
+                nest.changed = True
+                _collapse(nest, loops, level.name)
+
+
+def parallel_loops(nest: Nest) -> list[For]:
+    """The outermost loops, nested perfectly, whose iterations are independent."""
+    loops: list[For] = []
+    body = nest.body
+    while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
+        loop = body[0]
+        if not is_parallel(loop, nest.body):
+            break
+        loops.append(loop)
+        body = loop.body
+    # The innermost loop is for the vector unit, if there is another one for the threads.
+    if len(loops) > 1 and not any(isinstance(n, For) for n in body):
+        loops.pop()
+    return loops
+
+
+def is_parallel(loop: For, nodes: list[Node]) -> bool:
+    """Whether no iteration of ``loop`` touches what another one writes."""
+    local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
+    accesses = [
+        n
+        for n in walk(loop.body)
+        if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer not in local
+    ]
+    stores = [n for n in accesses if isinstance(n, (Store, StoreAt))]
+    for store in stores:
+        if isinstance(store, StoreAt):
+            return False
+        for other in accesses:
+            if other.buffer.base is not store.buffer.base:
+                continue
+            if not isinstance(other, (Load, Store)) or other.buffer is not store.buffer:
+                return False
+            if not same_for(store.index, other.index, loop.var):
+                return False
+    return True
+
+
+def _product(loops: list[For]) -> int:
+    n = 1
+    for loop in loops:
+        n *= loop.var.extent
+    return n
+
+
+def _collapse(nest: Nest, loops: list[For], level: str) -> None:
+    total = Var(_product(loops), "t")
+    values: dict[Var, Expr] = {}
+    rest = Expr.of(total)
+    for loop in reversed(loops):
+        values[loop.var] = rest % loop.var.extent
+        rest = rest // loop.var.extent
+    body = loops[-1].body
+    transform_indices(body, lambda e: e.substitute(values))
+    nest.body = [For(total, body, level=level)]

@@ -1,0 +1,154 @@
+"""plan-memory: all buffers that are left share one workspace, at offsets planned by liveness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks import signature
+from polyblocks.program import ArraySpec
+
+#: A cache line on all targets; also what vector loads like best.
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Block:
+    """A buffer to place: bytes, and the first and last step at which it is in use."""
+
+    size: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class PlanMemoryPass:
+    """Replace allocations by views of a workspace argument.
+
+    Two buffers share bytes if no operation of ``@main`` needs both. The caller owns the
+    workspace, so that nothing is allocated during a call.
+
+    Before::
+
+        func.func @main(%a: memref<4xf32>, %out: memref<4xf32>) {
+          %b = memref.alloc() : memref<4xf32>
+
+    After::
+
+        func.func @main(%a: memref<4xf32>, %out: memref<4xf32>, %ws: memref<64xi8>) {
+          %c0 = arith.constant 0 : index
+          %b = memref.view %ws[%c0][] : memref<64xi8> to memref<4xf32>
+    """
+
+    name: ClassVar[str] = "plan-memory"
+
+    def run(self, module: Any, context: Any) -> None:
+        """Plan and rewrite."""
+        from polyblocks.affine.reader import element_bytes
+        from polyblocks.mlir import dialect, ir
+
+        rows = signature.rows(module)
+        function = signature.main_of(module)
+        block = function.body.blocks[0]
+        operations = [op.operation for op in block.operations]
+        position = {op: i for i, op in enumerate(operations)}
+        allocs = [
+            op
+            for op in operations
+            if op.name == "memref.alloc" and not len(op.operands) and _is_plain(op)
+        ]
+        blocks = []
+        for op in allocs:
+            steps = _steps(op, position, block)
+            type_ = op.results[0].type
+            size = element_bytes(type_.element_type)
+            for extent in type_.shape:
+                size *= extent
+            blocks.append(Block(size, min(steps, default=0), max(steps, default=0)))
+        if not blocks:
+            return
+        offsets, total = place(blocks)
+        context.decide(
+            self.name,
+            "main",
+            "workspace",
+            bytes=total,
+            without_sharing=sum(b.size for b in blocks),
+            buffers=len(blocks),
+        )
+        with module.context, ir.Location.unknown():
+            workspace_type = ir.MemRefType.get([total], ir.IntegerType.get_signless(8))
+            workspace = block.add_argument(workspace_type, ir.Location.unknown())
+            memref, arith = dialect("memref"), dialect("arith")
+            index = ir.IndexType.get()
+            for op, offset in zip(allocs, offsets, strict=True):
+                with ir.InsertionPoint(op):
+                    shift = arith.ConstantOp(index, offset)
+                    view = memref.ViewOp(op.results[0].type, workspace, shift, [])
+                op.results[0].replace_all_uses_with(view.result)
+                op.erase()
+            function.attributes["function_type"] = ir.TypeAttr.get(
+                ir.FunctionType.get([a.type for a in block.arguments], [])
+            )
+        spec = ArraySpec.contiguous((total,), "int8")
+        signature.set_rows(module, [*rows, signature.entry("workspace", "workspace", spec)])
+
+
+def place(blocks: list[Block]) -> tuple[list[int], int]:
+    """Offsets of the blocks and the size of the workspace: largest first, at the lowest gap."""
+    offsets = [0] * len(blocks)
+    placed: list[tuple[int, int, Block]] = []
+    total = 0
+    for i in sorted(range(len(blocks)), key=lambda i: (-blocks[i].size, blocks[i].first, i)):
+        b = blocks[i]
+        offset = 0
+        for low, high, other in sorted(placed, key=lambda p: p[0]):
+            if other.last < b.first or b.last < other.first:
+                continue
+            if offset + b.size <= low:
+                break
+            offset = max(offset, high)
+        size = -(-max(b.size, 1) // ALIGNMENT) * ALIGNMENT
+        offsets[i] = offset
+        placed.append((offset, offset + size, b))
+        total = max(total, offset + size)
+    return offsets, total
+
+
+def _is_plain(op: Any) -> bool:
+    type_ = op.results[0].type
+    return bool(type_.has_static_shape) and type_.memory_space is None and _identity(type_)
+
+
+def _identity(type_: Any) -> bool:
+    strides, offset = type_.get_strides_and_offset()
+    expected = []
+    step = 1
+    for extent in reversed(type_.shape):
+        expected.append(step)
+        step *= extent
+    return offset == 0 and list(strides) == list(reversed(expected))
+
+
+def _steps(op: Any, position: dict[Any, int], block: Any) -> list[int]:
+    """Positions of the operations of ``@main`` that use the buffer or a view of it."""
+    from polyblocks.affine.reader import VIEWS
+
+    steps: list[int] = []
+    pending = list(op.results)
+    while pending:
+        value = pending.pop()
+        for use in value.uses:
+            owner = use.owner.operation
+            top = owner
+            while top not in position:
+                top = top.parent.operation
+            if owner in position and owner.name in VIEWS:
+                pending.extend(owner.results)
+                continue
+            steps.append(position[top])
+            # A buffer that an operation hands on lives as long as what was handed on.
+            for result in top.results:
+                if "memref" in str(result.type):
+                    pending.append(result)
+    return steps

@@ -1,0 +1,124 @@
+"""unroll-reductions: reductions over a few elements become straight-line code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from polyblocks.affine.expr import Expr
+from polyblocks.affine.model import (
+    For,
+    Load,
+    Node,
+    Sequence,
+    Value,
+    clone,
+    remove_dead,
+    replace_values,
+    walk,
+)
+from polyblocks.affine.simplify import eliminate_common
+from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.affine.normalize_nests import fold_constant_load
+
+
+@dataclass(frozen=True)
+class UnrollReductionsPass(NestPass):
+    """Unroll reduction loops of at most ``max_trips`` iterations in all, innermost first.
+
+    A small stencil or window is then a point-wise nest: its taps are separate loads, constant
+    weights are constants, and it can be fused like any other point-wise nest.
+
+    Before::
+
+        %r = affine.for %k = 0 to 2 iter_args(%acc = %z) -> f32 {
+          %x = affine.load %a[%i + %k]
+          %s = arith.addf %acc, %x : f32
+          affine.yield %s : f32 }
+
+    After::
+
+        %x0 = affine.load %a[%i]
+        %s0 = arith.addf %z, %x0 : f32
+        %x1 = affine.load %a[%i + 1]
+        %s1 = arith.addf %s0, %x1 : f32
+    """
+
+    name: ClassVar[str] = "unroll-reductions"
+    #: Enough for a 5 x 5 window; more would cost compile time and registers.
+    max_trips: int = 32
+    #: Nodes of the unrolled code.
+    max_nodes: int = 400
+
+    def transform(self, sequence: Sequence, context: object) -> None:
+        """Unroll in every nest."""
+        del context
+        for nest in sequence.nests():
+            before = nest.body
+            nest.body = self._unroll(nest.body)
+            if nest.body is not before:
+                nest.changed = True
+                eliminate_common(nest.body)
+                remove_dead(nest.body)
+
+    def _unroll(self, nodes: list[Node]) -> list[Node]:
+        out: list[Node] = []
+        changed = False
+        mapping: dict[Value, Value] = {}
+        for node in nodes:
+            if not isinstance(node, For):
+                out.append(node)
+                continue
+            trips, count = _size(node)
+            if node.inits and trips <= self.max_trips and count * trips <= self.max_nodes:
+                out.extend(_flat(node, mapping))
+                changed = True
+                continue
+            body = self._unroll(node.body)
+            if body is not node.body:
+                node.body = body
+                changed = True
+            out.append(node)
+        if mapping:
+            replace_values(out, mapping)
+        return out if changed else nodes
+
+
+def _size(loop: For) -> tuple[int, int]:
+    """Iterations of a loop and all loops in it, and nodes of their bodies."""
+    trips, count = loop.var.extent, 0
+    for n in walk(loop.body):
+        if isinstance(n, For):
+            trips *= n.var.extent
+        else:
+            count += 1
+    return trips, count
+
+
+def _flat(loop: For, mapping: dict[Value, Value]) -> list[Node]:
+    """The loop and all loops in it, unrolled; ``mapping`` gets the values of its results."""
+    out: list[Node] = []
+    current = list(loop.inits)
+    for i in range(loop.var.extent):
+        values = dict(zip(loop.arguments, current, strict=True))
+        body = clone(loop.body, values, {loop.var: Expr(i)})
+        inner_map: dict[Value, Value] = {}
+        for node in body:
+            if isinstance(node, For):
+                out.extend(_flat(node, inner_map))
+            else:
+                if isinstance(node, Load):
+                    node = fold_constant_load(node) or node
+                out.append(node)
+        if inner_map:
+            replace_values(out, inner_map)
+        current = [values.get(v, v) for v in loop.yields]
+        current = [_resolve(v, inner_map) for v in current]
+    mapping.update(zip(loop.results, current, strict=True))
+    return out
+
+
+def _resolve(value: Value, mapping: dict[Value, Value]) -> Value:
+    while value in mapping:
+        value = mapping[value]
+    return value

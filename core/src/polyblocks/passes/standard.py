@@ -1,0 +1,55 @@
+"""The standard pipeline: one list for all frontends and all targets, read from top to bottom."""
+
+from __future__ import annotations
+
+from polyblocks.options import CompileOptions
+from polyblocks.passes.affine.bind_arguments import BindArgumentsPass
+from polyblocks.passes.affine.form_reductions import FormReductionsPass
+from polyblocks.passes.affine.fuse_slices import FuseSlicesPass
+from polyblocks.passes.affine.map_parallelism import MapParallelismPass
+from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
+from polyblocks.passes.affine.plan_memory import PlanMemoryPass
+from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
+from polyblocks.passes.tensor.separate_empties import SeparateEmptiesPass
+from polyblocks.passes.tensor.set_fastmath import SetFastmathPass
+from polyblocks.pipeline import Pipeline, UpstreamPass
+from polyblocks.target import TargetDescription
+
+
+def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pipeline:
+    """The passes of S1 to S3 for one compilation; targets and extensions may change the list."""
+    del target, options
+    return Pipeline(
+        {
+            "S1": [
+                UpstreamPass("generalize-tensors", "linalg-generalize-named-ops"),
+                UpstreamPass("simplify-tensors", "canonicalize,cse"),
+                SetFastmathPass(),
+            ],
+            "S2": [
+                BindArgumentsPass(),
+                # After the last `cse`, which would merge them again.
+                SeparateEmptiesPass(),
+                UpstreamPass("eliminate-empties", "eliminate-empty-tensors"),
+                UpstreamPass("bufferize-scans", "func.func(tm-tensor-bufferize)"),
+                UpstreamPass("bufferize", "one-shot-bufferize{bufferize-function-boundaries}"),
+                UpstreamPass(
+                    "linalg-to-affine",
+                    "func.func(tm-tensor-to-loops,convert-linalg-to-affine-loops)",
+                ),
+                UpstreamPass("hoist-buffers", "func.func(buffer-hoisting,buffer-loop-hoisting)"),
+                UpstreamPass(
+                    "fold-views",
+                    "fold-memref-alias-ops,affine-fold-memref-alias-ops,canonicalize,cse",
+                ),
+            ],
+            "S3": [
+                NormalizeNestsPass(),
+                FormReductionsPass(),
+                UnrollReductionsPass(),
+                FuseSlicesPass(),
+                MapParallelismPass(),
+                PlanMemoryPass(),
+            ],
+        }
+    )
