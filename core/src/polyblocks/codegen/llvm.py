@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from polyblocks.codegen.float_literals import rewrite_float_literals
 from polyblocks.errors import PolyBlocksError
 
 #: Number of the attribute group that this module adds; MLIR numbers its own from 0.
@@ -108,7 +109,7 @@ def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
 
     target_machine = _target_machine(machine)
     try:
-        module = binding.parse_assembly(text)
+        module = binding.parse_assembly(rewrite_float_literals(text))
         module.triple = target_machine.triple
         module.data_layout = str(target_machine.target_data)
         module.verify()

@@ -1,0 +1,5 @@
+"""Vector math: elementary functions as straight-line arithmetic that any target vectorizes."""
+
+from polyblocks.codegen.vector_math.expand import expand_math
+
+__all__ = ["expand_math"]

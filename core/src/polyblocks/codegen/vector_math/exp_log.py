@@ -1,0 +1,181 @@
+"""exp, exp2, expm1, log, log2, log10, log1p.
+
+Exponentials: Cody-Waite reduction to r = x - n*ln2, |r| <= ln2/2, polynomial, scaling by 2^n in
+two factors so that overflow and gradual underflow come from the last multiplication.
+Logarithms: x = 2^e * m with m in [sqrt(1/2), sqrt(2)), f = m - 1; float32 takes a polynomial in f
+with the first two terms exact, float64 the s = f/(2+f) form of FDLIBM (e_log.c), and for log2 and
+log10 its two-part combination (FreeBSD e_log2.c, k_log.h).
+"""
+
+from __future__ import annotations
+
+from polyblocks.codegen.vector_math import coefficients as table
+from polyblocks.codegen.vector_math.builder import Builder, Val
+from polyblocks.codegen.vector_math.formats import (
+    INFINITY,
+    LN2_HI,
+    LN2_LO,
+    LOG2_E,
+    NAN,
+    power_of_two,
+    round_scaled,
+    scale_by_power_of_two,
+    split_exponent,
+)
+
+_SQRT_HALF = 0.70710678118654752440
+#: Below LOW exp rounds to 0, above HIGH it overflows; the reduction works in between.
+_EXP_RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
+_EXP2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
+
+
+def exp_reduced(b: Builder, x: Val, n: Val) -> Val:
+    """``r = x - n*ln2`` for an integer-valued ``n``."""
+    r = b.fnma(n, LN2_HI[x.kind], x)
+    return b.fnma(n, LN2_LO[x.kind], r)
+
+
+def exp_polynomial(b: Builder, r: Val) -> Val:
+    """exp(r) for ``|r| <= ln2/2``."""
+    p = b.horner(r, table.EXP_F32 if r.kind == "f32" else table.EXP_F64)
+    return b.fma(r * r, p, r) + 1.0
+
+
+def exp(b: Builder, x: Val) -> Val:
+    """e^x, float32 and float64."""
+    low, high = _EXP_RANGE[x.kind]
+    x = b.clamp(x, low, high)
+    n, i = round_scaled(b, x, LOG2_E)
+    return scale_by_power_of_two(exp_polynomial(b, exp_reduced(b, x, n)), i)
+
+
+def exp2(b: Builder, x: Val) -> Val:
+    """2^x, float32 and float64."""
+    low, high = _EXP2_RANGE[x.kind]
+    x = b.clamp(x, low, high)
+    n, i = round_scaled(b, x, 1.0)
+    r = x - n
+    p = b.horner(r, table.EXP2_F32 if x.kind == "f32" else table.EXP2_F64)
+    return scale_by_power_of_two(b.fma(r, p, 1.0), i)
+
+
+def expm1(b: Builder, x: Val) -> Val:
+    """e^x - 1, float32 and float64."""
+    low, high = {"f32": (-18.0, 89.0), "f64": (-38.0, 710.0)}[x.kind]
+    clamped = b.clamp(x, low, high)
+    n, _ = round_scaled(b, clamped, LOG2_E)
+    # Without reduction up to 0.55: 2*expm1(r) + 1 would lose bits to cancellation there.
+    near = abs(x) < 0.55
+    n = b.select(near, 0.0, n)
+    r = exp_reduced(b, clamped, n)
+    p = b.horner(r, table.EXPM1_F32 if x.kind == "f32" else table.EXPM1_F64)
+    p = b.fma(r * r, p, r)
+    # 2^n as 2 * 2^(n-1), since 2^128 is not a float32.
+    _, i = round_scaled(b, n, 1.0)
+    half = power_of_two(i - 1, x.kind)
+    result = (b.fma(half, p, half - 0.5)) * 2.0
+    # Denormals would be lost in the halving; copysign is for -0.
+    return b.select(near, p, result).copysign(x)
+
+
+def log_specials(b: Builder, x: Val, result: Val) -> Val:
+    """log of 0, infinity, negatives and NaN put right, for a logarithm of any base."""
+    result = b.select(x > 0.0, result, b.select(x.eq(0.0), b.const(x.kind, -INFINITY), NAN))
+    return b.select(x.eq(INFINITY), x, result)
+
+
+def log(b: Builder, x: Val) -> Val:
+    """Natural logarithm, float32 and float64."""
+    m, e = split_exponent(b, x, _SQRT_HALF)
+    return log_specials(b, x, _log_reduced(b, m - 1.0, e))
+
+
+def _log_reduced(b: Builder, f: Val, e: Val, correction: Val | None = None) -> Val:
+    """``e*ln2 + log1p(f)``, plus a small ``correction`` to the logarithm."""
+    if f.kind == "f32":
+        p = b.horner(f, table.LOG_F32)
+        tail = f * f * b.fma(f, p, -0.5)
+        low = b.fma(e, LN2_LO["f32"], tail)
+        if correction is not None:
+            low = low + correction
+        return b.fma(e, LN2_HI["f32"], f + low)
+    s, half_square, r = _log_pieces(b, f)
+    low = e * LN2_LO["f64"]
+    if correction is not None:
+        low = low + correction
+    low = b.fma(s, half_square + r, low)
+    return b.fma(e, LN2_HI["f64"], f - (half_square - low))
+
+
+def _log_pieces(b: Builder, f: Val) -> tuple[Val, Val, Val]:
+    """``log1p(f) = f - h + s*(h + R)`` with ``h = f^2/2``, ``s = f/(2+f)``; returns s, h, R."""
+    s = f / (f + 2.0)
+    z = s * s
+    r = z * b.horner(z, table.LOG_F64)
+    return s, f * f * 0.5, r
+
+
+def log2(b: Builder, x: Val) -> Val:
+    """Base-2 logarithm, float32 and float64; exact at powers of two."""
+    m, e = split_exponent(b, x, _SQRT_HALF)
+    f = m - 1.0
+    if x.kind == "f32":
+        # log2(e) = 1.44269502162933349609375 + 1.92596299e-8
+        result = _scaled_log_f32(b, f, table.LOG2_F32, 1.4426950216293335, 1.9259629911266175e-08)
+        return log_specials(b, x, e + result)
+    high, low = _scaled_log_f64(b, f, 1.44269504072144627571e00, 1.67517131648865118353e-10)
+    total = e + high
+    return log_specials(b, x, total + (low + ((e - total) + high)))
+
+
+def log10(b: Builder, x: Val) -> Val:
+    """Base-10 logarithm, float32 and float64."""
+    m, e = split_exponent(b, x, _SQRT_HALF)
+    f = m - 1.0
+    if x.kind == "f32":
+        # log10(e) and log10(2) in two parts; e times the high part of log10(2) is exact.
+        result = _scaled_log_f32(b, f, table.LOG10_F32, 0.4342944920063019, -1.0103050052231684e-08)
+        low = b.fma(e, 4.605038981195214e-06, result)
+        return log_specials(b, x, b.fma(e, 0.301025390625, low))
+    high, low = _scaled_log_f64(b, f, 4.34294481878168880939e-01, 2.50829467116452752298e-11)
+    whole = e * 3.01029995663611771306e-01
+    low = b.fma(e, 3.69423907715893078616e-13, low)
+    total = whole + high
+    return log_specials(b, x, total + (low + ((whole - total) + high)))
+
+
+def _scaled_log_f32(
+    b: Builder, f: Val, polynomial: tuple[float, ...], high: float, low: float
+) -> Val:
+    """``log1p(f) * (high + low)``, the polynomial giving the part beyond the linear term."""
+    tail = b.fma(f * f, b.horner(f, polynomial), f * low)
+    return b.fma(f, high, tail)
+
+
+def _scaled_log_f64(b: Builder, f: Val, scale_high: float, scale_low: float) -> tuple[Val, Val]:
+    """``log1p(f) * (scale_high + scale_low)`` as a sum; ``scale_high`` has its low half clear."""
+    s, half_square, r = _log_pieces(b, f)
+    difference = f - half_square
+    high = (difference.bits() & ~0xFFFFFFFF).as_float()
+    low = b.fma(s, half_square + r, (f - high) - half_square)
+    scaled_low = b.fma(low + high, scale_low, low * scale_high)
+    return high * scale_high, scaled_low
+
+
+def log1p(b: Builder, x: Val) -> Val:
+    """log(1 + x), float32 and float64."""
+    kind = x.kind
+    u = x + 1.0
+    m, e = split_exponent(b, u, _SQRT_HALF)
+    # What the addition above rounded away, relative to u (FDLIBM s_log1p.c).
+    lost = b.select(x > 1.0, 1.0 - (u - x), x - (u - 1.0)) / u
+    unreduced = e.eq(0.0)
+    f = b.select(unreduced, x, m - 1.0)
+    correction = b.select(unreduced, b.const(kind, 0.0), lost)
+    result = _log_reduced(b, f, e, correction)
+    result = b.select(x.eq(0.0), x, result)
+    return b.select(
+        x > -1.0,
+        b.select(x.eq(INFINITY), x, result),
+        b.select(x.eq(-1.0), b.const(kind, -INFINITY), NAN),
+    )

@@ -1,0 +1,180 @@
+"""Derives the polynomials of polyblocks.codegen.vector_math and writes its coefficients.py.
+
+Each polynomial is the minimax approximation of one function on one interval, found with the
+Remez exchange algorithm in 60-digit arithmetic on a dense grid (E. Remez, 1934; see
+J.-M. Muller, "Elementary Functions", 3rd ed., section 3.5) and then rounded coefficient by
+coefficient to the working precision. Fixed leading terms (the 1 and r of exp, the x of sin) are
+not part of the table; the table's polynomial is what multiplies the remaining power.
+
+    python tests/slow/vector_math_coefficients.py          # prints the achieved errors
+    python tests/slow/vector_math_coefficients.py --write  # and rewrites coefficients.py
+    python tests/slow/vector_math_coefficients.py --only EXP_F32 ...
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpmath import mp, mpf
+
+mp.dps = 60
+
+TARGET = (
+    Path(__file__).resolve().parents[2] / "core/src/polyblocks/codegen/vector_math/coefficients.py"
+)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One polynomial.
+
+    Attributes:
+        name: its name in coefficients.py; the suffix tells the precision.
+        about: the comment written above it.
+        function: what is approximated, in mpmath numbers.
+        weight: multiplies the error; the minimax norm is ``weight * (p - f)``.
+        low, high: the interval.
+        degree: of the polynomial.
+    """
+
+    name: str
+    about: str
+    function: Callable[[mpf], mpf]
+    weight: Callable[[mpf], mpf]
+    low: mpf
+    high: mpf
+    degree: int
+
+    @property
+    def precision(self) -> str:
+        return "f32" if self.name.endswith("_F32") else "f64"
+
+
+def rounded(value: mpf, precision: str) -> float:
+    """``value`` rounded to f32 or f64 (f32 through f64: the tables do not need better)."""
+    number = float(value)
+    if precision == "f32":
+        number = struct.unpack("<f", struct.pack("<f", number))[0]
+    return number
+
+
+def polynomial(coefficients: list[mpf], x: mpf) -> mpf:
+    result = mpf(0)
+    for coefficient in reversed(coefficients):
+        result = result * x + coefficient
+    return result
+
+
+def remez(spec: Spec) -> tuple[list[mpf], mpf]:
+    """Minimax coefficients in the monomial basis and the largest weighted error."""
+    count = spec.degree + 2
+    points = 24 * count
+    centre, half = (spec.high + spec.low) / 2, (spec.high - spec.low) / 2
+    # Chebyshev nodes: dense at the ends, and never a point where the weight vanishes.
+    grid = [centre - half * mp.cos(mp.pi * (i + 0.5) / points) for i in range(points)]
+    values = [spec.function(x) for x in grid]
+    weights = [spec.weight(x) for x in grid]
+    chosen = [round(i * (points - 1) / (count - 1)) for i in range(count)]
+    coefficients: list[mpf] = []
+    worst = mpf(0)
+    for _ in range(12):
+        # Solved in the variable t of [-1, 1] for conditioning, then expanded to powers of x.
+        matrix = mp.matrix(count, count)
+        right = mp.matrix(count, 1)
+        for row, index in enumerate(chosen):
+            t = (grid[index] - centre) / half
+            power = mpf(1)
+            for column in range(count - 1):
+                matrix[row, column] = power * weights[index]
+                power *= t
+            matrix[row, count - 1] = (-1) ** row
+            right[row] = values[index] * weights[index]
+        solution = mp.lu_solve(matrix, right)
+        in_t = [solution[i] for i in range(count - 1)]
+        level = abs(solution[count - 1])
+        errors = [
+            weight * (polynomial(in_t, (x - centre) / half) - value)
+            for x, value, weight in zip(grid, values, weights, strict=True)
+        ]
+        worst = max(abs(error) for error in errors)
+        coefficients = in_t
+        if worst <= level * mpf("1.001"):
+            break
+        # Exchange: the largest error of every run of one sign.
+        extrema: list[int] = []
+        for index, error in enumerate(errors):
+            if extrema and (errors[extrema[-1]] > 0) == (error > 0):
+                if abs(error) > abs(errors[extrema[-1]]):
+                    extrema[-1] = index
+            else:
+                extrema.append(index)
+        while len(extrema) > count:
+            drop_first = abs(errors[extrema[0]]) < abs(errors[extrema[-1]])
+            extrema.pop(0 if drop_first else -1)
+        if len(extrema) < count:
+            break
+        chosen = extrema
+    return shift(coefficients, centre, half), worst
+
+
+def shift(in_t: list[mpf], centre: mpf, half: mpf) -> list[mpf]:
+    """Powers of ``(x - centre) / half`` expanded to powers of ``x``."""
+    result = [mpf(0)]
+    for coefficient in reversed(in_t):
+        longer = [mpf(0)] * (len(result) + 1)
+        for i, value in enumerate(result):
+            longer[i] -= value * centre / half
+            longer[i + 1] += value / half
+        longer[0] += coefficient
+        result = longer
+    return result[: len(in_t)]
+
+
+def near_zero(exact: Callable[[mpf], mpf], limit: mpf) -> Callable[[mpf], mpf]:
+    """``exact`` with its removable singularity at 0 filled in."""
+    return lambda x: limit if abs(x) < mpf(10) ** -25 else exact(x)
+
+
+def specs() -> list[Spec]:
+    """All polynomials, in the order of the file."""
+    from vector_math_polynomials import SPECS
+
+    return SPECS
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="rewrite coefficients.py")
+    parser.add_argument("--only", nargs="*", help="names to derive")
+    arguments = parser.parse_args()
+    lines = [
+        '"""Polynomial coefficients, lowest power first. Generated, do not edit.',
+        "",
+        "Written by tests/slow/vector_math_coefficients.py (Remez exchange, 60 digits).",
+        '"""',
+        "",
+    ]
+    for spec in specs():
+        if arguments.only and spec.name not in arguments.only:
+            continue
+        coefficients, error = remez(spec)
+        bits = float(-mp.log(error, 2))
+        print(f"{spec.name:24s} degree {spec.degree:2d}  error 2^-{bits:.1f}", flush=True)
+        low, high = mp.nstr(spec.low, 6), mp.nstr(spec.high, 6)
+        lines.append(f"# {spec.about}; [{low}, {high}], error 2^-{bits:.1f}.")
+        lines.append(f"{spec.name} = (")
+        lines.extend(f"    {rounded(value, spec.precision)!r}," for value in coefficients)
+        lines.append(")")
+        lines.append("")
+    if arguments.write:
+        TARGET.write_text("\n".join(lines[:-1]) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""The polynomials that vector_math_coefficients.py derives.
+
+Names: ``_F32`` serves float32 arithmetic, ``_F64`` full float64 precision, ``_WIDE`` float64
+arithmetic whose result is rounded to float32 (about 2^-36 is enough).
+Intervals are a little wider than needed, so that a rounded reduction never leaves them.
+"""
+
+from __future__ import annotations
+
+from mpmath import mp, mpf
+from vector_math_coefficients import Spec, near_zero
+
+mp.dps = 60
+
+LN2 = mp.log(2)
+HALF_LN2 = LN2 / 2 * mpf("1.001")
+ROOT = (mp.sqrt(mpf(1) / 2) - 1) * mpf("1.0005"), (mp.sqrt(2) - 1) * mpf("1.0005")
+QUARTER_PI_SQUARED = (mp.pi / 4) ** 2 * mpf("1.001")
+
+
+def _exp(name: str, degree: int, about: str, limit: mpf, minus_one: bool) -> Spec:
+    return Spec(
+        name,
+        f"(exp(r) - 1 - r) / r^2{about}",
+        near_zero(lambda r: (mp.expm1(r) - r) / r**2, mpf(1) / 2),
+        near_zero(
+            (lambda r: r**2 / mp.expm1(r)) if minus_one else (lambda r: r**2 / mp.exp(r)), mpf(0)
+        ),
+        -limit,
+        limit,
+        degree,
+    )
+
+
+def _exp2(name: str, degree: int) -> Spec:
+    return Spec(
+        name,
+        "(2^r - 1) / r",
+        near_zero(lambda r: mp.expm1(r * LN2) / r, LN2),
+        lambda r: r / mpf(2) ** r,
+        mpf("-0.5001"),
+        mpf("0.5001"),
+        degree,
+    )
+
+
+def _log2(name: str, degree: int, base: str) -> Spec:
+    scale = 1 / mp.log(mpf(base))
+    return Spec(
+        name,
+        f"(log{base}(1+f) - f*log{base}(e)) / f^2",
+        near_zero(lambda f: (mp.log1p(f) - f) * scale / f**2, -scale / 2),
+        near_zero(lambda f: f**2 / (mp.log1p(f) * scale), mpf(0)),
+        ROOT[0],
+        ROOT[1],
+        degree,
+    )
+
+
+def _odd(name, function, text, limit_at_zero, square_high, degree, low=mpf(0)):  # type: ignore[no-untyped-def]
+    """(function(x)/x - 1) / x^2 as a polynomial in s = x^2; see limit_at_zero for s = 0."""
+    return Spec(
+        name,
+        f"({text}(x)/x - 1) / x^2 in s = x^2",
+        near_zero(lambda s: (function(mp.sqrt(s)) / mp.sqrt(s) - 1) / s, limit_at_zero),
+        near_zero(lambda s: s * mp.sqrt(s) / function(mp.sqrt(s)), mpf(0)),
+        low,
+        square_high,
+        degree,
+    )
+
+
+def _cos(name: str, degree: int) -> Spec:
+    return Spec(
+        name,
+        "(cos(x) - 1 + x^2/2) / x^4 in s = x^2",
+        near_zero(lambda s: (mp.cos(mp.sqrt(s)) - 1 + s / 2) / s**2, mpf(1) / 24),
+        lambda s: s**2 / mp.cos(mp.sqrt(s)),
+        mpf(0),
+        QUARTER_PI_SQUARED,
+        degree,
+    )
+
+
+def _erf(name: str, degree: int, bound: mpf) -> Spec:
+    edge = 2 / mp.sqrt(mp.pi)
+    return Spec(
+        name,
+        "erf(x)/x - 1 in s = x^2",
+        near_zero(lambda s: mp.erf(mp.sqrt(s)) / mp.sqrt(s) - 1, edge - 1),
+        near_zero(lambda s: mp.sqrt(s) / mp.erf(mp.sqrt(s)), 1 / edge),
+        mpf(0),
+        bound**2,
+        degree,
+    )
+
+
+SPECS = [
+    # exp and log families, float32.
+    _exp("EXP_F32", 4, "", HALF_LN2, False),
+    _exp("EXPM1_F32", 6, " with error relative to expm1", mpf("0.5505"), True),
+    _exp2("EXP2_F32", 5),
+    Spec(
+        "LOG_F32",
+        "(log1p(f) - f + f^2/2) / f^3",
+        near_zero(lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, mpf(1) / 3),
+        near_zero(lambda f: f**3 / mp.log1p(f), mpf(0)),
+        ROOT[0],
+        ROOT[1],
+        8,
+    ),
+    _log2("LOG2_F32", 10, "2"),
+    _log2("LOG10_F32", 10, "10"),
+    # Trigonometry, float32.
+    _odd("SIN_F32", mp.sin, "sin", -mpf(1) / 6, QUARTER_PI_SQUARED, 2),
+    _cos("COS_F32", 2),
+    _odd("TAN_F32", mp.tan, "tan", mpf(1) / 3, QUARTER_PI_SQUARED, 6),
+    # Hyperbolic and error functions, float32.
+    _odd("TANH_F32", mp.tanh, "tanh", -mpf(1) / 3, mpf("0.6255") ** 2, 4),
+    _odd("SINH_F32", mp.sinh, "sinh", mpf(1) / 6, mpf("1.0005") ** 2, 3),
+    _erf("ERF_F32", 6, mpf("0.951")),
+    Spec(
+        "ERF_TAIL_F32",
+        "-log(erfc(x)), error weighted by erfc/erf",
+        lambda x: -mp.log(mp.erfc(x)),
+        lambda x: mp.erfc(x) / mp.erf(x),
+        mpf("0.949"),
+        mpf("4.0"),
+        8,
+    ),
+    # float64 arithmetic for float32 results.
+    Spec(
+        "LOG2_WIDE",
+        "log2(1+f) / f",
+        near_zero(lambda f: mp.log1p(f) / LN2 / f, 1 / LN2),
+        near_zero(lambda f: f * LN2 / mp.log1p(f), LN2),
+        ROOT[0],
+        ROOT[1],
+        14,
+    ),
+    Spec(
+        "EXP2_WIDE",
+        "2^r",
+        lambda r: mpf(2) ** r,
+        lambda r: mpf(2) ** -r,
+        mpf("-0.5001"),
+        mpf("0.5001"),
+        7,
+    ),
+]
