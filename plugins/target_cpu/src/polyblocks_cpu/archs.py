@@ -37,7 +37,8 @@ class Arch:
         ghz: sustained clock under vector load.
         threads: hardware threads of a common part, when the machine is not at hand.
         bandwidth: bytes per second of the main memory of that part.
-        features: extra LLVM features that the cpu name does not imply.
+        lacks: which of ``fma``, ``half`` (conversion of f16) and ``rounding`` (to integers in
+            floating point) it has no vector instruction for.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Arch:
     ghz: float = 3.0
     threads: int = 8
     bandwidth: float = 40e9
-    features: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
 
 
 def _x86(name: str, bits: int, registers: int = 16, cpu: str | None = None, **facts: object) -> Arch:
@@ -66,13 +67,17 @@ def _arm(name: str, bits: int = 128, cpu: str | None = None, **facts: object) ->
 
 
 _TABLE = (
+    # fmt: off
     # psABI levels: SSE2, SSE4.2, AVX2+FMA, AVX-512.
-    _x86("x86-64", 128, fma_units=1, l2=256 * KIB, l3=8 * MIB, threads=4, bandwidth=20e9),
-    _x86("x86-64-v2", 128, fma_units=1, l2=256 * KIB, l3=8 * MIB, threads=4, bandwidth=20e9),
+    _x86("x86-64", 128, fma_units=1, l2=256 * KIB, l3=8 * MIB, threads=4, bandwidth=20e9,
+         lacks=("fma", "half", "rounding")),
+    _x86("x86-64-v2", 128, fma_units=1, l2=256 * KIB, l3=8 * MIB, threads=4, bandwidth=20e9,
+         lacks=("fma", "half")),
     _x86("x86-64-v3", 256, l2=256 * KIB, l3=16 * MIB),
     _x86("x86-64-v4", 512, 32),
-    _x86("sandybridge", 256, fma_units=1, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
-    _x86("ivybridge", 256, fma_units=1, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
+    _x86("sandybridge", 256, fma_units=1, l2=256 * KIB, l3=8 * MIB, l3_cores=4,
+         lacks=("fma", "half")),
+    _x86("ivybridge", 256, fma_units=1, l2=256 * KIB, l3=8 * MIB, l3_cores=4, lacks=("fma",)),
     _x86("haswell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
     _x86("broadwell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
     _x86("skylake", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
@@ -112,6 +117,7 @@ _TABLE = (
     _arm("apple-m2", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=3.5, bandwidth=90e9),
     _arm("apple-m3", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=4.0, bandwidth=90e9),
     _arm("apple-m4", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=4.4, bandwidth=110e9),
+    # fmt: on
 )
 
 ARCHS: dict[str, Arch] = {arch.name: arch for arch in _TABLE}

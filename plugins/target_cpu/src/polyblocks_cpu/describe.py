@@ -5,11 +5,13 @@ from __future__ import annotations
 from polyblocks.options import CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
-from polyblocks_cpu.archs import ARCHS, ARM, Arch, lookup
+from polyblocks_cpu.archs import ARCHS, Arch, lookup
 from polyblocks_cpu.host import CacheLevel, Host, host
 
 #: Seconds to start and join one parallel region with threads that are awake.
 TEAM_OVERHEAD = 3e-6
+#: Facts in ``properties``: whether there is a vector instruction for them.
+INSTRUCTIONS = ("fma", "half", "rounding")
 
 
 def describe(options: CompileOptions) -> TargetDescription:
@@ -27,8 +29,7 @@ def describe(options: CompileOptions) -> TargetDescription:
     }
     if arch.l3:
         caches[3] = CacheLevel(arch.l3, 64, 16, arch.l3_cores)
-    features = tuple("+" + f for f in arch.features)
-    return _description(arch, features, caches, arch.threads, arch.vector_bits, arch.bandwidth)
+    return _description(arch, (), caches, arch.threads, arch.vector_bits, arch.bandwidth)
 
 
 def _describe_host(machine: Host) -> TargetDescription:
@@ -85,6 +86,7 @@ def _description(
             "family": arch.family,
             "cpu": arch.cpu,
             "features": list(features),
+            **{name: name not in arch.lacks for name in INSTRUCTIONS},
         },
     )
 
@@ -92,8 +94,3 @@ def _description(
 def known_archs() -> tuple[str, ...]:
     """Names that ``arch`` may have, besides ``native``."""
     return tuple(ARCHS)
-
-
-def is_arm(target: TargetDescription) -> bool:
-    """Whether the description is of an aarch64 CPU."""
-    return bool(target.properties["family"] == ARM)

@@ -7,30 +7,51 @@ from typing import Any
 from polyblocks import signature
 from polyblocks.artifact import Artifact
 from polyblocks.codegen import llvm
+from polyblocks.codegen.expand_fma import ExpandFmaPass
+from polyblocks.codegen.expand_half_conversions import ExpandHalfConversionsPass
+from polyblocks.codegen.expand_remainder import ExpandRemainderPass
+from polyblocks.codegen.expand_rounding import ExpandRoundingPass
 from polyblocks.errors import PolyBlocksError
 from polyblocks.options import CompileOptions
-from polyblocks.pipeline import PassContext, UpstreamPass, run_stage
+from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass, run_stage
 from polyblocks.target import TargetDescription
 
 from polyblocks_cpu.elf import ObjectSymbols, read_symbols
 from polyblocks_cpu.load import OBJECT
 from polyblocks_cpu.openmp import SYMBOLS
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
+from polyblocks_cpu.passes.expand_copies import ExpandCopiesPass
+from polyblocks_cpu.passes.lower_asserts import CHECKS, LowerAssertsPass
+from polyblocks_cpu.passes.lower_half_types import LowerHalfTypesPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.outline_kernels import TRIPS, OutlineKernelsPass
-
+from polyblocks_cpu.passes.store_booleans_as_bytes import StoreBooleansAsBytesPass
 
 
 def stage_s4(target: TargetDescription) -> list[Any]:
     """The passes of S4 in order: from affine nests to the LLVM dialect."""
-    del target
+    has = target.properties
     return [
+        # Loops and scalars as LLVM likes them. Checks come before kernels are outlined, since a
+        # kernel with a check gets the status as one more argument.
+        StoreBooleansAsBytesPass(),
+        ExpandCopiesPass(),
+        LowerAssertsPass(),
         # Before lower-affine, which drops the attributes that mark kernels.
         OutlineKernelsPass(),
         MapOpenmpPass(),
+        # From here on arithmetic that LLVM would turn into library calls is replaced; each pass
+        # leaves only what the following ones and the chip's instructions can do.
+        UpstreamPass("lower-complex", "convert-complex-to-standard,canonicalize"),
+        LowerHalfTypesPass(),
+        FunctionPass("expand-math", _expand_math),
+        ExpandRemainderPass(),
+        *([] if has["rounding"] else [ExpandRoundingPass()]),
+        *([] if has["fma"] else [ExpandFmaPass()]),
+        *([] if has["half"] else [ExpandHalfConversionsPass()]),
         UpstreamPass(
             "lower-loops",
-            "func.func(lower-affine,canonicalize{region-simplify=disabled},cse),"
+            "func.func(lower-affine,canonicalize,cse),"
             "convert-scf-to-cf,expand-strided-metadata,lower-affine",
         ),
         # OpenMP regions are converted after the functions: the other order turns captured
@@ -45,6 +66,12 @@ def stage_s4(target: TargetDescription) -> list[Any]:
         ),
         EmitEntryPass(),
     ]
+
+
+def _expand_math(module: Any, context: PassContext) -> None:
+    from polyblocks.codegen.vector_math import expand_math
+
+    expand_math(module, fma=context.target.properties["fma"])
 
 
 def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:
@@ -71,7 +98,12 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
     rows = [
         {"name": name, "parallel": trips, "code_bytes": sizes.get(name)} for name, trips in kernels
     ]
-    manifest = {"entry": ENTRY, "arguments": arguments, "kernels": rows}
+    manifest = {
+        "entry": ENTRY,
+        "arguments": arguments,
+        "kernels": rows,
+        "checks": _checks(module),
+    }
     return Artifact(manifest, {OBJECT: data})
 
 
@@ -120,3 +152,9 @@ def _kernels(module: Any) -> list[tuple[str, int]]:
         for op in module.body.operations
         if TRIPS in op.operation.attributes
     ]
+
+
+def _checks(module: Any) -> list[str]:
+    """Messages of the program's run-time checks, by status less one."""
+    attributes = module.operation.attributes
+    return [a.value for a in attributes[CHECKS]] if CHECKS in attributes else []

@@ -9,6 +9,7 @@ from polyblocks import signature
 
 from polyblocks_cpu.passes.memory import constant_index
 from polyblocks_cpu.passes.outline_kernels import TEAM_CALL
+from polyblocks_cpu.passes.walk import nested
 
 #: Runtime functions that the generated regions call.
 THREAD_NUM = "omp_get_thread_num"
@@ -52,7 +53,7 @@ class MapOpenmpPass:
             main = signature.main_of(module)
             num_threads = _add_num_threads(main)
             block = main.body.blocks[0]
-            calls = [op.operation for op in block.operations if TEAM_CALL in op.attributes]
+            calls = [op for op in nested(main.operation) if TEAM_CALL in op.attributes]
             wide = [call for call in calls if _trips(call) != 1]
             if not wide:
                 return

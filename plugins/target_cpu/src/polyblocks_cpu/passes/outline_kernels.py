@@ -1,4 +1,4 @@
-"""outline-kernels: every top-level kernel of ``@main`` becomes a function of its own."""
+"""outline-kernels: every kernel of ``@main`` becomes a function of its own."""
 
 from __future__ import annotations
 
@@ -59,18 +59,26 @@ class OutlineKernelsPass:
         with module.context, ir.Location.unknown():
             main = signature.main_of(module)
             taken = {op.attributes["sym_name"].value for op in _symbols(module)}
-            for op in list(main.body.blocks[0].operations):
-                operation = op.operation
-                if not _is_kernel(operation):
-                    continue
-                name = _unique(operation.attributes, taken)
-                _outline(module, operation, name)
+            for op in list(_kernels(main.operation)):
+                _outline(module, op, _unique(op.attributes, taken))
+            _hoist_allocas(main.operation, main.body.blocks[0])
 
 
 def _is_kernel(op: Any) -> bool:
     if op.name == "affine.parallel":
         return LEVEL in op.attributes and op.attributes[LEVEL].value == "team"
     return op.name == "affine.for" and KERNEL in op.attributes and len(op.results) == 0
+
+
+def _kernels(op: Any) -> Iterator[Any]:
+    """Kernels inside ``op``, also below guards and serial loops, but none inside another."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                if _is_kernel(inner.operation):
+                    yield inner.operation
+                else:
+                    yield from _kernels(inner.operation)
 
 
 def _symbols(module: Any) -> Iterator[Any]:

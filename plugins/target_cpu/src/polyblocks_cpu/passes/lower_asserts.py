@@ -1,0 +1,158 @@
+"""lower-asserts: a failed run-time check becomes the status that the program returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks import signature
+
+from polyblocks_cpu.passes.walk import nested
+
+#: Array attribute on the module: messages of the checks; status k > 0 stands for message k - 1.
+CHECKS = "polyblocks.checks"
+
+
+@dataclass(frozen=True)
+class LowerAssertsPass:
+    """Guard what follows a ``cf.assert`` in its block, and report the failure.
+
+    The ops after the assertion rely on it (an index that is in bounds), so they must not run when
+    it fails. Values that they give to the block's terminator become zero then. The status lives on
+    ``@main``'s stack; ``@main`` returns it. A ``status`` argument is replaced by it.
+
+    Before::
+
+        cf.assert %ok, "index out of range"
+        memref.store %v, %m[%i] : memref<8xf32>
+
+    After::
+
+        scf.if %ok {
+          memref.store %v, %m[%i] : memref<8xf32>
+        } else {
+          memref.store %code, %status[] : memref<i32>
+        }
+    """
+
+    name: ClassVar[str] = "lower-asserts"
+
+    def run(self, module: Any, context: Any) -> None:
+        """Rewrite the module in place."""
+        from polyblocks.mlir import ir
+
+        del context
+        with module.context, ir.Location.unknown():
+            main = signature.main_of(module)
+            asserts = [op for op in nested(main.operation) if op.name == "cf.assert"]
+            given = _status_argument(module)
+            if not asserts and given is None:
+                return
+            status = _own_status(main)
+            if given is not None:
+                _drop_status_argument(module, main, given, status)
+            messages: dict[str, int] = {}
+            # Inner and later ones first: each then moves a finished tail.
+            for op in reversed(asserts):
+                message = ir.StringAttr(op.attributes["msg"]).value
+                _guard(op, status, messages.setdefault(message, len(messages) + 1))
+            # Last, since a check in @main's own block guards everything after it.
+            _return_status(main, status)
+            module.operation.attributes[CHECKS] = ir.ArrayAttr.get(
+                [ir.StringAttr.get(message) for message in messages]
+            )
+
+
+def _status_argument(module: Any) -> int | None:
+    roles = [row["role"] for row in signature.rows(module)]
+    return roles.index("status") if "status" in roles else None
+
+
+def _own_status(main: Any) -> Any:
+    """A zero-initialized ``memref<1xi32>`` on the stack."""
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    arith, memref = mlir.dialect("arith"), mlir.dialect("memref")
+    i32 = ir.IntegerType.get_signless(32)
+    with ir.InsertionPoint.at_block_begin(main.body.blocks[0]):
+        status = memref.AllocaOp(ir.MemRefType.get([1], i32), [], []).result
+        zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+        memref.StoreOp(arith.ConstantOp(i32, 0).result, status, [zero])
+    return status
+
+
+def _return_status(main: Any, status: Any) -> None:
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    arith, memref, func = mlir.dialect("arith"), mlir.dialect("memref"), mlir.dialect("func")
+    block = main.body.blocks[0]
+    old = block.operations[len(block.operations) - 1]
+    with ir.InsertionPoint(old):
+        zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+        func.ReturnOp([memref.LoadOp(status, [zero]).result])
+    old.operation.erase()
+    i32 = ir.IntegerType.get_signless(32)
+    main.attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get([a.type for a in block.arguments], [i32])
+    )
+
+
+def _drop_status_argument(module: Any, main: Any, position: int, status: Any) -> None:
+    from polyblocks.mlir import ir
+
+    block = main.body.blocks[0]
+    block.arguments[position].replace_all_uses_with(status)
+    rows = signature.rows(module)
+    del rows[position]
+    block.erase_argument(position)
+    main.attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get([a.type for a in block.arguments], main.type.results)
+    )
+    signature.set_rows(module, rows)
+
+
+def _guard(op: Any, status: Any, code: int) -> None:
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    arith, memref, scf = mlir.dialect("arith"), mlir.dialect("memref"), mlir.dialect("scf")
+    operations = list(op.block.operations)
+    position = next(i for i, other in enumerate(operations) if other.operation == op)
+    tail = [other.operation for other in operations[position + 1 : -1]]
+    terminator = operations[-1].operation
+    made = {result for other in tail for result in other.results}
+    yielded = [v for v in dict.fromkeys(terminator.operands) if v in made]
+    i32 = ir.IntegerType.get_signless(32)
+    with op.location, ir.InsertionPoint(op):
+        branch = scf.IfOp(op.operands[0], [v.type for v in yielded], has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            inner = scf.YieldOp(yielded)
+        with ir.InsertionPoint(branch.else_block):
+            zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+            memref.StoreOp(arith.ConstantOp(i32, code).result, status, [zero])
+            scf.YieldOp([_zero(v.type) for v in yielded])
+    for other in tail:
+        other.move_before(inner.operation)
+    for index, value in enumerate(terminator.operands):
+        if value in made:
+            terminator.operands[index] = branch.results[yielded.index(value)]
+    op.erase()
+
+
+def _zero(type_: Any) -> Any:
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    if isinstance(type_, ir.ComplexType):
+        part = _zero(type_.element_type)
+        return ir.Operation.create(
+            "complex.create", results=[type_], operands=[part, part]
+        ).result
+    value = (
+        ir.FloatAttr.get(type_, 0.0)
+        if isinstance(type_, ir.FloatType)
+        else ir.IntegerAttr.get(type_, 0)
+    )
+    return mlir.dialect("arith").ConstantOp(type_, value).result

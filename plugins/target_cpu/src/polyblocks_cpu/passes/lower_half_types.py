@@ -1,0 +1,62 @@
+"""lower-half-types: arithmetic on f16 and bf16 computes in f32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks import mlir
+from polyblocks.codegen.rewrite import element, expand_ops
+from polyblocks.codegen.vector_math.builder import Builder, Val
+
+_HALVES = ("bf16", "f16")
+
+
+@dataclass(frozen=True)
+class LowerHalfTypesPass:
+    """Leave of f16 and bf16 only loads, stores, selects and conversions from and to f32.
+
+    Conversions between f64 and a half type go through f32, as PyTorch's do: no instruction of
+    common CPUs does it in one step, and LLVM would call a library. bf16 conversions become
+    integer operations, which LLVM vectorizes on every chip.
+
+    Before::
+
+        %r = arith.addf %a, %b : f16
+
+    After::
+
+        %a32 = arith.extf %a : f16 to f32
+        %b32 = arith.extf %b : f16 to f32
+        %r32 = arith.addf %a32, %b32 : f32
+        %r = arith.truncf %r32 : f32 to f16
+    """
+
+    name: ClassVar[str] = "lower-half-types"
+
+    def run(self, module: Any, context: Any) -> None:
+        """Rewrite the module in place."""
+        del context
+        mlir.run_textual(
+            module,
+            "func.func(arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},"
+            "math-extend-to-supported-types{extra-types=f32 target-type=f32})",
+        )
+        expand_ops(module, {"arith.extf": _extend, "arith.truncf": _truncate})
+        mlir.run_textual(module, "func.func(arith-expand{include-bf16=true})")
+
+
+def _extend(b: Builder, op: Any, operands: Sequence[Val]) -> Sequence[Val] | None:
+    (x,) = operands
+    if x.kind not in _HALVES or element(op.results[0].type) != "f64":
+        return None
+    return (x.to("f32").to("f64"),)
+
+
+def _truncate(b: Builder, op: Any, operands: Sequence[Val]) -> Sequence[Val] | None:
+    (x,) = operands
+    target = element(op.results[0].type)
+    if x.kind != "f64" or target not in _HALVES:
+        return None
+    return (x.to("f32").to(target),)
