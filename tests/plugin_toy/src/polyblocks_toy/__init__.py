@@ -1,0 +1,1 @@
+"""An out-of-tree plugin of PolyBlocks: the target `toy` and an extension."""
