@@ -103,9 +103,7 @@ def _shifted_remainder(b: Builder, rest: Val, divisor: Val, distance: Val, step:
     after = loop.regions[1].blocks.append(i64, i64)
     with ir.InsertionPoint(before):
         value, left = (Val(b, a, "i64") for a in before.arguments)
-        ir.Operation.create(
-            "scf.condition", operands=[(left > 0).value, value.value, left.value]
-        )
+        ir.Operation.create("scf.condition", operands=[(left > 0).value, value.value, left.value])
     with ir.InsertionPoint(after):
         value, left = (Val(b, a, "i64") for a in after.arguments)
         shift = b.select(left < step, left, step)

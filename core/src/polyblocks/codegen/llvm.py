@@ -52,7 +52,9 @@ def host_triple() -> str:
     return str(binding.get_process_triple())
 
 
-def prepare(text: str, machine: Machine, exports: Collection[str], noinline: Collection[str]) -> str:
+def prepare(
+    text: str, machine: Machine, exports: Collection[str], noinline: Collection[str]
+) -> str:
     """LLVM IR with linkage and function attributes set on every definition.
 
     Args:

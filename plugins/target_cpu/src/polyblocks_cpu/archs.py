@@ -57,7 +57,9 @@ class Arch:
     lacks: tuple[str, ...] = ()
 
 
-def _x86(name: str, bits: int, registers: int = 16, cpu: str | None = None, **facts: object) -> Arch:
+def _x86(
+    name: str, bits: int, registers: int = 16, cpu: str | None = None, **facts: object
+) -> Arch:
     return Arch(name, X86, cpu or name, bits, registers, **facts)  # type: ignore[arg-type]
 
 
@@ -66,17 +68,34 @@ def _arm(name: str, bits: int = 128, cpu: str | None = None, **facts: object) ->
     return Arch(name, ARM, cpu or name, bits, 32, **facts)  # type: ignore[arg-type]
 
 
+# fmt: off
 _TABLE = (
-    # fmt: off
     # psABI levels: SSE2, SSE4.2, AVX2+FMA, AVX-512.
-    _x86("x86-64", 128, fma_units=1, l2=256 * KIB, l3=8 * MIB, threads=4, bandwidth=20e9,
-         lacks=("fma", "half", "rounding")),
-    _x86("x86-64-v2", 128, fma_units=1, l2=256 * KIB, l3=8 * MIB, threads=4, bandwidth=20e9,
-         lacks=("fma", "half")),
+    _x86(
+        "x86-64",
+        128,
+        fma_units=1,
+        l2=256 * KIB,
+        l3=8 * MIB,
+        threads=4,
+        bandwidth=20e9,
+        lacks=("fma", "half", "rounding"),
+    ),
+    _x86(
+        "x86-64-v2",
+        128,
+        fma_units=1,
+        l2=256 * KIB,
+        l3=8 * MIB,
+        threads=4,
+        bandwidth=20e9,
+        lacks=("fma", "half"),
+    ),
     _x86("x86-64-v3", 256, l2=256 * KIB, l3=16 * MIB),
     _x86("x86-64-v4", 512, 32),
-    _x86("sandybridge", 256, fma_units=1, l2=256 * KIB, l3=8 * MIB, l3_cores=4,
-         lacks=("fma", "half")),
+    _x86(
+        "sandybridge", 256, fma_units=1, l2=256 * KIB, l3=8 * MIB, l3_cores=4, lacks=("fma", "half")
+    ),
     _x86("ivybridge", 256, fma_units=1, l2=256 * KIB, l3=8 * MIB, l3_cores=4, lacks=("fma",)),
     _x86("haswell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
     _x86("broadwell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
@@ -86,14 +105,54 @@ _TABLE = (
     _x86("cascadelake", 256, 32, l3=24 * MIB, l3_cores=16, ghz=2.5, threads=32, bandwidth=110e9),
     _x86("icelake-client", 512, 32, fma_units=1, l1=48 * KIB, l2=512 * KIB, l3=8 * MIB),
     _x86("tigerlake", 512, 32, fma_units=1, l1=48 * KIB, l2=1280 * KIB, l3=12 * MIB),
-    _x86("icelake-server", 512, 32, l1=48 * KIB, l2=1280 * KIB, l3=48 * MIB, l3_cores=32,
-         ghz=2.6, threads=64, bandwidth=160e9),
-    _x86("sapphirerapids", 512, 32, l1=48 * KIB, l2=2 * MIB, l3=96 * MIB, l3_cores=48,
-         ghz=2.6, threads=96, bandwidth=250e9),
-    _x86("emeraldrapids", 512, 32, l1=48 * KIB, l2=2 * MIB, l3=256 * MIB, l3_cores=56,
-         ghz=2.6, threads=112, bandwidth=290e9),
-    _x86("graniterapids", 512, 32, l1=48 * KIB, l2=2 * MIB, l3=288 * MIB, l3_cores=64,
-         ghz=2.6, threads=128, bandwidth=450e9),
+    _x86(
+        "icelake-server",
+        512,
+        32,
+        l1=48 * KIB,
+        l2=1280 * KIB,
+        l3=48 * MIB,
+        l3_cores=32,
+        ghz=2.6,
+        threads=64,
+        bandwidth=160e9,
+    ),
+    _x86(
+        "sapphirerapids",
+        512,
+        32,
+        l1=48 * KIB,
+        l2=2 * MIB,
+        l3=96 * MIB,
+        l3_cores=48,
+        ghz=2.6,
+        threads=96,
+        bandwidth=250e9,
+    ),
+    _x86(
+        "emeraldrapids",
+        512,
+        32,
+        l1=48 * KIB,
+        l2=2 * MIB,
+        l3=256 * MIB,
+        l3_cores=56,
+        ghz=2.6,
+        threads=112,
+        bandwidth=290e9,
+    ),
+    _x86(
+        "graniterapids",
+        512,
+        32,
+        l1=48 * KIB,
+        l2=2 * MIB,
+        l3=288 * MIB,
+        l3_cores=64,
+        ghz=2.6,
+        threads=128,
+        bandwidth=450e9,
+    ),
     _x86("alderlake", 256, l1=48 * KIB, l2=1280 * KIB, l3=30 * MIB, threads=16, bandwidth=60e9),
     _x86("raptorlake", 256, l1=48 * KIB, l2=2 * MIB, l3=36 * MIB, threads=16, bandwidth=70e9),
     _x86("znver1", 256, fma_units=1, l2=512 * KIB, l3=8 * MIB, l3_cores=4),
@@ -103,22 +162,31 @@ _TABLE = (
     _x86("znver4", 512, 32, fma_units=1, ghz=3.5, threads=16, bandwidth=60e9),
     _x86("znver5", 512, 32, l1=48 * KIB, ghz=3.8, threads=16, bandwidth=70e9),
     _arm("armv8-a", cpu="generic", l1=32 * KIB, l2=512 * KIB, l3=4 * MIB, ghz=2.0, bandwidth=20e9),
-    _arm("cortex-a72", fma_units=1, l1=32 * KIB, l2=1 * MIB, l3=0, ghz=1.8, threads=4,
-         bandwidth=8e9),
+    _arm(
+        "cortex-a72", fma_units=1, l1=32 * KIB, l2=1 * MIB, l3=0, ghz=1.8, threads=4, bandwidth=8e9
+    ),
     _arm("cortex-a76", l2=512 * KIB, l3=2 * MIB, l3_cores=4, ghz=2.4, threads=4, bandwidth=15e9),
     _arm("neoverse-n1", l3=32 * MIB, l3_cores=64, ghz=2.8, threads=64, bandwidth=180e9),
     _arm("neoverse-n2", l3=64 * MIB, l3_cores=64, ghz=3.0, threads=64, bandwidth=200e9),
     _arm("neoverse-v1", 256, l3=32 * MIB, l3_cores=64, ghz=2.6, threads=64, bandwidth=300e9),
-    _arm("neoverse-v2", fma_units=4, l2=2 * MIB, l3=114 * MIB, l3_cores=72, ghz=3.1, threads=72,
-         bandwidth=450e9),
+    _arm(
+        "neoverse-v2",
+        fma_units=4,
+        l2=2 * MIB,
+        l3=114 * MIB,
+        l3_cores=72,
+        ghz=3.1,
+        threads=72,
+        bandwidth=450e9,
+    ),
     _arm("ampere1", l2=2 * MIB, l3=64 * MIB, l3_cores=192, ghz=3.0, threads=192, bandwidth=300e9),
     _arm("a64fx", 512, l2=8 * MIB, l3=0, ghz=2.2, threads=48, bandwidth=900e9),
     _arm("apple-m1", fma_units=4, l1=128 * KIB, l2=12 * MIB, l3=8 * MIB, ghz=3.2, bandwidth=60e9),
     _arm("apple-m2", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=3.5, bandwidth=90e9),
     _arm("apple-m3", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=4.0, bandwidth=90e9),
     _arm("apple-m4", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=4.4, bandwidth=110e9),
-    # fmt: on
 )
+# fmt: on
 
 ARCHS: dict[str, Arch] = {arch.name: arch for arch in _TABLE}
 

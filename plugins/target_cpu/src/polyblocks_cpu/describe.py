@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from polyblocks.options import CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
-
 from polyblocks_cpu.archs import ARCHS, Arch, lookup
 from polyblocks_cpu.host import CacheLevel, Host, host
 

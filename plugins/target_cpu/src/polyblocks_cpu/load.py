@@ -11,7 +11,6 @@ from typing import Any
 from polyblocks.artifact import Artifact
 from polyblocks.errors import ArtifactError
 from polyblocks.isolation import native_lock
-
 from polyblocks_cpu import openmp
 
 #: Name of the artifact's blob with the code.
@@ -55,7 +54,7 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
     """
     data = artifact.blobs.get(OBJECT)
     if data is None:
-        raise ArtifactError(f"an artifact for target 'cpu' has a blob '{OBJECT}'; this one has none")
+        raise ArtifactError(f"an artifact of target 'cpu' has a blob '{OBJECT}'; this has none")
     symbol = artifact.manifest["entry"]
     imports = openmp.symbols()
     with native_lock:

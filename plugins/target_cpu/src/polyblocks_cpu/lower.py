@@ -6,19 +6,15 @@ from typing import Any
 
 from polyblocks import signature
 from polyblocks.artifact import Artifact
-from polyblocks.codegen import llvm
 from polyblocks.codegen.expand_fma import ExpandFmaPass
 from polyblocks.codegen.expand_half_conversions import ExpandHalfConversionsPass
 from polyblocks.codegen.expand_remainder import ExpandRemainderPass
 from polyblocks.codegen.expand_rounding import ExpandRoundingPass
-from polyblocks.errors import PolyBlocksError
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass, run_stage
 from polyblocks.target import TargetDescription
-
-from polyblocks_cpu.elf import ObjectSymbols, read_symbols
+from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
 from polyblocks_cpu.load import OBJECT
-from polyblocks_cpu.openmp import SYMBOLS
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
 from polyblocks_cpu.passes.expand_copies import ExpandCopiesPass
 from polyblocks_cpu.passes.lower_asserts import CHECKS, LowerAssertsPass
@@ -90,59 +86,24 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
     context = PassContext.create(target, options)
     run_stage("S4", stage_s4(target), module, context)
     kernels = _kernels(module)
-    data = compile_llvm(module, target, [name for name, _ in kernels])
-    symbols = read_symbols(data)
-    if symbols is not None:
-        check_symbols(symbols)
-    sizes = symbols.functions if symbols is not None else {}
-    rows = [
-        {"name": name, "parallel": trips, "code_bytes": sizes.get(name)} for name, trips in kernels
-    ]
+    data = compile_llvm(module, context, [name for name, _ in kernels])
+    symbols = checked_symbols(data)
     manifest = {
         "entry": ENTRY,
         "arguments": arguments,
-        "kernels": rows,
+        "kernels": [
+            {"name": name, "parallel": trips, "code_bytes": symbols.functions.get(name)}
+            for name, trips in kernels
+        ],
         "checks": _checks(module),
     }
     return Artifact(manifest, {OBJECT: data})
 
 
-def compile_llvm(module: Any, target: TargetDescription, kernels: list[str]) -> bytes:
-    """Stage S5: an object file from a module in the LLVM dialect."""
-    from polyblocks import mlir
-
-    spec = machine(target)
-    text = llvm.prepare(mlir.translate_to_llvmir(module), spec, {ENTRY}, set(kernels))
-    optimized, target_machine = llvm.optimize(text, spec)
-    return llvm.emit_object(optimized, target_machine)
-
-
-def machine(target: TargetDescription) -> llvm.Machine:
-    """What LLVM is told about the target."""
-    properties = target.properties
-    triple = llvm.host_triple()
-    if triple.partition("-")[0].replace("arm64", "aarch64") != properties["family"]:
-        triple = f"{properties['family']}-unknown-linux-gnu"
-    return llvm.Machine(
-        triple=triple,
-        cpu=properties["cpu"],
-        features=",".join(properties["features"]),
-        vector_bits=target.vector_bits,
-    )
-
-
-def check_symbols(symbols: ObjectSymbols) -> None:
-    """Refuse code that calls anything but the OpenMP runtime.
-
-    Raises:
-        PolyBlocksError: names the functions.
-    """
-    foreign = [name for name in symbols.undefined if name not in SYMBOLS]
-    if foreign:
-        raise PolyBlocksError(
-            f"internal error: the generated code calls {', '.join(foreign)}; every function that "
-            "it calls must be generated, please report this program"
-        )
+def lower_to_assembly(module: Any, target: TargetDescription, options: CompileOptions) -> str:
+    """As :func:`lower_program`, but the text that a person reads."""
+    run_stage("S4", stage_s4(target), module, PassContext.create(target, options))
+    return assembly(module, target, [name for name, _ in _kernels(module)])
 
 
 def _kernels(module: Any) -> list[tuple[str, int]]:

@@ -72,7 +72,9 @@ def _text(pointers: int, returns: bool) -> str:
         loads.append(f"%a{i} = llvm.load %p{i} invariant : !llvm.ptr -> !llvm.ptr")
     values = ", ".join([f"%a{i}" for i in range(pointers)] + ["%num_threads"])
     call = f"llvm.call @main({values}) : ({types}) -> {result}"
-    status = f"%status = {call}" if returns else f"%status = llvm.mlir.constant(0 : i32) : i32\n{call}"
+    status = (
+        f"%status = {call}" if returns else f"%status = llvm.mlir.constant(0 : i32) : i32\n{call}"
+    )
     body = "\n".join([*loads, status, "llvm.return %status : i32"])
     declared = " -> i32" if returns else ""
     return (

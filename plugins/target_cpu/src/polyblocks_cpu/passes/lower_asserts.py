@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-
 from polyblocks_cpu.passes.walk import nested
 
 #: Array attribute on the module: messages of the checks; status k > 0 stands for message k - 1.
@@ -147,9 +146,7 @@ def _zero(type_: Any) -> Any:
     ir = mlir.ir
     if isinstance(type_, ir.ComplexType):
         part = _zero(type_.element_type)
-        return ir.Operation.create(
-            "complex.create", results=[type_], operands=[part, part]
-        ).result
+        return ir.Operation.create("complex.create", results=[type_], operands=[part, part]).result
     value = (
         ir.FloatAttr.get(type_, 0.0)
         if isinstance(type_, ir.FloatType)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-
 from polyblocks_cpu.passes.memory import constant_index
 from polyblocks_cpu.passes.outline_kernels import TEAM_CALL
 from polyblocks_cpu.passes.walk import nested

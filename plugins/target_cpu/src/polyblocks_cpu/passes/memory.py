@@ -78,7 +78,9 @@ def static_bytes(type_: Any) -> int | None:
         return None
     if 0 in memref.shape:
         return 0
-    return size * (offset + 1 + sum((e - 1) * s for e, s in zip(memref.shape, strides, strict=True)))
+    return size * (
+        offset + 1 + sum((e - 1) * s for e, s in zip(memref.shape, strides, strict=True))
+    )
 
 
 def element_bytes(type_: Any) -> int | None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-
 from polyblocks_cpu.passes.memory import Extent, extent_of, static_bytes, written_operands
 from polyblocks_cpu.passes.walk import nested
 

@@ -1,0 +1,103 @@
+"""Stage S5: from the LLVM dialect to an object file, with events and dumps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from polyblocks import events
+from polyblocks.codegen import llvm
+from polyblocks.errors import PolyBlocksError
+from polyblocks.pipeline import PassContext
+from polyblocks.target import TargetDescription
+from polyblocks_cpu.elf import ObjectSymbols, read_symbols
+from polyblocks_cpu.openmp import SYMBOLS
+from polyblocks_cpu.passes.emit_entry import ENTRY
+
+STAGE = "S5"
+
+
+def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> bytes:
+    """An object file from a module in the LLVM dialect.
+
+    Args:
+        module: the module after S4.
+        context: with the target, and where dumps go.
+        kernels: functions that are never inlined.
+
+    Raises:
+        PolyBlocksError: LLVM rejects the code.
+    """
+    from polyblocks import mlir
+
+    spec = machine(context.target)
+    events.emit("stage-begin", stage=STAGE)
+    begin = time.perf_counter()
+    with _step("translate-to-llvm"):
+        text = llvm.prepare(mlir.translate_to_llvmir(module), spec, {ENTRY}, set(kernels))
+    _dump(context, "input.ll", text)
+    with _step("optimize-llvm"):
+        optimized, target_machine = llvm.optimize(text, spec)
+    if context.dump_folder is not None:
+        _dump(context, "optimized.ll", str(optimized))
+        _dump(context, "code.s", llvm.emit_assembly(optimized, target_machine))
+    with _step("emit-object"):
+        data = llvm.emit_object(optimized, target_machine)
+    events.emit("stage-end", stage=STAGE, seconds=time.perf_counter() - begin)
+    return data
+
+
+def assembly(module: Any, target: TargetDescription, kernels: list[str]) -> str:
+    """The assembly that :func:`compile_llvm` makes an object of."""
+    from polyblocks import mlir
+
+    spec = machine(target)
+    text = llvm.prepare(mlir.translate_to_llvmir(module), spec, {ENTRY}, set(kernels))
+    return llvm.emit_assembly(*llvm.optimize(text, spec))
+
+
+def machine(target: TargetDescription) -> llvm.Machine:
+    """What LLVM is told about the target: the host's triple, or Linux of another family."""
+    properties = target.properties
+    triple = llvm.host_triple()
+    if triple.partition("-")[0].replace("arm64", "aarch64") != properties["family"]:
+        triple = f"{properties['family']}-unknown-linux-gnu"
+    return llvm.Machine(
+        triple=triple,
+        cpu=properties["cpu"],
+        features=",".join(properties["features"]),
+        vector_bits=target.vector_bits,
+    )
+
+
+def checked_symbols(data: bytes) -> ObjectSymbols:
+    """The symbols of an object; of another format than ELF nothing is known.
+
+    Raises:
+        PolyBlocksError: it calls anything but the OpenMP runtime; names the functions.
+    """
+    symbols = read_symbols(data)
+    if symbols is None:
+        return ObjectSymbols((), {})
+    foreign = [name for name in symbols.undefined if name not in SYMBOLS]
+    if foreign:
+        raise PolyBlocksError(
+            f"internal error: the generated code calls {', '.join(foreign)}; every function that "
+            "it calls must be generated, please report this program"
+        )
+    return symbols
+
+
+@contextmanager
+def _step(name: str) -> Iterator[None]:
+    events.emit("pass-begin", stage=STAGE, name=name)
+    begin = time.perf_counter()
+    yield
+    events.emit("pass-end", stage=STAGE, name=name, seconds=time.perf_counter() - begin)
+
+
+def _dump(context: PassContext, name: str, text: str) -> None:
+    if context.dump_folder is not None:
+        (context.dump_folder / f"{STAGE}-{name}").write_text(text)
