@@ -1,0 +1,115 @@
+"""Fixtures for all tests: an own cache, plugins made up on the spot, plugins really installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the user's cache or leaves reproducers behind."""
+    base = tmp_path_factory.mktemp("polyblocks")
+    (base / "cache").mkdir(mode=0o700)
+    wanted = {
+        "POLYBLOCKS_CACHE_DIR": str(base / "cache"),
+        "POLYBLOCKS_REPRODUCERS": str(base / "reproducers"),
+    }
+    saved = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    yield
+    for name, value in saved.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+#: A target that does as little as a target can.
+TARGET = """
+from polyblocks.hookspecs import hookimpl
+from polyblocks.target import TargetDescription
+
+POLYBLOCKS_API = 1
+
+@hookimpl
+def describe_target(options):
+    return TargetDescription({name!r}, "v1", (), ())
+
+@hookimpl
+def lower_program(module):
+    return "lowered by {name}"
+
+@hookimpl
+def load_artifact(artifact):
+    return "loaded by {name}"
+"""
+
+
+@pytest.fixture
+def fake_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Make an installed distribution with one entry point; returns its module's name.
+
+    ``fake_plugin("toy")`` is a minimal target; ``source`` replaces its code, ``extra`` adds to it.
+    """
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def make(
+        name: str,
+        *,
+        group: str = "polyblocks.targets",
+        distribution: str | None = None,
+        source: str | None = None,
+        extra: str = "",
+    ) -> str:
+        distribution = distribution or f"dist-{name}"
+        module = f"fake_{distribution}_{name}".replace("-", "_")
+        text = TARGET.format(name=name) if source is None else textwrap.dedent(source)
+        (tmp_path / f"{module}.py").write_text(text + textwrap.dedent(extra))
+        info = tmp_path / f"{distribution.replace('-', '_')}-1.2.dist-info"
+        info.mkdir(exist_ok=True)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n"
+        )
+        with (info / "entry_points.txt").open("a") as file:
+            file.write(f"[{group}]\n{name} = {module}\n")
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        return module
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def installed_plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with tests/plugin_toy and tests/plugin_broken installed by pip, without a network."""
+    folder = tmp_path_factory.mktemp("plugins")
+    sources = [str(ROOT / "tests" / name) for name in ("plugin_toy", "plugin_broken")]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    command += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(folder)]
+    subprocess.run(command + sources, check=True, timeout=300)
+    return folder
+
+
+@pytest.fixture
+def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run Python code, or ``-m`` with arguments, in a process of its own."""
+
+    def run(
+        code: str = "", *arguments: str, path: Path | None = None, **environment: Any
+    ) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, **{name: str(value) for name, value in environment.items()}}
+        if path is not None:
+            env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(path), env.get("PYTHONPATH")]))
+        command = [sys.executable, *(["-c", textwrap.dedent(code)] if code else []), *arguments]
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+
+    return run
