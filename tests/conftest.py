@@ -90,7 +90,7 @@ def fake_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
 
 @pytest.fixture(scope="session")
 def installed_plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with tests/plugin_toy and tests/plugin_broken installed by pip, without a network."""
+    """A folder into which pip installed tests/plugin_toy and tests/plugin_broken, offline."""
     folder = tmp_path_factory.mktemp("plugins")
     sources = [str(ROOT / "tests" / name) for name in ("plugin_toy", "plugin_broken")]
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]

@@ -215,8 +215,8 @@ def test_a_hook_that_gives_nothing(fake_plugin):
         hook.lower_program(module=None, target=None, options=None)
     with pytest.raises(PluginError, match="gives no result for the hook 'array_interface'"):
         hook.array_interface()
-    with pytest.raises(AttributeError, match="no hook 'lower'; did you mean"):
-        _ = hook.lower
+    with pytest.raises(AttributeError, match="no hook 'lower_prog'; did you mean"):
+        _ = hook.lower_prog
 
 
 def test_environment_restricts_plugins(fake_plugin, monkeypatch):
@@ -362,7 +362,8 @@ def test_the_registry_is_the_sink_of_events_unless_there_is_one(monkeypatch):
     monkeypatch.setattr(registry, "_registry", None)
     previous = events.set_sink(None)
     try:
-        assert events._sink == get_registry().observe
+        made = get_registry()
+        assert events._sink == made.observe
         relay = [].append
         events.set_sink(relay)
         monkeypatch.setattr(registry, "_registry", None)

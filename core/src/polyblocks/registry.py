@@ -23,7 +23,7 @@ from typing import Any
 
 from stevedore import NamedExtensionManager
 
-from polyblocks import events
+from polyblocks import events, progress
 from polyblocks.errors import PluginError, PolyBlocksError, TargetError
 from polyblocks.plugin import GROUPS, Plugin, Provider, make_plugin, tracing
 
@@ -269,6 +269,8 @@ def get_registry() -> Registry:
                 if previous is not events._nobody:
                     # Somebody listens already (an isolated child relays to its parent).
                     events.set_sink(previous)
+                if progress.wanted():
+                    made.watch(progress.ProgressLine(), "progress line")
                 _registry = made
     return _registry
 
