@@ -1,0 +1,47 @@
+"""How many CPU threads a call uses."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+
+from polyblocks.runtime import cgroup
+
+
+def resolve(option: int | None = None) -> int:
+    """The number of threads of one call.
+
+    Args:
+        option: the compile option ``num_threads``; None: ``OMP_NUM_THREADS``, else all CPUs that
+            this process may use.
+    """
+    return option if option is not None else _default()
+
+
+@functools.cache
+def available_cpus() -> int:
+    """CPUs that this process may run on (its affinity), cut to its control group's quota."""
+    if hasattr(os, "sched_getaffinity"):
+        cpus = len(os.sched_getaffinity(0))
+    else:
+        cpus = os.cpu_count() or 1
+    quota = cgroup.cpu_quota()
+    return cpus if quota is None else max(1, min(cpus, math.ceil(quota)))
+
+
+@functools.cache
+def _default() -> int:
+    # A list gives a number per nesting level (OpenMP 6.0, section 4.1.3); ours is the outermost.
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) > 0 else available_cpus()
+
+
+def forget() -> None:
+    """Look again at the environment, the affinity and the quota at the next call."""
+    available_cpus.cache_clear()
+    _default.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget)  # workers are often pinned to other CPUs
