@@ -1,0 +1,101 @@
+"""The decorators: ``polyblocks_jit_torch`` and ``polymage_jit_torch``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from polyblocks.errors import InputError, OptionError
+from polyblocks.options import CompileOptions
+from polyblocks.registry import get_registry
+from polyblocks_torch import dynamo
+from polyblocks_torch.backend import compile_frame
+from polyblocks_torch.report import FunctionReport
+
+EXECUTION_BACKENDS = ("std", "inductor", "polyblocks")
+
+
+def polyblocks_jit_torch(
+    function: Any = None, *, compile_options: Mapping[str, Any] | None = None
+) -> Any:
+    """Compile a function, method, module or module class with PolyBlocks.
+
+    Works as ``@polyblocks_jit_torch``, ``@polyblocks_jit_torch(compile_options={...})`` and at the
+    call site, ``polyblocks_jit_torch(compile_options={...})(function)``. A module comes back as a
+    module (PyTorch's ``OptimizedModule``) that shares its parameters. What became of the function
+    is in ``function.polyblocks_report()``.
+
+    Args:
+        function: what to compile; None when used with parentheses.
+        compile_options: see :class:`polyblocks.options.CompileOptions`.
+
+    Raises:
+        OptionError: an unknown option or a wrong value.
+        TargetError: the target is unknown or not installed; says what to install.
+        InputError: ``function`` cannot be called.
+    """
+    if isinstance(function, Mapping):
+        # @polyblocks_jit_torch({'target': 'cpu'})
+        if compile_options is not None:
+            raise InputError("pass the options once: polyblocks_jit_torch(compile_options={...})")
+        return polyblocks_jit_torch(compile_options=function)
+    options = CompileOptions.from_dict(compile_options)
+    get_registry().target(options.target)
+    if function is None:
+        return functools.partial(_compile, options=options)
+    return _compile(function, options)
+
+
+def polymage_jit_torch(
+    function: Any = None,
+    *,
+    execution_backend: str = "polyblocks",
+    compile_options: Mapping[str, Any] | None = None,
+    runtime_args: Mapping[str, Any] | None = None,
+) -> Any:
+    """The same, with a choice of who executes, for comparison.
+
+    Args:
+        function: what to run; None when used with parentheses.
+        execution_backend: ``std`` (PyTorch as it is), ``inductor`` or ``polyblocks``.
+        compile_options: options for ``polyblocks``; checked for the others too.
+        runtime_args: another name of ``compile_options``.
+
+    Raises:
+        OptionError: an unknown backend or option, or options given under both names.
+    """
+    if execution_backend not in EXECUTION_BACKENDS:
+        raise OptionError(
+            f"execution_backend must be one of {', '.join(EXECUTION_BACKENDS)}, "
+            f"not {execution_backend!r}"
+        )
+    if compile_options is not None and runtime_args is not None:
+        raise OptionError("pass compile_options or runtime_args, which mean the same, not both")
+    given = compile_options if compile_options is not None else runtime_args
+    if execution_backend == "polyblocks":
+        return polyblocks_jit_torch(function, compile_options=given)
+    CompileOptions.from_dict(given)
+    wrap: Callable[[Any], Any] = (
+        (lambda f: f) if execution_backend == "std" else torch.compile  # type: ignore[assignment]
+    )
+    return wrap if function is None else wrap(function)
+
+
+def _compile(function: Any, options: CompileOptions) -> Any:
+    if not callable(function):
+        raise InputError(
+            f"polyblocks_jit_torch takes a function or module, not {type(function).__name__}"
+        )
+    name = getattr(function, "__name__", type(function).__name__)
+    report = FunctionReport(name, options.target)
+    backend = functools.partial(compile_frame, options=options, report=report)
+    functools.update_wrapper(backend, compile_frame)
+    wrapped = dynamo.optimize(backend, strict=options.strict_target, report=report)(function)
+    # OptimizedModule hands plain setattr on to the module inside.
+    object.__setattr__(wrapped, "polyblocks_report", lambda: report) if not isinstance(
+        wrapped, type
+    ) else setattr(wrapped, "polyblocks_report", staticmethod(lambda: report))
+    return wrapped

@@ -1,0 +1,159 @@
+"""The backend: ``torch.compile(model, backend="polyblocks", options={"target": "cpu"})``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+from polyblocks.errors import InputError, OptionError, TargetError
+from polyblocks.options import CompileOptions
+from polyblocks.registry import get_registry
+from polyblocks_torch.compiler import compile_graph
+from polyblocks_torch.report import FunctionReport, GraphBreak
+from polyblocks_torch.specs import DTYPE_NAMES
+
+
+def polyblocks_backend(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """Compile one graph of Dynamo.
+
+    Args:
+        gm: Dynamo's graph.
+        example_inputs: one fake tensor or number per placeholder.
+        options: the dictionary of compile options.
+        mode: ``torch.compile``'s modes are Inductor's; only ``default`` is accepted.
+
+    Raises:
+        OptionError, TargetError, InputError, FallbackError: see :mod:`polyblocks.errors`.
+    """
+    if mode not in (None, "default"):
+        raise OptionError(f"mode='{mode}' belongs to Inductor; pass options={{...}} instead")
+    checked = CompileOptions.from_dict(options)
+    get_registry().target(checked.target)
+    report = FunctionReport("torch.compile", checked.target)
+    return compile_frame(gm, example_inputs, options=checked, report=report)
+
+
+def compile_frame(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    options: CompileOptions,
+    report: FunctionReport,
+) -> Callable[..., Any]:
+    """Compile one graph of Dynamo, forward and (where gradients are asked for) backward.
+
+    With symbolic shapes (``torch.compile`` without ``dynamic=False``) every new shape is compiled
+    by itself when it is first met.
+    """
+    _check_inputs(gm, example_inputs, options)
+    _record_graph_break(gm, report)
+    if any(_is_symbolic(value) for value in example_inputs):
+        return _SpecializedByShape(gm, options, report)
+    return _through_aot(gm, example_inputs, options, report)
+
+
+def _through_aot(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    options: CompileOptions,
+    report: FunctionReport,
+) -> Callable[..., Any]:
+    compile_ = partial(compile_graph, name=_name_of(gm, report), options=options, report=report)
+    backend = aot_autograd(
+        fw_compiler=partial(compile_, kind="forward"),
+        bw_compiler=partial(compile_, kind="backward"),
+        inference_compiler=partial(compile_, kind="inference"),
+        partition_fn=min_cut_rematerialization_partition,
+        # Updates of arguments stay in the graph, where they can be fused.
+        keep_inference_input_mutations=True,
+        # None here: they are applied on a cache miss, see retrace.py.
+        decompositions={},
+    )
+    return backend(gm, example_inputs)
+
+
+class _SpecializedByShape:
+    """A graph with symbolic shapes: one compiled variant per set of actual shapes."""
+
+    def __init__(self, gm: fx.GraphModule, options: CompileOptions, report: FunctionReport) -> None:
+        self._gm = gm
+        self._options = options
+        self._report = report
+        self._variants: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        key = tuple((a.shape, a.stride()) if isinstance(a, torch.Tensor) else a for a in args) + (
+            torch.is_grad_enabled(),
+        )
+        variant = self._variants.get(key)
+        if variant is None:
+            variant = _through_aot(self._gm, list(args), self._options, self._report)
+            self._variants[key] = variant
+        return variant(*args)
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return any(not isinstance(n, int) for n in (*value.shape, *value.stride()))
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _check_inputs(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], options: CompileOptions
+) -> None:
+    names = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    for node, value in zip(names, example_inputs, strict=False):
+        if not isinstance(value, torch.Tensor):
+            continue
+        name = _user_name(node)
+        if value.device.type != "cpu":
+            raise TargetError(
+                f"{name} is on {value.device}, but target '{options.target}' takes tensors on "
+                f"the CPU; pass {name}.cpu() or choose another target"
+            )
+        if value.layout != torch.strided:
+            raise InputError(
+                f"{name} has layout {value.layout}, but only strided tensors can be compiled; "
+                f"pass {name}.to_dense()"
+            )
+        if value.dtype not in DTYPE_NAMES:
+            dtype = str(value.dtype).removeprefix("torch.")
+            raise InputError(
+                f"{name} has dtype {dtype}, which is not one of {', '.join(DTYPE_NAMES.values())};"
+                f" pass {name}.to(...)"
+            )
+
+
+def _user_name(node: fx.Node) -> str:
+    """``L['x']`` -> ``x``; parameters of a module get their path."""
+    argument = node.meta.get("grapharg")
+    source = getattr(argument, "source", None)
+    text = source.name if source is not None else str(node.target)
+    text = text() if callable(text) else text
+    return text.removeprefix("L['").replace("']", "", 1) if text.startswith("L['") else text
+
+
+def _name_of(gm: fx.GraphModule, report: FunctionReport) -> str:
+    del gm
+    return report.name
+
+
+def _record_graph_break(gm: fx.GraphModule, report: FunctionReport) -> None:
+    reason = getattr(gm, "compile_subgraph_reason", None)
+    if reason is None or not getattr(reason, "graph_break", False):
+        return
+    stack = reason.user_stack
+    location = f"{stack[-1].filename}:{stack[-1].lineno}" if stack else ""
+    report.graph_break(GraphBreak(reason.reason.strip().splitlines()[0], location))

@@ -1,0 +1,238 @@
+"""One graph of AOTAutograd -> a function that runs it: whole, in parts, or by the framework."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from operator import getitem
+from typing import TYPE_CHECKING, Any
+
+from torch import fx
+
+from polyblocks import driver, events
+from polyblocks.artifact import Artifact
+from polyblocks.errors import FallbackError, NativeCrashError, PassError, UnsupportedError
+from polyblocks.options import CompileOptions
+from polyblocks_torch import fingerprint
+from polyblocks_torch.capture import TorchCapture, capture_graph
+from polyblocks_torch.launcher import make_call
+from polyblocks_torch.partition import (
+    CRASH,
+    RANDOM,
+    UNSUPPORTED,
+    Left,
+    Step,
+    boundary,
+    extract,
+    fallback_row,
+    left_nodes,
+    obvious,
+    steps,
+)
+from polyblocks_torch.partitioned_call import BoxedCall, make_partitioned_call
+from polyblocks_torch.probe import probe_nodes
+from polyblocks_torch.report import FunctionReport, Variant
+
+if TYPE_CHECKING:
+    from polyblocks.runtime.executable import Executable
+
+logger = logging.getLogger("polyblocks")
+
+FRONTEND = "torch"
+
+#: After so many rounds of probing, parts that still fail are left to the framework whole.
+PROBE_ROUNDS = 3
+
+#: Programs that are loaded in this process, so that equal graphs share one.
+_loaded: weakref.WeakValueDictionary[tuple[bytes, str], Executable] = weakref.WeakValueDictionary()
+_load_lock = threading.Lock()
+
+
+def compile_graph(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    name: str,
+    kind: str,
+    options: CompileOptions,
+    report: FunctionReport,
+) -> BoxedCall:
+    """Compile one graph.
+
+    Args:
+        gm: a graph of ATen ops, as AOTAutograd gives it to a backend's compilers.
+        example_inputs: one (fake) value per placeholder.
+        name: the user's function.
+        kind: ``inference``, ``forward`` or ``backward``; for the report.
+        options: the checked options.
+        report: receives what happened.
+
+    Returns:
+        A function of the list of arguments, which it empties, returning the tuple of outputs.
+
+    Raises:
+        FallbackError: with ``strict_target``, when an op cannot be compiled.
+        TargetError, PluginError: the target cannot be used.
+    """
+    begin = time.perf_counter()
+    capture = capture_graph(gm, example_inputs, name)
+    arguments = [f"{a.spec.dtype}{list(a.spec.shape)}" for a in capture.arguments]
+    variant = Variant(name, kind, arguments=arguments)
+    call = _compile(capture, variant, options, report)
+    variant.seconds = time.perf_counter() - begin
+    report.variants.append(variant)
+    return call
+
+
+def _compile(
+    capture: TorchCapture, variant: Variant, options: CompileOptions, report: FunctionReport
+) -> BoxedCall:
+    if capture.is_trivial:
+        return make_call(capture, None, options)
+    capture.recover = lambda error: make_plan(capture, error, options)
+    artifact, cached = _artifact(capture, options)
+    if artifact.manifest["kind"] == "program":
+        variant.outcome = "compiled"
+        report.compiled(variant, artifact, cached)
+        return make_call(capture, _load(capture, artifact, options), options)
+
+    variant.cached = cached
+    graph = capture.graph_module.graph
+    nodes = list(graph.nodes)
+    left = {nodes[row["index"]]: Left(**row) for row in artifact.manifest["plan"]["left"]}
+    for node, why in left.items():
+        row = fallback_row(node, why)
+        if options.strict_target and why.kind != RANDOM:
+            raise FallbackError(
+                f"{why.reason}; strict_target forbids that PyTorch runs it",
+                op=why.op,
+                location=row["location"] or None,
+            )
+        report.left_to_framework(row)
+    order = steps(graph, set(left))
+    parts = []
+    for step in order:
+        if step.compiled:
+            part = _part(capture, step)
+            if part.is_trivial:
+                parts.append(make_call(part, None, options))
+                continue
+            program, cached = _artifact(part, options)
+            report.compiled(variant, program, cached)
+            parts.append(make_call(part, _load(part, program, options), options))
+    variant.outcome = "partitioned" if parts else "framework"
+    return make_partitioned_call(capture, order, parts)
+
+
+def _artifact(capture: TorchCapture, options: CompileOptions) -> tuple[Artifact, bool]:
+    """The artifact, and whether the cache had it."""
+    hits: list[bool] = []
+
+    def watch(event: events.Event) -> None:
+        if event.kind in ("cache-hit", "cache-miss"):
+            hits.append(event.kind == "cache-hit")
+
+    with events.listening(watch):
+        artifact = driver.compile_capture(capture, FRONTEND, options)
+    return artifact, all(hits)
+
+
+def _load(capture: TorchCapture, artifact: Artifact, options: CompileOptions) -> Executable:
+    key = (fingerprint.digest(capture), options.cache_key())
+    with _load_lock:
+        executable = None if options.debug else _loaded.get(key)
+        if executable is None:
+            executable = driver.load(artifact)
+            _loaded[key] = executable
+    return executable
+
+
+def _part(capture: TorchCapture, step: Step) -> TorchCapture:
+    read, needed = boundary(step, capture.graph_module.graph)
+    module = extract(capture.graph_module, step.nodes, read, needed)
+    return capture_graph(module, [n.meta.get("val") for n in read], capture.name)
+
+
+def make_plan(capture: TorchCapture, error: UnsupportedError, options: CompileOptions) -> Artifact:
+    """Find out which nodes the framework must run; parts that compile are compiled on the way.
+
+    Args:
+        capture: a graph that does not compile whole.
+        error: what happened when it was tried.
+        options: the checked options.
+
+    Returns:
+        An Artifact of kind ``plan``: ``plan["left"]`` lists the nodes (see :class:`Left`).
+    """
+    module, graph = capture.graph_module, capture.graph_module.graph
+    reasons = obvious(graph)
+    tried: dict[tuple[fx.Node, ...], UnsupportedError] = {}
+    if not reasons:
+        tried[next(s.nodes for s in steps(graph, set()) if s.compiled)] = error
+    for attempt in range(PROBE_ROUNDS + 1):
+        failures: list[tuple[Step, UnsupportedError]] = []
+        for step in steps(graph, set(reasons)):
+            if not step.compiled:
+                continue
+            failure = tried.get(step.nodes) or _failure(_part(capture, step), options)
+            if failure is not None:
+                failures.append((step, failure))
+        if not failures:
+            break
+        for step, failure in failures:
+            found = {} if attempt == PROBE_ROUNDS else _culprits(module, step, options)
+            if not found:
+                kind = CRASH if isinstance(failure, NativeCrashError) else UNSUPPORTED
+                found = {node: (failure.reason, kind) for node in step.nodes}
+            reasons.update(found)
+    _complete(graph, reasons)
+    left = left_nodes(graph, reasons)
+    nodes = list(graph.nodes)
+    rows = [fallback_row(nodes[item.index], item) for item in left if item.kind != RANDOM]
+    return Artifact(
+        {
+            "kind": "plan",
+            "name": capture.name,
+            "plan": {"left": [item.to_json() for item in left]},
+            "report": {"fallbacks": rows},
+        }
+    )
+
+
+def _failure(part: TorchCapture, options: CompileOptions) -> UnsupportedError | None:
+    if part.is_trivial:
+        return None
+    try:
+        driver.compile_capture(part, FRONTEND, options)
+    except UnsupportedError as error:
+        return error
+    return None
+
+
+def _culprits(
+    module: fx.GraphModule, step: Step, options: CompileOptions
+) -> dict[fx.Node, tuple[str, str]]:
+    """The nodes of a failing part that fail alone: first in the import, else in all stages."""
+    from polyblocks_torch.importer import import_capture
+
+    def whole(capture: TorchCapture) -> None:
+        from polyblocks.registry import get_registry
+
+        description = get_registry().target(options.target).hook.describe_target(options=options)
+        try:
+            driver.compile_program(import_capture(capture), description, options)
+        except PassError as error:
+            raise UnsupportedError(str(error)) from error
+
+    candidates = [n for n in step.nodes if n.op == "call_function" and n.target is not getitem]
+    return probe_nodes(module, candidates, import_capture) or probe_nodes(module, candidates, whole)
+
+
+def _complete(graph: fx.Graph, reasons: dict[fx.Node, tuple[str, str]]) -> None:
+    """Elements of a tuple that the framework computes are taken by the framework."""
+    for node in graph.nodes:
+        if node.target is getitem and node.args[0] not in reasons:
+            reasons.pop(node, None)

@@ -1,0 +1,120 @@
+"""Dynamo's settings for one decorated function, applied only while Dynamo compiles a frame.
+
+``torch.compile(dynamic=False)`` would change two settings at every call, which costs more than
+the rest of Dynamo's work for a small function. Here Dynamo's own callback is wrapped instead: it
+runs once per new frame or variant.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch._dynamo
+from torch._dynamo import config
+from torch._dynamo.exc import BackendCompilerFailed, Unsupported
+from torch._dynamo.types import ConvertFrameReturn
+
+from polyblocks.errors import FallbackError, PolyBlocksError
+from polyblocks_torch.report import Frame, FunctionReport
+
+logger = logging.getLogger("polyblocks")
+
+#: One variant per shape, and never a limit after which Python takes over without a word.
+SETTINGS: dict[str, Any] = {
+    "assume_static_by_default": True,
+    "recompile_limit": sys.maxsize,
+    "accumulated_recompile_limit": sys.maxsize,
+    "suppress_errors": False,
+}
+
+
+def optimize(
+    backend: Callable[..., Any], *, strict: bool, report: FunctionReport
+) -> Callable[[Any], Any]:
+    """What ``torch.compile`` makes of a backend, with our settings.
+
+    Args:
+        backend: takes a Dynamo graph and example inputs.
+        strict: a graph break is an error.
+        report: receives the frames.
+
+    Returns:
+        A function that wraps functions, methods, modules and module classes.
+    """
+    context = torch._dynamo.optimize(backend, nopython=strict, isolate_recompiles=True)
+    context.callback = _Converter(context.callback, strict, report)
+    return context
+
+
+class _Converter:
+    """Dynamo's callback for a new frame, under our settings, with our errors and our report."""
+
+    def __init__(self, inner: Callable[..., Any], strict: bool, report: FunctionReport) -> None:
+        # Dynamo finds the backend of a callback by this name.
+        self._torchdynamo_orig_backend = inner
+        self._strict = strict
+        self._report = report
+        self._lock = threading.RLock()
+
+    def __call__(self, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
+        code = frame.f_code
+        location = f"{code.co_filename}:{code.co_firstlineno}"
+        try:
+            with self._lock, config.patch(SETTINGS):
+                _keep_shapes_static(frame)
+                result = self._torchdynamo_orig_backend(frame, cache_entry, frame_state)
+        except BackendCompilerFailed as error:
+            inner = error.inner_exception
+            if isinstance(inner, PolyBlocksError):
+                raise inner.with_traceback(None) from None
+            raise
+        except Unsupported as error:
+            if not self._strict:
+                raise
+            reason = str(error).strip().splitlines()[0]
+            raise FallbackError(
+                f"graph break ({reason}); strict_target forbids that Python runs the rest",
+                op=code.co_name,
+                location=_location_of(error) or location,
+            ) from error
+        if isinstance(result, ConvertFrameReturn):
+            self._record(code.co_name, location, result)
+        return result
+
+    def _record(self, function: str, location: str, result: ConvertFrameReturn) -> None:
+        if result.guarded_code is not None:
+            self._report.frame(Frame(function, location, True))
+        elif result.skip_reason and not _is_harmless(result.skip_reason):
+            self._report.frame(Frame(function, location, False, result.skip_reason))
+
+
+def _is_harmless(reason: str) -> bool:
+    """Frames that hold no tensor work: nothing falls back when Python runs them."""
+    return "no tensor" in reason or "Dynamo-generated" in reason or "skipfile" in reason
+
+
+def _keep_shapes_static(frame: Any) -> None:
+    """Let Dynamo forget the shapes that it saw: it would make the next ones dynamic.
+
+    What it saw of floats stays: a float argument that changed becomes an argument of the compiled
+    code instead of one variant per value.
+    """
+    try:
+        from torch._dynamo import pgo
+
+        state = pgo.get_code_state()[pgo.CodeId.make(frame.f_code, frame.closure)]
+        for name, entry in list(state.automatic_dynamic.items()):
+            if not isinstance(entry.scalar, (float, pgo.AutoDynamic)):
+                del state.automatic_dynamic[name]
+    except (AttributeError, KeyError, TypeError):
+        logger.debug("this PyTorch keeps its frame state elsewhere", exc_info=True)
+
+
+def _location_of(error: Unsupported) -> str | None:
+    stack = getattr(error, "real_stack", None)
+    return f"{stack[-1].filename}:{stack[-1].lineno}" if stack else None

@@ -1,0 +1,182 @@
+"""A compiled program as a Python function, generated for its arguments and results.
+
+What a call does besides running the code: unpack the arguments, allocate the outputs, write the
+addresses into one array. The source of the function spells that out, without loops or lookups.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._C._dynamo.guards import _empty_strided_cpu
+
+from polyblocks.errors import ExecutionError
+from polyblocks.options import CompileOptions
+from polyblocks.program import ArraySpec
+from polyblocks.runtime import buffers
+from polyblocks_torch.capture import (
+    EmptyOutput,
+    FromConstant,
+    FromInput,
+    InputOutput,
+    LiteralOutput,
+    ResultOutput,
+    TorchCapture,
+    View,
+)
+from polyblocks_torch.source import Source
+from polyblocks_torch.specs import TORCH_DTYPES
+from polyblocks_torch.threads import thread_count
+
+if TYPE_CHECKING:
+    from polyblocks.runtime.executable import Executable
+
+#: Outputs of at least this size (bytes) come from the pool of reused buffers.
+POOLED_BYTES = 1 << 20
+
+
+class CheckFailed(ExecutionError, IndexError):
+    """A run-time check of an index failed; eager PyTorch raises IndexError in these places."""
+
+
+def make_call(
+    capture: TorchCapture, executable: Executable | None, options: CompileOptions
+) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """The function that runs a loaded program on the arguments of the captured graph.
+
+    Args:
+        capture: what was compiled.
+        executable: the loaded program; None if the capture computes nothing.
+        options: ``num_threads`` and ``num_iters`` matter here.
+
+    Returns:
+        A function of the list of the graph's arguments (emptied by the call) that returns the
+        tuple of the graph's outputs.
+    """
+    source = Source()
+    used = _unpack(source, capture)
+    _resolve_lazy_bits(source, capture)
+    if executable is not None:
+        _run(source, capture, executable, options)
+    outputs = [_output(source, output, used) for output in capture.outputs]
+    source.add(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
+    call = source.build(capture.name)
+    call.polyblocks_executable = executable  # type: ignore[attr-defined]
+    return call
+
+
+def _unpack(source: Source, capture: TorchCapture) -> set[int]:
+    used = {s.position for s in capture.sources if isinstance(s, FromInput)}
+    used |= {o.position for o in capture.outputs if isinstance(o, InputOutput)}
+    if used == set(range(capture.input_count)):
+        if used:
+            source.add(f"{', '.join(f'a{i}' for i in sorted(used))}, = args")
+    else:
+        for position in sorted(used):
+            source.add(f"a{position} = args[{position}]")
+    source.add("args.clear()")
+    return used
+
+
+def _resolve_lazy_bits(source: Source, capture: TorchCapture) -> None:
+    for argument, resolve in zip(capture.sources, capture.resolve, strict=True):
+        if resolve and isinstance(argument, FromInput):
+            name = f"a{argument.position}"
+            source.add(f"p_{name} = {name}.resolve_conj().resolve_neg()")
+
+
+def _run(
+    source: Source, capture: TorchCapture, executable: Executable, options: CompileOptions
+) -> None:
+    addresses: list[str] = []
+    released: list[str] = []
+    inputs = iter(zip(capture.sources, capture.resolve, strict=True))
+    fresh = iter(i for i, result in enumerate(capture.results) if result.updates is None)
+    rows = executable.manifest["arguments"]
+    for number, row in enumerate(rows):
+        if row["role"] == "input":
+            addresses.append(_input_address(source, *next(inputs)))
+        elif row["role"] == "output":
+            index = next(fresh)
+            source.add(f"r{index} = {_allocation(source, capture.results[index].spec)}")
+            addresses.append(f"r{index}.data_ptr()")
+        elif row["role"] == "workspace":
+            pool = source.name("workspaces", buffers.workspaces)
+            source.add(f"w{number} = {pool}.acquire({row['shape'][0]})")
+            addresses.append(f"w{number}.address")
+            released.append(f"w{number}.release()")
+        else:
+            source.add(f"s{number} = {_allocation(source, ArraySpec((1,), 'int32', (1,)))}")
+            addresses.append(f"s{number}.data_ptr()")
+    pack = source.name("pack", struct.Struct(f"{len(rows)}Q").pack)
+    entry = source.name("entry", executable.entry)
+    threads = (
+        str(options.num_threads)
+        if options.num_threads is not None
+        else source.name("threads", thread_count) + "()"
+    )
+    run = f"code = {entry}({pack}({', '.join(addresses)}), {threads})"
+    if options.num_iters > 1:
+        source.add(f"for _ in range({options.num_iters}):")
+        source.add(run, depth=2)
+    else:
+        source.add(run)
+    for line in released:
+        source.add(line)
+    failure = source.name("failure", _failure_of(executable.manifest.get("checks", [])))
+    source.add("if code:")
+    source.add(f"raise {failure}(code)", depth=2)
+
+
+def _input_address(source: Source, argument: FromInput | FromConstant, resolve: bool) -> str:
+    if isinstance(argument, FromConstant):
+        tensor = argument.tensor.resolve_conj().resolve_neg()
+        source.name("constant", tensor)  # keeps it alive
+        return str(tensor.data_ptr())
+    return f"{'p_' if resolve else ''}a{argument.position}.data_ptr()"
+
+
+def _allocation(source: Source, spec: ArraySpec) -> str:
+    dtype = source.name("dtype", TORCH_DTYPES[spec.dtype])
+    if spec.nbytes >= POOLED_BYTES:
+        pooled = source.name("pooled", pooled_tensor)
+        return f"{pooled}({spec.nbytes}, {spec.shape}, {spec.strides}, {dtype})"
+    empty = source.name("empty", _empty_strided_cpu)
+    return f"{empty}({spec.shape}, {spec.strides}, {dtype})"
+
+
+def _output(source: Source, output: Any, used: set[int]) -> str:
+    if isinstance(output, LiteralOutput):
+        return repr(output.value) if output.value is None else source.name("literal", output.value)
+    if isinstance(output, EmptyOutput):
+        return _allocation(source, output.spec)
+    name = f"a{output.position}" if isinstance(output, InputOutput) else f"r{output.index}"
+    return name if output.view is None else strided(source, name, output.view)
+
+
+def strided(source: Source, base: str, view: View) -> str:
+    """An expression for a view of the tensor called ``base``."""
+    function = source.name("as_strided", torch.as_strided)
+    offset = f", {base}.storage_offset() + {view.offset}" if view.offset else ""
+    return f"{function}({base}, {view.shape}, {view.strides}{offset})"
+
+
+def _failure_of(checks: list[str]) -> Callable[[int], ExecutionError]:
+    def failure(code: int) -> ExecutionError:
+        known = 0 < code <= len(checks)
+        message = checks[code - 1] if known else f"the compiled program returned code {code}"
+        return CheckFailed(message) if "index" in message.lower() else ExecutionError(message)
+
+    return failure
+
+
+def pooled_tensor(
+    nbytes: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype
+) -> torch.Tensor:
+    """A tensor on a buffer of the pool; the buffer goes back when the last view of it dies."""
+    memory = torch.frombuffer(buffers.outputs.acquire(nbytes), dtype=torch.uint8)
+    # Not a view of `memory`: autograd treats views that a function returns in a special way.
+    return torch.empty(0, dtype=dtype).set_(memory.untyped_storage(), 0, shape, strides)

@@ -1,0 +1,26 @@
+"""Where in the user's source a node comes from."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+
+import torch
+from torch import fx
+
+_FRAME = re.compile(r'^\s*File "(.+)", line (\d+), in ', re.MULTILINE)
+
+
+@functools.cache
+def _library_prefixes() -> tuple[str, ...]:
+    return (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
+
+
+def source_location(node: fx.Node) -> str | None:
+    """``file:line`` of the innermost frame that is not PyTorch's own; None where unknown."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    for file, line in reversed(frames):
+        if not file.startswith(_library_prefixes()):
+            return f"{file}:{line}"
+    return f"{frames[-1][0]}:{frames[-1][1]}" if frames else None

@@ -1,0 +1,43 @@
+"""The frontend's hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from polyblocks.hookspecs import hookimpl
+from polyblocks.program import Program
+
+POLYBLOCKS_API = 1
+
+
+@hookimpl
+def fingerprint(capture: Any) -> bytes:
+    """Identify a captured graph; loads no MLIR."""
+    from polyblocks_torch.fingerprint import digest
+
+    return digest(capture)
+
+
+@hookimpl
+def import_program(capture: Any) -> Program:
+    """Decompose a captured graph and lower it to linalg on tensors."""
+    from polyblocks_torch.importer import import_capture
+
+    return import_capture(capture)
+
+
+@hookimpl
+def array_interface() -> Any:
+    """How tensors are read and made."""
+    from polyblocks_torch.arrays import TorchArrays
+
+    return TorchArrays()
+
+
+@hookimpl
+def jit(function: Callable[..., Any], compile_options: Mapping[str, Any] | None) -> Any:
+    """Compile a function or module: what ``polyblocks.compile`` calls."""
+    from polyblocks_torch.api import polyblocks_jit_torch
+
+    return polyblocks_jit_torch(function, compile_options=compile_options)

@@ -1,0 +1,49 @@
+"""Python source that is generated, compiled once and called many times."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+_count = 0
+
+
+class Source:
+    """Lines of one function ``call(args)`` and the objects that they name."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {}
+
+    def add(self, line: str, depth: int = 1) -> None:
+        """Append one line."""
+        self.lines.append("    " * depth + line)
+
+    def name(self, prefix: str, value: Any) -> str:
+        """A global name for an object; the same object gets the same name."""
+        for known, held in self.names.items():
+            if held is value and known.startswith(prefix):
+                return known
+        made = f"{prefix}{len(self.names)}"
+        self.names[made] = value
+        return made
+
+    def text(self) -> str:
+        """The source text."""
+        return "\n".join(["def call(args):", *self.lines, ""])
+
+    def build(self, label: str) -> Callable[[list[Any]], tuple[Any, ...]]:
+        """Compile it; the function takes the list of arguments, which it empties."""
+        global _count
+        _count += 1
+        file = f"<polyblocks {label} {_count}>"
+        text = self.text()
+        # For tracebacks. A list entry without a time is never checked against the disk.
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        scope = dict(self.names)
+        exec(compile(text, file, "exec"), scope)
+        call: Callable[[list[Any]], tuple[Any, ...]] = scope["call"]
+        call._boxed_call = True  # type: ignore[attr-defined]
+        call.polyblocks_source = text  # type: ignore[attr-defined]
+        return call
