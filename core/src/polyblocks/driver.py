@@ -55,9 +55,7 @@ def compile_capture(capture: Any, frontend: str, options: CompileOptions) -> Art
                 # Imports that every forked child would otherwise repeat.
                 prepare()
             _preload(target)
-            return Artifact.from_bytes(
-                run_isolated(job, label=getattr(capture, "name", "program"))
-            )
+            return Artifact.from_bytes(run_isolated(job, label=getattr(capture, "name", "program")))
         except (PassError, UnsupportedError) as error:
             problem = error if isinstance(error, UnsupportedError) else UnsupportedError(str(error))
             recover = getattr(capture, "recover", None)

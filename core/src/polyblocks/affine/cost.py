@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks.affine.model import For, LoadAt, Node, Op, StoreAt
+from polyblocks.affine.model import For, LoadAt, Node, Op, StoreAt, Value, operands
 from polyblocks.target import TargetDescription
 
 #: Operations per result of scalar ops that are not one instruction, from the lengths of the
@@ -34,11 +34,21 @@ FUNCTION = 20
 
 
 def operations(nodes: list[Node]) -> int:
-    """Scalar operations of one execution of straight-line nodes (loops inside count once)."""
+    """Instructions of one execution of straight-line nodes (loops inside count once).
+
+    A product that only sums use is part of a fused multiply-add.
+    """
+    users: dict[Value, list[str]] = {}
+    for node in nodes:
+        for value in operands(node):
+            users.setdefault(value, []).append(node.name if isinstance(node, Op) else "")
     total = 0
     for node in nodes:
         if isinstance(node, Op):
-            total += operation_cost(node.name)
+            fused = node.name == "arith.mulf" and all(
+                user in ("arith.addf", "arith.subf") for user in users.get(node.results[0], [""])
+            )
+            total += 0 if fused else operation_cost(node.name)
         elif isinstance(node, (LoadAt, StoreAt)):
             total += 4
         elif isinstance(node, For):
@@ -67,9 +77,11 @@ def work(nodes: list[Node]) -> int:
 
 
 def compute_seconds(target: TargetDescription, operations_: float) -> float:
-    """Time of so many vectorized single-precision operations on the whole chip."""
+    """Time of so many vectorized single-precision instructions' lanes on the whole chip.
+
+    A fused multiply-add counts as two operations in the peak and as one here.
+    """
     peak = target.flops.get("float32", 0.0) or 1e11
-    # A fused multiply-add counts as two in the peak, and few bodies are made of those alone.
     return operations_ / (peak / 2)
 
 

@@ -40,6 +40,7 @@ class Buffer:
         "number",
         "shape",
         "value",
+        "viewed",
     )
 
     def __init__(
@@ -59,7 +60,9 @@ class Buffer:
         self.value = value
         self.bytes_per_element = bytes_per_element
         self.memref_type = memref_type
-        self.base = base or self
+        # What a view is made of, and what owns the memory in the end.
+        self.viewed = base
+        self.base: Buffer = base.base if base else self
         self.constant: list[Any] | None = None
         self.number = next(_numbers)
 
@@ -193,14 +196,16 @@ class Nest:
         name: readable name, unique in the program, for kernels and reports.
         source: the MLIR operations that it was read from; empty when it is new.
         changed: whether it must be written back.
-        attributes: decisions that later passes read.
+        kind: what ``classify-nests`` found it to be.
+        sources: ``op file:line`` of the framework's ops in it.
     """
 
     body: list[Node]
     name: str = ""
     source: list[Any] = field(default_factory=list)
     changed: bool = False
-    attributes: dict[str, Any] = field(default_factory=dict)
+    kind: str = ""
+    sources: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -364,30 +369,61 @@ def transform_indices(nodes: Iterable[Node], change: Callable[[Expr], Expr]) -> 
 
 
 def remove_dead(nodes: list[Node]) -> None:
-    """Remove ops, loads and loops whose results nobody uses and that store nothing, in place."""
-    used: set[Value] = set()
+    """Remove ops, loads, carried values and loops that no store depends on, in place."""
+    live = _live_values(nodes)
+    _sweep(nodes, live)
+    used = {n.buffer for n in walk(nodes) if isinstance(n, (Load, LoadAt, Store, StoreAt))}
+    _drop_allocas(nodes, used)
 
-    def sweep(body: list[Node]) -> None:
-        kept: list[Node] = []
-        for node in reversed(body):
-            if isinstance(node, For):
-                used.update(node.yields)
-                sweep(node.body)
-                if not node.body and not any(r in used for r in node.results):
-                    continue
-                used.update(node.inits)
-            elif isinstance(node, (Op, Index, Load, LoadAt)):
-                if not any(r in used for r in results(node)):
-                    continue
-                used.update(operands(node))
-            else:
-                used.update(operands(node))
-            kept.append(node)
-        body[:] = reversed(kept)
 
-    sweep(nodes)
-    live = {n.buffer for n in walk(nodes) if isinstance(n, (Load, LoadAt, Store, StoreAt))}
-    _drop_allocas(nodes, live)
+def _live_values(nodes: list[Node]) -> set[Value]:
+    """Values that a store depends on, also through loops."""
+    needs: dict[Value, list[Value]] = {}
+    pending: list[Value] = []
+    for node in walk(nodes):
+        if isinstance(node, For):
+            carried = zip(node.inits, node.arguments, node.results, node.yields, strict=True)
+            for init, argument, result, yielded in carried:
+                needs[argument] = [init, yielded]
+                needs[result] = [init, yielded]
+                # The argument is what the yield of the iteration before was.
+                needs.setdefault(yielded, [])
+        elif isinstance(node, (Store, StoreAt)):
+            pending.extend(operands(node))
+        else:
+            for result in results(node):
+                needs[result] = operands(node)
+    live: set[Value] = set()
+    while pending:
+        value = pending.pop()
+        if value not in live:
+            live.add(value)
+            pending.extend(needs.get(value, ()))
+    return live
+
+
+def _sweep(nodes: list[Node], live: set[Value]) -> None:
+    kept: list[Node] = []
+    for node in nodes:
+        if isinstance(node, For):
+            alive = [
+                i
+                for i, (a, r) in enumerate(zip(node.arguments, node.results, strict=True))
+                if a in live or r in live
+            ]
+            if len(alive) != len(node.inits):
+                node.inits = [node.inits[i] for i in alive]
+                node.arguments = [node.arguments[i] for i in alive]
+                node.results = [node.results[i] for i in alive]
+                node.yields = [node.yields[i] for i in alive]
+            _sweep(node.body, live)
+            if not node.body and not node.results:
+                continue
+        elif isinstance(node, (Op, Index, Load, LoadAt)):
+            if not any(r in live for r in results(node)):
+                continue
+        kept.append(node)
+    nodes[:] = kept
 
 
 def _drop_allocas(nodes: list[Node], live: set[Buffer]) -> None:

@@ -20,22 +20,10 @@ from polyblocks.affine.model import (
     Store,
     StoreAt,
     Value,
-    walk,
 )
-from polyblocks.mlir import dialect, ir
+from polyblocks.affine.views import VIEWS, IndexMap, view_index
+from polyblocks.mlir import ir
 
-#: Operations that give another view of a buffer, or the buffer itself.
-VIEWS = {
-    "memref.cast",
-    "memref.collapse_shape",
-    "memref.expand_shape",
-    "memref.memory_space_cast",
-    "memref.reinterpret_cast",
-    "memref.reshape",
-    "memref.subview",
-    "memref.transpose",
-    "memref.view",
-}
 #: Dialects whose operations without regions compute scalars from scalars.
 SCALAR_DIALECTS = ("arith.", "math.", "complex.", "index.")
 #: Larger constants are left in memory.
@@ -64,7 +52,7 @@ class _Reader:
         self.constants: dict[Any, Any] = {}
         self.items: list[Nest | Opaque] = []
         self.run: list[Any] = []
-        self.memo: dict[Any, Any] = {}
+        self.views: dict[Any, tuple[Any, IndexMap]] = {}
 
     def read(self) -> Sequence:
         block = self.function.body.blocks[0]
@@ -87,6 +75,9 @@ class _Reader:
             buffer.constant = self._global_values(op, buffer)
         elif name in VIEWS and op.operands[0] in self.buffers:
             self._buffer(op.results[0], "other", base=self.buffers[op.operands[0]])
+            resolve = view_index(op)
+            if resolve is not None:
+                self.views[op.results[0]] = (op.operands[0], resolve)
         elif name == "arith.constant":
             self.constants[op.results[0]] = op
         elif name == "affine.for":
@@ -132,7 +123,13 @@ class _Reader:
             for op in ops:
                 self._opaque(op)
             return
-        self.items.append(Nest(body, source=list(ops)))
+        nest = Nest(body, source=list(ops))
+        attributes = ops[0].attributes
+        if len(ops) == 1 and "polyblocks.kernel" in attributes:
+            nest.name = attributes["polyblocks.kernel"].value
+            nest.kind = attributes["polyblocks.kind"].value
+            nest.sources = [s.value for s in attributes["polyblocks.sources"]]
+        self.items.append(nest)
 
     def _copy(self, op: Any) -> Nest | Opaque:
         source, target = (self.buffers.get(v) for v in op.operands)
@@ -142,8 +139,8 @@ class _Reader:
         index = tuple(Expr.of(v) for v in loops)
         value = Value(source.element)
         body: list[Node] = [
-            Load(value, source, index, op.location),
-            Store(value, target, index, op.location),
+            Load(value, *self._place(op.operands[0], index), op.location),
+            Store(value, *self._place(op.operands[1], index), op.location),
         ]
         for var in reversed(loops):
             if var.extent != 1:
@@ -181,12 +178,12 @@ class _Reader:
             body.append(self._loop(op, body, values, variables))
         elif name == "affine.load":
             result = self._define(op.results[0], values)
-            buffer = self._get_buffer(op.operands[0])
             index = self._map(op.attributes["map"], list(op.operands)[1:], values, variables)
+            buffer, index = self._place(op.operands[0], index)
             body.append(Load(result, buffer, index, op.location))
         elif name == "affine.store":
-            buffer = self._get_buffer(op.operands[1])
             index = self._map(op.attributes["map"], list(op.operands)[2:], values, variables)
+            buffer, index = self._place(op.operands[1], index)
             value = self._use(op.operands[0], body, values, variables)
             body.append(Store(value, buffer, index, op.location))
         elif name == "memref.load":
@@ -276,7 +273,9 @@ class _Reader:
             if operand in variables:
                 exprs.append(variables[operand])
             elif operand in self.constants:
-                exprs.append(Expr(ir.IntegerAttr(self.constants[operand].attributes["value"]).value))
+                exprs.append(
+                    Expr(ir.IntegerAttr(self.constants[operand].attributes["value"]).value)
+                )
             else:
                 raise _Unreadable
         amap = ir.AffineMapAttr(attribute).value
@@ -284,6 +283,13 @@ class _Reader:
         return tuple(_convert(e, exprs[:count], exprs[count:]) for e in amap.results)
 
     # Buffers
+
+    def _place(self, value: Any, index: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
+        """The buffer behind all views that are affine, and the index in it."""
+        while value in self.views:
+            value, resolve = self.views[value]
+            index = resolve(index)
+        return self._get_buffer(value), index
 
     def _get_buffer(self, value: Any) -> Buffer:
         if value not in self.buffers:
@@ -300,7 +306,7 @@ class _Reader:
             value,
             bytes_per_element=element_bytes(type_.element_type),
             memref_type=type_,
-            base=base.base if base else None,
+            base=base,
         )
         self.buffers[value] = buffer
         return buffer
@@ -394,6 +400,3 @@ def _convert(e: Any, dims: list[Expr], symbols: list[Expr]) -> Expr:
         if isinstance(e, ir.AffineCeilDivExpr):
             return (left + (right.const - 1)) // right.const
     raise _Unreadable
-
-
-__all__ = ["MAX_CONSTANT", "dialect", "element_bytes", "read", "walk"]

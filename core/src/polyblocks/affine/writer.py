@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks import signature
 from polyblocks.affine.expr import Expr, Mod, Var
 from polyblocks.affine.model import (
     Alloca,
@@ -25,6 +26,8 @@ from polyblocks.mlir import dialect, ir
 
 KERNEL_ATTRIBUTE = "polyblocks.kernel"
 LEVEL_ATTRIBUTE = "polyblocks.level"
+KIND_ATTRIBUTE = "polyblocks.kind"
+SOURCES_ATTRIBUTE = "polyblocks.sources"
 
 
 def write(module: Any, before: Sequence, after: Sequence) -> None:
@@ -32,8 +35,12 @@ def write(module: Any, before: Sequence, after: Sequence) -> None:
 
     A changed nest is written where the last of its sources stands; nests that are gone are erased.
     """
-    kept = {id(op) for item in after.items if isinstance(item, Nest) and not item.changed
-            for op in item.source}
+    kept = {
+        id(op)
+        for item in after.items
+        if isinstance(item, Nest) and not item.changed
+        for op in item.source
+    }
     doomed = [
         op
         for item in before.items
@@ -51,8 +58,6 @@ def write(module: Any, before: Sequence, after: Sequence) -> None:
             else:
                 anchor = item.source[-1] if item.source else end
                 if anchor is None:
-                    from polyblocks import signature
-
                     block = signature.main_of(module).body.blocks[0]
                     anchor = block.operations[len(block.operations) - 1].operation
                 _Writer(module, anchor).nest(item)
@@ -75,7 +80,12 @@ class _Writer:
             for node in nest.body:
                 written = self._node(node)
                 if isinstance(node, For) and nest.name:
-                    written.attributes[KERNEL_ATTRIBUTE] = ir.StringAttr.get(nest.name)
+                    attributes = written.attributes
+                    attributes[KERNEL_ATTRIBUTE] = ir.StringAttr.get(nest.name)
+                    attributes[KIND_ATTRIBUTE] = ir.StringAttr.get(nest.kind)
+                    attributes[SOURCES_ATTRIBUTE] = ir.ArrayAttr.get(
+                        [ir.StringAttr.get(s) for s in nest.sources]
+                    )
 
     def _node(self, node: Node) -> Any:
         if isinstance(node, Op):
@@ -98,7 +108,9 @@ class _Writer:
                 )
             else:
                 op = ir.Operation.create(
-                    "affine.apply", results=[self.index], operands=operands,
+                    "affine.apply",
+                    results=[self.index],
+                    operands=operands,
                     attributes={"map": amap},
                 )
             self.values[node.result] = op.results[0]
@@ -204,12 +216,38 @@ class _Writer:
     def _buffer(self, buffer: Buffer) -> Any:
         if buffer.value is None:
             type_ = ir.MemRefType.get(list(buffer.shape), buffer.element)
-            from polyblocks import signature
-
-            block = signature.main_of(self.module).body.blocks[0]
-            with ir.InsertionPoint.at_block_begin(block):
-                buffer.value = dialect("memref").AllocOp(type_, [], []).result
+            if buffer.viewed is not None:
+                self._flat_view(buffer, type_)
+            else:
+                block = signature.main_of(self.module).body.blocks[0]
+                with ir.InsertionPoint.at_block_begin(block):
+                    buffer.value = dialect("memref").AllocOp(type_, [], []).result
         return buffer.value
+
+    def _flat_view(self, buffer: Buffer, type_: Any) -> None:
+        """A one-dimensional view of the whole of what it views, right behind that."""
+        assert buffer.viewed is not None
+        source = self._buffer(buffer.viewed)
+        owner = source.owner
+        if isinstance(owner, ir.Block):
+            point = ir.InsertionPoint.at_block_begin(owner)
+        else:
+            operations = list(owner.operation.block.operations)
+            position = next(i for i, o in enumerate(operations) if o.operation == owner.operation)
+            point = ir.InsertionPoint(operations[position + 1])
+        with point:
+            view = ir.Operation.create(
+                "memref.reinterpret_cast",
+                results=[type_],
+                operands=[source],
+                attributes={
+                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+                    "static_offsets": ir.DenseI64ArrayAttr.get([0]),
+                    "static_sizes": ir.DenseI64ArrayAttr.get(list(buffer.shape)),
+                    "static_strides": ir.DenseI64ArrayAttr.get([1]),
+                },
+            )
+        buffer.value = view.results[0]
 
     def _map(self, index: tuple[Expr, ...]) -> tuple[Any, list[Any]]:
         order: dict[Var, int] = {}
@@ -246,8 +284,7 @@ def _ones() -> Any:
 
 def _drop_unused_buffers(module: Any) -> None:
     """Erase allocations and views that nobody uses any more."""
-    from polyblocks import signature
-    from polyblocks.affine.reader import VIEWS
+    from polyblocks.affine.views import VIEWS
 
     removable = VIEWS | {"memref.alloc", "memref.alloca", "memref.get_global", "arith.constant"}
     block = signature.main_of(module).body.blocks[0]

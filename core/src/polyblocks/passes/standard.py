@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from polyblocks.options import CompileOptions
 from polyblocks.passes.affine.bind_arguments import BindArgumentsPass
+from polyblocks.passes.affine.classify_nests import ClassifyNestsPass
+from polyblocks.passes.affine.flatten_nests import FlattenNestsPass
 from polyblocks.passes.affine.form_reductions import FormReductionsPass
 from polyblocks.passes.affine.fuse_slices import FuseSlicesPass
 from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
+from polyblocks.passes.affine.order_loops import OrderLoopsPass
 from polyblocks.passes.affine.plan_memory import PlanMemoryPass
 from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.tensor.separate_empties import SeparateEmptiesPass
@@ -47,7 +50,10 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 NormalizeNestsPass(),
                 FormReductionsPass(),
                 UnrollReductionsPass(),
+                ClassifyNestsPass(),
                 FuseSlicesPass(),
+                OrderLoopsPass(),
+                FlattenNestsPass(),
                 MapParallelismPass(),
                 PlanMemoryPass(),
             ],

@@ -13,11 +13,13 @@ class NestPass:
     def run(self, module: Any, context: Any) -> None:
         """Read, transform, write."""
         from polyblocks.affine import reader, writer
+        from polyblocks.mlir import ir
 
-        before = reader.read(module)
-        after = Sequence(list(before.items), before.buffers)
-        self.transform(after, context)
-        writer.write(module, before, after)
+        with module.context, ir.Location.unknown():
+            before = reader.read(module)
+            after = Sequence(list(before.items), before.buffers)
+            self.transform(after, context)
+            writer.write(module, before, after)
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Change the sequence in place; changed nests have ``changed = True``."""

@@ -101,6 +101,4 @@ def memref_type(row: dict[str, Any], tensor_type: Any) -> Any:
 
 
 def _materialize(bufferization: Any, value: Any, destination: Any) -> None:
-    bufferization.MaterializeInDestinationOp(
-        None, value, destination, restrict=True, writable=True
-    )
+    bufferization.MaterializeInDestinationOp(None, value, destination, restrict=True, writable=True)

@@ -29,6 +29,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.simplify import eliminate_common
 from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.affine.classify_nests import name_nests
 from polyblocks.passes.affine.normalize_nests import drop_dead_nests
 
 
@@ -76,6 +77,7 @@ class FuseSlicesPass(NestPass):
                 eliminate_common(nest.body)
                 remove_dead(nest.body)
         drop_dead_nests(sequence)
+        name_nests(sequence)
 
     def _fuse(self, sequence: Sequence, view: _View, context: Any) -> None:
         if self._epilogue(sequence, view, context):
@@ -93,7 +95,7 @@ class FuseSlicesPass(NestPass):
             consumer.changed = True
             eliminate_common(consumer.body)
             remove_dead(consumer.body)
-        _absorb(view.consumers[0], view.producer)
+            _absorb(consumer, view.producer)
         sequence.items.remove(view.producer)
 
     def _worth(self, view: _View, producer: _Producer, context: Any) -> bool:
@@ -105,8 +107,10 @@ class FuseSlicesPass(NestPass):
         numel = max(view.buffer.numel, 1)
         extra = max(0, times - numel)
         recompute = cost.compute_seconds(target, body_ops * extra)
-        nbytes = view.buffer.bytes_per_element
-        traffic = cost.traffic_seconds(target, nbytes * (numel + times), view.buffer.nbytes)
+        # Written (which reads the line first) and read once by each consumer; neighbours that
+        # are read again come from a cache.
+        trips = 2 + len(view.consumers)
+        traffic = cost.traffic_seconds(target, trips * view.buffer.nbytes, view.buffer.nbytes)
         nodes = max(
             _nodes(c.body) + _sites(c.body, view.buffer) * len(producer.body)
             for c in view.consumers
@@ -316,9 +320,8 @@ def _inline(consumer: Nest, buffer: Buffer, producer: _Producer) -> None:
 
 
 def _absorb(into: Nest, other: Nest) -> None:
-    """The fused nest stands where ``into`` stood; remember what it was made of."""
-    made = into.attributes.setdefault("made_of", [into.name])
-    made.extend(other.attributes.get("made_of", [other.name]))
+    """The fused nest also stands for the source ops of the other one."""
+    into.sources = list(dict.fromkeys([*other.sources, *into.sources]))
 
 
 def _distinct_reads(nodes: list[Node], buffer: Buffer, times: int) -> int:

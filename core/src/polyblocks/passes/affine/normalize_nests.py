@@ -13,11 +13,12 @@ from polyblocks.affine.model import (
     Node,
     Op,
     Sequence,
+    Store,
+    StoreAt,
     Value,
     reads,
     remove_dead,
     replace_values,
-    walk,
     writes,
 )
 from polyblocks.passes.affine.base import NestPass
@@ -66,7 +67,7 @@ class NormalizeNestsPass(NestPass):
 def hoist_allocations(module: Any) -> None:
     """Move static allocations, constants and views of them to the beginning of ``@main``."""
     from polyblocks import signature
-    from polyblocks.affine.reader import VIEWS
+    from polyblocks.affine.views import VIEWS
 
     block = signature.main_of(module).body.blocks[0]
     movable = VIEWS | {"memref.alloc", "memref.get_global", "arith.constant"}
@@ -133,19 +134,28 @@ def fold_constant_load(load: Load) -> Op | None:
 
 
 def drop_dead_nests(sequence: Sequence) -> None:
-    """Remove nests that write only local allocations that nobody reads, until none is left."""
+    """Remove stores to allocations that nobody reads, and what was done for them."""
     while True:
         # A view may be read in the place of its base.
         read: set[Buffer] = {b.base for item in sequence.items for b in reads(item)}
-        dead = [
-            item
-            for item in sequence.items
-            if isinstance(item, Nest)
-            and all(b.base.kind == "alloc" and b.base not in read for b in writes(item))
-        ]
-        if not dead:
+        again = False
+        for nest in sequence.nests():
+            dead = {b for b in writes(nest) if b.base.kind == "alloc" and b.base not in read}
+            if not dead:
+                continue
+            again = nest.changed = True
+            _drop_stores(nest.body, dead)
+            remove_dead(nest.body)
+        sequence.items[:] = [i for i in sequence.items if not isinstance(i, Nest) or i.body]
+        if not again:
             return
-        sequence.items[:] = [item for item in sequence.items if item not in dead]
 
 
-__all__ = ["NormalizeNestsPass", "drop_dead_nests", "fold_constant_load", "walk"]
+def _drop_stores(nodes: list[Node], buffers: set[Buffer]) -> None:
+    nodes[:] = [n for n in nodes if not (isinstance(n, (Store, StoreAt)) and n.buffer in buffers)]
+    for node in nodes:
+        if isinstance(node, For):
+            _drop_stores(node.body, buffers)
+
+
+__all__ = ["NormalizeNestsPass", "drop_dead_nests", "fold_constant_load"]

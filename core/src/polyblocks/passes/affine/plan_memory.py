@@ -132,7 +132,7 @@ def _identity(type_: Any) -> bool:
 
 def _steps(op: Any, position: dict[Any, int], block: Any) -> list[int]:
     """Positions of the operations of ``@main`` that use the buffer or a view of it."""
-    from polyblocks.affine.reader import VIEWS
+    from polyblocks.affine.views import VIEWS
 
     steps: list[int] = []
     pending = list(op.results)

@@ -1,0 +1,39 @@
+"""Accesses as addresses: linear offsets, strides along loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer, Load, Node, Store, walk
+
+
+def strides(buffer: Buffer) -> tuple[int, ...]:
+    """Elements between neighbours along each dimension; row-major unless the type says else."""
+    if buffer.memref_type is not None:
+        found, _ = buffer.memref_type.get_strides_and_offset()
+        return tuple(found)
+    steps: list[int] = []
+    step = 1
+    for extent in reversed(buffer.shape):
+        steps.append(step)
+        step *= extent
+    return tuple(reversed(steps))
+
+
+def address(buffer: Buffer, index: Iterable[Expr]) -> Expr:
+    """Offset in elements of an access from the first element of the buffer."""
+    total = Expr(0)
+    for expr, stride in zip(index, strides(buffer), strict=True):
+        total = total + expr * stride
+    return total
+
+
+def stride_along(buffer: Buffer, index: Iterable[Expr], var: Var) -> int | None:
+    """Elements by which the access moves per iteration of ``var``; None if not constant."""
+    return address(buffer, index).coefficient(var)
+
+
+def accesses(nodes: list[Node]) -> list[Load | Store]:
+    """All affine accesses in these nodes."""
+    return [n for n in walk(nodes) if isinstance(n, (Load, Store))]

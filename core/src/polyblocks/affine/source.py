@@ -1,0 +1,33 @@
+"""Where code came from: names and places in MLIR locations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from polyblocks.affine.model import For, Node, walk
+
+# A NameLoc over a FileLineColLoc: "aten.add.Tensor"("model.py":12:0). The bindings offer no
+# way to look into a location, so its text is read.
+_NAMED = re.compile(r'"((?:[^"\\]|\\.)*)"\((?:[^"()]*\()*"((?:[^"\\]|\\.)*)":(\d+)')
+_BARE = re.compile(r'loc\("((?:[^"\\]|\\.)*)"\)')
+
+
+def sources(nodes: Iterable[Node]) -> list[tuple[str, str]]:
+    """(op name, ``file:line``) of the framework's ops behind these nodes, in program order."""
+    seen: dict[tuple[str, str], None] = {}
+    done: set[str] = set()
+    for node in walk(nodes):
+        location = None if isinstance(node, For) else getattr(node, "location", None)
+        text = str(location) if location is not None else ""
+        if text and text not in done:
+            done.add(text)
+            for source in of_text(text):
+                seen.setdefault(source)
+    return list(seen)
+
+
+def of_text(text: str) -> list[tuple[str, str]]:
+    """(name, ``file:line``) pairs in the text of one location."""
+    found = [(name, f"{file}:{line}") for name, file, line in _NAMED.findall(text)]
+    return found or [(name, "") for name in _BARE.findall(text)]

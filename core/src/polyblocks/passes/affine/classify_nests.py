@@ -1,0 +1,114 @@
+"""classify-nests: every nest gets a kind, from its accesses, and a readable name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.coverage import perfect_loops
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import (
+    For,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Op,
+    Sequence,
+    StoreAt,
+    walk,
+)
+from polyblocks.affine.source import sources
+from polyblocks.passes.affine.base import NestPass
+
+
+@dataclass(frozen=True)
+class ClassifyNestsPass(NestPass):
+    """Name nests after what they compute and set ``polyblocks.kind``.
+
+    The kind comes from the structure alone: ``scatter`` (stores at run-time indices), ``gather``
+    (loads at such), ``contraction`` (a sum of products of two arrays that share no other loop),
+    ``reduction`` (carried values), ``stencil`` (one array read at several places), ``copy``,
+    ``pointwise``. The name is made of the source ops, where locations tell them.
+
+    Before: ``affine.for %i = 0 to 4 { ... }``; after: the same with
+    ``{polyblocks.kernel = "mul_add", polyblocks.kind = "pointwise"}``.
+    """
+
+    name: ClassVar[str] = "classify-nests"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Classify all nests."""
+        for nest in sequence.nests():
+            nest.sources = [f"{op} {where}".strip() for op, where in sources(nest.body)]
+        name_nests(sequence)
+        for nest in sequence.nests():
+            context.decide(self.name, nest.name, nest.kind, sources=nest.sources)
+
+
+def name_nests(sequence: Sequence) -> None:
+    """Set kind and name of every nest; also for passes that have changed what nests do."""
+    used: dict[str, int] = {}
+    for nest in sequence.nests():
+        nest.kind = kind(nest)
+        nest.name = _unique(_name(nest), used)
+        nest.changed = True
+
+
+def kind(nest: Nest) -> str:
+    """The kind of a nest, from its structure."""
+    nodes = list(walk(nest.body))
+    if any(isinstance(n, StoreAt) for n in nodes):
+        return "scatter"
+    if any(isinstance(n, LoadAt) for n in nodes):
+        return "gather"
+    if any(isinstance(n, For) and n.inits for n in nodes):
+        return "contraction" if _is_contraction(nest) else "reduction"
+    if not any(isinstance(n, Op) and n.name != "arith.constant" for n in nodes):
+        return "copy"
+    places: dict[Any, set[Any]] = {}
+    for n in nodes:
+        if isinstance(n, Load):
+            places.setdefault(n.buffer, set()).add(n.index)
+    return "stencil" if any(len(p) > 1 for p in places.values()) else "pointwise"
+
+
+def _is_contraction(nest: Nest) -> bool:
+    """A carried sum of products of two loads, each with an outer loop that the other lacks."""
+    _, body = perfect_loops(nest.body)
+    loops = [n for n in body if isinstance(n, For) and n.inits]
+    if len(loops) != 1:
+        return False
+    inner: list[Node] = [loops[0]]
+    reduced: set[Var] = set()
+    while len(inner) == 1 and isinstance(inner[0], For):
+        reduced.add(inner[0].var)
+        inner = inner[0].body
+    loads = [n for n in inner if isinstance(n, Load)]
+    products = [n for n in inner if isinstance(n, Op) and n.name in ("arith.mulf", "arith.muli")]
+    if len(loads) != 2 or len(products) != 1:
+        return False
+    free = [{v for e in ld.index for v in e.variables()} - reduced for ld in loads]
+    both = [{v for e in ld.index for v in e.variables()} & reduced for ld in loads]
+    return bool(free[0] - free[1] and free[1] - free[0] and all(both))
+
+
+def _name(nest: Nest) -> str:
+    words: list[str] = []
+    for source in nest.sources:
+        # `torch.ops.aten.add.Tensor` and the like: the word after the last namespace but overload.
+        match = re.search(
+            r"(?:aten|prims|prim|torch|stablehlo|mhlo)\.(?:ops\.)?([A-Za-z_]\w*)", source
+        )
+        word = match.group(1) if match else re.sub(r"\W+.*", "", source)
+        word = re.sub(r"_default$|_Tensor$", "", word).strip("_")
+        if word and word not in words:
+            words.append(word)
+    text = "_".join(words[:6]) if words else nest.kind
+    return re.sub(r"\W", "_", text)[:60] or nest.kind
+
+
+def _unique(name: str, used: dict[str, int]) -> str:
+    used[name] = used.get(name, 0) + 1
+    return name if used[name] == 1 else f"{name}_{used[name]}"
