@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from polyblocks import mlir
 from polyblocks.codegen.rewrite import element, expand_ops
 from polyblocks.codegen.vector_math.builder import Builder, Val
+from polyblocks_cpu.passes.walk import nested
 
 _HALVES = ("bf16", "f16")
 
@@ -37,14 +38,24 @@ class LowerHalfTypesPass:
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite the module in place."""
-        del context
         mlir.run_textual(
             module,
             "func.func(arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},"
             "math-extend-to-supported-types{extra-types=f32 target-type=f32})",
         )
+        if context.options.mlir_disable_fast_math:
+            _keep_roundings(module)
         expand_ops(module, {"arith.extf": _extend, "arith.truncf": _truncate})
         mlir.run_textual(module, "func.func(arith-expand{include-bf16=true})")
+
+
+def _keep_roundings(module: Any) -> None:
+    """Take off the flag with which upstream lets a conversion there and back disappear."""
+    with module.context:
+        plain = mlir.ir.Attribute.parse("#arith.fastmath<none>")
+        for op in nested(module.operation):
+            if op.name in ("arith.extf", "arith.truncf") and "fastmath" in op.attributes:
+                op.attributes["fastmath"] = plain
 
 
 def _extend(b: Builder, op: Any, operands: Sequence[Val]) -> Sequence[Val] | None:

@@ -1,0 +1,75 @@
+"""Runs every ``*.mlir`` of this folder: a module, the passes in its first line, what must come out.
+
+First line: ``// PASSES: name,name`` with names of the standard pipeline or of the CPU target;
+``// ARCH: x86-64`` names the chip, by default ``x86-64-v4``. The rest are CHECK lines.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from contextlib import redirect_stderr
+from pathlib import Path
+
+import pytest
+from filecheck.matcher import Matcher
+from filecheck.options import parse_argv_options
+
+from polyblocks import mlir
+from polyblocks.options import CompileOptions
+from polyblocks.passes.standard import standard_pipeline
+from polyblocks.pipeline import PassContext, run_stage
+from polyblocks_cpu.describe import describe
+from polyblocks_cpu.lower import stage_s4
+
+FILES = sorted(Path(__file__).parent.glob("*.mlir"))
+
+
+def run_passes(text: str) -> str:
+    """The module after the passes that the text's own header names."""
+    names = _header(text, "PASSES").split(",")
+    options = CompileOptions(arch=_header(text, "ARCH", "x86-64-v4"))
+    target = describe(options)
+    pipeline = standard_pipeline(target, options)
+    known = {p.name: p for passes in pipeline.stages.values() for p in passes}
+    known |= {p.name: p for p in stage_s4(target)}
+    module = mlir.parse(text)
+    passes = [known[name.strip()] for name in names]
+    run_stage("S4", passes, module, PassContext.create(target, options))
+    return str(module)
+
+
+def _header(text: str, key: str, default: str | None = None) -> str:
+    match = re.search(rf"^// {key}: (.*)$", text, re.MULTILINE)
+    if match is None and default is None:
+        raise ValueError(f"the file has no line '// {key}: …'")
+    return match[1] if match else str(default)
+
+
+def check(expected: Path, output: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    """FileCheck's exit status and what it says."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(output))
+    messages = io.StringIO()
+    with redirect_stderr(messages):
+        status = Matcher.from_opts(parse_argv_options(["filecheck", str(expected)])).run()
+    return status, messages.getvalue()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = run_passes(path.read_text())
+    status, messages = check(path, output, monkeypatch)
+    assert status == 0, f"{messages}\n{output}"
+
+
+def test_runner_notices_a_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "wrong.mlir"
+    path.write_text("// CHECK: func.func @other\n")
+    status, _ = check(path, "func.func @main() {}", monkeypatch)
+    assert status != 0
+
+
+def test_header_is_required() -> None:
+    with pytest.raises(ValueError, match="no line '// PASSES: …'"):
+        run_passes("module {}")
