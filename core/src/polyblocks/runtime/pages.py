@@ -7,7 +7,7 @@ import mmap
 import os
 
 PAGE = mmap.PAGESIZE
-#: Size and alignment of a huge page (x86-64 and AArch64 with 4 KiB pages).
+#: Size and alignment of a huge page where ordinary pages have 4 KiB.
 HUGE_PAGE = 2 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -1,0 +1,184 @@
+"""Who may import whom, and which words the core may not know (DESIGN: The house)."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CORE = ROOT / "core/src/polyblocks"
+PLUGINS = {p.name: p for p in ROOT.glob("plugins/*/src/polyblocks_*")}
+FRAMEWORKS = {"torch", "torchvision", "jax", "jaxlib", "tensorflow", "flax", "functorch"}
+VENDORS = {"cuda", "cupy", "hip", "triton", "intel_openmp", "mkl", "pycuda"}
+MLIR = {"torch_mlir", "mlir", "jaxlib.mlir"}
+
+#: Of a vendor or an architecture. What is let through is listed below, each with its reason.
+VENDOR_WORDS = re.compile(
+    r"cuda|cublas|cudnn|cutlass|nvvm|nvptx|nvidia|\bptx\b|\bsm_\d|wgmma|(?<![a-z])hip(?![a-z])|rocdl|"
+    r"rocm|hsaco|\bgfx\d|amdgcn|\bamdgpu|\bnvgpu|\bavx|\bsse\d?\b|\bneon\b|\bsve\b|x86|aarch64|"
+    r"intel\b",
+    re.IGNORECASE,
+)
+FRAMEWORK_WORDS = re.compile(r"\b(?:torch|tensorflow|jax|aten)\b", re.IGNORECASE)
+#: Distributions to install or to read versions of; their names hold a framework's.
+DISTRIBUTIONS = re.compile(r"polyblocks-torch|torch-mlir")
+
+#: File of the core -> words that it may hold.
+ALLOWED_WORDS: dict[str, set[str]] = {
+    # The documented import paths.
+    "device_helpers.py": {"cuda"},
+    "torch_polyblocks_compiler.py": {"torch"},
+    # Names of official plugins, to say what to install.
+    "registry.py": {"nvgpu", "amdgpu", "torch", "jax"},
+    # Kernels are named after the framework's ops that they came from; nothing depends on it.
+    "classify_nests.py": {"torch", "aten"},
+}
+
+
+def sources(folder: Path) -> list[Path]:
+    files = sorted(folder.rglob("*.py"))
+    assert files, f"nothing below {folder}"
+    return files
+
+
+def imports(path: Path) -> list[tuple[str, bool]]:
+    """Modules that a file imports, and whether the import runs (not for type checkers only)."""
+    found: list[tuple[str, bool]] = []
+
+    def visit(node: ast.AST, runs: bool) -> None:
+        if isinstance(node, ast.Import):
+            found.extend((alias.name, runs) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            # `from polyblocks import mlir` imports polyblocks.mlir.
+            found.append((node.module, runs))
+            found.extend((f"{node.module}.{alias.name}", runs) for alias in node.names)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for child in node.body:
+                visit(child, False)
+            for child in node.orelse:
+                visit(child, runs)
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child, runs)
+
+    visit(ast.parse(path.read_text()), True)
+    return found
+
+
+def tops(path: Path) -> set[str]:
+    return {name.partition(".")[0] for name, _ in imports(path)}
+
+
+@pytest.mark.parametrize("path", sources(CORE), ids=lambda p: str(p.relative_to(CORE)))
+class TestCore:
+    def test_imports_no_framework_no_vendor_library_and_no_plugin(self, path):
+        foreign = tops(path) & (FRAMEWORKS | VENDORS | set(PLUGINS))
+        if path.name == "torch_polyblocks_compiler.py":
+            foreign -= {"polyblocks_torch"}  # the documented import path
+        assert not foreign
+
+    def test_the_mlir_binding_is_imported_in_one_file(self, path):
+        if path != CORE / "mlir.py":
+            assert not tops(path) & MLIR
+
+    def test_llvm_is_imported_only_where_code_is_generated_or_linked(self, path):
+        if path.relative_to(CORE).parts[0] not in ("codegen", "runtime"):
+            assert "llvmlite" not in tops(path)
+
+    def test_knows_no_vendor(self, path):
+        words = {m.group().lower() for m in VENDOR_WORDS.finditer(path.read_text())}
+        assert words <= ALLOWED_WORDS.get(path.name, set())
+
+    def test_knows_no_framework(self, path):
+        # In code; docstrings and comments may give examples.
+        text = DISTRIBUTIONS.sub("", _code_only(path))
+        words = {m.group().lower() for m in FRAMEWORK_WORDS.finditer(text)}
+        assert words <= ALLOWED_WORDS.get(path.name, set())
+
+
+def test_the_words_are_recognized():
+    text = "cuda_module NVVM sm_90 avx512f x86-64 __hip_x hip gfx1100 AArch64 ptx sse2"
+    assert len(VENDOR_WORDS.findall(text)) == 11
+    assert not VENDOR_WORDS.findall("a chip, prism_9, dissent, sieve, intelligible")
+
+
+def _code_only(path: Path) -> str:
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.body = [
+                child
+                for child in node.body
+                if not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant))
+            ] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+@pytest.mark.parametrize("path", sources(CORE / "runtime"), ids=lambda p: p.name)
+def test_the_runtime_runs_without_mlir(path):
+    banned = ("polyblocks.mlir", "polyblocks.pipeline", "polyblocks.passes", "polyblocks.affine")
+    running = [name for name, runs in imports(path) if runs]
+    assert not [name for name in running if name.startswith(banned) or name in MLIR]
+
+
+def module_level(path: Path) -> list[str]:
+    """What is imported as soon as the file is."""
+    tree = ast.parse(path.read_text())
+    names = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["artifact", "cache", "driver", "registry", "isolation", "options", "events", "target"],
+)
+def test_what_a_warm_start_imports_does_not_import_mlir(name):
+    banned = ("polyblocks.mlir", "polyblocks.passes", "torch_mlir", "llvmlite")
+    assert not [m for m in module_level(CORE / f"{name}.py") if m.startswith(banned)]
+
+
+@pytest.mark.parametrize("name", sorted(PLUGINS))
+def test_plugins_never_import_each_other(name):
+    others = set(PLUGINS) - {name}
+    for path in sources(PLUGINS[name]):
+        assert not tops(path) & others, path
+
+
+@pytest.mark.parametrize("name", sorted(n for n in PLUGINS if "target" in str(PLUGINS[n])))
+def test_targets_import_no_framework(name):
+    for path in sources(PLUGINS[name]):
+        assert not tops(path) & FRAMEWORKS, path
+
+
+@pytest.mark.parametrize("name", sorted(n for n in PLUGINS if "frontend" in str(PLUGINS[n])))
+def test_frontends_import_no_vendor_library_and_no_llvm(name):
+    for path in sources(PLUGINS[name]):
+        assert not tops(path) & (VENDORS | {"llvmlite"}), path
+
+
+def test_nothing_is_imported_that_is_not_declared():
+    """The bounds in each pyproject.toml are honest only if they are complete."""
+    for project in ("core", "plugins/frontend_torch", "plugins/target_cpu"):
+        data = tomllib.loads((ROOT / project / "pyproject.toml").read_text())
+        optional = data["project"].get("optional-dependencies", {}).values()
+        declared = {
+            re.split(r"[\s<>=!;\[]", line)[0].replace("_", "-")
+            for line in [*data["project"]["dependencies"], *itertools.chain(*optional)]
+        }
+        own = data["project"]["name"].replace("-", "_")
+        for path in sources(ROOT / project / "src"):
+            for top in tops(path) - {own, "polyblocks"} - set(sys.stdlib_module_names):
+                if (path.name, top) == ("torch_polyblocks_compiler.py", "polyblocks_torch"):
+                    continue
+                assert top.replace("_", "-") in declared, f"{path}: {top}"
