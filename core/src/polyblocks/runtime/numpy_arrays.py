@@ -1,0 +1,94 @@
+"""The ArrayInterface of NumPy: host arrays for ``polyblocks.load``, the CLI and tests."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from polyblocks.errors import InputError
+from polyblocks.program import DTYPES, ArraySpec
+from polyblocks.runtime import buffers
+from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+
+#: Results of at least this size (bytes) come from the pool of reused buffers.
+POOLED_BYTES = 1 << 20
+
+
+class NumpyArrays(ArrayInterface):
+    """NumPy arrays. ``bfloat16`` needs the package ``ml_dtypes``."""
+
+    def is_array(self, value: Any) -> bool:
+        """Whether ``value`` is a NumPy array."""
+        return isinstance(value, np.ndarray)
+
+    def describe(self, array: Any) -> ArraySpec:
+        """Shape, dtype and strides of an array; see the base class."""
+        dtype = array.dtype
+        if dtype.name not in DTYPES:
+            raise InputError(f"dtype {dtype.name} is none of {', '.join(DTYPES)}; use .astype()")
+        if not dtype.isnative:
+            raise InputError(
+                f"the array's bytes are swapped ({dtype.str}); use .astype(np.{dtype.name})"
+            )
+        steps = []
+        for extent, stride in zip(array.shape, array.strides, strict=True):
+            step, rest = divmod(stride, dtype.itemsize)
+            if extent > 1 and (rest or step < 0):
+                raise InputError(
+                    f"strides of {array.strides} bytes are not multiples of the element or run "
+                    "backwards; use np.ascontiguousarray()"
+                )
+            steps.append(max(step, 0))
+        if not array.flags.aligned:
+            raise InputError("the array is not aligned to its elements; use .copy()")
+        return ArraySpec(array.shape, dtype.name, tuple(steps))
+
+    def pointer(self, array: Any) -> int:
+        """The address of the first element."""
+        return int(array.ctypes.data)
+
+    def device(self, array: Any) -> Device:
+        """The host."""
+        del array
+        return HOST
+
+    def is_writable(self, array: Any) -> bool:
+        """Whether the array's ``writeable`` flag is set."""
+        return bool(array.flags.writeable)
+
+    def empty(self, spec: ArraySpec, device: Device) -> np.ndarray[Any, Any]:
+        """A new host array; large ones are on pooled memory."""
+        self._expect_host(device)
+        dtype = _dtype(spec.dtype)
+        if spec.numel == 0:
+            return np.empty(spec.shape, dtype)
+        nbytes = spec.nbytes
+        memory: Any = (
+            buffers.outputs.acquire(nbytes)
+            if nbytes >= POOLED_BYTES
+            else np.empty(-(-nbytes // 16), np.complex128)  # aligned for every dtype
+        )
+        strides = tuple(step * dtype.itemsize for step in spec.strides)
+        return np.ndarray(spec.shape, dtype, buffer=memory, strides=strides)
+
+    def transfer(self, array: Any, device: Device) -> Any:
+        """The array itself; it is on the host."""
+        self._expect_host(device)
+        return array
+
+    def _expect_host(self, device: Device) -> None:
+        if device != HOST:
+            raise InputError(f"NumPy arrays are on the host, not on device {tuple(device)}")
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(name)
+    except TypeError:
+        try:
+            extra = importlib.import_module("ml_dtypes")
+        except ImportError:
+            raise InputError(f"NumPy by itself has no {name}; pip install ml_dtypes") from None
+        return np.dtype(getattr(extra, name))
