@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import time
 from collections.abc import Callable
@@ -209,7 +210,12 @@ def _workspace_bytes(arguments: list[dict[str, Any]]) -> int:
 
 
 def _preload(target: Any) -> None:
-    """Import here, once, what every forked child would import again."""
-    import polyblocks.passes.standard
+    """Import here, once, what every forked child would import again.
 
-    del target, polyblocks
+    A target may name modules of its own in ``PRELOAD``.
+    """
+    from polyblocks import mlir
+
+    mlir.preload()
+    for name in ("polyblocks.passes.standard", *getattr(target.implementation, "PRELOAD", ())):
+        importlib.import_module(name)

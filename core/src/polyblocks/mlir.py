@@ -19,6 +19,7 @@ __all__ = [
     "make_context",
     "parse",
     "passmanager",
+    "preload",
     "rewrite",
     "run_textual",
     "translate_to_llvmir",
@@ -30,6 +31,14 @@ _DIALECT_MODULES = {"omp": "openmp", "acc": "openacc"}
 def dialect(name: str) -> ModuleType:
     """The Python module of one upstream dialect, e.g. ``dialect("affine")``."""
     return importlib.import_module(f"torch_mlir.dialects.{_DIALECT_MODULES.get(name, name)}")
+
+
+def preload() -> None:
+    """Import the dialects that the passes touch; forked children then need not, one by one."""
+    for name in (
+        "affine arith bufferization cf complex func linalg llvm math memref omp scf tensor vector"
+    ).split():
+        dialect(name)
 
 
 def make_context() -> Any:

@@ -1,7 +1,7 @@
 """Affine expressions with floordiv and mod over loop variables, simplified by value ranges.
 
-An expression is ``const + sum(coefficient * atom)``; an atom is a loop variable, ``e floordiv k`` or
-``e mod k``. Variables run from 0 to ``extent - 1``, so every expression has a known range, and a
+An expression is ``const + sum(coefficient * atom)``; an atom is a loop variable, ``e floordiv k``
+or ``e mod k``. Variables run from 0 to ``extent - 1``, so every expression has a known range, and a
 division that a range makes trivial disappears when it is built.
 """
 

@@ -419,9 +419,8 @@ def _sweep(nodes: list[Node], live: set[Value]) -> None:
             _sweep(node.body, live)
             if not node.body and not node.results:
                 continue
-        elif isinstance(node, (Op, Index, Load, LoadAt)):
-            if not any(r in live for r in results(node)):
-                continue
+        elif results(node) and not any(r in live for r in results(node)):
+            continue
         kept.append(node)
     nodes[:] = kept
 

@@ -168,9 +168,10 @@ def _overwrites(nest: Nest, buffer: Buffer) -> bool:
     for n in walk(nest.body):
         if isinstance(n, (Store, StoreAt)) and n.buffer.base is buffer and n is not stores[0]:
             return False
-        if isinstance(n, (Load, LoadAt)) and n.buffer.base is buffer:
-            if not isinstance(n, Load) or n.buffer is not buffer or n.index != stores[0].index:
-                return False
+        reads_it = isinstance(n, (Load, LoadAt)) and n.buffer.base is buffer
+        same = isinstance(n, Load) and n.buffer is buffer and n.index == stores[0].index
+        if reads_it and not same:
+            return False
     return True
 
 

@@ -245,10 +245,7 @@ class _View:
         end = sequence.items.index(consumer)
         inputs = {b.base for b in reads(self.producer)}
         written = {b.base for it in sequence.items[start + 1 : end + 1] for b in writes(it)}
-        if inputs & written:
-            return False
-        # What else the producer writes stays with it; only its one buffer is inlined.
-        return True
+        return not inputs & written
 
     def may_move_up(self, sequence: Sequence, consumer: Nest) -> bool:
         """Whether the consumer can run right after the producer, in the same iteration."""

@@ -1,4 +1,4 @@
-"""normalize-nests: unit loops, constant loads, copies and dead stores go; allocations come first."""
+"""normalize-nests: unit loops, constant loads and dead stores go; allocations come first."""
 
 from __future__ import annotations
 

@@ -54,34 +54,26 @@ class UnrollReductionsPass(NestPass):
         """Unroll in every nest."""
         del context
         for nest in sequence.nests():
-            before = nest.body
-            nest.body = self._unroll(nest.body)
-            if nest.body is not before:
+            mapping: dict[Value, Value] = {}
+            nest.body = self._unroll(nest.body, mapping)
+            if mapping:
+                replace_values(nest.body, mapping)
                 nest.changed = True
                 eliminate_common(nest.body)
                 remove_dead(nest.body)
 
-    def _unroll(self, nodes: list[Node]) -> list[Node]:
+    def _unroll(self, nodes: list[Node], mapping: dict[Value, Value]) -> list[Node]:
+        """The nodes with small reductions unrolled; ``mapping`` gets the values of their results."""
         out: list[Node] = []
-        changed = False
-        mapping: dict[Value, Value] = {}
         for node in nodes:
-            if not isinstance(node, For):
-                out.append(node)
-                continue
-            trips, count = _size(node)
-            if node.inits and trips <= self.max_trips and count * trips <= self.max_nodes:
-                out.extend(_flat(node, mapping))
-                changed = True
-                continue
-            body = self._unroll(node.body)
-            if body is not node.body:
-                node.body = body
-                changed = True
+            if isinstance(node, For):
+                trips, count = _size(node)
+                if node.inits and trips <= self.max_trips and count * trips <= self.max_nodes:
+                    out.extend(_flat(node, mapping))
+                    continue
+                node.body = self._unroll(node.body, mapping)
             out.append(node)
-        if mapping:
-            replace_values(out, mapping)
-        return out if changed else nodes
+        return out
 
 
 def _size(loop: For) -> tuple[int, int]:
