@@ -1,0 +1,141 @@
+"""Eight processes on one cache: one killed in the middle, one entry damaged, all results right."""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from polyblocks.cache import Cache, cache_key
+
+PROCESSES = 8
+PROGRAMS = 3
+
+WORKER = """
+import os, pathlib, sys, time
+from polyblocks.artifact import Artifact
+from polyblocks.cache import Cache, cache_key
+from polyblocks.driver import cached
+from polyblocks.isolation import run_isolated
+
+folder = pathlib.Path(sys.argv[1])
+cache = Cache(folder / "cache")
+
+def log(*words):
+    with open(folder / "log", "a") as file:
+        file.write(" ".join(map(str, words)) + "\\n")
+
+def build(number):
+    owner = os.getpid()
+    def job():
+        log("begin", number, owner)
+        time.sleep(float(sys.argv[2]))
+        log("end", number, owner)
+        return Artifact({"kind": "plan", "plan": number * 11}, {"b": bytes(9000)}).to_bytes()
+    return lambda: Artifact.from_bytes(run_isolated(job))
+
+(folder / f"ready-{os.getpid()}").touch()
+while not (folder / "go").exists():
+    time.sleep(0.002)
+for number in range(int(sys.argv[3])):
+    artifact = cached(cache_key([str(number)]), build(number), cache=cache)
+    print(artifact.manifest["plan"], len(artifact.blobs["b"]))
+"""
+
+EXPECTED = "".join(f"{number * 11} 9000\n" for number in range(PROGRAMS))
+
+
+class Fleet:
+    """Processes that start at the same moment on the cache below ``folder``."""
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self.folder = folder
+        for old in [*folder.glob("ready-*"), folder / "go", folder / "log"]:
+            old.unlink(missing_ok=True)
+        arguments = [str(folder), str(seconds), str(PROGRAMS)]
+        self.processes = [
+            subprocess.Popen(
+                [sys.executable, "-X", "dev", "-c", WORKER, *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(PROCESSES)
+        ]
+        wait_until(lambda: len(list(folder.glob("ready-*"))) == PROCESSES)
+        (folder / "go").touch()
+
+    def log(self) -> list[list[str]]:
+        path = self.folder / "log"
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+    def finish(self) -> list[tuple[int, str, str]]:
+        """Exit status, standard output and standard error of each process."""
+        results = []
+        for process in self.processes:
+            out, error = process.communicate(timeout=60)
+            results.append((process.returncode, out, error))
+        return results
+
+
+def wait_until(condition) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def cache_is_clean(cache: Cache) -> None:
+    assert cache.verify() == []
+    assert {e.key for e in cache.entries()} == {cache_key([str(n)]) for n in range(PROGRAMS)}
+    assert list((cache.root / "tmp").iterdir()) == []
+
+
+def test_processes_share_one_cache(tmp_path):
+    cache = Cache(tmp_path / "cache")
+
+    # An empty cache; the first one that compiles is killed while it does.
+    fleet = Fleet(tmp_path, seconds=0.3)
+    wait_until(fleet.log)
+    _, number, victim = fleet.log()[0]
+    os.kill(int(victim), signal.SIGKILL)
+    results = fleet.finish()
+    assert sorted(results) == [(-signal.SIGKILL, "", "")] + [(0, EXPECTED, "")] * (PROCESSES - 1)
+    ended = collections.Counter(n for word, n, _ in fleet.log() if word == "end")
+    assert ended == {str(n): 1 for n in range(PROGRAMS)}  # nothing twice, and the child died too
+    assert [n for word, n, _ in fleet.log() if word == "begin"].count(number) == 2
+    cache_is_clean(cache)
+    # The victim left its lock file, which nobody minds.
+    assert len(list((cache.root / "locks").iterdir())) <= 1
+
+    # One entry is overwritten with noise: compiled again, by one, and nobody sees an error.
+    entry = cache.entries()[1]
+    entry.path.write_bytes(random.Random(5).randbytes(20_000))
+    assert [bad.path for bad in cache.verify()] == [entry.path]
+    fleet = Fleet(tmp_path, seconds=0.05)
+    assert fleet.finish() == [(0, EXPECTED, "")] * PROCESSES
+    assert [word for word, *_ in fleet.log()] == ["begin", "end"]
+    cache_is_clean(cache)
+
+    # Warm: nothing is compiled.
+    fleet = Fleet(tmp_path, seconds=0.05)
+    assert fleet.finish() == [(0, EXPECTED, "")] * PROCESSES
+    assert fleet.log() == []
+
+
+@pytest.mark.parametrize("when", [0.0, 0.005, 0.03])
+def test_processes_killed_at_any_moment_leave_a_clean_cache(tmp_path, when):
+    fleet = Fleet(tmp_path, seconds=0.001)
+    time.sleep(when)
+    for process in fleet.processes[:-1]:
+        process.kill()
+    status, out, error = fleet.finish()[-1]
+    assert (status, out, error) == (0, EXPECTED, "")
+    assert Cache(tmp_path / "cache").verify() == []
