@@ -95,6 +95,24 @@ def _erf(name: str, degree: int, bound: mpf) -> Spec:
     )
 
 
+def _erfcx(name: str, degree: int, centre: int, high: mpf) -> Spec:
+    """exp(t^2) erfc(t) (1 + 2t), in q = (t - centre) / (t + centre), for t in [0, high]."""
+
+    def scaled(q: mpf) -> mpf:
+        t = centre * (1 + q) / (1 - q)
+        return mp.exp(t * t) * mp.erfc(t) * (1 + 2 * t)
+
+    return Spec(
+        name,
+        f"exp(t^2) erfc(t) (1 + 2t) in q = (t - {centre}) / (t + {centre})",
+        scaled,
+        lambda q: 1 / scaled(q),
+        mpf(-1),
+        (high - centre) / (high + centre),
+        degree,
+    )
+
+
 SPECS = [
     # exp and log families, float32.
     _exp("EXP_F32", 4, "", HALF_LN2, False),
@@ -126,7 +144,7 @@ SPECS = [
         lambda x: mp.erfc(x) / mp.erf(x),
         mpf("0.949"),
         mpf("4.0"),
-        8,
+        7,
     ),
     # float64 arithmetic for float32 results.
     Spec(
@@ -146,5 +164,58 @@ SPECS = [
         mpf("-0.5001"),
         mpf("0.5001"),
         7,
+    ),
+    _odd("ASIN_F32", mp.asin, "asin", mpf(1) / 6, mpf("0.2501"), 5),
+    _odd("ATAN_F32", mp.atan, "atan", -mpf(1) / 3, mpf("0.17165"), 4),
+    _odd("ATAN_WIDE", mp.atan, "atan", -mpf(1) / 3, mpf("0.17165"), 6),
+    _erfcx("ERFCX_WIDE", 14, 2, mpf("11.0")),
+    # float64.
+    _exp("EXP_F64", 9, "", HALF_LN2, False),
+    _exp("EXPM1_F64", 11, " with error relative to expm1", mpf("0.5505"), True),
+    _exp2("EXP2_F64", 10),
+    Spec(
+        "LOG_F64",
+        "(log((1+s)/(1-s))/s - 2) / s^2 in z = s^2",
+        near_zero(
+            lambda z: (mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) / mp.sqrt(z) - 2) / z,
+            mpf(2) / 3,
+        ),
+        near_zero(lambda z: z, mpf(0)),
+        mpf(0),
+        mpf("0.02948"),
+        6,
+    ),
+    _odd("SIN_F64", mp.sin, "sin", -mpf(1) / 6, QUARTER_PI_SQUARED, 5),
+    _cos("COS_F64", 5),
+    _odd("TAN_F64", mp.tan, "tan", mpf(1) / 3, QUARTER_PI_SQUARED, 13),
+    _odd("TANH_F64", mp.tanh, "tanh", -mpf(1) / 3, mpf("0.6255") ** 2, 10),
+    _odd("SINH_F64", mp.sinh, "sinh", mpf(1) / 6, mpf("1.0005") ** 2, 6),
+    _odd("ASIN_F64", mp.asin, "asin", mpf(1) / 6, mpf("0.2501"), 12),
+    _odd("ATAN_F64", mp.atan, "atan", -mpf(1) / 3, mpf("0.17165"), 10),
+    _erf("ERF_F64", 11, mpf("0.951")),
+    _erfcx("ERFCX_F64", 24, 4, mpf("27.5")),
+    Spec(
+        "CBRT_F64",
+        "r^(-1/3)",
+        lambda r: r ** (-mpf(1) / 3),
+        lambda r: r ** (mpf(1) / 3),
+        mpf("0.85"),
+        mpf("1.16"),
+        4,
+    ),
+    Spec(
+        "POW_LOG_F64",
+        "(log((1+s)/(1-s))/s - 2 - 2/3 s^2) / s^4 in z = s^2",
+        near_zero(
+            lambda z: (
+                (mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) / mp.sqrt(z) - 2) / z - mpf(2) / 3
+            )
+            / z,
+            mpf(2) / 5,
+        ),
+        near_zero(lambda z: z * z, mpf(0)),
+        mpf(0),
+        mpf("0.02948"),
+        6,
     ),
 ]

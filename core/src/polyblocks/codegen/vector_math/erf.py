@@ -1,24 +1,65 @@
 """erf and erfc.
 
 erf in float32: odd polynomial below 0.95, beyond it 1 - exp(-q(x)) with a polynomial
-q = -log(erfc); both branches are computed.
+q = -log(erfc). erf in float64: the same with 1 - erfc(x).
+erfc: exp(-t^2) * g(q) / (1 + 2t) with the scaled function g = exp(t^2) erfc(t) (1 + 2t), which is
+smooth on the whole half line in q = (t - c) / (t + c) (M. M. Shepherd, J. G. Laframboise, Math.
+Comp. 36 (1981)); float32 computes it in float64, float64 carries the rounding error of t^2 and
+takes 1 - erf(x) near 0.
 """
 
 from __future__ import annotations
 
 from polyblocks.codegen.vector_math import coefficients as table
 from polyblocks.codegen.vector_math.builder import Builder, Val
-from polyblocks.codegen.vector_math.exp_log import exp_polynomial, exp_reduced
+from polyblocks.codegen.vector_math.double_double import two_product
+from polyblocks.codegen.vector_math.exp_log import exp_polynomial, exp_reduced, exp_sum
 from polyblocks.codegen.vector_math.formats import LOG2_E, power_of_two, round_scaled
+from polyblocks.codegen.vector_math.power import exp2_wide
 
 
-def erf_f32(b: Builder, x: Val) -> Val:
-    """Error function, float32."""
+def erf(b: Builder, x: Val) -> Val:
+    """Error function, float32 and float64."""
     magnitude = abs(x)
     s = x * x
-    small = b.fma(x, b.horner(s, table.ERF_F32), x)
+    small = b.fma(x, b.horner(s, table.ERF_F32 if x.kind == "f32" else table.ERF_F64), x)
+    tail = _erfc_tail_f32(b, magnitude) if x.kind == "f32" else _erfc_f64(b, magnitude)
+    return b.select(magnitude < 0.95, small, (1.0 - tail).copysign(x))
+
+
+def _erfc_tail_f32(b: Builder, magnitude: Val) -> Val:
     # 1 - erf(4) is below half a unit in the last place of 1.
     q = -b.horner(b.clamp(magnitude, None, 4.0), table.ERF_TAIL_F32)
     n, i = round_scaled(b, q, LOG2_E)
-    tail = exp_polynomial(b, exp_reduced(b, q, n)) * power_of_two(i, "f32")
-    return b.select(magnitude < 0.95, small, (1.0 - tail).copysign(x))
+    return exp_polynomial(b, exp_reduced(b, q, n)) * power_of_two(i, "f32")
+
+
+def erfc(b: Builder, x: Val) -> Val:
+    """Complementary error function, float32 and float64; gradual underflow included."""
+    if x.kind == "f32":
+        tail = _erfc_wide(b, abs(x).to("f64"))
+        return b.select(x < 0.0, 2.0 - tail, tail).to("f32")
+    tail = _erfc_f64(b, abs(x))
+    # Near 0 the variable q is near -1, where rounding errors of the polynomial grow.
+    near = 1.0 - b.fma(x, b.horner(x * x, table.ERF_F64), x)
+    return b.select(abs(x) < 0.45, near, b.select(x < 0.0, 2.0 - tail, tail))
+
+
+def _scaled(b: Builder, t: Val, centre: float, polynomial: tuple[float, ...]) -> Val:
+    """exp(t^2) erfc(t)."""
+    q = (t - centre) / (t + centre)
+    return b.horner(q, polynomial) / b.fma(t, 2.0, 1.0)
+
+
+def _erfc_wide(b: Builder, t: Val) -> Val:
+    # erfc(10.1) is far below the smallest float32.
+    t = b.clamp(t, None, 11.0)
+    return exp2_wide(b, t * t * -LOG2_E) * _scaled(b, t, 2.0, table.ERFCX_WIDE)
+
+
+def _erfc_f64(b: Builder, t: Val) -> Val:
+    # erfc(27.3) is below half the smallest float64.
+    t = b.clamp(t, None, 27.5)
+    square, error = two_product(b, t, t)
+    scaled = _scaled(b, t, 4.0, table.ERFCX_F64)
+    return exp_sum(b, -square, -error, scaled)

@@ -49,6 +49,22 @@ def exp(b: Builder, x: Val) -> Val:
     return scale_by_power_of_two(exp_polynomial(b, exp_reduced(b, x, n)), i)
 
 
+def exp_sum(b: Builder, high: Val, low: Val, factor: Val | float = 1.0) -> Val:
+    """``factor * exp(high + low)`` in float64, for ``|low|`` below a rounding error of ``high``.
+
+    ``high`` is within the range of `exp`; ``factor`` is around 1 (at least 2^-5).
+    """
+    n, i = round_scaled(b, high, LOG2_E)
+    exact = b.fnma(n, LN2_HI["f64"], high)
+    product = n * LN2_LO["f64"]
+    r = exact - product
+    rest = ((exact - r) - product) + low
+    tail = r * r * b.horner(r, table.EXP_F64)
+    # exp(r + rest) = exp(r) + rest * exp(r), the smallest terms first.
+    total = b.fma(rest, (tail + r) + 1.0, tail) + r + 1.0
+    return scale_by_power_of_two(total * factor, i)
+
+
 def exp2(b: Builder, x: Val) -> Val:
     """2^x, float32 and float64."""
     low, high = _EXP2_RANGE[x.kind]

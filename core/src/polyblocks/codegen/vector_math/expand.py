@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.codegen.vector_math import erf, exp_log, hyperbolic, power, trig
+from polyblocks.codegen.vector_math import (
+    erf,
+    exp_log,
+    hyperbolic,
+    inverse_hyperbolic,
+    inverse_trig,
+    power,
+    trig,
+)
 from polyblocks.codegen.vector_math.builder import Builder, Val
 from polyblocks.mlir import ir
 
@@ -27,17 +35,28 @@ _BOTH: dict[str, Expansion] = {
     "math.sinh": hyperbolic.sinh,
     "math.cosh": hyperbolic.cosh,
     "math.tanh": hyperbolic.tanh,
+    "math.asin": inverse_trig.asin,
+    "math.acos": inverse_trig.acos,
+    "math.atan": inverse_trig.atan,
+    "math.atan2": inverse_trig.atan2,
+    "math.asinh": inverse_hyperbolic.asinh,
+    "math.acosh": inverse_hyperbolic.acosh,
+    "math.atanh": inverse_hyperbolic.atanh,
+    "math.erf": erf.erf,
+    "math.erfc": erf.erfc,
+    "math.powf": power.powf,
+    "math.fpowi": power.fpowi,
+    "math.cbrt": power.cbrt,
     "math.rsqrt": power.rsqrt,
 }
+
+_INTEGERS = ("i8", "i16", "i32", "i64", "index")
 
 #: Expansion by operation and by the float type that it computes in.
 _EXPANSIONS: dict[str, dict[str, Expansion]] = {
     name: {"f32": expansion, "f64": expansion} for name, expansion in _BOTH.items()
 }
-_EXPANSIONS |= {
-    "math.erf": {"f32": erf.erf_f32},
-    "math.powf": {"f32": power.powf_f32},
-}
+_EXPANSIONS["math.ipowi"] = dict.fromkeys(_INTEGERS, power.ipowi)
 
 _HALF = ("f16", "bf16")
 

@@ -1,16 +1,22 @@
 """powf, fpowi, ipowi, rsqrt, cbrt.
 
 powf in float32 is 2^(y * log2|x|) in float64 arithmetic: the logarithm is good to 2^-41 relative,
-so that the largest exponents (128) still leave 2^-34.
+so that the largest exponents (128) still leave 2^-34. powf in float64 takes the logarithm, the
+product and the reduction of the exponential in double-double arithmetic.
 """
 
 from __future__ import annotations
 
 from polyblocks.codegen.vector_math import coefficients as table
-from polyblocks.codegen.vector_math.builder import Builder, Val
+from polyblocks.codegen.vector_math.builder import Builder, Val, bits_of
+from polyblocks.codegen.vector_math.double_double import fast_two_sum, two_product, two_sum
+from polyblocks.codegen.vector_math.exp_log import exp_sum
 from polyblocks.codegen.vector_math.formats import (
     INFINITY,
+    LN2_HI,
+    LN2_LO,
     NAN,
+    ROUNDER,
     round_scaled,
     scale_by_power_of_two,
     split_exponent,
@@ -64,8 +70,115 @@ def pow_specials(b: Builder, x: Val, y: Val, magnitude: Val) -> Val:
     return b.select(x.eq(1.0) | y.eq(0.0) | minus_one_to_infinity, 1.0, result)
 
 
-def powf_f32(b: Builder, x: Val, y: Val) -> Val:
-    """x^y, float32."""
-    wide_y = y.to("f64")
-    magnitude = exp2_wide(b, wide_y * _log2_wide(b, abs(x).to("f64"))).to("f32")
+def powf(b: Builder, x: Val, y: Val) -> Val:
+    """x^y, float32 and float64."""
+    if x.kind == "f32":
+        wide_y = y.to("f64")
+        magnitude = exp2_wide(b, wide_y * _log2_wide(b, abs(x).to("f64"))).to("f32")
+    else:
+        magnitude = _powf_f64(b, abs(x), y)
     return pow_specials(b, x, y, magnitude)
+
+
+def _powf_f64(b: Builder, x: Val, y: Val) -> Val:
+    """x^y for x >= 0 without the special cases of `pow_specials`."""
+    log_high, log_low = _log_double(b, x)
+    # 2^70 times any nonzero logarithm is beyond the range; larger factors could not be split.
+    y = b.clamp(y, -(2.0**70), 2.0**70)
+    product, error = two_product(b, y, log_high)
+    beyond = abs(product) > 800.0
+    low = b.select(beyond, 0.0, b.fma(y, log_low, error))
+    return exp_sum(b, b.clamp(product, -800.0, 800.0), low)
+
+
+def _log_double(b: Builder, x: Val) -> tuple[Val, Val]:
+    """log(x) in double-double arithmetic, to about 2^-67 relative; x >= 0.
+
+    log((1+s)/(1-s)) = 2s + (2/3) s^3 + s^5 P(s^2) with s = f/(2+f): the first two terms in
+    double-double, the polynomial in plain float64.
+    """
+    m, e = split_exponent(b, x, 0.70710678118654752440)
+    f = m - 1.0
+    divisor, divisor_low = fast_two_sum(b.const("f64", 2.0), f)
+    s = f / divisor
+    product, product_error = two_product(b, s, divisor)
+    s_low = (((f - product) - product_error) - s * divisor_low) / divisor
+    square, square_error = two_product(b, s, s)
+    square_error = square_error + s * s_low * 2.0
+    # 2/3 = 0.666... rounded down plus 3.7e-17, plus the polynomial.
+    rest = square * b.horner(square, table.POW_LOG_F64)
+    c, c_low = fast_two_sum(b.const("f64", 0.6666666666666666), rest)
+    c_low = c_low + 3.700743415417188e-17
+    cube, cube_error = two_product(b, s, square)
+    cube_error = cube_error + (s * square_error + s_low * square)
+    term, term_error = two_product(b, cube, c)
+    term_error = term_error + (cube * c_low + cube_error * c)
+    high, low = fast_two_sum(s * 2.0, term)
+    low = low + (s_low * 2.0 + term_error)
+    # e * LN2_HI is exact and, unless e is 0, larger than the rest.
+    total, total_error = two_sum(e * LN2_HI["f64"], high)
+    low = low + total_error + e * LN2_LO["f64"]
+    high, low = fast_two_sum(total, low)
+    special = x.eq(0.0) | ~(x < INFINITY)
+    high = b.select(special, b.select(x.eq(0.0), -INFINITY, x), high)
+    return high, b.select(special, 0.0, low)
+
+
+def cbrt(b: Builder, x: Val) -> Val:
+    """Cube root, float32 (in float64) and float64.
+
+    A first estimate from a third of the exponent bits, a polynomial step to 20 bits, then one
+    Newton step whose quotient is nearly exact (FDLIBM s_cbrt.c).
+    """
+    if x.kind == "f32":
+        return _cbrt(b, abs(x).to("f64")).to("f32").copysign(x)
+    magnitude = abs(x)
+    tiny = magnitude < 2.0**-1000
+    scaled = b.select(tiny, magnitude * 2.0**120, magnitude)
+    root = _cbrt(b, scaled)
+    return b.select(tiny, root * 2.0**-40, root).copysign(x)
+
+
+def _cbrt(b: Builder, x: Val) -> Val:
+    magic = ROUNDER["f64"]
+    top = ((x.bits().shr_u(32)) | bits_of("f64", 2.0**52)).as_float() - 2.0**52
+    # The constant balances the error of taking a third of the biased exponent and significand.
+    third = b.fma(top, 1.0 / 3.0, 715094163.0) + magic
+    t = ((third.bits() - bits_of("f64", magic)) << 32).as_float()
+    r = t * t * (t / x)
+    t = t * b.horner(r, table.CBRT_F64)
+    # 23 bits, so that the square below is exact.
+    t = ((t.bits() + 0x80000000) & ~0x3FFFFFFF).as_float()
+    quotient = x / (t * t)
+    t = b.fma(t, (quotient - t) / (t + t + quotient), t)
+    return b.select(x.eq(0.0) | ~(x < INFINITY), x, t)
+
+
+def fpowi(b: Builder, x: Val, n: Val) -> Val:
+    """x^n for an integer n, float32 and float64; x^0 is 1 even for NaN."""
+    if x.kind == "f32":
+        magnitude = exp2_wide(b, _int_to_f64(n) * _log2_wide(b, abs(x).to("f64"))).to("f32")
+    else:
+        magnitude = _powf_f64(b, abs(x), _int_to_f64(n))
+    odd = (n & 1).ne(0)
+    result = b.select((x.bits() < 0) & odd, -magnitude, magnitude)
+    return b.select(x.eq(1.0) | n.eq(0), 1.0, result)
+
+
+def _int_to_f64(n: Val) -> Val:
+    return n.to("f64")
+
+
+def ipowi(b: Builder, x: Val, n: Val) -> Val:
+    """x^n for integers, wrapping; n < 0 gives 1/x^|n| rounded to zero, and 0^n is 0 then."""
+    width = b.int_width(n.kind)
+    result, power = b.const(x.kind, 1), x
+    negative = n < 0
+    for bit in range(width - 1):
+        chosen = ((n >> bit) & 1).ne(0)
+        result = b.select(chosen, result * power, result)
+        if bit < width - 2:
+            power = power * power
+    minus_one = b.select((n & 1).ne(0), b.const(x.kind, -1), 1)
+    inverse = b.select(x.eq(1), 1, b.select(x.eq(-1), minus_one, 0))
+    return b.select(negative, inverse, result)

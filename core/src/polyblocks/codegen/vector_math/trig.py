@@ -1,141 +1,114 @@
 """sin, cos, tan and sincos, right for every argument including the largest.
 
-float32: the reduction x - n*pi/2 runs in float64 with pi/2 in two parts, exact enough for
-|x| < 2^20 * pi/2; the polynomials run in float32. Larger arguments take `_reduce_huge_f32`: the
-product of x with 1/(2*pi) in 29-bit chunks, each exact in float64, of which only the fraction is
-kept (the idea of M. Payne and R. Hanek, SIGNUM 1983, in floating point).
+Reduction to x = n*pi/2 + r + rest, |r| <= pi/4. float32 reduces in float64, float64 in
+double-double arithmetic with pi/2 in parts of 33 bits (FDLIBM e_rem_pio2.c); both hold while n
+has at most 20 bits. Larger arguments multiply by as many bits of 2/pi as matter (M. Payne,
+R. Hanek, SIGNUM 18(1), 1983), in `huge_arguments`.
+Kernels: odd and even polynomials on [0, pi/4], the rounding error of r carried along.
 """
 
 from __future__ import annotations
 
 from polyblocks.codegen.vector_math import coefficients as table
 from polyblocks.codegen.vector_math.builder import Builder, Val
+from polyblocks.codegen.vector_math.double_double import fast_two_sum, two_product, two_sum
 from polyblocks.codegen.vector_math.formats import round_scaled
+from polyblocks.codegen.vector_math.huge_arguments import reduce_huge_f32, reduce_huge_f64
 
 _TWO_OVER_PI = 0.63661977236758134308
-#: pi/2 in a part of 33 bits, so that n * part is exact for |n| < 2^20, and the rest.
-_HALF_PI_HIGH = 1.57079632673412561417e00
-_HALF_PI_LOW = 6.07710050650619224932e-11
+#: pi/2 in parts of 33 bits, so that n * part is exact for |n| < 2^20, and what remains.
+_HALF_PI = (
+    1.57079632673412561417e00,
+    6.07710050630396597660e-11,
+    2.02226624871116645580e-21,
+    8.47842766036889956997e-32,
+)
+#: pi/2 less its first part, rounded.
+_HALF_PI_REST = 6.07710050650619224932e-11
 #: Beyond it n has more than 20 bits.
-_HUGE_F32 = 1.0e6
+_HUGE = 1.0e6
 
 
-def _chunks(bits: int, count: int) -> tuple[float, ...]:
-    """1/(2*pi) cut in ``count`` pieces of ``bits`` bits, highest first; all exact float64."""
-    scaled, result = _inverse_two_pi(bits * count), []
-    for i in range(count):
-        piece = (scaled >> (bits * (count - 1 - i))) & ((1 << bits) - 1)
-        result.append(piece * 2.0 ** (-bits * (i + 1)))
-    return tuple(result)
+def _reduce(b: Builder, x: Val) -> tuple[Val, Val, Val]:
+    """r, rest and the low bits of n (i32 for float32, i64 for float64)."""
+    if x.kind == "f32":
+        return _reduce_f32(b, x)
+    n, i = round_scaled(b, x, _TWO_OVER_PI)
+    exact = b.fnma(n, _HALF_PI[0], x)
+    high, error = two_sum(exact, n * -_HALF_PI[1])
+    high, error2 = two_sum(high, n * -_HALF_PI[2])
+    low = b.fnma(n, _HALF_PI[3], error + error2)
+    r, rest = fast_two_sum(high, low)
+    r, rest, i = b.when_any(abs(x) > _HUGE, lambda: reduce_huge_f64(b, x), (r, rest, i))
+    return r, rest, i
 
 
-def _inverse_two_pi(bits: int) -> int:
-    """``floor(2^bits / (2*pi))``, with pi from Machin's formula in integers."""
-    guard = 64
-    one = 1 << (bits + guard)
-
-    def arctan_of_inverse(n: int) -> int:
-        term = one // n
-        total, k, sign = term, 1, 1
-        while term:
-            term //= n * n
-            k += 2
-            sign = -sign
-            total += sign * (term // k)
-        return total
-
-    pi = 4 * (4 * arctan_of_inverse(5) - arctan_of_inverse(239))
-    return int((one * one) // (2 * pi) >> guard)
-
-
-#: 7 chunks: a float32 has up to 2^104 as its unit, 62 further bits survive cancellation.
-_INVERSE_TWO_PI_29 = _chunks(29, 7)
-
-
-def _reduce_f32(b: Builder, x: Val) -> tuple[Val, Val]:
-    """``x = n*pi/2 + r`` with ``|r| <= pi/4``: r in float64, n's low bits as i32."""
+def _reduce_f32(b: Builder, x: Val) -> tuple[Val, Val, Val]:
     wide = x.to("f64")
     n, i = round_scaled(b, wide, _TWO_OVER_PI)
-    r = b.fnma(n, _HALF_PI_LOW, b.fnma(n, _HALF_PI_HIGH, wide))
-    return tuple(  # type: ignore[return-value]
-        b.when_any(
-            abs(x) > _HUGE_F32, lambda: _reduce_huge_f32(b, wide), (r, i.to("i32"))
-        )
+    exact = b.fnma(n, _HALF_PI_REST, b.fnma(n, _HALF_PI[0], wide))
+    exact, i = b.when_any(
+        abs(x) > _HUGE, lambda: reduce_huge_f32(b, wide), (exact, i.to("i32"))
     )
+    r = exact.to("f32")
+    return r, (exact - r.to("f64")).to("f32"), i
 
 
-def _reduce_huge_f32(b: Builder, x: Val) -> tuple[Val, Val]:
-    magnitude = abs(x)
-    r = b.const("f64", 0.0)
-    quadrants = b.const("f64", 0.0)
-    big = 2.0**52
-    for chunk in _INVERSE_TWO_PI_29:
-        product = magnitude * chunk
-        # Above 2^52 a float64 is an integer already, and the rounding trick would not hold.
-        whole = b.select(product < big, (product + big) - big, product)
-        r = r + (product - whole)
-        # Quadrants go at once: what is left may cancel to 2^-32 and must keep its low bits.
-        n, _ = round_scaled(b, r, 4.0)
-        quadrants = quadrants + n
-        r = b.fnma(n, 0.25, r)
-    _, i = round_scaled(b, quadrants, 1.0)
-    r = r * 6.283185307179586
-    negative = x < 0.0
-    r = b.select(negative, -r, r)
-    i = i.to("i32")
-    return r, b.select(negative, 0 - i, i)
+def _sin_kernel(b: Builder, r: Val, rest: Val, s: Val) -> Val:
+    p = b.horner(s, table.SIN_F32 if r.kind == "f32" else table.SIN_F64)
+    return r + b.fma(r * s, p, b.fma(rest * s, -0.5, rest))
 
 
-def _sin_polynomial(b: Builder, r: Val, s: Val) -> Val:
-    return b.fma(r * s, b.horner(s, table.SIN_F32), r)
+def _cos_kernel(b: Builder, r: Val, rest: Val, s: Val) -> Val:
+    p = b.horner(s, table.COS_F32 if r.kind == "f32" else table.COS_F64)
+    half = s * 0.5
+    w = 1.0 - half
+    return w + (((1.0 - w) - half) + b.fma(s * s, p, -(r * rest)))
 
 
-def _cos_polynomial(b: Builder, s: Val) -> Val:
-    return b.fma(s * s, b.horner(s, table.COS_F32), b.fma(s, -0.5, 1.0))
-
-
-def _sin_cos_f32(b: Builder, x: Val) -> tuple[Val, Val, Val]:
-    """sin(r), cos(r) and the quadrant n of the reduced argument; NaN for infinite x."""
-    wide, n = _reduce_f32(b, x)
-    r = wide.to("f32")
+def _kernels(b: Builder, x: Val) -> tuple[Val, Val, Val]:
+    """sin(r), cos(r) and n; NaN for infinite x."""
+    r, rest, n = _reduce(b, x)
     s = r * r
-    return _sin_polynomial(b, r, s), _cos_polynomial(b, s), n
+    return _sin_kernel(b, r, rest, s), _cos_kernel(b, r, rest, s), n
 
 
-def _signed(b: Builder, odd: Val, yes: Val, no: Val, sign: Val) -> Val:
-    """``yes`` or ``no``, negated where bit 31 of ``sign`` is set."""
-    chosen = b.select(odd, yes, no)
-    return (chosen.bits() ^ (sign & -0x80000000)).as_float()
+def _quadrant(b: Builder, n: Val, even: Val, odd: Val) -> Val:
+    """``even`` or ``odd`` by bit 0 of ``n``, negated by bit 1."""
+    chosen = b.select((n & 1).ne(0), odd, even)
+    top = 31 if n.kind == "i32" else 63
+    return (chosen.bits() ^ ((n << (top - 1)) & -(1 << top))).as_float()
 
 
 def sincos(b: Builder, x: Val) -> tuple[Val, Val]:
     """sin(x) and cos(x) from one reduction."""
-    sine, cosine, n = _sin_cos_f32(b, x)
-    odd = (n & 1).ne(0)
-    sin_result = _signed(b, odd, cosine, sine, n << 30)
-    sin_result = b.select(x.eq(0.0), x, sin_result)
-    return sin_result, _signed(b, odd, sine, cosine, (n + 1) << 30)
+    sine, cosine, n = _kernels(b, x)
+    return b.select(x.eq(0.0), x, _quadrant(b, n, sine, cosine)), _quadrant(b, n + 1, sine, cosine)
 
 
 def sin(b: Builder, x: Val) -> Val:
-    """sin(x)."""
-    sine, cosine, n = _sin_cos_f32(b, x)
-    result = _signed(b, (n & 1).ne(0), cosine, sine, n << 30)
-    return b.select(x.eq(0.0), x, result)
+    """sin(x), float32 and float64."""
+    sine, cosine, n = _kernels(b, x)
+    return b.select(x.eq(0.0), x, _quadrant(b, n, sine, cosine))
 
 
 def cos(b: Builder, x: Val) -> Val:
-    """cos(x)."""
-    sine, cosine, n = _sin_cos_f32(b, x)
-    return _signed(b, (n & 1).ne(0), sine, cosine, (n + 1) << 30)
+    """cos(x), float32 and float64."""
+    sine, cosine, n = _kernels(b, x)
+    return _quadrant(b, n + 1, sine, cosine)
 
 
 def tan(b: Builder, x: Val) -> Val:
-    """tan(x)."""
-    wide, n = _reduce_f32(b, x)
-    r = wide.to("f32")
-    rest = (wide - r.to("f64")).to("f32")
+    """tan(x), float32 and float64: tan(r) or -1/tan(r), with tan(r) in two parts."""
+    r, rest, n = _reduce(b, x)
     s = r * r
-    t = b.fma(r * s, b.horner(s, table.TAN_F32), b.fma(rest, s, rest)) + r
-    result = b.select((n & 1).ne(0), -1.0 / t, t)
+    p = b.horner(s, table.TAN_F32 if x.kind == "f32" else table.TAN_F64)
+    tail = b.fma(r * s, p, b.fma(rest, s, rest))
+    high, low = fast_two_sum(r, tail)
+    inverse = -1.0 / high
+    product, error = two_product(b, inverse, high)
+    residual = (1.0 + product) + b.fma(inverse, low, error)
+    # inverse is infinite only for r = 0, where n is even; its NaN is selected away.
+    inverse = b.fma(inverse, residual, inverse)
+    result = b.select((n & 1).ne(0), inverse, high)
     return b.select(x.eq(0.0), x, result)
