@@ -114,10 +114,20 @@ class Emitter:
             type_ = ir.MemRefType(op.results[0].type)
             dtype = self.dtype(op, type_.element_type)
             self.say(f"{results[0]} = np.empty({tuple(type_.shape)}, np.{dtype})")
+        elif op.name == "memref.reinterpret_cast":
+            self.say(f"{results[0]} = view({operands[0]}, {self.layout(op)})")
         elif op.name == "memref.dealloc":
             pass
         else:
             self.say(f"{results[0] if results else '_'} = {self.expression(op, operands)}")
+
+    def layout(self, op: Any) -> str:
+        """Offset, shape and strides (elements) of a memref that a cast makes."""
+        names = ("static_offsets", "static_sizes", "static_strides")
+        offsets, shape, strides = (list(ir.DenseI64ArrayAttr(op.attributes[n])) for n in names)
+        if len(op.operands) > 1:
+            raise UnsupportedError(f"the target 'toy' has no dynamic {op.name}")
+        return f"{offsets[0]}, {shape}, {strides}"
 
     def expression(self, op: Any, operands: list[str]) -> str:
         """The Python expression of a scalar operation."""
@@ -132,7 +142,7 @@ class Emitter:
         if op.name in CASTS:
             type_ = op.results[0].type
             return f"{self.cast(op, type_)}({operands[0]})"
-        raise UnsupportedError("the target 'toy' does not know this operation", op=op.name)
+        raise UnsupportedError(f"the target 'toy' does not know the operation {op.name}")
 
     def constant(self, op: Any) -> str:
         """A literal."""
@@ -151,7 +161,7 @@ class Emitter:
     def dtype(self, op: Any, type_: Any) -> str:
         """numpy's name of an element type."""
         if str(type_) not in NUMPY:
-            raise UnsupportedError(f"the target 'toy' has no type {type_}", op=op.name)
+            raise UnsupportedError(f"the target 'toy' has no type {type_}")
         return NUMPY[str(type_)]
 
     def loop(self, op: Any, operands: list[str], results: list[str]) -> None:
@@ -171,7 +181,7 @@ class Emitter:
         block = op.regions[0].blocks[0]
         rank = len(block.arguments)
         if len(operands) != 3 * rank:
-            raise UnsupportedError("the target 'toy' has no parallel reductions", op=op.name)
+            raise UnsupportedError("the target 'toy' has no parallel reductions")
         depth = self.depth
         for i, argument in enumerate(block.arguments):
             low, high, step = operands[i], operands[rank + i], operands[2 * rank + i]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import struct
 from typing import Any
 
@@ -15,7 +14,7 @@ class PythonExecutable:
 
     def __init__(self, artifact: Any) -> None:
         self.manifest = artifact.manifest
-        scope: dict[str, Any] = {"np": np, "math": math}
+        scope: dict[str, Any] = {"np": np, "view": view}
         exec(artifact.blobs["code.py"].decode(), scope)
         self._main = scope[self.manifest["entry"]]
 
@@ -31,6 +30,16 @@ class PythonExecutable:
 
     def close(self) -> None:
         """There is nothing to unload."""
+
+
+def view(
+    array: np.ndarray[Any, Any], offset: int, shape: list[int], strides: list[int]
+) -> np.ndarray[Any, Any]:
+    """The memory that `array` lies in, under another layout; offset and strides in elements."""
+    memory: Any = array if array.base is None else array.base
+    size = array.itemsize
+    byte_strides = [s * size for s in strides]
+    return np.ndarray(shape, array.dtype, memory, offset * size, byte_strides)
 
 
 def array_at(address: int, row: dict[str, Any]) -> np.ndarray[Any, Any]:
