@@ -9,6 +9,7 @@ how each of the caller's outputs is made of results, of arguments and of views o
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -188,6 +189,7 @@ class _Canonicalizer:
                 node.meta.setdefault("val", value)
         self._literal_arguments()
         self._constants()
+        self._split_dropout()
         self._forget_data_of_metadata_only_operands()
         updates = self._updates()
         outputs, result_nodes = self._outputs(updates)
@@ -271,6 +273,35 @@ class _Canonicalizer:
     def _replace_returned(self, old: fx.Node, new: Any) -> None:
         self.returned = [new if r is old else r for r in self.returned]
 
+    def _split_dropout(self) -> None:
+        """``native_dropout`` -> a draw and arithmetic, so that only the draw is the framework's.
+
+        The same operations in the same order as PyTorch's CPU kernel, bit for bit
+        (aten/src/ATen/native/Dropout.cpp, native_dropout_cpu).
+        """
+        for node in list(self.graph.nodes):
+            if node.target is not aten.native_dropout.default:
+                continue
+            operand, p, train = node.args
+            value = operand.meta["val"]
+            if train is False or problem_with(value) is not None:
+                continue
+            with self.graph.inserting_before(node):
+                shaped = self._call(aten.empty_like.default, operand, dtype=torch.bool)
+                mask = self._call(aten.bernoulli.p, shaped, 1.0 - p)
+                kept = self._call(aten._to_copy.default, mask, dtype=value.dtype)
+                product = self._call(aten.mul.Tensor, operand, kept)
+                scale = 0.0 if p == 1.0 else 1.0 / (1.0 - p)
+                scaled = self._call(aten.mul.Scalar, product, scale)
+            for made in (shaped, mask, kept, product, scaled):
+                made.meta.update({k: v for k, v in node.meta.items() if k == "stack_trace"})
+            for user in list(node.users):
+                new = (scaled, mask)[user.args[1]]
+                user.replace_all_uses_with(new)
+                self._replace_returned(user, new)
+                self.graph.erase_node(user)
+            self.graph.erase_node(node)
+
     def _forget_data_of_metadata_only_operands(self) -> None:
         """``empty_like(x)`` needs the shape of x alone: cut the edge.
 
@@ -278,21 +309,29 @@ class _Canonicalizer:
         every edge into a draw would split the graph once more.
         """
         for node in list(self.graph.nodes):
-            if node.target is not aten.empty_like.default or "val" not in node.meta:
-                continue
-            value = node.meta["val"]
-            if problem_with(value) is not None:
-                continue
-            with self.graph.inserting_before(node):
-                fresh = self.graph.call_function(
-                    aten.empty_strided.default,
-                    (list(value.shape), list(value.stride())),
-                    {"dtype": value.dtype, "device": value.device},
-                )
-            fresh.meta = dict(node.meta)
-            node.replace_all_uses_with(fresh)
-            self._replace_returned(node, fresh)
-            self.graph.erase_node(node)
+            value = node.meta.get("val")
+            if node.target is aten.empty_like.default and problem_with(value) is None:
+                fresh = self._fresh(node, value)
+                node.replace_all_uses_with(fresh)
+                self._replace_returned(node, fresh)
+                self.graph.erase_node(node)
+            elif is_random(node) and node.target._schema.name.endswith("_like"):
+                operand = node.args[0]
+                value = operand.meta.get("val")
+                if problem_with(value) is None:
+                    node.replace_input_with(operand, self._fresh(node, value))
+
+    def _fresh(self, before: fx.Node, like: torch.Tensor) -> fx.Node:
+        """A node that allocates what looks as ``like`` does."""
+        with self.graph.inserting_before(before):
+            node = self.graph.call_function(
+                aten.empty_strided.default,
+                (list(like.shape), list(like.stride())),
+                {"dtype": like.dtype, "device": like.device},
+            )
+        node.meta = {k: v for k, v in before.meta.items() if k == "stack_trace"}
+        node.meta["val"] = like
+        return node
 
     def _updates(self) -> dict[int, _Update]:
         """Take the final ``copy_`` to arguments out of the graph."""
@@ -325,14 +364,13 @@ class _Canonicalizer:
         return value
 
     def _call(self, op: Any, operand: fx.Node, *args: Any, **kwargs: Any) -> fx.Node:
+        """Add a call, with its value as tracing would have recorded it."""
         node = self.graph.call_function(op, (operand, *args), kwargs)
         node.meta = {k: v for k, v in operand.meta.items() if k == "stack_trace"}
-        value = operand.meta["val"]
-        if isinstance(value, torch._subclasses.FakeTensor):
-            with value.fake_mode:
-                node.meta["val"] = op(value, *args, **kwargs)
-        else:
-            node.meta["val"] = op(value, *args, **kwargs)
+        values = [a.meta["val"] if isinstance(a, fx.Node) else a for a in (operand, *args)]
+        mode = getattr(values[0], "fake_mode", None)
+        with mode if mode is not None else contextlib.nullcontext():
+            node.meta["val"] = op(*values, **kwargs)
         return node
 
     def _outputs(

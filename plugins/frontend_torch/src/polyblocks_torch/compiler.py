@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from operator import getitem
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import fx
+from torch.utils._python_dispatch import _disable_current_modes
 
 from polyblocks import driver, events
 from polyblocks.artifact import Artifact
@@ -78,10 +80,12 @@ def compile_graph(
         TargetError, PluginError: the target cannot be used.
     """
     begin = time.perf_counter()
-    capture = capture_graph(gm, example_inputs, name)
-    arguments = [f"{a.spec.dtype}{list(a.spec.shape)}" for a in capture.arguments]
-    variant = Variant(name, kind, arguments=arguments)
-    call = _compile(capture, variant, options, report)
+    # AOTAutograd calls this under its fake tensor mode, which must not see the constants.
+    with _disable_current_modes(), torch.no_grad():
+        capture = capture_graph(gm, example_inputs, name)
+        arguments = [f"{a.spec.dtype}{list(a.spec.shape)}" for a in capture.arguments]
+        variant = Variant(name, kind, arguments=arguments)
+        call = _compile(capture, variant, options, report)
     variant.seconds = time.perf_counter() - begin
     report.variants.append(variant)
     return call

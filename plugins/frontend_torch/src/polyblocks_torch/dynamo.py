@@ -18,6 +18,7 @@ import torch._dynamo
 from torch._dynamo import config
 from torch._dynamo.exc import BackendCompilerFailed, Unsupported
 from torch._dynamo.types import ConvertFrameReturn
+from torch._dynamo.utils import counters
 
 from polyblocks.errors import FallbackError, PolyBlocksError
 from polyblocks_torch.report import Frame, FunctionReport
@@ -64,6 +65,7 @@ class _Converter:
     def __call__(self, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
         code = frame.f_code
         location = f"{code.co_filename}:{code.co_firstlineno}"
+        breaks = set(counters["graph_break"])
         try:
             with self._lock, config.patch(SETTINGS):
                 _keep_shapes_static(frame)
@@ -83,14 +85,23 @@ class _Converter:
                 location=_location_of(error) or location,
             ) from error
         if isinstance(result, ConvertFrameReturn):
-            self._record(code.co_name, location, result)
+            new_breaks = [b for b in counters["graph_break"] if b not in breaks]
+            self._record(code.co_name, location, result, new_breaks)
         return result
 
-    def _record(self, function: str, location: str, result: ConvertFrameReturn) -> None:
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Converter:
+        # A copied module is compiled by the same backend.
+        return self
+
+    def _record(
+        self, function: str, location: str, result: ConvertFrameReturn, breaks: list[str]
+    ) -> None:
         if result.guarded_code is not None:
             self._report.frame(Frame(function, location, True))
         elif result.skip_reason and not _is_harmless(result.skip_reason):
-            self._report.frame(Frame(function, location, False, result.skip_reason))
+            # Dynamo says why in its counters only.
+            reason = breaks[-1].strip().splitlines()[0] if breaks else result.skip_reason
+            self._report.frame(Frame(function, location, False, reason))
 
 
 def _is_harmless(reason: str) -> bool:

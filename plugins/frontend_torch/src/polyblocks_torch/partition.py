@@ -69,10 +69,15 @@ def obvious(graph: fx.Graph) -> dict[fx.Node, tuple[str, str]]:
 def left_nodes(graph: fx.Graph, reasons: Mapping[fx.Node, tuple[str, str]]) -> list[Left]:
     """The JSON form of what stays with the framework."""
     return [
-        Left(index, op_name(node), *reasons[node])
+        Left(index, op_name(node), _one_line(reasons[node][0]), reasons[node][1])
         for index, node in enumerate(graph.nodes)
         if node in reasons
     ]
+
+
+def _one_line(reason: str, width: int = 300) -> str:
+    line = " ".join(reason.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def fallback_row(node: fx.Node, left: Left) -> dict[str, Any]:

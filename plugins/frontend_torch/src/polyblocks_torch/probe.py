@@ -86,5 +86,5 @@ def _outcome(capture: TorchCapture, attempt: Attempt) -> tuple[str, str] | None:
     except PolyBlocksError as error:
         return str(error), UNSUPPORTED
     except Exception as error:
-        return f"{type(error).__name__}: {error}".splitlines()[0], UNSUPPORTED
+        return f"{type(error).__name__}: {error}", UNSUPPORTED
     return None

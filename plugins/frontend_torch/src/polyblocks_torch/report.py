@@ -91,6 +91,10 @@ class FunctionReport(Report):
         self._lock = threading.Lock()
         _all.add(self)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> FunctionReport:
+        # A copied module reports to the same place.
+        return self
+
     def left_to_framework(self, row: dict[str, Any]) -> None:
         """Record, log and announce one op that the framework runs."""
         known = row["cause"] == RANDOM and row in self.random_draws
@@ -144,7 +148,10 @@ class FunctionReport(Report):
     def whole(self) -> bool:
         """Whether everything was compiled, random draws aside."""
         return (
-            super().whole and not self.graph_breaks and all(frame.compiled for frame in self.frames)
+            bool(self.variants)
+            and not self.fallbacks
+            and not self.graph_breaks
+            and all(frame.compiled for frame in self.frames)
         )
 
     def to_json(self) -> dict[str, Any]:

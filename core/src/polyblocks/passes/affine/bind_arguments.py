@@ -45,8 +45,6 @@ class BindArgumentsPass:
             function = signature.main_of(module)
             block = function.body.blocks[0]
             terminator = block.operations[len(block.operations) - 1]
-            returned = list(terminator.operands)
-
             for index, row in enumerate(arguments):
                 old = block.arguments[index]
                 tensor_type = old.type
@@ -55,6 +53,8 @@ class BindArgumentsPass:
                     tensor = bufferization.ToTensorOp(tensor_type, old, restrict=True)
                 old.replace_all_uses_except(tensor.result, tensor.operation)
 
+            # Taken only now: an argument may be returned as it is, and it was a tensor before.
+            returned = list(terminator.operands)
             new_rows = list(arguments)
             with ir.InsertionPoint(terminator):
                 updates = []
