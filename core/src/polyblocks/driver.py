@@ -56,7 +56,7 @@ def compile_capture(capture: Any, frontend: str, options: CompileOptions) -> Art
                 # Imports that every forked child would otherwise repeat.
                 prepare()
             _preload(target)
-            return Artifact.from_bytes(run_isolated(job, label=getattr(capture, "name", "program")))
+            return isolated(job, getattr(capture, "name", "program"))
         except (PassError, UnsupportedError) as error:
             problem = error if isinstance(error, UnsupportedError) else UnsupportedError(str(error))
             recover = getattr(capture, "recover", None)
@@ -67,6 +67,21 @@ def compile_capture(capture: Any, frontend: str, options: CompileOptions) -> Art
             return plan
 
     return cached(key, build, refresh=bool(options.debug))
+
+
+def isolated(job: Callable[[], bytes], name: str) -> Artifact:
+    """Run a compilation in a child; whoever watches learns of its end also when it fails.
+
+    Raises:
+        PolyBlocksError: see :func:`polyblocks.isolation.run_isolated`.
+    """
+    begin = time.perf_counter()
+    try:
+        return Artifact.from_bytes(run_isolated(job, label=name))
+    except BaseException as error:
+        seconds = time.perf_counter() - begin
+        events.emit("compile-end", name=name, seconds=seconds, error=str(error))
+        raise
 
 
 def variant_key(fingerprint: bytes, target: TargetDescription, options: CompileOptions) -> str:
@@ -150,6 +165,7 @@ def compile_module(
             context.dump(module, "S0-input")
         with context.active():
             pipeline.run(module, context)
+            signature.keep(module)
             arguments = signature.rows(module)
             artifact: Artifact = target.hook.lower_program(
                 module=module, target=description, options=options
