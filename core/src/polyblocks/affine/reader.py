@@ -56,9 +56,10 @@ class _Reader:
 
     def read(self) -> Sequence:
         block = self.function.body.blocks[0]
-        for argument, row in zip(block.arguments, self.rows, strict=True):
+        for i, argument in enumerate(block.arguments):
             if isinstance(argument.type, ir.MemRefType):
-                self._buffer(argument, row["role"])
+                # A hand-written module may have no signature; nothing is assumed of its arguments.
+                self._buffer(argument, self.rows[i]["role"] if self.rows else "input")
         for op in block.operations:
             self._top(op.operation)
         self._flush()

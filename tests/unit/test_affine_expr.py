@@ -1,0 +1,109 @@
+"""Affine expressions: what is simplified keeps its value, and ranges hold."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from polyblocks.affine.coverage import covers, distinguishes, same_for
+from polyblocks.affine.expr import Div, Expr, Mod, Var
+from polyblocks.affine.model import Buffer
+
+
+def random_expr(rng: random.Random, variables: list[Var], depth: int) -> tuple[Expr, object]:
+    """An expression and a Python function that computes it without simplification."""
+    if depth == 0:
+        if rng.random() < 0.3:
+            c = rng.randrange(-7, 8)
+            return Expr(c), lambda v, c=c: c
+        var = rng.choice(variables)
+        return Expr.of(var), lambda v, var=var: v[var]
+    kind = rng.choice(["add", "mul", "div", "mod", "sub"])
+    a, fa = random_expr(rng, variables, depth - 1)
+    if kind in ("add", "sub"):
+        b, fb = random_expr(rng, variables, depth - 1)
+        if kind == "add":
+            return a + b, lambda v: fa(v) + fb(v)
+        return a - b, lambda v: fa(v) - fb(v)
+    k = rng.randrange(1, 9)
+    if kind == "mul":
+        k = rng.randrange(-4, 5)
+        return a * k, lambda v: fa(v) * k
+    if kind == "div":
+        return a // k, lambda v: fa(v) // k
+    return a % k, lambda v: fa(v) % k
+
+
+def all_values(variables: list[Var]) -> list[dict[Var, int]]:
+    ranges = [range(v.extent) for v in variables]
+    return [dict(zip(variables, p, strict=True)) for p in itertools.product(*ranges)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_simplification_keeps_values_and_ranges(seed: int) -> None:
+    rng = random.Random(seed)
+    variables = [Var(rng.randrange(1, 6)) for _ in range(3)]
+    for _ in range(20):
+        expr, reference = random_expr(rng, variables, rng.randrange(1, 5))
+        low, high = expr.range()
+        for values in all_values(variables):
+            expected = reference(values)  # type: ignore[operator]
+            assert expr.evaluate(values) == expected
+            assert low <= expected <= high
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_substitution(seed: int) -> None:
+    rng = random.Random(seed)
+    variables = [Var(rng.randrange(2, 6)) for _ in range(2)]
+    joined = Var(variables[0].extent * variables[1].extent)
+    inner = variables[1].extent
+    values = {variables[0]: Expr.of(joined) // inner, variables[1]: Expr.of(joined) % inner}
+    expr, _ = random_expr(rng, variables, 3)
+    replaced = expr.substitute(values)
+    for t in range(joined.extent):
+        expected = expr.evaluate({variables[0]: t // inner, variables[1]: t % inner})
+        assert replaced.evaluate({joined: t}) == expected
+
+
+def test_delinearized_index_comes_back() -> None:
+    i, j = Var(6), Var(10)
+    linear = Expr.of(i) * 10 + j
+    assert linear // 10 == Expr.of(i)
+    assert linear % 10 == Expr.of(j)
+    assert (linear // 5) // 2 == Expr.of(i)
+
+
+def test_what_cannot_be_simplified_stays() -> None:
+    i = Var(10)
+    assert Expr.of(i) // 3 == Expr(0, {Div(Expr.of(i), 3): 1})
+    assert Expr.of(i) % 3 == Expr(0, {Mod(Expr.of(i), 3): 1})
+    assert (Expr.of(i) // 3).coefficient(i) is None
+    assert Expr.of(Var(1)) == Expr(0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_coverage_and_distinction_are_never_wrongly_affirmed(seed: int) -> None:
+    rng = random.Random(seed)
+    variables = [Var(rng.randrange(2, 5)) for _ in range(2)]
+    values = all_values(variables)
+    for _ in range(30):
+        index = tuple(random_expr(rng, variables, rng.randrange(0, 3))[0] for _ in range(2))
+        other = tuple(random_expr(rng, variables, rng.randrange(0, 3))[0] for _ in range(2))
+        shape = (variables[0].extent, variables[1].extent)
+        touched = [tuple(e.evaluate(v) for e in index) for v in values]
+        if covers(Buffer(shape, "f32", "alloc"), index, variables):
+            assert sorted(touched) == list(itertools.product(*map(range, shape)))
+        for var in variables:
+            if distinguishes(index, var):
+                for a, b in itertools.product(values, values):
+                    if a[var] != b[var] and all(a[v] == b[v] for v in variables if v is not var):
+                        at = [tuple(e.evaluate(v) for e in index) for v in (a, b)]
+                        assert at[0] != at[1]
+            if same_for(index, other, var):
+                for a, b in itertools.product(values, values):
+                    if a[var] != b[var]:
+                        left = tuple(e.evaluate(a) for e in index)
+                        assert left != tuple(e.evaluate(b) for e in other)

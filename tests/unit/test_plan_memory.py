@@ -1,0 +1,32 @@
+"""Placing buffers: those alive together never share a byte, others do."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from polyblocks.passes.affine.plan_memory import ALIGNMENT, Block, place
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_no_overlap_among_live_buffers(seed: int) -> None:
+    rng = random.Random(seed)
+    blocks = []
+    for _ in range(rng.randrange(1, 30)):
+        first = rng.randrange(20)
+        blocks.append(Block(rng.randrange(0, 1000), first, first + rng.randrange(6)))
+    offsets, total = place(blocks)
+    for i, (a, at) in enumerate(zip(blocks, offsets, strict=True)):
+        assert at % ALIGNMENT == 0
+        assert at + a.size <= total
+        for b, bt in zip(blocks[:i], offsets, strict=False):
+            alive = a.first <= b.last and b.first <= a.last
+            apart = at + a.size <= bt or bt + b.size <= at
+            assert apart or not alive or not a.size or not b.size
+
+
+def test_buffers_in_turn_share() -> None:
+    offsets, total = place([Block(100, 0, 1), Block(100, 2, 3), Block(100, 1, 2)])
+    assert offsets[0] == offsets[1]
+    assert total == 2 * 128
