@@ -89,8 +89,6 @@ def compile_file(path: Path, options: CompileOptions, after: str | None = None) 
         UnsupportedError: a pass failed, or native code crashed.
     """
     from polyblocks import driver
-    from polyblocks.artifact import Artifact
-    from polyblocks.isolation import run_isolated
 
     try:
         text = path.read_bytes()
@@ -115,7 +113,7 @@ def compile_file(path: Path, options: CompileOptions, after: str | None = None) 
             raise InputError(f"{path} cannot be compiled: {' '.join(str(error).split())}") from None
         return driver.compile_module(module, description, options, done=done).to_bytes()
 
-    return Artifact.from_bytes(run_isolated(job, label=path.name))
+    return driver.isolated(job, path.name)
 
 
 def stage_of_file(path: Path) -> str | None:

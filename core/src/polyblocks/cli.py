@@ -316,7 +316,7 @@ def _print_json(what: Any) -> None:
 def _bytes(size: float) -> str:
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:
-            return f"{size:.3g} {unit}"
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.3g} {unit}"
         size /= 1024
     return f"{size:.3g} GiB"
 

@@ -16,7 +16,7 @@ from typing import Any
 #: Every kind of event, with the keys of its data.
 KINDS: dict[str, str] = {
     "compile-begin": "name, target",
-    "compile-end": "name, seconds",
+    "compile-end": "name, seconds; error if it failed",
     "stage-begin": "stage",
     "stage-end": "stage, seconds",
     "pass-begin": "stage, name",

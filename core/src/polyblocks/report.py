@@ -96,8 +96,6 @@ class Report:
             self._keys.setdefault(event.data["key"], event.kind == "cache-hit")
         elif event.kind == "fallback":
             self.add_fallback(event.data)
-        elif event.kind == "compile-end" and event.data.get("error"):
-            self.failures.append(f"{event.data.get('name', '')}: {event.data['error']}")
 
     def add_fallback(self, data: dict[str, Any]) -> None:
         """Take one fallback: a dictionary with ``op``, ``reason`` and ``location``."""

@@ -13,6 +13,8 @@ from polyblocks.program import DTYPES, ArraySpec, Program
 
 ARGUMENT = "polyblocks.arg"
 RESULT = "polyblocks.result"
+#: Module attribute with the rows that the arguments had at the end of S3.
+KEPT = "polyblocks.arguments"
 
 
 def main_of(module: Any) -> Any:
@@ -132,15 +134,34 @@ def infer(module: Any) -> None:
 
 
 def rows(module: Any, results: bool = False) -> list[dict[str, Any]]:
-    """The signature's rows of the arguments (or of the results, before S2)."""
+    """The signature's rows of the arguments (or of the results, before S2).
+
+    Raises:
+        ValueError: the module has no ``@main`` and :func:`keep` was not called while it had.
+    """
     from polyblocks.mlir import ir
 
     attribute, key = ("res_attrs", RESULT) if results else ("arg_attrs", ARGUMENT)
     with module.context:
-        attributes = main_of(module).attributes
-        if attribute not in attributes:
-            return []
-        return [from_attribute(ir.DictAttr(a)[key]) for a in ir.ArrayAttr(attributes[attribute])]
+        kept = module.operation.attributes
+        try:
+            attributes = main_of(module).attributes
+            found = list(ir.ArrayAttr(attributes[attribute])) if attribute in attributes else []
+            return [from_attribute(ir.DictAttr(a)[key]) for a in found]
+        except (ValueError, KeyError):
+            # A target's lowering is under way; it takes the arguments apart.
+            if KEPT not in kept or results:
+                raise
+            return [from_attribute(row) for row in ir.ArrayAttr(kept[KEPT])]
+
+
+def keep(module: Any) -> None:
+    """Copy the arguments' rows to the module, for dumps in which ``@main`` is lowered already."""
+    from polyblocks.mlir import ir
+
+    with module.context:
+        found = ir.ArrayAttr.get([to_attribute(row) for row in rows(module)])
+        module.operation.attributes[KEPT] = found
 
 
 def set_rows(module: Any, rows_: list[dict[str, Any]]) -> None:
