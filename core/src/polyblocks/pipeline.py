@@ -226,7 +226,8 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
             raise
         except Exception as error:
             path = reproducer.write(snapshot, stage, finished, p.name, context)
-            detail = f"{type(error).__name__}: {error}"
+            # MLIR's notes repeat the operation over many lines; the reproducer has it anyway.
+            detail = " ".join(f"{type(error).__name__}: {error}".partition("\n note:")[0].split())
             raise PassError(p.name, stage, detail, path) from error
         finished.append(p)
         if context.dump_folder is not None and context.dump_passes:
