@@ -49,20 +49,53 @@ for number in range(int(sys.argv[3])):
     print(artifact.manifest["plan"], len(artifact.blobs["b"]))
 """
 
+#: The same through PyTorch: three functions, compared with eager.
+TORCH_WORKER = """
+import os, pathlib, sys, time
+import torch
+from polyblocks import events
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+folder = pathlib.Path(sys.argv[1])
+os.environ["POLYBLOCKS_CACHE_DIR"] = str(folder / "cache")
+
+def listen(event):
+    if event.kind in ("cache-miss", "compile-begin", "compile-end"):
+        with open(folder / "log", "a") as file:
+            file.write(f"{event.kind} {current} {os.getpid()}\\n")
+
+functions = [
+    lambda x: torch.relu(x) + 1,
+    lambda x: (x * x).sum(1),
+    lambda x: torch.nn.functional.softmax(x, -1),
+]
+x = torch.arange(1200.0).reshape(30, 40).sin()
+expected = [f(x) for f in functions]
+(folder / f"ready-{os.getpid()}").touch()
+while not (folder / "go").exists():
+    time.sleep(0.002)
+for current, function in enumerate(functions):
+    options = {"target": "cpu", "strict_target": True}
+    with events.listening(listen):
+        result = polyblocks_jit_torch(function, compile_options=options)(x)
+    torch.testing.assert_close(result, expected[current])
+    print(current * 11, 9000)
+"""
+
 EXPECTED = "".join(f"{number * 11} 9000\n" for number in range(PROGRAMS))
 
 
 class Fleet:
     """Processes that start at the same moment on the cache below ``folder``."""
 
-    def __init__(self, folder: Path, seconds: float) -> None:
+    def __init__(self, folder: Path, seconds: float, worker: str = WORKER) -> None:
         self.folder = folder
         for old in [*folder.glob("ready-*"), folder / "go", folder / "log"]:
             old.unlink(missing_ok=True)
         arguments = [str(folder), str(seconds), str(PROGRAMS)]
         self.processes = [
             subprocess.Popen(
-                [sys.executable, "-X", "dev", "-c", WORKER, *arguments],
+                [sys.executable, "-c", worker, *arguments],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -80,13 +113,13 @@ class Fleet:
         """Exit status, standard output and standard error of each process."""
         results = []
         for process in self.processes:
-            out, error = process.communicate(timeout=60)
+            out, error = process.communicate(timeout=240)
             results.append((process.returncode, out, error))
         return results
 
 
 def wait_until(condition) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -94,7 +127,7 @@ def wait_until(condition) -> None:
 
 def cache_is_clean(cache: Cache) -> None:
     assert cache.verify() == []
-    assert {e.key for e in cache.entries()} == {cache_key([str(n)]) for n in range(PROGRAMS)}
+    assert len(cache.entries()) == PROGRAMS
     assert list((cache.root / "tmp").iterdir()) == []
 
 
@@ -112,6 +145,7 @@ def test_processes_share_one_cache(tmp_path):
     assert ended == {str(n): 1 for n in range(PROGRAMS)}  # nothing twice, and the child died too
     assert [n for word, n, _ in fleet.log() if word == "begin"].count(number) == 2
     cache_is_clean(cache)
+    assert {e.key for e in cache.entries()} == {cache_key([str(n)]) for n in range(PROGRAMS)}
     # The victim left its lock file, which nobody minds.
     assert len(list((cache.root / "locks").iterdir())) <= 1
 
@@ -139,3 +173,27 @@ def test_processes_killed_at_any_moment_leave_a_clean_cache(tmp_path, when):
     status, out, error = fleet.finish()[-1]
     assert (status, out, error) == (0, EXPECTED, "")
     assert Cache(tmp_path / "cache").verify() == []
+
+
+@pytest.mark.slow
+def test_processes_with_torch_share_one_cache(tmp_path):
+    pytest.importorskip("polyblocks_torch")
+    cache = Cache(tmp_path / "cache")
+
+    fleet = Fleet(tmp_path, 0, TORCH_WORKER)
+    wait_until(lambda: any(word == "compile-begin" for word, *_ in fleet.log()))
+    victim = next(pid for word, _, pid in fleet.log() if word == "compile-begin")
+    os.kill(int(victim), signal.SIGKILL)
+    results = fleet.finish()
+    assert [r for r in results if r[0] == -signal.SIGKILL] == [(-signal.SIGKILL, "", "")]
+    assert [r for r in results if r[0] == 0] == [(0, EXPECTED, "")] * (PROCESSES - 1)
+    ended = [(n, pid) for word, n, pid in fleet.log() if word == "compile-end"]
+    assert len(ended) == PROGRAMS
+    cache_is_clean(cache)
+
+    entry = cache.entries()[1]
+    entry.path.write_bytes(random.Random(5).randbytes(20_000))
+    fleet = Fleet(tmp_path, 0, TORCH_WORKER)
+    assert fleet.finish() == [(0, EXPECTED, "")] * PROCESSES
+    assert [word for word, *_ in fleet.log()] == ["cache-miss", "compile-begin", "compile-end"]
+    cache_is_clean(cache)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyblocks import errors
-    from polyblocks.api import compile, frontends, targets
+    from polyblocks.api import compile, frontends, load, targets
     from polyblocks.hookspecs import hookimpl
     from polyblocks.options import CompileOptions
     from polyblocks.report import explain
@@ -25,6 +25,7 @@ __all__ = [
     "explain",
     "frontends",
     "hookimpl",
+    "load",
     "targets",
 ]
 
@@ -36,6 +37,7 @@ _PUBLIC: dict[str, tuple[str, str | None]] = {
     "explain": ("polyblocks.report", "explain"),
     "frontends": ("polyblocks.api", "frontends"),
     "hookimpl": ("polyblocks.hookspecs", "hookimpl"),
+    "load": ("polyblocks.api", "load"),
     "targets": ("polyblocks.api", "targets"),
 }
 

@@ -1,7 +1,8 @@
-"""The public functions ``compile``, ``targets`` and ``frontends``, and compiling files."""
+"""The public functions ``compile``, ``load``, ``targets``, ``frontends``; compiling files."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from polyblocks.registry import FRONTENDS, TARGETS, get_registry
 
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact
+    from polyblocks.runtime.arrays import ArrayInterface
 
 #: ``03-S2-affine.mlir`` (after a stage) or ``07-S3-fuse-slices.mlir`` (after a pass).
 _DUMP = re.compile(r"^\d+-(?P<stage>S\d+)-(?P<rest>[\w-]+)\.mlir$")
@@ -114,6 +116,47 @@ def compile_file(path: Path, options: CompileOptions, after: str | None = None) 
         return driver.compile_module(module, description, options, done=done).to_bytes()
 
     return driver.isolated(job, path.name)
+
+
+def load(
+    source: Artifact | str | os.PathLike[str],
+    *,
+    arrays: ArrayInterface | None = None,
+    num_threads: int | None = None,
+    num_iters: int = 1,
+) -> Callable[..., Any]:
+    """Load a compiled program; needs its target's package, but no compiler and no framework.
+
+    Args:
+        source: an artifact, or the file of one.
+        arrays: of the framework whose arrays come and go; default: NumPy.
+        num_threads: threads of each call; None: from the environment.
+        num_iters: run the program this many times per call, for timing.
+
+    Returns:
+        A function of the program's inputs; see :func:`polyblocks.runtime.launch.bind`.
+
+    Raises:
+        ArtifactError: the file is damaged, or holds no program.
+        OSError: the file cannot be read.
+        PluginError: the artifact's target is not installed.
+
+    Example::
+
+        blur = polyblocks.load("blur.zip")
+        result = blur(image)
+    """
+    from polyblocks import driver
+    from polyblocks.artifact import Artifact
+    from polyblocks.errors import ArtifactError
+    from polyblocks.runtime.launch import bind
+    from polyblocks.runtime.numpy_arrays import NumpyArrays
+
+    artifact = source if isinstance(source, Artifact) else Artifact.read(source)
+    if artifact.manifest["kind"] != "program":
+        raise ArtifactError(f"the artifact holds a {artifact.manifest['kind']}, not a program")
+    executable = driver.load(artifact)
+    return bind(executable, arrays or NumpyArrays(), num_threads=num_threads, num_iters=num_iters)
 
 
 def stage_of_file(path: Path) -> str | None:
