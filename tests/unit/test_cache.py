@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from polyblocks import cache as cache_module
-from polyblocks import key_lock, toolchain
+from polyblocks import driver, key_lock, toolchain
 from polyblocks.artifact import Artifact
 from polyblocks.cache import Cache, cache_key, default_cache
 from polyblocks.errors import ArtifactError
@@ -509,3 +509,33 @@ def test_many_processes_exclude_each_other(cache, tmp_path):
     children = [child(script, cache.root) for _ in range(4)]
     assert [c.wait(60) for c in children] == [0] * 4
     assert counter.read_text() == "160"
+
+
+# --- through the driver --------------------------------------------------------------------------
+
+
+def test_driver_stores_what_was_built(cache):
+    built = []
+
+    def build() -> Artifact:
+        built.append(1)
+        return plan("x")
+
+    for _ in range(3):
+        assert driver.cached(KEY, build, cache=cache).manifest["plan"] == "x"
+    assert len(built) == 1
+    driver.cached(KEY, build, refresh=True, cache=cache)
+    assert len(built) == 2
+
+
+def test_driver_does_not_store_the_plan_of_a_bad_moment(cache):
+    built = []
+
+    def build() -> Artifact:
+        built.append(1)
+        return Artifact({"kind": "plan", "plan": "all to the framework", "transient": True})
+
+    for _ in range(3):
+        driver.cached(KEY, build, cache=cache)
+    assert len(built) == 3
+    assert cache.entries() == []

@@ -12,6 +12,7 @@ import textwrap
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -222,6 +223,38 @@ def test_observer_error_kills_the_child_and_passes_on():
     with pytest.raises(ZeroDivisionError, match=r"from the observer"):
         run_isolated(job, emit=observer)
     assert time.monotonic() - begin < 5
+
+
+def die_by(number: int) -> Callable[[], bytes]:
+    def job() -> bytes:
+        os.kill(os.getpid(), number)
+        return b""
+
+    return job
+
+
+def out_of_memory() -> bytes:
+    raise MemoryError("no room")
+
+
+@pytest.mark.parametrize(
+    "job, transient",
+    [
+        (die_by(signal.SIGSEGV), False),
+        (die_by(signal.SIGFPE), False),
+        (die_by(signal.SIGKILL), True),
+        (die_by(signal.SIGTERM), True),
+        (die_by(signal.SIGINT), True),
+        (out_of_memory, True),
+        (lambda: time.sleep(60), True),
+        (lambda: os._exit(3), False),
+        (lambda: 1 // 0, False),
+    ],
+)
+def test_only_what_lies_in_the_moment_is_transient(job, transient):
+    with pytest.raises(UnsupportedError, match=r"crashed|stopped|left with|Error: ") as caught:
+        run_isolated(job, timeout_s=0.5)
+    assert caught.value.transient is transient
 
 
 def test_hanging_job_is_stopped():

@@ -64,6 +64,8 @@ def compile_capture(capture: Any, frontend: str, options: CompileOptions) -> Art
                 raise problem from error
             # The frontend's plan of what it compiles in parts, cached in the program's place.
             plan: Artifact = recover(problem)
+            if problem.transient:
+                plan.manifest["transient"] = True
             return plan
 
     return cached(key, build, refresh=bool(options.debug))
@@ -114,7 +116,8 @@ def cached(
             return found
         events.emit("cache-miss", key=key)
         artifact = build()
-        cache.put(key, artifact)
+        if not artifact.manifest.get("transient"):
+            cache.put(key, artifact)
     return artifact
 
 

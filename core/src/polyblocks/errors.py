@@ -33,7 +33,13 @@ class UnsupportedError(PolyBlocksError, NotImplementedError):
         reason: why, in one line.
         op: the framework's name of the op, where one is known.
         location: ``file:line`` of the user's source, where known.
+
+    Attributes:
+        transient: the reason lies in this moment (no memory, a time-out, a signal from outside),
+            not in the program: what follows from it must not be remembered.
     """
+
+    transient: bool = False
 
     def __init__(self, reason: str, *, op: str | None = None, location: str | None = None) -> None:
         self.reason = reason

@@ -138,9 +138,11 @@ class _Parent:
                     _child(fn, parent, write_end, noise.fileno())
             except OSError as error:
                 os.close(self.pipe)
-                raise UnsupportedError(
-                    f"no process can be started to compile in ({error}); free memory or "
-                    "processes, or set POLYBLOCKS_ISOLATE=0 to compile in this process"
+                raise _transient(
+                    UnsupportedError(
+                        f"no process can be started to compile in ({error}); free memory or "
+                        "processes, or set POLYBLOCKS_ISOLATE=0 to compile in this process"
+                    )
                 ) from error
             finally:
                 os.close(write_end)
@@ -156,15 +158,18 @@ class _Parent:
             os.close(self.pipe)
         if not in_time:
             self._kill()
-            raise NativeCrashError(
-                f"the compiler was stopped after {self.timeout_s:g} s{self._where()}"
-                f"{self._last_words()}"
+            raise _transient(
+                NativeCrashError(
+                    f"the compiler was stopped after {self.timeout_s:g} s{self._where()}"
+                    f"{self._last_words()}"
+                )
             )
         if self.error is None and self.result is None:
             self._reap_crashed()
-            raise NativeCrashError(
+            crash = NativeCrashError(
                 f"the compiler {self._cause()}{self._where()}{self._last_words()}"
             )
+            raise crash if self._crashed_by_itself() else _transient(crash)
         self._reap(block=True)  # it has reported, so it exits now
         if self.error is not None:
             raise self.error
@@ -258,6 +263,12 @@ class _Parent:
         hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
         return f"crashed ({name}: {signal.strsignal(-code)}{hint})"
 
+    def _crashed_by_itself(self) -> bool:
+        if self.status is None:
+            return True
+        code = os.waitstatus_to_exitcode(self.status)
+        return code >= 0 or -code in {getattr(signal, name) for name in _CRASH_SIGNALS}
+
     def _where(self) -> str:
         place = f" in pass '{self.pass_name}'" if self.pass_name else ""
         place += f" of stage {self.stage}" if self.stage else ""
@@ -274,6 +285,11 @@ class _Parent:
         telling = [line for line in lines if any(word in line.lower() for word in _TELLING)]
         words = " | ".join((telling or lines)[-3:])
         return f"; its last output: {words[:400]}" if words else ""
+
+
+def _transient(error: UnsupportedError) -> UnsupportedError:
+    error.transient = True
+    return error
 
 
 _warning_filter: tuple[Any, ...] | None = None
@@ -362,10 +378,13 @@ def _error_record(error: BaseException) -> dict[str, Any]:
         known = next(c for c in type(error).__mro__ if c.__module__ == errors.__name__)
         return {"class": known.__name__, "message": str(error), "fields": vars(error)}
     reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+    fields: dict[str, Any] = {"reason": reason, "op": None, "location": None}
+    if isinstance(error, MemoryError):
+        fields["transient"] = True
     return {
         "class": "UnsupportedError",
         "message": reason,
-        "fields": {"reason": reason, "op": None, "location": None},
+        "fields": fields,
         "traceback": "".join(traceback.format_exception(error)),
     }
 
