@@ -288,9 +288,7 @@ class Builder:
     def select(self, condition: Val, yes: Val | Number, no: Val | Number) -> Val:
         """``yes`` where ``condition`` holds, else ``no``; at least one of them is a `Val`."""
         kind = yes.kind if isinstance(yes, Val) else no.kind  # type: ignore[union-attr]
-        return self.op(
-            "arith.select", kind, condition, self.lift(yes, kind), self.lift(no, kind)
-        )
+        return self.op("arith.select", kind, condition, self.lift(yes, kind), self.lift(no, kind))
 
     def fma(self, x: Val, y: Val | Number, z: Val | Number) -> Val:
         """``x*y + z``: fused where the target has it, otherwise rounded twice.

@@ -1,6 +1,6 @@
 """Polynomial coefficients, lowest power first. Generated, do not edit.
 
-Written by tests/slow/vector_math_coefficients.py (Remez exchange, 60 digits).
+Written by tests/support/vector_math_coefficients.py (Remez exchange, 60 digits).
 """
 
 # (exp(r) - 1 - r) / r^2; [-0.34692, 0.34692], error 2^-28.3.

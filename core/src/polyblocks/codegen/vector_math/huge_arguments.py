@@ -7,9 +7,11 @@ than 2^-62, to a multiple of pi/2; J.-M. Muller, "Elementary Functions", section
 
 from __future__ import annotations
 
+import itertools
+
 from polyblocks.codegen.vector_math.builder import Builder, Val, bits_of
 from polyblocks.codegen.vector_math.double_double import fast_two_sum, two_product, two_sum
-from polyblocks.codegen.vector_math.formats import ROUNDER, round_scaled
+from polyblocks.codegen.vector_math.formats import NAN, ROUNDER
 
 
 def _two_over_pi(bits: int) -> int:
@@ -31,13 +33,12 @@ def _two_over_pi(bits: int) -> int:
     return int((2 * one * one // pi) >> guard)
 
 
-# float32: 1/(2*pi) in chunks of 29 bits, each product with a float32 exact in float64. A float32
-# has at most 2^104 as its unit in the last place; 7 chunks leave 2^-75 of a turn.
-_CHUNK, _CHUNKS = 29, 7
-_FRACTION = _two_over_pi(_CHUNK * _CHUNKS) >> 2
-_INVERSE_TWO_PI = tuple(
-    ((_FRACTION >> (_CHUNK * (_CHUNKS - 1 - i))) & ((1 << _CHUNK) - 1)) * 2.0 ** (-_CHUNK * (i + 1))
-    for i in range(_CHUNKS)
+# float32: the bits of 2/pi in 32-bit words. The smallest argument, 2^19 or more, needs them from 6
+# places before the first; the largest, below 2^128, ends in the seventh word.
+_WORDS_F32 = 7
+_BITS_F32 = _two_over_pi(32 * _WORDS_F32 - 6)
+_TWO_OVER_PI_F32 = tuple(
+    (_BITS_F32 >> (32 * (_WORDS_F32 - 1 - i))) & (2**32 - 1) for i in range(_WORDS_F32)
 )
 
 # float64: the bits of 2/pi in 64-bit words, behind one word of zeros for the smallest exponents.
@@ -48,25 +49,28 @@ _HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
 
 
 def reduce_huge_f32(b: Builder, x: Val) -> tuple[Val, Val]:
-    """``x = n*pi/2 + r`` for a float32 held in float64: r in float64, n modulo 4 in i32."""
-    magnitude = abs(x)
-    turns = b.const("f64", 0.0)
-    quadrants = b.const("f64", 0.0)
-    big = 2.0**52
-    for chunk in _INVERSE_TWO_PI:
-        product = magnitude * chunk
-        # Above 2^52 a float64 is an integer already, and the rounding trick would not hold.
-        whole = b.select(product < big, (product + big) - big, product)
-        turns = turns + (product - whole)
-        # Quadrants go at once: what is left may cancel to 2^-32 and must keep its low bits.
-        n, _ = round_scaled(b, turns, 4.0)
-        quadrants = quadrants + n
-        turns = b.fnma(n, 0.25, turns)
-    _, i = round_scaled(b, quadrants, 1.0)
-    r = turns * 6.283185307179586
+    """``x = n*pi/2 + r`` for a float32 of at least 2^19: r in float64, n modulo 4 in i32.
+
+    The significand M of |x| = M * 2^k multiplies 96 bits of 2/pi, taken from where they weigh
+    2^(1-k); higher bits give multiples of 4. Kept are 2 integer and 62 fraction bits.
+    """
+    bits = x.bits() & (2**31 - 1)
+    significand = (bits & (2**23 - 1)) | 2**23
+    offset = bits.shr_u(23) - (127 + 19)
+    window = _window(b, _TWO_OVER_PI_F32, offset.shr_u(5), 4)
+    w0, w1, w2 = _shifted(window, offset & 31, 31)
+    wide = significand.zext("i64")
+    total = ((significand * w0).zext("i64") << 32) + wide * w1.zext("i64")
+    total = total + (wide * w2.zext("i64")).shr_u(32)
+    # Round to the nearest multiple of pi/2: the fraction as a signed number.
+    n = (total + 2**61).shr_u(62).to("i32")
+    fraction = total << 2
+    r = _signed_half(fraction) * (2.0**-32 * _HALF_PI[0])
+    r = b.fma(_unsigned_half(fraction & (2**32 - 1)), 2.0**-64 * _HALF_PI[0], r)
+    # Infinities and NaN have no place on the circle.
+    r = b.select(bits >= 0x7F800000, NAN, r)
     negative = x < 0.0
-    i = i.to("i32")
-    return b.select(negative, -r, r), b.select(negative, 0 - i, i)
+    return b.select(negative, -r, r), b.select(negative, 0 - n, n)
 
 
 def reduce_huge_f64(b: Builder, x: Val) -> tuple[Val, Val, Val]:
@@ -79,13 +83,8 @@ def reduce_huge_f64(b: Builder, x: Val) -> tuple[Val, Val, Val]:
     significand = (bits & (2**52 - 1)) | 2**52
     # Bit i of 2/pi (i = 1 is the first) weighs 2^-i; the leading word of zeros moves it by 64.
     offset = bits.shr_u(52) - (1075 - 62)
-    window = _window(b, offset.shr_u(6))
-    shift = offset & 63
-    back = 63 - shift
-    w0, w1, w2 = (
-        (high << shift) | (low.shr_u(1)).shr_u(back)
-        for high, low in zip(window[:3], window[1:], strict=True)
-    )
+    window = _window(b, _TWO_OVER_PI, offset.shr_u(6), 18)
+    w0, w1, w2 = _shifted(window, offset & 63, 63)
     middle = significand * w1
     low = middle + _multiply_high(significand, w2)
     carry = low.compare("ult", middle).zext("i64")
@@ -101,16 +100,34 @@ def reduce_huge_f64(b: Builder, x: Val) -> tuple[Val, Val, Val]:
     return r + nan, rest, b.select(sign, 0 - n, n)
 
 
-def _window(b: Builder, index: Val) -> list[Val]:
-    """Words ``index .. index+3`` of 2/pi, by a binary tree of selects; ``index`` up to 17."""
-    words = [b.const("i64", word) for word in _TWO_OVER_PI]
-    for step, keep in ((16, 19), (8, 11), (4, 7), (2, 5), (1, 4)):
+def _window(b: Builder, table: tuple[int, ...], index: Val, count: int) -> list[Val]:
+    """Words ``index .. index+3`` of a table, by a binary tree of selects; ``index < count``."""
+    words = [b.const(index.kind, word) for word in table]
+    steps = [1 << level for level in range((count - 1).bit_length())]
+    for step in reversed(steps):
         bit = (index & step).ne(0)
+        # The steps still to come move the window by at most step - 1.
+        keep = min(4 + step - 1, len(words))
         last = len(words) - 1
-        words = [
-            b.select(bit, words[min(i + step, last)], words[i]) for i in range(min(keep, last + 1))
-        ]
+        words = [b.select(bit, words[min(i + step, last)], words[i]) for i in range(keep)]
     return words
+
+
+def _shifted(words: list[Val], shift: Val, last_bit: int) -> list[Val]:
+    """The words of the window moved left by ``shift`` bits, less than a word; one word fewer."""
+    back = last_bit - shift
+    return [(high << shift) | low.shr_u(1).shr_u(back) for high, low in itertools.pairwise(words)]
+
+
+def _signed_half(value: Val) -> Val:
+    """The upper 32 bits of an i64, signed, as a float64 (exact)."""
+    magic = ROUNDER["f64"]
+    return ((value >> 32) + bits_of("f64", magic)).as_float() - magic
+
+
+def _unsigned_half(value: Val) -> Val:
+    """An i64 below 2^32 as a float64 (exact)."""
+    return (value | bits_of("f64", 2.0**52)).as_float() - 2.0**52
 
 
 def _multiply_high(x: Val, y: Val) -> Val:
@@ -124,11 +141,13 @@ def _multiply_high(x: Val, y: Val) -> Val:
 
 def _fraction_times_half_pi(b: Builder, high: Val, low: Val) -> tuple[Val, Val]:
     """The signed fraction ``(high * 2^64 + low) * 2^-128`` times pi/2, in two parts."""
-    signed = ((high >> 32) + bits_of("f64", ROUNDER["f64"])).as_float() - ROUNDER["f64"]
-    parts = [signed * 2.0**-32]
-    for piece, scale in ((high & (2**32 - 1), -64), (low.shr_u(32), -96), (low & (2**32 - 1), -128)):
-        value = (piece | bits_of("f64", 2.0**52)).as_float() - 2.0**52
-        parts.append(value * 2.0**scale)
+    parts = [_signed_half(high) * 2.0**-32]
+    for piece, scale in (
+        (high & (2**32 - 1), -64),
+        (low.shr_u(32), -96),
+        (low & (2**32 - 1), -128),
+    ):
+        parts.append(_unsigned_half(piece) * 2.0**scale)
     f, error = two_sum(parts[0], parts[1])
     f, error2 = two_sum(f, parts[2])
     f_low = error + (error2 + parts[3])

@@ -1,4 +1,4 @@
-"""asinh, acosh, atanh through log1p of exactly reducible arguments (FDLIBM s_asinh.c and others)."""
+"""asinh, acosh, atanh through log1p (FDLIBM s_asinh.c, e_acosh.c, e_atanh.c)."""
 
 from __future__ import annotations
 

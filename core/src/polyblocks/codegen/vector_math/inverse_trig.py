@@ -21,6 +21,8 @@ _QUARTER_PI = {
     "f32": (0.7853981852531433, -2.1855694143368964e-08),
     "f64": (0.7853981633974483, 3.061616997868383e-17),
 }
+#: 3 pi/4 in two float64 parts (only atan2 needs it, which computes in float64).
+_THREE_QUARTERS_PI = (2.356194490192345, 9.184850993605148e-17)
 
 
 def _asin_pieces(b: Builder, x: Val) -> tuple[Val, Val, Val, Val, Val]:
@@ -71,21 +73,29 @@ def atan(b: Builder, x: Val) -> Val:
     return _angle(b, abs(x), one, table.ATAN_F32 if x.kind == "f32" else table.ATAN_F64).copysign(x)
 
 
-def _angle(b: Builder, y: Val, x: Val, polynomial: tuple[float, ...]) -> Val:
-    """The angle of the point (x, y) of the first quadrant, both not 0."""
-    quarter, quarter_low = _QUARTER_PI[y.kind]
+def _angle(
+    b: Builder, y: Val, x: Val, polynomial: tuple[float, ...], mirror: Val | None = None
+) -> Val:
+    """The angle of the point (x, y) of the first quadrant, of (-x, y) where ``mirror`` holds."""
+    kind = y.kind
     big = y > x * _TAN_3PI_8
     middle = y > x * _TAN_PI_8
     numerator = b.select(big, -x, b.select(middle, y - x, y))
     denominator = b.select(big, y, b.select(middle, y + x, x))
     r = numerator / denominator
-    base = b.select(big, 2.0 * quarter, b.select(middle, b.const(y.kind, quarter), 0.0))
-    base_low = b.select(
-        big, 2.0 * quarter_low, b.select(middle, b.const(y.kind, quarter_low), 0.0)
-    )
+    if mirror is not None:
+        r = b.select(y.eq(0.0), 0.0, r)
+        r = b.select(mirror, -r, r)
+    quarter, quarter_low = _QUARTER_PI[kind]
+    bases = []
+    for part, three_quarters in zip((quarter, quarter_low), _THREE_QUARTERS_PI, strict=True):
+        zero, one = b.const(kind, 0.0), b.const(kind, part)
+        if mirror is not None:
+            zero = b.select(mirror, 4.0 * part, zero)
+            one = b.select(mirror, three_quarters, one)
+        bases.append(b.select(big, 2.0 * part, b.select(middle, one, zero)))
     s = r * r
-    tail = b.fma(r * s, b.horner(s, polynomial), base_low)
-    return base + (r + tail)
+    return bases[0] + (r + b.fma(r * s, b.horner(s, polynomial), bases[1]))
 
 
 def atan2(b: Builder, y: Val, x: Val) -> Val:
@@ -100,11 +110,8 @@ def atan2(b: Builder, y: Val, x: Val) -> Val:
 
 
 def _atan2(b: Builder, y: Val, x: Val, polynomial: tuple[float, ...]) -> Val:
-    quarter, quarter_low = _QUARTER_PI["f64"]
     ay, ax = abs(y), abs(x)
     both_infinite = ay.eq(INFINITY) & ax.eq(INFINITY)
     ay, ax = b.select(both_infinite, 1.0, ay), b.select(both_infinite, 1.0, ax)
-    angle = b.select(ay.eq(0.0), 0.0, _angle(b, ay, ax, polynomial))
-    mirrored = 4.0 * quarter - (angle - 4.0 * quarter_low)
-    angle = b.select(x.bits() < 0, mirrored, angle).copysign(y)
+    angle = _angle(b, ay, ax, polynomial, x.bits() < 0).copysign(y)
     return b.select(x.compare("uno", y), NAN, angle)

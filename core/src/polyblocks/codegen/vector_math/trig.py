@@ -47,9 +47,7 @@ def _reduce_f32(b: Builder, x: Val) -> tuple[Val, Val, Val]:
     wide = x.to("f64")
     n, i = round_scaled(b, wide, _TWO_OVER_PI)
     exact = b.fnma(n, _HALF_PI_REST, b.fnma(n, _HALF_PI[0], wide))
-    exact, i = b.when_any(
-        abs(x) > _HUGE, lambda: reduce_huge_f32(b, wide), (exact, i.to("i32"))
-    )
+    exact, i = b.when_any(abs(x) > _HUGE, lambda: reduce_huge_f32(b, x), (exact, i.to("i32")))
     r = exact.to("f32")
     return r, (exact - r.to("f64")).to("f32"), i
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
 from polyblocks import mlir
 from polyblocks.codegen import llvm
 from polyblocks.codegen.vector_math import expand_math
@@ -182,9 +183,7 @@ def ulp_error(result: np.ndarray, exact: np.ndarray) -> np.ndarray:
 def spread(kind: str, count: int, seed: int = 0) -> np.ndarray:
     """``count`` numbers of a float type, spread evenly over signs and exponents, plus specials."""
     generator = np.random.default_rng(seed)
-    unsigned, float_type = (
-        (np.uint32, np.float32) if kind == "f32" else (np.uint64, np.float64)
-    )
+    unsigned, float_type = (np.uint32, np.float32) if kind == "f32" else (np.uint64, np.float64)
     info = np.iinfo(unsigned)
     values = generator.integers(0, info.max, count, dtype=unsigned, endpoint=True)
     return np.concatenate([specials(kind), values.view(float_type)])

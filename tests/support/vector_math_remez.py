@@ -1,32 +1,17 @@
-"""Derives the polynomials of polyblocks.codegen.vector_math and writes its coefficients.py.
+"""Minimax polynomials by the Remez exchange algorithm, in 60-digit arithmetic.
 
-Each polynomial is the minimax approximation of one function on one interval, found with the
-Remez exchange algorithm in 60-digit arithmetic on a dense grid (E. Remez, 1934; see
-J.-M. Muller, "Elementary Functions", 3rd ed., section 3.5) and then rounded coefficient by
-coefficient to the working precision. Fixed leading terms (the 1 and r of exp, the x of sin) are
-not part of the table; the table's polynomial is what multiplies the remaining power.
-
-    python tests/slow/vector_math_coefficients.py          # prints the achieved errors
-    python tests/slow/vector_math_coefficients.py --write  # and rewrites coefficients.py
-    python tests/slow/vector_math_coefficients.py --only EXP_F32 ...
+E. Remez, C. R. Acad. Sci. 199 (1934); J.-M. Muller, "Elementary Functions", 3rd ed., section 3.5.
 """
 
 from __future__ import annotations
 
-import argparse
 import struct
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from mpmath import mp, mpf
 
 mp.dps = 60
-
-TARGET = (
-    Path(__file__).resolve().parents[2] / "core/src/polyblocks/codegen/vector_math/coefficients.py"
-)
 
 
 @dataclass(frozen=True)
@@ -138,43 +123,3 @@ def shift(in_t: list[mpf], centre: mpf, half: mpf) -> list[mpf]:
 def near_zero(exact: Callable[[mpf], mpf], limit: mpf) -> Callable[[mpf], mpf]:
     """``exact`` with its removable singularity at 0 filled in."""
     return lambda x: limit if abs(x) < mpf(10) ** -25 else exact(x)
-
-
-def specs() -> list[Spec]:
-    """All polynomials, in the order of the file."""
-    from vector_math_polynomials import SPECS
-
-    return SPECS
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="rewrite coefficients.py")
-    parser.add_argument("--only", nargs="*", help="names to derive")
-    arguments = parser.parse_args()
-    lines = [
-        '"""Polynomial coefficients, lowest power first. Generated, do not edit.',
-        "",
-        "Written by tests/slow/vector_math_coefficients.py (Remez exchange, 60 digits).",
-        '"""',
-        "",
-    ]
-    for spec in specs():
-        if arguments.only and spec.name not in arguments.only:
-            continue
-        coefficients, error = remez(spec)
-        bits = float(-mp.log(error, 2))
-        print(f"{spec.name:24s} degree {spec.degree:2d}  error 2^-{bits:.1f}", flush=True)
-        low, high = mp.nstr(spec.low, 6), mp.nstr(spec.high, 6)
-        lines.append(f"# {spec.about}; [{low}, {high}], error 2^-{bits:.1f}.")
-        lines.append(f"{spec.name} = (")
-        lines.extend(f"    {rounded(value, spec.precision)!r}," for value in coefficients)
-        lines.append(")")
-        lines.append("")
-    if arguments.write:
-        TARGET.write_text("\n".join(lines[:-1]) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,10 +7,10 @@ Intervals are a little wider than needed, so that a rounded reduction never leav
 
 from __future__ import annotations
 
-from mpmath import mp, mpf
-from vector_math_coefficients import Spec, near_zero
+from collections.abc import Callable
 
-mp.dps = 60
+from mpmath import mp, mpf
+from vector_math_remez import Spec, near_zero
 
 LN2 = mp.log(2)
 HALF_LN2 = LN2 / 2 * mpf("1.001")
@@ -57,14 +57,21 @@ def _log2(name: str, degree: int, base: str) -> Spec:
     )
 
 
-def _odd(name, function, text, limit_at_zero, square_high, degree, low=mpf(0)):  # type: ignore[no-untyped-def]
+def _odd(
+    name: str,
+    function: Callable[[mpf], mpf],
+    text: str,
+    limit_at_zero: mpf,
+    square_high: mpf,
+    degree: int,
+) -> Spec:
     """(function(x)/x - 1) / x^2 as a polynomial in s = x^2; see limit_at_zero for s = 0."""
     return Spec(
         name,
         f"({text}(x)/x - 1) / x^2 in s = x^2",
         near_zero(lambda s: (function(mp.sqrt(s)) / mp.sqrt(s) - 1) / s, limit_at_zero),
         near_zero(lambda s: s * mp.sqrt(s) / function(mp.sqrt(s)), mpf(0)),
-        low,
+        mpf(0),
         square_high,
         degree,
     )
@@ -208,9 +215,9 @@ SPECS = [
         "(log((1+s)/(1-s))/s - 2 - 2/3 s^2) / s^4 in z = s^2",
         near_zero(
             lambda z: (
-                (mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) / mp.sqrt(z) - 2) / z - mpf(2) / 3
-            )
-            / z,
+                ((mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) / mp.sqrt(z) - 2) / z - mpf(2) / 3)
+                / z
+            ),
             mpf(2) / 5,
         ),
         near_zero(lambda z: z * z, mpf(0)),

@@ -1,0 +1,60 @@
+"""Derives the polynomials of polyblocks.codegen.vector_math and writes its coefficients.py.
+
+Each one is the minimax approximation of one function on one interval (vector_math_polynomials),
+rounded coefficient by coefficient to the working precision. Fixed leading terms (the 1 and r of
+exp, the x of sin) are not part of the table; its polynomial multiplies the remaining power.
+
+    python tests/support/vector_math_coefficients.py          # prints the achieved errors
+    python tests/support/vector_math_coefficients.py --write  # and rewrites coefficients.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from mpmath import mp
+from vector_math_polynomials import SPECS
+from vector_math_remez import remez, rounded
+
+TARGET = (
+    Path(__file__).resolve().parents[2] / "core/src/polyblocks/codegen/vector_math/coefficients.py"
+)
+
+
+def coefficients_file() -> tuple[str, list[str]]:
+    """The text of coefficients.py, and one line about each polynomial."""
+    lines = [
+        '"""Polynomial coefficients, lowest power first. Generated, do not edit.',
+        "",
+        "Written by tests/support/vector_math_coefficients.py (Remez exchange, 60 digits).",
+        '"""',
+        "",
+    ]
+    report = []
+    for spec in SPECS:
+        coefficients, error = remez(spec)
+        bits = float(-mp.log(error, 2))
+        report.append(f"{spec.name:16s} degree {spec.degree:2d}  error 2^-{bits:.1f}")
+        low, high = mp.nstr(spec.low, 6), mp.nstr(spec.high, 6)
+        lines.append(f"# {spec.about}; [{low}, {high}], error 2^-{bits:.1f}.")
+        lines.append(f"{spec.name} = (")
+        lines.extend(f"    {rounded(value, spec.precision)!r}," for value in coefficients)
+        lines.append(")")
+        lines.append("")
+    return "\n".join(lines[:-1]) + "\n", report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="rewrite coefficients.py")
+    text, report = coefficients_file()
+    print("\n".join(report))
+    if parser.parse_args().write:
+        TARGET.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,338 @@
+"""Accuracy, special values and code shape of the vector-math expansions."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from mpmath import mp
+from vector_math_coefficients import TARGET, coefficients_file
+from vector_math_jit import Compiled, Loop, specials, spread, ulp_error
+
+from polyblocks import mlir
+from polyblocks.codegen import llvm
+from polyblocks.codegen.vector_math import expand_math
+from polyblocks.codegen.vector_math.accuracy import MAX_ULP
+
+BINARY = ("math.powf", "math.atan2")
+FLOAT_OPS = [op for op in MAX_ULP if op != "math.fpowi"]
+
+_NUMPY = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "atan2": "arctan2",
+    "powf": "power",
+}
+
+
+def _short(op: str) -> str:
+    return op.split(".")[1]
+
+
+def _numpy_reference(op: str) -> Callable[..., np.ndarray]:
+    name = _short(op)
+    if name == "rsqrt":
+        return lambda x: 1 / np.sqrt(x)
+    if name in ("erf", "erfc"):
+        return np.vectorize(getattr(math, name), otypes=[np.float64])
+    return getattr(np, _NUMPY.get(name, name))
+
+
+def _loops(kind: str) -> dict[str, Loop]:
+    return {_short(op): Loop(op, (kind,) * (1 + (op in BINARY)), (kind,)) for op in FLOAT_OPS} | {
+        "fpowi": Loop("math.fpowi", (kind, "i32"), (kind,))
+    }
+
+
+@functools.cache
+def _compiled(kind: str, fma: bool) -> Compiled:
+    return Compiled(_loops(kind), fma=fma)
+
+
+@pytest.fixture(params=[True, False], ids=["fma", "no-fma"])
+def fma(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def f32(fma: bool) -> Compiled:
+    return _compiled("f32", fma)
+
+
+@pytest.fixture
+def f64(fma: bool) -> Compiled:
+    return _compiled("f64", fma)
+
+
+def _samples(kind: str, count: int, seed: int) -> np.ndarray:
+    """All exponents, and densely where functions have their features."""
+    generator = np.random.default_rng(seed)
+    float_type = np.float32 if kind == "f32" else np.float64
+    pieces = [spread(kind, count, seed)]
+    for low, high in ((-1, 1), (0.5, 3), (-10, 10), (-110, 110), (-750, 750)):
+        pieces.append(generator.uniform(low, high, count // 4).astype(float_type))
+    return np.concatenate(pieces)
+
+
+def _arguments(op: str, kind: str, count: int) -> list[np.ndarray]:
+    x = _samples(kind, count, 0)
+    if op not in BINARY:
+        return [x]
+    y = _samples(kind, count, 1)
+    left, right = (grid.ravel() for grid in np.meshgrid(specials(kind), specials(kind)))
+    return [np.concatenate([x, np.abs(x), left]), np.concatenate([y, y, right])]
+
+
+@pytest.mark.parametrize("op", FLOAT_OPS)
+def test_float32_error(f32: Compiled, op: str) -> None:
+    arguments = _arguments(op, "f32", 100_000)
+    (result,) = f32(_short(op), *arguments)
+    with np.errstate(all="ignore"):
+        exact = _numpy_reference(op)(*(a.astype(np.float64) for a in arguments))
+    error = ulp_error(result, exact)
+    worst = int(np.argmax(error))
+    assert error[worst] <= MAX_ULP[op][0], [float(a[worst]) for a in arguments]
+
+
+def _mp_reference(op: str, *arguments: float) -> tuple[float, float]:
+    """The exact value as the sum of two doubles."""
+    name = _short(op)
+    numbers = [mp.mpf(a) for a in arguments]
+    if name == "powf":
+        exact = mp.power(*numbers)
+    elif name == "exp2":
+        exact = mp.power(2, *numbers)
+    elif name == "log2":
+        exact = mp.log(numbers[0]) / mp.log(2)
+    elif name == "rsqrt":
+        exact = 1 / mp.sqrt(numbers[0])
+    elif name == "cbrt":
+        exact = mp.sign(numbers[0]) * mp.cbrt(abs(numbers[0]))
+    else:
+        exact = getattr(mp, name)(*numbers)
+    if isinstance(exact, mp.mpc):
+        return math.nan, 0.0
+    high = float(exact)
+    return high, 0.0 if math.isinf(high) else float(exact - mp.mpf(high))
+
+
+def _float64_errors(op: str, result: np.ndarray, arguments: list[np.ndarray]) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        rough = _numpy_reference(op)(*arguments)
+    errors = np.zeros(len(result))
+    for i, (got, about) in enumerate(zip(result.tolist(), rough.tolist(), strict=True)):
+        values = [float(a[i]) for a in arguments]
+        ordinary = all(math.isfinite(v) and v != 0 for v in (*values, about))
+        if not ordinary:
+            # mpmath knows neither signed zeros nor overflow; numpy's specials are C99's.
+            same = got == about and math.copysign(1, got) == math.copysign(1, about)
+            if not same and not (math.isnan(got) and math.isnan(about)):
+                errors[i] = math.inf
+            continue
+        high, low = _mp_reference(op, *values)
+        with np.errstate(all="ignore"):
+            errors[i] = abs((got - high) - low) / float(np.spacing(abs(high)))
+    return errors
+
+
+@pytest.mark.parametrize("op", FLOAT_OPS)
+def test_float64_error(f64: Compiled, op: str) -> None:
+    arguments = _arguments(op, "f64", 4000)
+    keep = np.random.default_rng(2).permutation(len(arguments[0]))[:1500]
+    arguments = [np.concatenate([a[: len(specials("f64"))], a[keep]]) for a in arguments]
+    (result,) = f64(_short(op), *arguments)
+    with mp.workdps(50):
+        errors = _float64_errors(op, result, arguments)
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= MAX_ULP[op][1], [float(a[worst]) for a in arguments]
+
+
+def test_float32_integer_power(f32: Compiled) -> None:
+    generator = np.random.default_rng(0)
+    x = _samples("f32", 20_000, 3)
+    n = generator.integers(-40, 40, len(x)).astype(np.int32)
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), n.astype(np.float64))
+    assert ulp_error(f32("fpowi", x, n)[0], exact).max() <= MAX_ULP["math.fpowi"][0]
+
+
+def test_float64_integer_power(f64: Compiled) -> None:
+    generator = np.random.default_rng(0)
+    x = generator.normal(0, 3, 2000)
+    n = generator.integers(-300, 300, len(x)).astype(np.int32)
+    (result,) = f64("fpowi", x, n)
+    with mp.workdps(50):
+        errors = _float64_errors("math.powf", result, [x, n.astype(np.float64)])
+    assert errors.max() <= MAX_ULP["math.fpowi"][1]
+
+
+@pytest.mark.parametrize("op", ["math.sin", "math.cos", "math.tan"])
+def test_arguments_nearest_to_multiples_of_half_pi(f32: Compiled, f64: Compiled, op: str) -> None:
+    """The hardest reductions: J.-M. Muller, "Elementary Functions", tables 11.1 and 11.2."""
+    hard32 = np.array([16367173 * 2.0**72, 13338063 * 2.0**40, 1e22, 3.4028234e38], np.float32)
+    (result,) = f32(_short(op), hard32)
+    with mp.workdps(60):
+        exact = np.array([sum(_mp_reference(op, float(x))) for x in hard32])
+    assert ulp_error(result, exact).max() <= MAX_ULP[op][0]
+    hard64 = np.array([6381956970095103 * 2.0**797, 6411027962775774 * 2.0**-48, 1e22, 1.7e308])
+    (result,) = f64(_short(op), hard64)
+    with mp.workdps(400):
+        assert _float64_errors(op, result, [hard64]).max() <= MAX_ULP[op][1]
+
+
+def test_sincos_is_sin_and_cos() -> None:
+    kinds = ("f32", "f64")
+    loops = {f"sincos_{k}": Loop("math.sincos", (k,), (k, k)) for k in kinds}
+    loops |= {f"{op}_{k}": Loop(f"math.{op}", (k,), (k,)) for op in ("sin", "cos") for k in kinds}
+    compiled = Compiled(loops)
+    for kind in kinds:
+        x = spread(kind, 5000)
+        both = compiled(f"sincos_{kind}", x)
+        for op, part in zip(("sin", "cos"), both, strict=True):
+            np.testing.assert_array_equal(part, compiled(f"{op}_{kind}", x)[0])
+
+
+@pytest.mark.parametrize("op", ["math.exp", "math.tanh", "math.sin", "math.powf", "math.erf"])
+def test_vector_types_agree_with_scalars(op: str) -> None:
+    arity = 1 + (op in BINARY)
+    compiled = Compiled(
+        {
+            "scalar": Loop(op, ("f32",) * arity, ("f32",)),
+            "vector": Loop(op, ("f32",) * arity, ("f32",), lanes=8),
+        }
+    )
+    arguments = [spread("f32", 20_000, seed) for seed in range(arity)]
+    np.testing.assert_array_equal(
+        compiled("scalar", *arguments)[0], compiled("vector", *arguments)[0]
+    )
+
+
+def _integer_power(x: int, n: int, width: int) -> int:
+    if n >= 0:
+        value = pow(x, n, 1 << width)
+    else:
+        value = {1: 1, -1: -1 if n & 1 else 1}.get(x, 0) % (1 << width)
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def test_integer_power_of_integers() -> None:
+    kinds = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
+    compiled = Compiled({k: Loop("math.ipowi", (k, k), (k,)) for k in kinds})
+    bases, exponents = (g.ravel() for g in np.meshgrid(np.arange(-20, 21), np.arange(-9, 100)))
+    for kind, dtype in kinds.items():
+        expected = [
+            _integer_power(x, n, int(kind[1:]))
+            for x, n in zip(bases.tolist(), exponents.tolist(), strict=True)
+        ]
+        (result,) = compiled(kind, bases.astype(dtype), exponents.astype(dtype))
+        assert result.tolist() == expected
+
+
+def test_float16_is_rounded_once() -> None:
+    compiled = Compiled({"exp": Loop("math.exp", ("f16",), ("f16",))})
+    x = np.arange(65536, dtype=np.uint16).view(np.float16)
+    (result,) = compiled("exp", x)
+    with np.errstate(all="ignore"):
+        expected = np.exp(x.astype(np.float64)).astype(np.float16)
+    different = ~((result == expected) | (np.isnan(result) & np.isnan(expected)))
+    assert different.sum() <= 2  # ties
+
+
+def test_bfloat16() -> None:
+    compiled = Compiled({"tanh": Loop("math.tanh", ("bf16",), ("bf16",))})
+    x = np.arange(65536, dtype=np.uint16)
+    (result,) = compiled("tanh", x)
+    value = (x.astype(np.uint32) << 16).view(np.float32)
+    got = (result.astype(np.uint32) << 16).view(np.float32)
+    # Some machines' conversion instruction flushes denormals; that is not tested here.
+    normal = np.abs(value) >= 2.0**-126
+    exact = np.tanh(value[normal].astype(np.float64))
+    assert np.all(np.abs(got[normal] - exact) <= np.abs(exact) * 2.0**-8)
+    assert np.isnan(got[np.isnan(value)]).all()
+
+
+#: Packed instructions of the loops of a machine with and without fused multiply-add.
+_MACHINES = {
+    "wide": (llvm.Machine("x86_64-unknown-linux-gnu", "x86-64-v4"), True, r"%zmm|%ymm"),
+    "old": (llvm.Machine("x86_64-unknown-linux-gnu", "x86-64"), False, r"mulps|mulpd"),
+    "other": (llvm.Machine("aarch64-unknown-linux-gnu", "neoverse-n1"), True, r"v\d+\.(4s|2d)"),
+}
+
+
+_CALL = re.compile(r"^\s+(call|callq|bl|blr)\s", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", list(_MACHINES))
+def test_loops_are_vectorized_without_calls(name: str) -> None:
+    machine, fma, packed = _MACHINES[name]
+    ops = ["math.exp", "math.log", "math.tanh", "math.erf", "math.sin", "math.powf", "math.atan2"]
+    loops = {
+        f"{_short(op)}_{kind}": Loop(op, (kind,) * (1 + (op in BINARY)), (kind,))
+        for op in ops
+        for kind in ("f32", "f64")
+    }
+    compiled = Compiled(loops, fma=fma, machine=machine)
+    for loop in loops:
+        text = compiled.assembly_of(loop)
+        assert not _CALL.search(text), loop
+        # The 64-bit integer products of huge arguments have no instruction on two lanes.
+        if (name, loop) != ("other", "sin_f64"):
+            assert re.search(packed, text), loop
+
+
+def test_no_call_is_left_for_any_operation(f32: Compiled, f64: Compiled) -> None:
+    for compiled in (f32, f64):
+        assert not _CALL.search(compiled.assembly)
+
+
+def test_without_fma_none_is_created() -> None:
+    module = mlir.parse(
+        "func.func @f(%x: f64) -> f64 { %0 = math.powf %x, %x : f64 return %0 : f64 }"
+    )
+    expand_math(module, fma=False)
+    assert "math.fma" not in str(module)
+    assert "math.powf" not in str(module)
+
+
+def test_native_operations_stay() -> None:
+    text = """
+      func.func @f(%x: f32, %i: i32) -> (f32, f32, f32, i32) {
+        %0 = math.sqrt %x : f32
+        %1 = math.floor %x : f32
+        %2 = math.fma %x, %x, %x : f32
+        %3 = math.ctpop %i : i32
+        return %0, %1, %2, %3 : f32, f32, f32, i32
+      }"""
+    module = mlir.parse(text)
+    before = str(module)
+    assert expand_math(module) == 0
+    assert str(module) == before
+
+
+def test_created_operations_have_no_fastmath() -> None:
+    module = mlir.parse(
+        "func.func @f(%x: f32) -> f32 { %0 = math.log %x fastmath<reassoc,contract> : f32 "
+        "return %0 : f32 }"
+    )
+    assert expand_math(module) == 1
+    assert "fastmath" not in str(module)
+
+
+def test_unknown_element_type_is_refused() -> None:
+    module = mlir.parse(
+        "func.func @f(%x: f128) -> f128 { %0 = math.exp %x : f128 return %0 : f128 }"
+    )
+    with pytest.raises(NotImplementedError, match=r"math\.exp on f128"):
+        expand_math(module)
+
+
+def test_coefficients_are_what_the_derivation_gives() -> None:
+    assert TARGET.read_text() == coefficients_file()[0]
