@@ -1,0 +1,1 @@
+"""The benchmark harness: cases, peers, measuring and reporting, one file each."""
