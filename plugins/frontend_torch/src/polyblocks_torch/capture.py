@@ -530,11 +530,20 @@ class _Bases:
 
 
 def is_random(node: fx.Node) -> bool:
-    """Whether the node draws from the framework's random generator."""
-    return (
-        isinstance(node.target, torch._ops.OpOverload)
-        and torch.Tag.nondeterministic_seeded in node.target.tags
-    )
+    """Whether the node draws from the framework's random generator.
+
+    Attention carries the tag for its dropout, and draws nothing where that is off.
+    """
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    if torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    for index, argument in enumerate(target._schema.arguments):
+        if argument.name == "dropout_p":
+            given = node.args[index] if index < len(node.args) else None
+            return node.kwargs.get("dropout_p", given) not in (None, 0, 0.0)
+    return True
 
 
 def unsupported_reason(node: fx.Node) -> str | None:

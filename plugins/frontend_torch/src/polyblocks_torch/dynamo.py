@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from torch._dynamo.types import ConvertFrameReturn
 from torch._dynamo.utils import counters
 
 from polyblocks.errors import FallbackError, PolyBlocksError
+from polyblocks_torch.gate import Gate
 from polyblocks_torch.report import Frame, FunctionReport
 
 logger = logging.getLogger("polyblocks")
@@ -48,26 +48,30 @@ def optimize(
         A function that wraps functions, methods, modules and module classes.
     """
     context = torch._dynamo.optimize(backend, nopython=strict, isolate_recompiles=True)
-    context.callback = _Converter(context.callback, strict, report)
+    gate = Gate(context.enter_exit_hooks)
+    context.callback = _Converter(context.callback, strict, report, gate)
     return context
 
 
 class _Converter:
     """Dynamo's callback for a new frame, under our settings, with our errors and our report."""
 
-    def __init__(self, inner: Callable[..., Any], strict: bool, report: FunctionReport) -> None:
+    def __init__(
+        self, inner: Callable[..., Any], strict: bool, report: FunctionReport, gate: Gate
+    ) -> None:
         # Dynamo finds the backend of a callback by this name.
         self._torchdynamo_orig_backend = inner
         self._strict = strict
         self._report = report
-        self._lock = threading.RLock()
+        self._gate = gate
 
     def __call__(self, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
         code = frame.f_code
         location = f"{code.co_filename}:{code.co_firstlineno}"
         breaks = set(counters["graph_break"])
+        self._gate.close()
         try:
-            with self._lock, config.patch(SETTINGS):
+            with config.patch(SETTINGS):
                 _keep_shapes_static(frame)
                 result = self._torchdynamo_orig_backend(frame, cache_entry, frame_state)
         except BackendCompilerFailed as error:
@@ -84,6 +88,8 @@ class _Converter:
                 op=code.co_name,
                 location=_location_of(error) or location,
             ) from error
+        finally:
+            self._gate.open()
         if isinstance(result, ConvertFrameReturn):
             new_breaks = [b for b in counters["graph_break"] if b not in breaks]
             self._record(code.co_name, location, result, new_breaks)

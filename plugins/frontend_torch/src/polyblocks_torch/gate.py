@@ -1,0 +1,88 @@
+"""Let one thread compile while the others wait, instead of each compiling the same frame.
+
+Dynamo looks a frame up before it takes its lock and not again afterwards: 32 threads that call a
+new function at once would trace it 32 times. The gate is one of the hooks that Dynamo calls at the
+start of a call. It is installed only while something is compiled (and before the first call), so
+that later calls pay nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+
+def _nothing() -> None:
+    pass
+
+
+class Gate:
+    """The gate of one compiled function.
+
+    Args:
+        hooks: Dynamo's list of functions to call at the start of each call; each returns a
+            function to call at its end.
+    """
+
+    def __init__(self, hooks: list[Callable[[], Any]]) -> None:
+        self._hooks = hooks
+        self._lock = threading.Lock()
+        self._open = threading.Event()
+        self._owner: int | None = None
+        hooks.append(self.enter)
+        _gates.add(self)
+
+    def enter(self) -> Callable[[], None]:
+        """The hook: the first thread goes through, the others wait until the gate opens."""
+        me = threading.get_ident()
+        with self._lock:
+            if self._owner is None and not self._open.is_set():
+                self._owner = me
+                return self.open
+            mine = self._owner == me
+        if not mine:
+            self._open.wait()
+        return _nothing
+
+    def close(self) -> None:
+        """This thread compiles now. Calls that begin from here on wait."""
+        with self._lock:
+            if self._owner is None:
+                self._owner = threading.get_ident()
+                self._open.clear()
+                if self.enter not in self._hooks:
+                    self._hooks.append(self.enter)
+
+    def open(self) -> None:
+        """This thread is done; let all others in."""
+        with self._lock:
+            if self._owner == threading.get_ident():
+                self._owner = None
+                self._open.set()
+                if self.enter in self._hooks:
+                    self._hooks.remove(self.enter)
+
+    def _after_fork(self) -> None:
+        # The thread that compiles is not in this process and will never open the gate.
+        self._lock = threading.Lock()
+        self._owner = None
+        self._open.set()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Gate:
+        # A copied module shares the compiled code, and so the gate.
+        return self
+
+
+_gates: weakref.WeakSet[Gate] = weakref.WeakSet()
+
+
+def _open_all() -> None:
+    for gate in list(_gates):
+        gate._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_open_all)
