@@ -46,6 +46,10 @@ def make_context() -> Any:
     context = ir.Context()
     context.enable_multithreading(False)
     _torchMlir.register_dialect(context)
+    # Scans, scatters and sorts are a dialect that only its passes can load.
+    with context:
+        loader = passmanager.PassManager.parse("builtin.module(func.func(tm-tensor-bufferize))")
+        loader.run(ir.Module.parse("module {}", context).operation)
     return context
 
 

@@ -164,6 +164,15 @@ class Alloca:
 
 
 @dataclass(eq=False)
+class Check:
+    """The program fails with ``message`` unless ``condition`` holds."""
+
+    condition: Value
+    message: Any
+    location: Any = None
+
+
+@dataclass(eq=False)
 class For:
     """A loop ``var = 0 … extent - 1`` with loop-carried values.
 
@@ -184,7 +193,7 @@ class For:
     level: str | None = None
 
 
-Node = Op | Index | Load | Store | LoadAt | StoreAt | Alloca | For
+Node = Op | Index | Load | Store | LoadAt | StoreAt | Alloca | Check | For
 
 
 @dataclass(eq=False)
@@ -243,6 +252,8 @@ def operands(node: Node) -> list[Value]:
         return node.operands
     if isinstance(node, Store):
         return [node.value]
+    if isinstance(node, Check):
+        return [node.condition]
     if isinstance(node, LoadAt):
         return node.index
     if isinstance(node, StoreAt):
@@ -318,6 +329,8 @@ def clone(
         elif isinstance(n, StoreAt):
             where = [use(v) for v in n.index]
             out.append(StoreAt(use(n.value), buffer(n.buffer), where, n.location))
+        elif isinstance(n, Check):
+            out.append(Check(use(n.condition), n.message, n.location))
         elif isinstance(n, Alloca):
             b = n.buffer
             new = Buffer(b.shape, b.element, b.kind, bytes_per_element=b.bytes_per_element)
@@ -349,6 +362,8 @@ def replace_values(nodes: Iterable[Node], mapping: dict[Value, Value]) -> None:
             node.operands = [use(v) for v in node.operands]
         elif isinstance(node, Store):
             node.value = use(node.value)
+        elif isinstance(node, Check):
+            node.condition = use(node.condition)
         elif isinstance(node, LoadAt):
             node.index = [use(v) for v in node.index]
         elif isinstance(node, StoreAt):
@@ -388,7 +403,7 @@ def _live_values(nodes: list[Node]) -> set[Value]:
                 needs[result] = [init, yielded]
                 # The argument is what the yield of the iteration before was.
                 needs.setdefault(yielded, [])
-        elif isinstance(node, (Store, StoreAt)):
+        elif isinstance(node, (Store, StoreAt, Check)):
             pending.extend(operands(node))
         else:
             for result in results(node):

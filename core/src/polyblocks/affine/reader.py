@@ -8,6 +8,7 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
+    Check,
     For,
     Index,
     Load,
@@ -196,6 +197,9 @@ class _Reader:
             buffer = self._get_buffer(op.operands[1])
             value = self._use(op.operands[0], body, values, variables)
             body.append(StoreAt(value, buffer, where, op.location))
+        elif name == "cf.assert":
+            condition = self._use(op.operands[0], body, values, variables)
+            body.append(Check(condition, op.attributes["msg"], op.location))
         elif name == "affine.apply":
             (expr,) = self._map(op.attributes["map"], list(op.operands), values, variables)
             variables[op.results[0]] = expr
@@ -358,7 +362,7 @@ def _is_straight_line(op: Any) -> bool:
     name = op.name
     if len(op.regions):
         return False
-    if name in ("affine.load", "affine.store", "memref.load", "memref.store", "affine.apply"):
+    if name in ("affine.load", "affine.store", "memref.load", "memref.store", "affine.apply", "cf.assert"):
         return True
     return bool(name.startswith(SCALAR_DIALECTS))
 

@@ -9,6 +9,7 @@ from polyblocks.affine.expr import Expr, Mod, Var
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
+    Check,
     For,
     Index,
     Load,
@@ -148,6 +149,13 @@ class _Writer:
             return ir.Operation.create(
                 "memref.store",
                 operands=[self._use(node.value), self._buffer(node.buffer), *where],
+                loc=node.location or self.unknown,
+            )
+        if isinstance(node, Check):
+            return ir.Operation.create(
+                "cf.assert",
+                operands=[self._use(node.condition)],
+                attributes={"msg": node.message},
                 loc=node.location or self.unknown,
             )
         if isinstance(node, Alloca):

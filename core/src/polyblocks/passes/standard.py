@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from polyblocks.options import CompileOptions
 from polyblocks.passes.affine.bind_arguments import BindArgumentsPass
+from polyblocks.passes.affine.bufferize_scans import BufferizeScansPass
 from polyblocks.passes.affine.classify_nests import ClassifyNestsPass
 from polyblocks.passes.affine.flatten_nests import FlattenNestsPass
 from polyblocks.passes.affine.form_reductions import FormReductionsPass
 from polyblocks.passes.affine.fuse_slices import FuseSlicesPass
+from polyblocks.passes.affine.guard_indices import GuardIndicesPass
 from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
@@ -34,7 +36,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # After the last `cse`, which would merge them again.
                 SeparateEmptiesPass(),
                 UpstreamPass("eliminate-empties", "eliminate-empty-tensors"),
-                UpstreamPass("bufferize-scans", "func.func(tm-tensor-bufferize)"),
+                BufferizeScansPass(),
                 UpstreamPass("bufferize", "one-shot-bufferize{bufferize-function-boundaries}"),
                 UpstreamPass(
                     "linalg-to-affine",
@@ -45,6 +47,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                     "fold-views",
                     "fold-memref-alias-ops,affine-fold-memref-alias-ops,canonicalize,cse",
                 ),
+                GuardIndicesPass(),
             ],
             "S3": [
                 NormalizeNestsPass(),
