@@ -42,12 +42,14 @@ class Loop:
         inputs: element types of the operands.
         outputs: element types of the results.
         lanes: 0 for scalar code in an affine loop, else the vector size of the MLIR operation.
+        constant: a last operand of the same type as the first that is not an array.
     """
 
     op: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     lanes: int = 0
+    constant: str = ""
 
     def text(self, name: str) -> str:
         """The function in MLIR."""
@@ -62,6 +64,10 @@ class Loop:
             body.append(f"%x{i} = {verb} %m{i}[%i] : memref<{CHUNK}x{kind}>{suffix}")
         operands = ", ".join(f"%x{i}" for i in range(count))
         types_in, types_out = ", ".join(element[:count]), ", ".join(element[count:])
+        if self.constant:
+            body.append(f"%c = arith.constant {self.constant} : {self.inputs[0]}")
+            operands += ", %c"
+            types_in += f", {self.inputs[0]}"
         body.append(
             f'%r:{len(self.outputs)} = "{self.op}"({operands}) : ({types_in}) -> ({types_out})'
         )

@@ -223,6 +223,25 @@ def _integer_power(x: int, n: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
 
+@pytest.mark.parametrize("exponent", ["-1.0", "0.5", "1.0", "2.0", "3.0", "4.0", "-0.75"])
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_constant_exponent(kind: str, exponent: str) -> None:
+    loop = Loop("math.powf", (kind,), (kind,), constant=exponent)
+    compiled = Compiled({"power": loop})
+    x = _samples(kind, 2000, 4)
+    (result,) = compiled("power", x)
+    with np.errstate(all="ignore"):
+        if kind == "f32":
+            exact = np.power(x.astype(np.float64), np.full(len(x), float(exponent)))
+            error = ulp_error(result, exact)
+        else:
+            with mp.workdps(50):
+                error = _float64_errors("math.powf", result, [x, np.full_like(x, float(exponent))])
+    assert error.max() <= 1.6
+    simple = exponent not in ("4.0", "-0.75")
+    assert ("arith.bitcast" not in compiled.expanded) == simple
+
+
 def test_integer_power_of_integers() -> None:
     kinds = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
     compiled = Compiled({k: Loop("math.ipowi", (k, k), (k,)) for k in kinds})

@@ -10,6 +10,7 @@ round-by-adding-a-big-number idiom must not be reassociated.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -258,7 +259,8 @@ class Builder:
 
     def const(self, kind: str, value: Number) -> Val:
         """A constant, splatted for vectors; integers wrap to their width."""
-        key = (kind, self.shape, self.scalable, bits_of("f64", value) if kind[0] in "fb" else value)
+        # 0.0 == -0.0, so the sign is part of the key.
+        key = (kind, self.shape, self.scalable, value, math.copysign(1.0, value))
         found = self.constants.get(key)
         if found is None:
             element = self.element_type(kind)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.rewrite import expand_ops
-from polyblocks.codegen.vector_math.builder import Builder, Val
 
 #: 2**27 + 1 splits a double into two halves of 26 bits (Veltkamp; Dekker 1971).
 _SPLITTER = 134217729.0

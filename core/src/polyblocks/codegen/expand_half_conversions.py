@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.rewrite import element, expand_ops
-from polyblocks.codegen.vector_math.builder import Builder, Val
 
 #: Bits of binary32 that binary16 lacks in the fraction, and the difference of the biases.
 _SHIFT = 13

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.rewrite import expand_ops
-from polyblocks.codegen.vector_math.builder import Builder, Val
 from polyblocks.mlir import ir
 
 

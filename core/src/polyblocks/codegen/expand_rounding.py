@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.rewrite import expand_ops
-from polyblocks.codegen.vector_math.builder import Builder, Val
 
 #: From this magnitude on every float is an integer; adding it rounds a smaller one to nearest even.
 _INTEGER_FROM = {"f32": 2.0**23, "f64": 2.0**52}

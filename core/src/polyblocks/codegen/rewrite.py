@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from polyblocks.codegen.vector_math.builder import Builder, Val
+from polyblocks.codegen.builder import Builder, Val
 from polyblocks.mlir import ir
 
 #: Takes the op and its operands; returns one value per result, or None to leave the op alone.
 Expansion = Callable[[Builder, Any, Sequence[Val]], "Sequence[Val] | None"]
 
 
-def expand_ops(module: Any, expansions: Mapping[str, Expansion]) -> int:
+def expand_ops(module: Any, expansions: Mapping[str, Expansion], *, fma: bool = False) -> int:
     """Replace ops by name, in place, on scalars and vectors.
 
     Args:
         module: an MLIR module.
         expansions: op name -> how to build its replacement, called with the insertion point
             before the op. The created ops carry no fastmath flags.
+        fma: whether the expansions may use fused multiply-add.
 
     Returns:
         How many ops were replaced.
@@ -39,7 +40,7 @@ def expand_ops(module: Any, expansions: Mapping[str, Expansion]) -> int:
             block = op.block
             _, cache = caches.setdefault(hash(block), (block, {}))
             with op.location, ir.InsertionPoint(op):
-                builder = _builder(op, block, cache)
+                builder = _builder(op, block, cache, fma)
                 operands = [Val(builder, v, element(v.type)) for v in op.operands]
                 results = expansions[op.name](builder, op, operands)
             if results is None:
@@ -51,12 +52,12 @@ def expand_ops(module: Any, expansions: Mapping[str, Expansion]) -> int:
     return count
 
 
-def _builder(op: Any, block: Any, cache: dict[tuple[object, ...], Any]) -> Builder:
+def _builder(op: Any, block: Any, cache: dict[tuple[object, ...], Any], fma: bool) -> Builder:
     type_ = op.results[0].type
     if not isinstance(type_, ir.VectorType):
-        return Builder(None, None, block, cache, fma=False)
+        return Builder(None, None, block, cache, fma)
     scalable = tuple(type_.scalable_dims) if type_.scalable else None
-    return Builder(tuple(type_.shape), scalable, block, cache, fma=False)
+    return Builder(tuple(type_.shape), scalable, block, cache, fma)
 
 
 def element(type_: Any) -> str:

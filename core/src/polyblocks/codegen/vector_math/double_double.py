@@ -6,7 +6,7 @@ Sources: D. Knuth, TAOCP vol. 2, 4.2.2 (two_sum); T. J. Dekker, Numer. Math. 18 
 
 from __future__ import annotations
 
-from polyblocks.codegen.vector_math.builder import Builder, Val
+from polyblocks.codegen.builder import Builder, Val
 
 #: 2^ceil(p/2) + 1, splits a significand of p bits in two halves.
 _SPLITTER = {"f32": 4097.0, "f64": 134217729.0}

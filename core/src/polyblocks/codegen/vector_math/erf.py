@@ -10,8 +10,8 @@ takes 1 - erf(x) near 0.
 
 from __future__ import annotations
 
+from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
-from polyblocks.codegen.vector_math.builder import Builder, Val
 from polyblocks.codegen.vector_math.double_double import two_product
 from polyblocks.codegen.vector_math.exp_log import exp_polynomial, exp_reduced, exp_sum
 from polyblocks.codegen.vector_math.formats import LOG2_E, power_of_two, round_scaled

@@ -9,8 +9,8 @@ log10 its two-part combination (FreeBSD e_log2.c, k_log.h).
 
 from __future__ import annotations
 
+from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
-from polyblocks.codegen.vector_math.builder import Builder, Val
 from polyblocks.codegen.vector_math.formats import (
     INFINITY,
     LN2_HI,

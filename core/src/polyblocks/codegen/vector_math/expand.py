@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from polyblocks.codegen.builder import Builder, Val
+from polyblocks.codegen.rewrite import Expansion, expand_ops
 from polyblocks.codegen.vector_math import (
     erf,
     exp_log,
@@ -15,12 +16,12 @@ from polyblocks.codegen.vector_math import (
     power,
     trig,
 )
-from polyblocks.codegen.vector_math.builder import Builder, Val
 from polyblocks.mlir import ir
 
-Expansion = Callable[..., "Val | Sequence[Val]"]
+#: Takes operands in float32 or float64, gives the result or results in the same.
+Formula = Callable[..., "Val | Sequence[Val]"]
 
-_BOTH: dict[str, Expansion] = {
+_FLOAT: dict[str, Formula] = {
     "math.exp": exp_log.exp,
     "math.exp2": exp_log.exp2,
     "math.expm1": exp_log.expm1,
@@ -44,35 +45,13 @@ _BOTH: dict[str, Expansion] = {
     "math.atanh": inverse_hyperbolic.atanh,
     "math.erf": erf.erf,
     "math.erfc": erf.erfc,
-    "math.powf": power.powf,
-    "math.fpowi": power.fpowi,
     "math.cbrt": power.cbrt,
     "math.rsqrt": power.rsqrt,
 }
 
-_INTEGERS = ("i8", "i16", "i32", "i64", "index")
-
-#: Expansion by operation and by the float type that it computes in.
-_EXPANSIONS: dict[str, dict[str, Expansion]] = {
-    name: {"f32": expansion, "f64": expansion} for name, expansion in _BOTH.items()
-}
-_EXPANSIONS["math.ipowi"] = dict.fromkeys(_INTEGERS, power.ipowi)
-
+#: Exponents for which a product, a quotient or a root is at least as accurate as the general way.
+_SIMPLE_POWERS = (-1.0, 0.5, 1.0, 2.0, 3.0)
 _HALF = ("f16", "bf16")
-
-
-@dataclass(frozen=True)
-class _Shape:
-    element: str
-    shape: tuple[int, ...] | None
-    scalable: tuple[bool, ...] | None
-
-
-def _shape_of(type_: Any) -> _Shape:
-    if isinstance(type_, ir.VectorType):
-        scalable = tuple(type_.scalable_dims) if type_.scalable else None
-        return _Shape(str(type_.element_type), tuple(type_.shape), scalable)
-    return _Shape(str(type_), None, None)
 
 
 def expand_math(module: Any, *, fma: bool = True) -> int:
@@ -92,43 +71,56 @@ def expand_math(module: Any, *, fma: bool = True) -> int:
     Raises:
         NotImplementedError: an operation in the table has an element type without expansion.
     """
-    found: list[Any] = []
-
-    def visit(operation: Any) -> Any:
-        if operation.name in _EXPANSIONS:
-            found.append(operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    constants: dict[int, tuple[Any, dict[tuple[object, ...], Any]]] = {}
-    with module.context:
-        for operation in found:
-            block = operation.block
-            _, cache = constants.setdefault(hash(block), (block, {}))
-            _expand(operation, block, cache, fma)
-    return len(found)
+    expansions = {name: _float_expansion(expansion) for name, expansion in _FLOAT.items()}
+    expansions["math.powf"] = _power(power.powf)
+    expansions["math.fpowi"] = _power(power.fpowi)
+    expansions["math.ipowi"] = _expand_ipowi
+    return expand_ops(module, expansions, fma=fma)
 
 
-def _expand(
-    operation: Any, block: Any, constants: dict[tuple[object, ...], Any], fma: bool
-) -> None:
-    shapes = [_shape_of(operand.type) for operand in operation.operands]
-    element = shapes[0].element
-    compute = "f32" if element in _HALF else element
-    expansion = _EXPANSIONS[operation.name].get(compute)
-    if expansion is None:
-        raise NotImplementedError(f"{operation.name} on {element} has no expansion")
-    with operation.location, ir.InsertionPoint(operation):
-        builder = Builder(shapes[0].shape, shapes[0].scalable, block, constants, fma)
-        arguments = [
-            Val(builder, operand, shape.element)
-            for operand, shape in zip(operation.operands, shapes, strict=True)
-        ]
-        if element in _HALF:
-            arguments = [a.to("f32") if a.kind in _HALF else a for a in arguments]
-        results = expansion(builder, *arguments)
+def _float_expansion(expansion: Formula) -> Expansion:
+    def expand(b: Builder, operation: Any, operands: Sequence[Val]) -> Sequence[Val]:
+        kind = operands[0].kind
+        if kind not in ("f32", "f64", *_HALF):
+            raise NotImplementedError(f"{operation.name} on {kind} has no expansion")
+        if kind in _HALF:
+            operands = [x.to("f32") if x.kind == kind else x for x in operands]
+        results = expansion(b, *operands)
         if isinstance(results, Val):
             results = (results,)
-        for old, new in zip(operation.results, results, strict=True):
-            old.replace_all_uses_with((new.to(element) if element in _HALF else new).value)
-    operation.erase()
+        return [result.to(kind) for result in results]
+
+    return expand
+
+
+def _power(general: Formula) -> Expansion:
+    """powf and fpowi: constant exponents that a product or a quotient serves are treated apart."""
+
+    def expand(b: Builder, operation: Any, operands: Sequence[Val]) -> Sequence[Val] | None:
+        exponent = _constant(operation.operands[1])
+
+        def formula(b: Builder, x: Val, y: Val) -> Val | Sequence[Val]:
+            if exponent in _SIMPLE_POWERS:
+                return power.simple_power(b, x, exponent)
+            return general(b, x, y)
+
+        return _float_expansion(formula)(b, operation, operands)
+
+    return expand
+
+
+def _expand_ipowi(b: Builder, operation: Any, operands: Sequence[Val]) -> Sequence[Val]:
+    return [power.ipowi(b, *operands)]
+
+
+def _constant(value: Any) -> float | None:
+    """The number that a constant (or a splat of it) holds."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    attribute = owner.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
+    if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr):
+        return float(attribute.value)
+    return None

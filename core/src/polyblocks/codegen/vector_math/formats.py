@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks.codegen.vector_math.builder import Builder, Number, Val, bits_of
+from polyblocks.codegen.builder import Builder, Number, Val, bits_of
 
 MANTISSA_BITS = {"f32": 23, "f64": 52}
 BIAS = {"f32": 127, "f64": 1023}

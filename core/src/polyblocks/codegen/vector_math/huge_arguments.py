@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 
-from polyblocks.codegen.vector_math.builder import Builder, Val, bits_of
+from polyblocks.codegen.builder import Builder, Val, bits_of
 from polyblocks.codegen.vector_math.double_double import fast_two_sum, two_product, two_sum
 from polyblocks.codegen.vector_math.formats import NAN, ROUNDER
 

@@ -6,8 +6,8 @@ h = exp(|x|)/2 as h -+ 1/(4h), sinh with an odd polynomial below 1.
 
 from __future__ import annotations
 
+from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
-from polyblocks.codegen.vector_math.builder import Builder, Val
 from polyblocks.codegen.vector_math.exp_log import exp_polynomial, exp_reduced
 from polyblocks.codegen.vector_math.formats import (
     LOG2_E,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks.codegen.vector_math.builder import Builder, Val
+from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math.exp_log import log1p
 from polyblocks.codegen.vector_math.formats import LN2, NAN
 

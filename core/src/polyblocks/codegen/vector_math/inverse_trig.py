@@ -9,8 +9,8 @@ float32 numbers overflows or underflows.
 
 from __future__ import annotations
 
+from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
-from polyblocks.codegen.vector_math.builder import Builder, Val
 from polyblocks.codegen.vector_math.double_double import clear_low_half
 from polyblocks.codegen.vector_math.formats import INFINITY, NAN
 

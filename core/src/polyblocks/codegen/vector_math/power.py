@@ -7,8 +7,8 @@ product and the reduction of the exponential in double-double arithmetic.
 
 from __future__ import annotations
 
+from polyblocks.codegen.builder import Builder, Val, bits_of
 from polyblocks.codegen.vector_math import coefficients as table
-from polyblocks.codegen.vector_math.builder import Builder, Val, bits_of
 from polyblocks.codegen.vector_math.double_double import fast_two_sum, two_product, two_sum
 from polyblocks.codegen.vector_math.exp_log import exp_sum
 from polyblocks.codegen.vector_math.formats import (
@@ -78,6 +78,20 @@ def powf(b: Builder, x: Val, y: Val) -> Val:
     else:
         magnitude = _powf_f64(b, abs(x), y)
     return pow_specials(b, x, y, magnitude)
+
+
+def simple_power(b: Builder, x: Val, exponent: float) -> Val:
+    """x^exponent for the exponents -1, 0.5, 1, 2 and 3: at most two roundings."""
+    if exponent == 1.0:
+        return x
+    if exponent == 2.0:
+        return x * x
+    if exponent == 3.0:
+        return x * x * x
+    if exponent == -1.0:
+        return 1.0 / x
+    # pow(-0, 0.5) is +0 and pow(-inf, 0.5) is +inf, unlike the square root.
+    return b.select(x.eq(-INFINITY), INFINITY, (x + 0.0).sqrt())
 
 
 def _powf_f64(b: Builder, x: Val, y: Val) -> Val:

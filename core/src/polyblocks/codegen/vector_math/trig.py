@@ -9,8 +9,8 @@ Kernels: odd and even polynomials on [0, pi/4], the rounding error of r carried 
 
 from __future__ import annotations
 
+from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
-from polyblocks.codegen.vector_math.builder import Builder, Val
 from polyblocks.codegen.vector_math.double_double import fast_two_sum, two_product, two_sum
 from polyblocks.codegen.vector_math.formats import round_scaled
 from polyblocks.codegen.vector_math.huge_arguments import reduce_huge_f32, reduce_huge_f64
