@@ -1,4 +1,9 @@
-"""The decomposition table that AOTAutograd applies."""
+"""The decomposition table that AOTAutograd applies before a graph is lowered.
+
+It is PyTorch's core-ATen table, some more of PyTorch's decompositions, and those of
+:mod:`polyblocks_torch.decomp`. Contractions (mm, bmm, addmm, convolution) stay whole. Ops that draw
+random numbers stay whole too, so that PyTorch's generator runs them and results equal eager's.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +14,49 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 
+from polyblocks_torch.decomp import REGISTRY
+from polyblocks_torch.refusals import RANDOM_OPS
+
 aten = torch.ops.aten
 
+#: Decompositions that PyTorch has outside of its core-ATen table. torch-mlir lacks these ops, or
+#: rounds them differently than eager does (gelu).
 _MORE = [
-    aten.native_group_norm, aten.upsample_bilinear2d.vec, aten.native_layer_norm,
-    aten._native_batch_norm_legit_functional, aten._native_batch_norm_legit_no_training,
-    aten._native_batch_norm_legit, aten._native_batch_norm_legit.no_stats,
-    aten.squeeze.dims, aten._euclidean_dist, aten.grid_sampler_2d, aten._adaptive_avg_pool2d,
-    aten.full, aten.logsumexp, aten._log_softmax, aten.diag,
-    aten._scaled_dot_product_flash_attention_for_cpu, aten.scaled_dot_product_attention,
+    aten._adaptive_avg_pool2d,
+    aten._batch_norm_no_update,
+    aten._batch_norm_with_update,
+    aten._batch_norm_with_update_functional,
+    aten._euclidean_dist,
+    aten._log_softmax,
+    aten._native_batch_norm_legit,
+    aten._native_batch_norm_legit_functional,
+    aten._native_batch_norm_legit_no_training,
+    aten._scaled_dot_product_flash_attention_for_cpu,
+    aten.addmv,
+    aten.diag,
+    aten.gelu,
+    aten.grid_sampler_2d,
+    aten.logsumexp,
+    aten.native_batch_norm,
+    aten.native_group_norm,
+    aten.native_layer_norm,
+    aten.scaled_dot_product_attention,
+    aten.squeeze.dims,
+    aten.tril_indices,
+    aten.triu_indices,
+    aten.upsample_bicubic2d,
+    aten.upsample_bilinear2d,
+    aten.upsample_trilinear3d,
 ]
+
 
 @functools.cache
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
-    """Op overload -> decomposition."""
+    """Op overload -> decomposition, for AOTAutograd and ``make_fx``."""
     table = dict(core_aten_decompositions())
     table.update(get_decompositions(_MORE))
+    for op in list(table):
+        if getattr(op, "overloadpacket", op).__name__ in RANDOM_OPS:
+            del table[op]
+    table.update(REGISTRY)
     return table

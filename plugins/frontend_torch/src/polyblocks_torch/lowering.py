@@ -15,20 +15,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
+from polyblocks_torch.elementwise import lower_elementwise
 from polyblocks_torch.refusals import refusal
 from polyblocks_torch.rewrites import rewrite_graph
 
-PIPELINE = (
-    "torchdynamo-export-to-torch-backend-pipeline{},"
-    "torch-backend-to-linalg-on-tensors-backend-pipeline"
-)
+_TO_BACKEND = "builtin.module(torchdynamo-export-to-torch-backend-pipeline{})"
+_TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline)"
 
 _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
 _TORCH_ROOT = os.path.dirname(torch.__file__) + os.sep
-_MLIR_NAME = re.compile(r'name = "torch\.([\w.]+)"|"torch\.((?:aten|prims)\.[\w.]+)"')
+_MLIR_NAME = re.compile(r'name = "torch\.([\w.]+)"|\'torch\.((?:aten|prims)\.[\w.]+)\'')
 
 
 def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) -> Any:
@@ -50,6 +50,7 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
     work = _copy(gm)
     check_supported(work.graph)
     rewrite_graph(work)
+    _one_constant_per_use(work.graph)
     context = mlir.make_context()
     context.emit_error_diagnostics = False
     importer = fx_importer.FxImporter(context=context, hooks=_hooks(), config_check=False)
@@ -61,8 +62,9 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
     module = importer.module
     try:
         with context:
-            manager = mlir.passmanager.PassManager.parse(f"builtin.module({PIPELINE})")
-            manager.run(module.operation)
+            mlir.passmanager.PassManager.parse(_TO_BACKEND).run(module.operation)
+            lower_elementwise(module)
+            mlir.passmanager.PassManager.parse(_TO_LINALG).run(module.operation)
     except mlir.ir.MLIRError as error:
         raise _lowering_error(module, error) from None
     _check_signature(module, work.graph)
@@ -111,6 +113,24 @@ def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     return torch.fx.GraphModule(gm, graph)
 
 
+def _one_constant_per_use(graph: torch.fx.Graph) -> None:
+    """Give every use of a constant a node of its own: torch-mlir imports it again at each use."""
+
+    def fresh(node: torch.fx.Node) -> torch.fx.Node:
+        if node.op != "get_attr":
+            return node
+        copied = graph.get_attr(str(node.target))
+        copied.meta = dict(node.meta)
+        return copied
+
+    for node in list(graph.nodes):
+        if node.op == "call_function":
+            with graph.inserting_before(node):
+                node.args = torch.fx.map_arg(node.args, fresh)
+                node.kwargs = torch.fx.map_arg(node.kwargs, fresh)
+    graph.eliminate_dead_code()
+
+
 def _context_cache(context: Any, tracker: Any) -> Any:
     """torch-mlir's context cache, with locations that name the op and the user's line."""
     from torch_mlir.extras import fx_importer
@@ -140,7 +160,8 @@ def _hooks() -> Any:
         def resolve_literal(self, gni: Any, literal: Any, info: Any) -> Any:
             if not isinstance(literal, torch.Tensor) or literal.dtype not in _DENSE:
                 return None
-            array = literal.detach().contiguous().cpu().numpy()
+            with unset_fake_temporarily():
+                array = literal.detach().contiguous().cpu().numpy()
             element = fx_importer.TORCH_DTYPE_TO_MLIR_TYPE[literal.dtype]()
             attribute = ir.DenseElementsAttr.get(array, type=element, shape=list(literal.shape))
             return ir.Operation.create(
@@ -177,41 +198,38 @@ def _unimportable(node: torch.fx.Node) -> bool:
 
 def _lowering_error(module: Any, error: Any) -> UnsupportedError:
     """Turn a failed pipeline into one line: the op that stayed illegal, else MLIR's message."""
+    logging.getLogger(__name__).debug("lowering failed: %s", error)
     diagnostics = error.error_diagnostics
     message = str(diagnostics[0].message).split("\n", 1)[0] if diagnostics else str(error)
     location = str(diagnostics[0].location) if diagnostics else ""
-    culprit = _first_illegal(module)
-    if culprit is not None and (
-        "failed to legalize" in message or not location.startswith('loc("')
-    ):
-        name, location = culprit
-        reason = "torch-mlir has no lowering for it with these operands"
-    else:
-        name = ""
-        reason = f"torch-mlir: {message[:200]}"
+    if "failed to legalize" not in message:
+        op, where = _split_location(location)
+        return UnsupportedError(f"torch-mlir: {message[:200]}", op=op, location=where)
+    named = _MLIR_NAME.search(message)
+    if named is None:
+        # A constant was left over because the op that reads it was: find that one.
+        left = _illegal_ops(module)
+        location = next((place for name, place in left if name == "torch.operator"), location)
     op, where = _split_location(location)
-    return UnsupportedError(reason, op=op or name or None, location=where)
+    if op is None and named is not None:
+        op = named.group(1) or named.group(2)
+    return UnsupportedError(
+        "torch-mlir has no lowering for it with these operands", op=op, location=where
+    )
 
 
-def _first_illegal(module: Any) -> tuple[str, str] | None:
-    """Name and location of the first torch op on tensors that is left in a module."""
+def _illegal_ops(module: Any) -> list[tuple[str, str]]:
+    """Names and locations of the torch ops on tensors that are left in a module."""
     ir = mlir.ir
     found: list[tuple[str, str]] = []
 
     def visit(op: Any) -> Any:
-        name = op.name
-        if name.startswith("torch.") and any("vtensor" in str(r.type) for r in op.results):
-            if name == "torch.operator":
-                name = str(op.attributes["name"]).strip('"')
-            found.append((name.removeprefix("torch."), str(op.location)))
-            return ir.WalkResult.INTERRUPT
+        if op.name.startswith("torch.") and any("vtensor" in str(r.type) for r in op.results):
+            found.append((op.name, str(op.location)))
         return ir.WalkResult.ADVANCE
 
-    try:
-        module.operation.walk(visit)
-    except Exception:  # a failed conversion may leave IR that cannot be walked
-        return None
-    return found[0] if found else None
+    module.operation.walk(visit)
+    return found
 
 
 def _split_location(text: str) -> tuple[str | None, str | None]:

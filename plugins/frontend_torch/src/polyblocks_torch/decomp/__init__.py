@@ -1,0 +1,25 @@
+"""Decompositions of ops that neither PyTorch's own tables nor torch-mlir cover rightly."""
+
+from polyblocks_torch.decomp import (
+    bits,
+    copies,
+    indexing,
+    pooling,
+    reductions,
+    scans,
+    sorting,
+    special,
+)
+from polyblocks_torch.decomp.registry import REGISTRY
+
+__all__ = [
+    "REGISTRY",
+    "bits",
+    "copies",
+    "indexing",
+    "pooling",
+    "reductions",
+    "scans",
+    "sorting",
+    "special",
+]

@@ -1,0 +1,134 @@
+"""Floating-point numbers taken apart: signs, exponents, neighbours."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+#: float dtype -> (integer dtype of its size, bits of the mantissa, bias of the exponent)
+_FORMATS = {
+    torch.float64: (torch.int64, 52, 1023),
+    torch.float32: (torch.int32, 23, 127),
+    torch.float16: (torch.int16, 10, 15),
+    torch.bfloat16: (torch.int16, 7, 127),
+}
+
+
+@decomposition(aten.signbit.default)
+def signbit(x: Tensor) -> Tensor:
+    if x.dtype not in _FORMATS:
+        return x < 0 if x.dtype not in (torch.bool, torch.uint8) else torch.zeros_like(x, dtype=torch.bool)
+    return x.view(_FORMATS[x.dtype][0]) < 0
+
+
+def _as_float(x: Tensor) -> Tensor:
+    return x if x.dtype.is_floating_point else x.to(torch.get_default_dtype())
+
+
+@decomposition(aten.copysign.Tensor)
+def copysign(x: Tensor, other: Tensor) -> Tensor:
+    dtype = _as_float(torch.empty((), dtype=torch.result_type(x, other), device="meta")).dtype
+    if x.dtype == other.dtype == dtype:
+        return NotImplemented
+    return torch.copysign(x.to(dtype), other.to(dtype))
+
+
+@decomposition(aten.copysign.Scalar)
+def copysign_scalar(x: Tensor, other: float) -> Tensor:
+    magnitude = _as_float(x).abs()
+    return -magnitude if math.copysign(1.0, other) < 0 else magnitude
+
+
+@decomposition(aten.nextafter.default)
+def nextafter(x: Tensor, other: Tensor) -> Tensor:
+    if x.dtype not in _FORMATS or x.dtype != other.dtype:
+        return NotImplemented
+    integer = _FORMATS[x.dtype][0]
+    x, other = torch.broadcast_tensors(x, other)
+    bits = x.view(integer)
+    # Floats are ordered as their magnitude's bits: one up moves away from zero.
+    away = (other > x) == (x > 0)
+    stepped = torch.where(away, bits + 1, bits - 1).view(x.dtype)
+    smallest = torch.ones_like(bits).view(x.dtype)
+    from_zero = torch.where(other > 0, smallest, -smallest)
+    result = torch.where(x == 0, from_zero, stepped)
+    result = torch.where(x == other, other, result)
+    return torch.where(x.isnan() | other.isnan(), x + other, result)
+
+
+@decomposition(aten.frexp.Tensor)
+def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
+    if x.dtype not in (torch.float64, torch.float32):
+        return NotImplemented
+    integer, mantissa_bits, bias = _FORMATS[x.dtype]
+    # Subnormal numbers are scaled into the normal range first.
+    tiny = torch.finfo(x.dtype).smallest_normal
+    small = (x.abs() < tiny) & (x != 0)
+    shift = mantissa_bits + 1
+    scaled = torch.where(small, x * 2.0**shift, x)
+    bits = scaled.view(integer)
+    # The bits of a number are sign, exponent + bias, mantissa; a sign shifts ones in.
+    field = (scaled.abs().view(integer) >> mantissa_bits)
+    exponent = field - (bias - 1) - torch.where(small, shift, 0)
+    # Replaces the exponent by -1: the mantissa is in [0.5, 1).
+    cleared = bits - ((field - (bias - 1)) << mantissa_bits)
+    plain = (x == 0) | ~x.isfinite()
+    mantissa = torch.where(plain, x, cleared.view(x.dtype))
+    return mantissa, torch.where(plain, 0, exponent).to(torch.int32)
+
+
+@decomposition(aten.ldexp.Tensor)
+def ldexp(x: Tensor, other: Tensor) -> Tensor:
+    return x * torch.pow(2.0, other)
+
+
+@decomposition(aten.angle.default)
+def angle(x: Tensor) -> Tensor:
+    if x.is_complex():
+        return torch.atan2(x.imag, x.real)
+    if not x.dtype.is_floating_point:
+        x = x.to(torch.get_default_dtype())
+    turned = torch.where(x < 0, torch.pi, 0.0).to(x.dtype)
+    return torch.where(x.isnan(), x, turned)
+
+
+@decomposition(aten.hypot.default)
+def hypot(x: Tensor, y: Tensor) -> Tensor:
+    # Scaled by the larger one, so that squares neither overflow nor vanish.
+    x, y = x.abs(), y.abs()
+    large, small = torch.maximum(x, y), torch.minimum(x, y)
+    ratio = torch.where(large == 0, 0.0, small / large)
+    result = large * torch.sqrt(1 + ratio * ratio)
+    infinite = x.isinf() | y.isinf()
+    return torch.where(infinite, torch.inf, result)
+
+
+@decomposition(aten.bitwise_and.Scalar)
+def bitwise_and_scalar(x: Tensor, other: int) -> Tensor:
+    return torch.bitwise_and(x, torch.full((), other, dtype=x.dtype, device=x.device))
+
+
+@decomposition(aten.bitwise_or.Scalar)
+def bitwise_or_scalar(x: Tensor, other: int) -> Tensor:
+    return torch.bitwise_or(x, torch.full((), other, dtype=x.dtype, device=x.device))
+
+
+@decomposition(aten.bitwise_xor.Scalar)
+def bitwise_xor_scalar(x: Tensor, other: int) -> Tensor:
+    return torch.bitwise_xor(x, torch.full((), other, dtype=x.dtype, device=x.device))
+
+
+@decomposition(aten.bitwise_left_shift.Tensor_Scalar)
+def bitwise_left_shift_scalar(x: Tensor, other: int) -> Tensor:
+    return torch.bitwise_left_shift(x, torch.full((), other, dtype=x.dtype, device=x.device))
+
+
+@decomposition(aten.bitwise_right_shift.Tensor_Scalar)
+def bitwise_right_shift_scalar(x: Tensor, other: int) -> Tensor:
+    return torch.bitwise_right_shift(x, torch.full((), other, dtype=x.dtype, device=x.device))

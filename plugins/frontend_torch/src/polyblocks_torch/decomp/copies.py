@@ -1,0 +1,115 @@
+"""Views and copies of views: each is the view itself in a functional graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+
+@decomposition(aten.view_copy.default)
+def view_copy(x: Tensor, size: Sequence[int]) -> Tensor:
+    return x.reshape(size)
+
+
+@decomposition(aten.view_copy.dtype)
+def view_copy_dtype(x: Tensor, dtype: torch.dtype) -> Tensor:
+    return x.view(dtype)
+
+
+@decomposition(aten.permute_copy.default)
+def permute_copy(x: Tensor, dims: Sequence[int]) -> Tensor:
+    return x.permute(dims)
+
+
+@decomposition(aten.narrow_copy.default)
+def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
+    return x.narrow(dim, start, length)
+
+
+@decomposition(aten.unbind_copy.int)
+def unbind_copy(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    return x.unbind(dim)
+
+
+@decomposition(aten.empty_permuted.default)
+def empty_permuted(
+    size: Sequence[int],
+    physical_layout: Sequence[int],
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> Tensor:
+    return torch.empty(size, dtype=dtype, device=device)
+
+
+@decomposition(aten.empty_strided.default)
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> Tensor:
+    return torch.empty(size, dtype=dtype, device=device)
+
+
+def _addresses(
+    size: Sequence[int], stride: Sequence[int], offset: int, device: torch.device
+) -> Tensor:
+    """Flat element addresses of a strided view, of shape ``size``."""
+    address = torch.full((), offset, dtype=torch.int64, device=device)
+    for axis, (extent, step) in enumerate(zip(size, stride, strict=True)):
+        iota = torch.arange(extent, device=device) * step
+        address = address + iota.reshape([-1] + [1] * (len(size) - axis - 1))
+    return address.expand(size)
+
+
+@decomposition(aten.as_strided_copy.default)
+def as_strided_copy(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    return torch.as_strided(x, size, stride, storage_offset)
+
+
+@decomposition(aten.as_strided_scatter.default)
+def as_strided_scatter(
+    x: Tensor,
+    src: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> Tensor:
+    # Addresses count from the start of the storage; only a tensor that fills its own storage
+    # densely has the same addresses after it was copied.
+    if not x.is_contiguous() or x.storage_offset() != 0:
+        return NotImplemented
+    address = _addresses(size, stride, storage_offset or 0, x.device)
+    flat = x.reshape(-1).index_put((address.reshape(-1),), src.reshape(-1))
+    return flat.reshape(x.shape)
+
+
+@decomposition(aten.diagonal_scatter.default)
+def diagonal_scatter(
+    x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    dim1, dim2 = dim1 % x.dim(), dim2 % x.dim()
+    rows, columns = x.shape[dim1], x.shape[dim2]
+    square = torch.diag_embed(src, offset)
+    # A diagonal of length n and offset k makes a square of n + |k|; the matrix may be larger.
+    square = square[..., :rows, :columns]
+    pad = (0, columns - square.shape[-1], 0, rows - square.shape[-2])
+    square = torch.constant_pad_nd(square, pad).movedim((-2, -1), (dim1, dim2))
+    row = torch.arange(rows, device=x.device).unsqueeze(-1)
+    mask = torch.arange(columns, device=x.device) - row == offset
+    mask = mask if dim1 < dim2 else mask.T
+    shape = [1] * x.dim()
+    shape[dim1], shape[dim2] = rows, columns
+    return torch.where(mask.reshape(shape), square, x)

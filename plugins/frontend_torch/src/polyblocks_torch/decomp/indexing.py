@@ -1,0 +1,121 @@
+"""Gathers, scatters and searches."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+
+@decomposition(aten.put.default)
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    flat = x.reshape(-1)
+    index = torch.where(index < 0, index + flat.shape[0], index).reshape(-1)
+    return flat.index_put((index,), source.reshape(-1), accumulate).reshape(x.shape)
+
+
+def _search(sorted_rows: Tensor, values: Tensor, right: bool) -> Tensor:
+    """Positions of values in sorted rows, by bisection.
+
+    Args:
+        sorted_rows: [rows, n] or [n], ascending, NaN last.
+        values: [rows, m], or any shape for one row.
+    """
+    extent = sorted_rows.shape[-1]
+    low = torch.zeros_like(values, dtype=torch.int64)
+    if extent == 0:
+        return low
+    step = 1 << (extent.bit_length() - 1)
+    while step:
+        probe = low + step
+        inside = probe <= extent
+        at = torch.where(inside, probe, 1) - 1
+        element = (
+            sorted_rows.gather(-1, at)
+            if sorted_rows.dim() > 1
+            else aten.index.Tensor(sorted_rows, [at])
+        )
+        before = ~(element > values) if right else element < values
+        if values.dtype.is_floating_point:
+            # NaN is larger than every number and equal to itself.
+            nan = values.isnan()
+            before = torch.where(nan, torch.ones_like(nan) if right else ~element.isnan(), before)
+            if right:
+                before = before & (nan | ~element.isnan())
+        low = torch.where(inside & before, probe, low)
+        step >>= 1
+    return low
+
+
+@decomposition(aten.searchsorted.Tensor)
+def searchsorted(
+    sorted_sequence: Tensor,
+    x: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    right = side == "right" if side is not None else right
+    if sorter is not None:
+        sorted_sequence = sorted_sequence.gather(-1, sorter)
+    dtype = torch.result_type(sorted_sequence, x)
+    rows, values = sorted_sequence.to(dtype), x.to(dtype)
+    if rows.dim() > 1:
+        rows = rows.reshape(-1, rows.shape[-1])
+        values = values.reshape(rows.shape[0], -1)
+    result = _search(rows, values, right).reshape(x.shape)
+    return result.to(torch.int32) if out_int32 else result
+
+
+@decomposition(aten.searchsorted.Scalar)
+def searchsorted_scalar(
+    sorted_sequence: Tensor,
+    value: float,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    x = torch.full((), value, dtype=sorted_sequence.dtype, device=sorted_sequence.device)
+    return searchsorted(
+        sorted_sequence, x, out_int32=out_int32, right=right, side=side, sorter=sorter
+    )
+
+
+@decomposition(aten.bucketize.Tensor)
+def bucketize(
+    x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+) -> Tensor:
+    return searchsorted(boundaries, x, out_int32=out_int32, right=right)
+
+
+@decomposition(aten.bucketize.Scalar)
+def bucketize_scalar(
+    value: float, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+) -> Tensor:
+    return searchsorted_scalar(boundaries, value, out_int32=out_int32, right=right)
+
+
+@decomposition(aten.histc.default)
+def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    values = x.reshape(-1)
+    if values.shape[0] == 0:
+        return x.new_zeros((bins,))
+    if min == max == 0:
+        low, high = values.amin(), values.amax()
+    else:
+        low = torch.full((), min, dtype=x.dtype, device=x.device)
+        high = torch.full((), max, dtype=x.dtype, device=x.device)
+    same = low == high
+    low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
+    position = ((values - low) * bins / (high - low)).to(torch.int64)
+    inside = (values >= low) & (values <= high)
+    position = torch.where(inside, position.clamp(0, bins - 1), 0)
+    counts = torch.zeros(bins, dtype=x.dtype, device=x.device)
+    return counts.index_put((position,), inside.to(x.dtype), accumulate=True)

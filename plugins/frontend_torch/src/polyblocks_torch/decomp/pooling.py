@@ -1,0 +1,141 @@
+"""Pooling and resampling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+
+def _windows(extent: int, output: int) -> list[tuple[int, int]]:
+    """Bounds of the adaptive windows along one dimension."""
+    return [(i * extent // output, -(-(i + 1) * extent // output)) for i in range(output)]
+
+
+def _adaptive_max(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Largest element of each adaptive window and its flat position in the pooled dimensions."""
+    count = len(output_size)
+    extents = x.shape[-count:]
+    flat = math.prod(extents)
+    position = torch.arange(flat, device=x.device).reshape(extents).expand(x.shape)
+    lead = x.shape[:-count]
+    # Every window as a gather along each dimension: [..., out, window] per dimension.
+    value: Tensor = x
+    mask: Tensor | None = None
+    for axis, (extent, output) in enumerate(zip(extents, output_size, strict=True)):
+        windows = _windows(extent, output)
+        width = max(stop - start for start, stop in windows)
+        start = torch.arange(output, device=x.device) * extent // output
+        stop = ((torch.arange(output, device=x.device) + 1) * extent + output - 1) // output
+        place = start.unsqueeze(-1) + torch.arange(width, device=x.device)
+        valid = place < stop.unsqueeze(-1)
+        place = torch.where(valid, place, extent - 1)
+        dim = len(lead) + 2 * axis
+        value = _gather_windows(value, dim, place)
+        position = _gather_windows(position, dim, place)
+        shape = [1] * (len(lead) + 2 * count)
+        shape[dim], shape[dim + 1] = output, width
+        part = valid.reshape(shape)
+        mask = part if mask is None else mask & part
+    assert mask is not None
+    order = [*range(len(lead))] + [len(lead) + 2 * a for a in range(count)]
+    order += [len(lead) + 2 * a + 1 for a in range(count)]
+    value = torch.where(mask, value, -torch.inf).permute(order)
+    position = position.permute(order)
+    rows = [*lead, *output_size, -1]
+    value, position = value.reshape(rows), position.reshape(rows)
+    best = value.argmax(-1, keepdim=True)
+    return value.gather(-1, best).squeeze(-1), position.gather(-1, best).squeeze(-1)
+
+
+def _gather_windows(x: Tensor, dim: int, place: Tensor) -> Tensor:
+    """Replace dimension ``dim`` by two: window, and element of the window."""
+    taken = x.index_select(dim, place.reshape(-1))
+    return taken.unflatten(dim, place.shape)
+
+
+@decomposition(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
+def adaptive_max_pool(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
+    return _adaptive_max(x, output_size)
+
+
+def _antialias_weights(
+    x: Tensor, extent: int, output: int, align_corners: bool, scale: float | None, cubic: bool
+) -> Tensor:
+    """[output, extent]: row i holds the weights of all input elements for output element i.
+
+    As in PyTorch, which follows Pillow: the kernel is widened when the image shrinks, cut at the
+    border, and normalized.
+    """
+    if align_corners:
+        ratio = (extent - 1) / (output - 1) if output > 1 else 0.0
+    else:
+        ratio = 1.0 / scale if scale is not None and scale > 0 else extent / output
+    support = 2.0 if cubic else 1.0
+    reach = support * ratio if ratio >= 1.0 else support
+    inverse = 1.0 / ratio if ratio >= 1.0 else 1.0
+    center = (torch.arange(output, device=x.device, dtype=x.dtype) + 0.5) * ratio
+    center = center.unsqueeze(-1)
+    place = torch.arange(extent, device=x.device, dtype=x.dtype)
+    low = torch.floor(center - reach + 0.5)
+    high = torch.floor(center + reach + 0.5)
+    weights = _kernel((place - center + 0.5) * inverse, cubic)
+    weights = torch.where((place >= low) & (place < high), weights, 0.0)
+    total = weights.sum(-1, keepdim=True)
+    return weights / torch.where(total == 0, 1.0, total)
+
+
+def _kernel(x: Tensor, cubic: bool) -> Tensor:
+    """The triangle, or Keys' cubic with a = -0.5."""
+    x = x.abs()
+    if not cubic:
+        return (1.0 - x).clamp(min=0.0)
+    a = -0.5
+    inner = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    outer = (((x - 5.0) * x + 8.0) * x - 4.0) * a
+    return torch.where(x < 1.0, inner, torch.where(x < 2.0, outer, 0.0))
+
+
+def _antialias(
+    x: Tensor,
+    output_size: Sequence[int],
+    align_corners: bool,
+    scales: Sequence[float | None],
+    cubic: bool,
+) -> Tensor:
+    """Separable: one dense matrix per dimension."""
+    if x.dtype not in (torch.float32, torch.float64):
+        return NotImplemented
+    height, width = (
+        _antialias_weights(x, extent, output, align_corners, scale, cubic)
+        for extent, output, scale in zip(x.shape[-2:], output_size, scales, strict=True)
+    )
+    return torch.matmul(height, torch.matmul(x, width.T))
+
+
+@decomposition(aten._upsample_bilinear2d_aa.default)
+def upsample_bilinear2d_aa(
+    x: Tensor,
+    output_size: Sequence[int],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Tensor:
+    return _antialias(x, output_size, align_corners, (scales_h, scales_w), cubic=False)
+
+
+@decomposition(aten._upsample_bicubic2d_aa.default)
+def upsample_bicubic2d_aa(
+    x: Tensor,
+    output_size: Sequence[int],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Tensor:
+    return _antialias(x, output_size, align_corners, (scales_h, scales_w), cubic=True)

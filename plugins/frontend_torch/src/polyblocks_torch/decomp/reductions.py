@@ -1,0 +1,78 @@
+"""Reductions, and reductions of tensors without dimensions.
+
+A 0-d tensor may be reduced along "dimension 0"; torch-mlir lowers that for few ops only. Such a
+reduction is the identity, up to the result's dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+
+@decomposition(aten.amax.default, aten.amin.default)
+def amax(x: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
+    return x.clone() if x.dim() == 0 else NotImplemented
+
+
+@decomposition(aten.max.dim, aten.min.dim)
+def max_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+    return NotImplemented
+
+
+@decomposition(aten.argmax.default, aten.argmin.default)
+def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    if x.dim() == 0:
+        return torch.zeros((), dtype=torch.int64, device=x.device)
+    return NotImplemented
+
+
+@decomposition(aten.any.dim, aten.all.dim)
+def any_dim(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
+    if x.dim() == 0:
+        return x.clone() if x.dtype == torch.uint8 else x != 0
+    return NotImplemented
+
+
+@decomposition(aten.prod.dim_int)
+def prod_dim(
+    x: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    if x.dim() == 0:
+        return torch.prod(x, dtype=dtype)
+    return NotImplemented
+
+
+@decomposition(aten.dist.default)
+def dist(x: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    return torch.linalg.vector_norm(x - other, p)
+
+
+@decomposition(aten._cdist_forward.default)
+def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = None) -> Tensor:
+    # As in PyTorch: above 25 rows the Euclidean distance is a matrix product.
+    large = x1.shape[-2] > 25 or x2.shape[-2] > 25
+    if p == 2 and (compute_mode == 1 or (compute_mode in (None, 0) and large)):
+        return aten._euclidean_dist(x1, x2)
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    if difference.shape[-1] == 0:
+        return difference.new_zeros(difference.shape[:-1])
+    return torch.linalg.vector_norm(difference, p, dim=-1)
+
+
+@decomposition(aten._pdist_forward.default)
+def pdist(x: Tensor, p: float = 2) -> Tensor:
+    count = x.shape[0]
+    if count < 2:
+        return x.new_zeros((0,))
+    # One slice per row: all later rows minus this one.
+    parts = [x[i + 1 :] - x[i] for i in range(count - 1)]
+    return torch.linalg.vector_norm(torch.cat(parts), p, dim=-1)

@@ -1,0 +1,174 @@
+"""Sorting and what is chosen from sorted rows.
+
+Rows are sorted by counting: the place of an element is the number of elements before it in the
+order. That is n * n comparisons for a row of n, but all of them are independent, so it is one
+parallel, vectorized nest without any scratch memory. The position takes part in the comparison: the
+order is stable.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+#: Longer rows are left to PyTorch, whose sort takes n * log(n) steps.
+LONGEST_ROW = 1 << 13
+
+
+def _sort_last(x: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
+    """Sort along the last dimension: values and their positions."""
+    extent = x.shape[-1]
+    key = _key(x, descending)
+    here, there = key.unsqueeze(-1), key.unsqueeze(-2)
+    index = torch.arange(extent, device=x.device)
+    earlier = index < index.unsqueeze(-1)
+    before = (there < here) | ((there == here) & earlier)
+    rank = before.sum(-1)
+    # The inverse permutation, without a scatter: rank[j] == k for exactly one j.
+    chosen = rank.unsqueeze(-2) == index.unsqueeze(-1)
+    order = torch.where(chosen, index, 0).sum(-1)
+    return x.gather(-1, order), order
+
+
+_INTEGER = {torch.float32: torch.int32, torch.float64: torch.int64}
+
+
+def _key(x: Tensor, descending: bool) -> Tensor:
+    """Signed integers in the order that the rows shall have; NaN counts as the largest."""
+    if x.dtype in (torch.float16, torch.bfloat16):
+        x = x.to(torch.float32)
+    if x.dtype in _INTEGER:
+        integer = _INTEGER[x.dtype]
+        limits = torch.iinfo(integer)
+        bits = x.view(integer)
+        # Bits of negative numbers grow with the magnitude: turn their order.
+        key = torch.where(bits < 0, limits.min - bits - 1, bits)
+        key = torch.where(x.isnan(), limits.max, key)
+        key = torch.where(x == 0, 0, key)
+    else:
+        key = x.to(torch.int64)
+    return -1 - key if descending else key
+
+
+def _sort(x: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+    if x.shape[dim] > LONGEST_ROW or x.is_complex():
+        return NotImplemented
+    if x.shape[dim] == 0:
+        return x.clone(), torch.empty_like(x, dtype=torch.int64)
+    values, order = _sort_last(x.movedim(dim, -1), descending)
+    return values.movedim(-1, dim), order.movedim(-1, dim)
+
+
+@decomposition(aten.sort.default)
+def sort(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    return _sort(x, dim, descending)
+
+
+@decomposition(aten.sort.stable)
+def sort_stable(
+    x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> tuple[Tensor, Tensor]:
+    return _sort(x, dim, descending)
+
+
+@decomposition(aten.topk.default)
+def topk(
+    x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Tensor, Tensor]:
+    if x.dim() == 0:
+        if k == 1:
+            return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+        return NotImplemented
+    pair = _sort(x, dim, largest)
+    if pair is NotImplemented:
+        return pair
+    values, order = pair
+    return values.narrow(dim, 0, k), order.narrow(dim, 0, k)
+
+
+@decomposition(aten.kthvalue.default)
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+    pair = _sort(x, dim, False)
+    if pair is NotImplemented:
+        return pair
+    values, order = (part.narrow(dim, k - 1, 1) for part in pair)
+    return (values, order) if keepdim else (values.squeeze(dim), order.squeeze(dim))
+
+
+def _median(x: Tensor, dim: int, keepdim: bool, skip_nan: bool) -> tuple[Tensor, Tensor]:
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+    pair = _sort(x, dim, False)
+    if pair is NotImplemented:
+        return pair
+    values, order = pair
+    extent = x.shape[dim]
+    middle: Tensor
+    if x.dtype.is_floating_point:
+        nans = x.isnan().sum(dim, keepdim=True)
+        if skip_nan:
+            # All NaN: the first one, which is NaN.
+            middle = ((extent - nans - 1) // 2).clamp(min=0)
+        else:
+            # NaN sorts last: the first of them if there is one.
+            middle = torch.where(nans > 0, extent - nans, (extent - 1) // 2)
+    else:
+        shape = list(x.shape)
+        shape[dim] = 1
+        middle = torch.full(shape, (extent - 1) // 2, dtype=torch.int64, device=x.device)
+    values, order = values.gather(dim, middle), order.gather(dim, middle)
+    return (values, order) if keepdim else (values.squeeze(dim), order.squeeze(dim))
+
+
+@decomposition(aten.median.dim)
+def median_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return _median(x, dim, keepdim, skip_nan=False)
+
+
+@decomposition(aten.nanmedian.dim)
+def nanmedian_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return _median(x, dim, keepdim, skip_nan=True)
+
+
+@decomposition(aten.median.default)
+def median(x: Tensor) -> Tensor:
+    pair = _median(x.reshape(-1), 0, False, skip_nan=False)
+    return pair if pair is NotImplemented else pair[0]
+
+
+@decomposition(aten.nanmedian.default)
+def nanmedian(x: Tensor) -> Tensor:
+    pair = _median(x.reshape(-1), 0, False, skip_nan=True)
+    return pair if pair is NotImplemented else pair[0]
+
+
+@decomposition(aten.mode.default)
+def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+    pair = _sort(x, dim, False)
+    if pair is NotImplemented:
+        return pair
+    values, order = (part.movedim(dim, -1) for part in pair)
+    extent = x.shape[dim]
+    position = torch.arange(extent, device=x.device).expand(values.shape)
+    # Length of the run of equal elements that ends at each place; the first longest run wins.
+    fresh = torch.ones_like(values, dtype=torch.bool)
+    fresh = torch.cat(
+        (fresh[..., :1], values[..., 1:] != values[..., :-1]), -1
+    )
+    start = torch.cummax(torch.where(fresh, position, 0), -1).values
+    length = position - start
+    best = length.argmax(-1, keepdim=True)
+    value, index = values.gather(-1, best), order.gather(-1, best)
+    if not keepdim:
+        return value.squeeze(-1), index.squeeze(-1)
+    return value.movedim(-1, dim), index.movedim(-1, dim)
