@@ -58,7 +58,9 @@ class StoreBooleansAsBytesPass:
 
 def _touches_booleans(op: Any) -> bool:
     if op.name == "func.func":
-        return any(_is_boolean(a.type) for a in op.regions[0].blocks[0].arguments)
+        return len(op.regions[0].blocks) > 0 and any(
+            _is_boolean(a.type) for a in op.regions[0].blocks[0].arguments
+        )
     if op.name == "memref.global":
         return _is_boolean(op.attributes["type"].value)
     return any(_is_boolean(v.type) for v in (*op.operands, *op.results))

@@ -1,0 +1,149 @@
+"""What the CPU target says about chips, by name and from a machine's own files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyblocks.errors import TargetError
+from polyblocks.options import CompileOptions
+from polyblocks_cpu.archs import ARCHS, ARM, lookup
+from polyblocks_cpu.describe import describe
+from polyblocks_cpu.host import host, identify, power_of_two, read_caches
+
+V4 = "avx512f avx512bw avx512cd avx512dq avx512vl"
+V3 = "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 f16c fma abm movbe"
+
+
+def cpuinfo(vendor: str, family: int, model: int, flags: str) -> str:
+    block = f"vendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\nflags\t\t: {flags}"
+    return f"processor\t: 0\n{block}\n\nprocessor\t: 1\n{block}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "model", "flags", "name"),
+    [
+        ("AuthenticAMD", 25, 17, f"{V3} {V4}", "znver4"),
+        ("AuthenticAMD", 25, 1, V3, "znver3"),
+        ("AuthenticAMD", 26, 2, f"{V3} {V4}", "znver5"),
+        ("AuthenticAMD", 23, 49, V3, "znver2"),
+        ("GenuineIntel", 6, 0x8F, f"{V3} {V4}", "sapphirerapids"),
+        ("GenuineIntel", 6, 0x55, f"{V3} {V4}", "skylake-avx512"),
+        ("GenuineIntel", 6, 0x55, f"{V3} {V4} avx512_vnni", "cascadelake"),
+        ("GenuineIntel", 6, 0x9E, V3, "skylake"),
+        # A virtual machine that hides AVX-512, and one that hides more.
+        ("AuthenticAMD", 25, 17, V3, "x86-64-v3"),
+        ("GenuineIntel", 6, 0x9E, "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3", "x86-64-v2"),
+        ("SomebodyElse", 1, 1, V3, "x86-64-v3"),
+        ("SomebodyElse", 1, 1, "sse2", "x86-64"),
+    ],
+)
+def test_x86_is_identified(vendor: str, family: int, model: int, flags: str, name: str) -> None:
+    arch, features = identify(cpuinfo(vendor, family, model, flags))
+    assert arch.name == name
+    assert ("+avx512f" in features) == ("avx512f" in flags)
+    assert ("-avx512f" in features) == ("avx512f" not in flags)
+
+
+def test_arm_is_identified() -> None:
+    text = "processor\t: 0\nFeatures\t: fp asimd asimdhp sve bf16\nCPU implementer\t: 0x41\n"
+    arch, features = identify(text + "CPU part\t: 0xd40\n\n")
+    assert arch.name == "neoverse-v1"
+    assert features == ("+bf16", "+fullfp16", "+sve")
+    assert identify(text + "CPU part\t: 0x123\n\n")[0].name == "armv8-a"
+
+
+@pytest.mark.parametrize("name", sorted(ARCHS))
+def test_every_arch_is_described(name: str) -> None:
+    target = describe(CompileOptions(arch=name))
+    assert (target.name, target.arch) == ("cpu", name)
+    assert target.vector_bits in (128, 256, 512)
+    assert target.vector_registers in (16, 32)
+    assert [level.name for level in target.parallel] == ["team", "simd"]
+    assert target.parallel[1].size == target.vector_bits // 32
+    sizes = [level.size for level in target.memory[:2]]
+    assert sizes == sorted(sizes)
+    assert target.memory[-1].name == "main"
+    assert target.flops["float32"] > 1e9
+    assert target.properties["family"] in ("x86_64", ARM)
+
+
+def test_description_of_this_machine_is_stable_and_resolved() -> None:
+    first = describe(CompileOptions())
+    assert first.arch in ARCHS
+    host.cache_clear()
+    again = describe(CompileOptions(arch="native"))
+    assert first.fingerprint() == again.fingerprint()
+    assert json.loads(first.to_json())["properties"]["features"] == first.properties["features"]
+
+
+def test_description_agrees_with_llvm() -> None:
+    """LLVM, asked for this machine, knows no feature as missing that we think is there."""
+    from llvmlite import binding
+
+    known = binding.get_host_cpu_features()
+    claimed = [f[1:] for f in describe(CompileOptions()).properties["features"] if f[0] == "+"]
+    assert [f for f in claimed if f in known and not known[f]] == []
+
+
+@pytest.mark.parametrize(
+    ("wish", "hint"),
+    [("zenver4", "did you mean 'znver4'"), ("quantum", "known are native, x86-64, x86-64-v2")],
+)
+def test_unknown_arch_names_the_nearest(wish: str, hint: str) -> None:
+    with pytest.raises(TargetError, match=f"unknown arch '{wish}' for target 'cpu'; {hint}"):
+        lookup(wish)
+
+
+def test_what_old_chips_lack() -> None:
+    def has(name: str) -> tuple[Any, ...]:
+        properties = describe(CompileOptions(arch=name)).properties
+        return tuple(properties[key] for key in ("fma", "half", "rounding"))
+
+    assert has("x86-64") == (False, False, False)
+    assert has("x86-64-v2") == (False, False, True)
+    assert has("ivybridge") == (False, True, True)
+    assert has("x86-64-v3") == has("neoverse-n1") == (True, True, True)
+
+
+def test_caches_are_read(tmp_path: Path) -> None:
+    def cache(index: int, **facts: str) -> None:
+        folder = tmp_path / f"index{index}"
+        folder.mkdir()
+        for name, value in facts.items():
+            (folder / name).write_text(value + "\n")
+
+    cache(0, level="1", type="Data", size="48K", coherency_line_size="64",
+          ways_of_associativity="12", shared_cpu_list="0,32")  # fmt: skip
+    cache(1, level="1", type="Instruction", size="32K", coherency_line_size="64")
+    cache(2, level="3", type="Unified", size="36M", coherency_line_size="64",
+          ways_of_associativity="16", shared_cpu_list="0-11")  # fmt: skip
+    cache(3, level="4", type="Unified", size="much", coherency_line_size="64")
+    caches = read_caches(tmp_path)
+    assert sorted(caches) == [1, 3]
+    assert (caches[1].size, caches[1].ways, caches[1].shared_by) == (48 << 10, 12, 2)
+    assert (caches[3].size, caches[3].shared_by) == (36 << 20, 8)
+
+
+def test_power_of_two() -> None:
+    assert [power_of_two(n) for n in (0, 1, 2, 3, 24, 64)] == [1, 1, 2, 2, 16, 64]
+
+
+def test_describing_loads_neither_llvm_nor_mlir(run_python: Callable[..., Any]) -> None:
+    if not sys.platform.startswith("linux"):
+        pytest.skip("elsewhere LLVM is asked for the name of the CPU")
+    done = run_python(
+        """
+        import sys
+        from polyblocks.options import CompileOptions
+        from polyblocks_cpu import plugin
+        plugin.describe_target(options=CompileOptions())
+        print([m for m in ("llvmlite", "torch_mlir", "torch", "numpy") if m in sys.modules])
+        """
+    )
+    assert done.stdout.strip() == "[]", done.stderr
