@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from polyblocks import errors, events, isolation
+from polyblocks import errors, events, isolation, stall
 from polyblocks.errors import (
     ArtifactError,
     ExecutionError,
@@ -267,6 +267,79 @@ def test_hanging_job_is_stopped():
     with pytest.raises(NativeCrashError, match=r"stopped after 0.3 s in pass 'tile-nests'"):
         run_isolated(job, timeout_s=0.3)
     assert time.monotonic() - begin < 5
+
+
+def test_stalled_job_is_tried_once_more(monkeypatch, tmp_path):
+    monkeypatch.setattr(isolation, "STALL_S", 0.3)
+    first = tmp_path / "first"
+
+    def job() -> bytes:
+        if not first.exists():
+            first.touch()
+            threading.Event().wait()
+        return b"second"
+
+    assert run_isolated(job) == b"second"
+
+
+def test_job_that_stalls_twice_is_given_up(monkeypatch):
+    monkeypatch.setattr(isolation, "STALL_S", 0.3)
+
+    def job() -> bytes:
+        events.emit("pass-begin", stage="S3", name="tile-nests")
+        threading.Event().wait()
+        return b""
+
+    with pytest.raises(
+        NativeCrashError, match=r"stopped after doing nothing for 0.3 s in pass 'tile-nests'"
+    ) as caught:
+        run_isolated(job)
+    assert caught.value.transient
+
+
+def test_job_that_computes_or_waits_for_a_tool_has_not_stalled(monkeypatch):
+    monkeypatch.setattr(isolation, "STALL_S", 0.3)
+
+    def computes() -> bytes:
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            pass
+        return b"computed"
+
+    def waits() -> bytes:
+        return subprocess.run(["sleep", "1"], check=True).returncode.to_bytes(1, "little")
+
+    assert run_isolated(computes) == b"computed"
+    assert run_isolated(waits) == b"\0"
+
+
+def test_no_stall_where_the_system_does_not_tell(monkeypatch, tmp_path):
+    monkeypatch.setattr(stall, "_PROC", tmp_path)
+    watch = stall.StallWatch(os.getpid(), 0.0)
+    time.sleep(0.01)
+    assert not watch.has_stalled()
+
+
+def test_no_stall_after_a_pause_of_all(monkeypatch):
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        watch = stall.StallWatch(child.pid, 1.0)
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now)
+        looks = []
+        for pause in (0, 0.6, 0.6, 100, 0.6, 0.6):
+            now += pause
+            looks.append(watch.has_stalled())
+        assert looks == [False, False, True, False, False, True]
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_scratch_file_without_memory_files(monkeypatch):
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    with pytest.raises(NativeCrashError, match=r"its last output: bye"):
+        run_isolated(lambda: os.abort() if os.write(2, b"bye") else b"")
 
 
 def test_job_that_closes_the_pipe_and_hangs_is_stopped():

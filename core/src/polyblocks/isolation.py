@@ -30,6 +30,7 @@ from typing import IO, Any, NoReturn
 from polyblocks import errors, events
 from polyblocks.errors import NativeCrashError, PolyBlocksError, UnsupportedError
 from polyblocks.events import Event
+from polyblocks.stall import StallWatch
 
 resource: ModuleType | None
 try:
@@ -45,6 +46,9 @@ native_lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     # Also for the forks of others: the thread that held the lock is not in the child.
     os.register_at_fork(after_in_child=native_lock._at_fork_reinit)  # type: ignore[attr-defined]
+
+#: A child that uses no CPU time for so long (seconds) is taken for blocked.
+STALL_S = 60.0
 
 _FRAME = struct.Struct("<cQ")
 _EVENT, _RESULT, _ERROR = b"E", b"R", b"X"
@@ -99,15 +103,32 @@ def run_isolated(
 
     Raises:
         PolyBlocksError: the child raised one; the same class with the same fields.
-        NativeCrashError: the child died by a signal or was killed after ``timeout_s``.
+        NativeCrashError: the child died by a signal, was killed after ``timeout_s``, or, twice,
+            did nothing for :data:`STALL_S` seconds.
         UnsupportedError: any other exception in the child, named with its message; the child's
             traceback is a note on it.
     """
     with events.listening(emit) if emit is not None else contextlib.nullcontext():
         if not hasattr(os, "fork") or _in_child or os.environ.get("POLYBLOCKS_ISOLATE") == "0":
             return fn()
-        with tempfile.TemporaryFile(prefix="polyblocks-") as noise:
-            return _Parent(fn, noise, timeout_s, label).run()
+        try:
+            with _scratch_file() as noise:
+                return _Parent(fn, noise, timeout_s, label).run()
+        except _StalledError as error:
+            # The next fork finds other locks held, or none.
+            logger.info("%s; trying once more", error)
+            with _scratch_file() as noise:
+                return _Parent(fn, noise, timeout_s, label).run()
+
+
+class _StalledError(NativeCrashError):
+    """The child waited for something that never came."""
+
+
+def _scratch_file() -> IO[bytes]:
+    if hasattr(os, "memfd_create"):  # works where no folder for temporary files can be written
+        return open(os.memfd_create("polyblocks-output"), "w+b")
+    return tempfile.TemporaryFile(prefix="polyblocks-")
 
 
 class _Parent:
@@ -126,6 +147,7 @@ class _Parent:
         self.error: PolyBlocksError | None = None
         self.status: int | None = None  # as waitpid gives it
         self.reaped = False
+        self.stalled = False
         # Under the lock no other child of ours inherits the write end, which would keep the
         # pipe open after this child's death.
         with native_lock:
@@ -150,20 +172,18 @@ class _Parent:
     def run(self) -> bytes:
         """Relay events until the child is done; return its result or raise its error."""
         try:
-            in_time = self._receive()
+            done = self._receive()
         except BaseException:  # KeyboardInterrupt, or an observer's exception
             self._kill()
             raise
         finally:
             os.close(self.pipe)
-        if not in_time:
+        if not done:
             self._kill()
-            raise _transient(
-                NativeCrashError(
-                    f"the compiler was stopped after {self.timeout_s:g} s{self._where()}"
-                    f"{self._last_words()}"
-                )
-            )
+            kind = _StalledError if self.stalled else NativeCrashError
+            why = f"doing nothing for {STALL_S:g} s" if self.stalled else f"{self.timeout_s:g} s"
+            text = f"the compiler was stopped after {why}{self._where()}{self._last_words()}"
+            raise _transient(kind(text))
         if self.error is None and self.result is None:
             self._reap_crashed()
             crash = NativeCrashError(
@@ -179,7 +199,8 @@ class _Parent:
         return self.result
 
     def _receive(self) -> bool:
-        """Read frames until a result, an error or the end; False when the time is over."""
+        """Read frames until a result, an error or the end; False if it never came."""
+        watch = StallWatch(self.pid, STALL_S)
         deadline = time.monotonic() + self.timeout_s
         poll = select.poll()
         poll.register(self.pipe, select.POLLIN)
@@ -200,6 +221,9 @@ class _Parent:
                 return True
             else:
                 child_dead = self._reap(block=False)
+                if not child_dead and watch.has_stalled():
+                    self.stalled = True
+                    return False
         return True
 
     def _take_frames(self) -> None:
