@@ -82,6 +82,9 @@ class _Reader:
                 self.views[op.results[0]] = (op.operands[0], resolve)
         elif name == "arith.constant":
             self.constants[op.results[0]] = op
+        elif name == "affine.for" and len(op.results):
+            # What it carried out is stored by the operations behind it.
+            self.run.append(op)
         elif name == "affine.for":
             self._flush()
             self._nest([op])
@@ -126,8 +129,9 @@ class _Reader:
                 self._opaque(op)
             return
         nest = Nest(body, source=list(ops))
-        attributes = ops[0].attributes
-        if len(ops) == 1 and "polyblocks.kernel" in attributes:
+        named = [op.attributes for op in ops if "polyblocks.kernel" in op.attributes]
+        if len(named) == 1:
+            (attributes,) = named
             nest.name = attributes["polyblocks.kernel"].value
             nest.kind = attributes["polyblocks.kind"].value
             nest.sources = [s.value for s in attributes["polyblocks.sources"]]
