@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
-from polyblocks.codegen.vector_math.double_double import two_product
+from polyblocks.codegen.vector_math.double_double import two_product, two_sum
 from polyblocks.codegen.vector_math.exp_log import exp_polynomial, exp_reduced, exp_sum
 from polyblocks.codegen.vector_math.formats import LOG2_E, power_of_two, round_scaled
 from polyblocks.codegen.vector_math.power import exp2_wide
@@ -46,20 +46,27 @@ def erfc(b: Builder, x: Val) -> Val:
 
 
 def _scaled(b: Builder, t: Val, centre: float, polynomial: tuple[float, ...]) -> Val:
-    """exp(t^2) erfc(t)."""
-    q = (t - centre) / (t + centre)
-    return b.horner(q, polynomial) / b.fma(t, 2.0, 1.0)
+    """exp(t^2) erfc(t) (1 + 2t)."""
+    return b.horner((t - centre) / (t + centre), polynomial)
 
 
 def _erfc_wide(b: Builder, t: Val) -> Val:
     # erfc(10.1) is far below the smallest float32.
     t = b.clamp(t, None, 11.0)
-    return exp2_wide(b, t * t * -LOG2_E) * _scaled(b, t, 2.0, table.ERFCX_WIDE)
+    scaled = _scaled(b, t, 2.0, table.ERFCX_WIDE) / b.fma(t, 2.0, 1.0)
+    return exp2_wide(b, t * t * -LOG2_E) * scaled
 
 
 def _erfc_f64(b: Builder, t: Val) -> Val:
     # erfc(27.3) is below half the smallest float64.
     t = b.clamp(t, None, 27.5)
     square, error = two_product(b, t, t)
+    # The quotient by 1 + 2t in two parts; the rounding errors of the sum and of the quotient
+    # would be half of the total otherwise.
     scaled = _scaled(b, t, 4.0, table.ERFCX_F64)
-    return exp_sum(b, -square, -error, scaled)
+    divisor, divisor_low = two_sum(b.const("f64", 1.0), t * 2.0)
+    inverse = 1.0 / divisor
+    high = scaled * inverse
+    product, product_error = two_product(b, high, divisor)
+    rest = ((scaled - product) - product_error) - high * divisor_low
+    return exp_sum(b, -square, -error, (high, rest * inverse))

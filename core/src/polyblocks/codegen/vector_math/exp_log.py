@@ -49,10 +49,10 @@ def exp(b: Builder, x: Val) -> Val:
     return scale_by_power_of_two(exp_polynomial(b, exp_reduced(b, x, n)), i)
 
 
-def exp_sum(b: Builder, high: Val, low: Val, factor: Val | float = 1.0) -> Val:
+def exp_sum(b: Builder, high: Val, low: Val, factor: tuple[Val, Val] | None = None) -> Val:
     """``factor * exp(high + low)`` in float64, for ``|low|`` below a rounding error of ``high``.
 
-    ``high`` is within the range of `exp`; ``factor`` is around 1 (at least 2^-5).
+    ``high`` is within the range of `exp`; ``factor`` is a sum of two, of size 2^-6 to 2.
     """
     n, i = round_scaled(b, high, LOG2_E)
     exact = b.fnma(n, LN2_HI["f64"], high)
@@ -62,7 +62,9 @@ def exp_sum(b: Builder, high: Val, low: Val, factor: Val | float = 1.0) -> Val:
     tail = r * r * b.horner(r, table.EXP_F64)
     # exp(r + rest) = exp(r) + rest * exp(r), the smallest terms first.
     total = b.fma(rest, (tail + r) + 1.0, tail) + r + 1.0
-    return scale_by_power_of_two(total * factor, i)
+    if factor is not None:
+        total = b.fma(total, factor[0], total * factor[1])
+    return scale_by_power_of_two(total, i)
 
 
 def exp2(b: Builder, x: Val) -> Val:
