@@ -311,7 +311,8 @@ def test_llvm_rejects_what_is_not_ir() -> None:
 
 def test_prepare_sets_linkage_and_attributes() -> None:
     spec = llvm.Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "+avx2", 256)
-    text = "define void @a(ptr %0) {\n  ret void\n}\n\ndefine internal void @b.c() #0 {\n ret void\n}\n"
+    body = "{\n  ret void\n}\n"
+    text = f"define void @a(ptr %0) {body}\ndefine internal void @b.c() #0 {body}"
     prepared = llvm.prepare(text, spec, {"a"}, {"b.c"})
     assert "define void @a(ptr %0) #9000 {" in prepared
     assert "define internal void @b.c() #0 #9001 {" in prepared

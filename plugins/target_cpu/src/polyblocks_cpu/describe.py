@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from polyblocks.options import CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
-from polyblocks_cpu.archs import ARCHS, Arch, lookup
-from polyblocks_cpu.host import CacheLevel, Host, host
+from polyblocks_cpu.archs import ARCHS, X86, Arch, lookup
+from polyblocks_cpu.host import X86_FEATURES, X86_LEVELS, CacheLevel, Host, host
 
 #: Seconds to start and join one parallel region with threads that are awake.
 TEAM_OVERHEAD = 3e-6
@@ -93,3 +95,31 @@ def _description(
 def known_archs() -> tuple[str, ...]:
     """Names that ``arch`` may have, besides ``native``."""
     return tuple(ARCHS)
+
+
+def required_features(target: TargetDescription) -> list[str]:
+    """Names of the LLVM features that code for ``target`` may use, as far as hosts tell theirs."""
+    if target.properties["features"]:
+        return [f[1:] for f in target.properties["features"] if f.startswith("+")]
+    if target.properties["family"] != X86:
+        return []
+    needed: set[str] = set()
+    for level, flags in reversed(X86_LEVELS):
+        needed |= {X86_FEATURES[flag] for flag in flags}
+        if level == psabi_level(lookup(target.arch)):
+            break
+    return sorted(needed)
+
+
+def psabi_level(arch: Arch) -> str:
+    """The highest x86-64 level of which every feature is in ``arch``."""
+    if arch.vector_registers == 32:
+        return "x86-64-v4"
+    if "fma" not in arch.lacks:
+        return "x86-64-v3"
+    return "x86-64" if "rounding" in arch.lacks else "x86-64-v2"
+
+
+def missing_features(required: Sequence[str]) -> list[str]:
+    """Those of ``required`` that this machine says not to have."""
+    return [name for name in required if f"-{name}" in host().features]

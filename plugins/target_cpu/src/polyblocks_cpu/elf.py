@@ -11,6 +11,15 @@ from dataclasses import dataclass
 _SHT_SYMTAB = 2
 _STT_FUNC = 2
 _GLOBAL_OFFSET_TABLE = "_GLOBAL_OFFSET_TABLE_"
+#: Value of e_machine -> name as in an LLVM triple.
+_MACHINES = {62: "x86_64", 183: "aarch64"}
+
+
+def machine_of(data: bytes) -> str | None:
+    """The architecture family of an ELF64 object; None if it is none, or of another one."""
+    if data[:6] != b"\x7fELF\x02\x01":
+        return None
+    return _MACHINES.get(int.from_bytes(data[0x12:0x14], "little"))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import platform
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,8 @@ from polyblocks.artifact import Artifact
 from polyblocks.errors import ArtifactError
 from polyblocks.isolation import native_lock
 from polyblocks_cpu import openmp
+from polyblocks_cpu.describe import missing_features
+from polyblocks_cpu.elf import machine_of
 
 #: Name of the artifact's blob with the code.
 OBJECT = "code.o"
@@ -55,6 +58,7 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
     data = artifact.blobs.get(OBJECT)
     if data is None:
         raise ArtifactError(f"an artifact of target 'cpu' has a blob '{OBJECT}'; this has none")
+    _check_machine(artifact, data)
     symbol = artifact.manifest["entry"]
     imports = openmp.symbols()
     with native_lock:
@@ -66,13 +70,25 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
         try:
             library = builder.link(_jit(), f"polyblocks-{next(_numbers)}")
         except RuntimeError as error:
-            arch = artifact.manifest.get("arch")
-            raise ArtifactError(
-                f"the code for arch '{arch}' cannot be linked on this machine: {error}"
-            ) from error
+            raise ArtifactError(f"the code cannot be linked: {error}") from error
         address = library[symbol]
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32)
     return CpuExecutable(artifact.manifest, library, prototype(address))
+
+
+def _check_machine(artifact: Artifact, data: bytes) -> None:
+    """Code of another chip would be linked all the same, and die when it runs."""
+    arch = artifact.manifest.get("arch")
+    family = machine_of(data)
+    here = platform.machine().lower().replace("arm64", "aarch64").replace("amd64", "x86_64")
+    if family is not None and family != here:
+        raise ArtifactError(f"the code is for arch '{arch}' ({family}); this machine is {here}")
+    missing = missing_features(artifact.manifest.get("requires", ()))
+    if missing:
+        raise ArtifactError(
+            f"the code is for arch '{arch}'; this machine lacks {', '.join(missing)}; compile "
+            "with arch 'native', or name an older one"
+        )
 
 
 def _jit() -> Any:

@@ -13,6 +13,7 @@ from polyblocks.codegen.expand_rounding import ExpandRoundingPass
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass, run_stage
 from polyblocks.target import TargetDescription
+from polyblocks_cpu.describe import required_features
 from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
 from polyblocks_cpu.load import OBJECT
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
@@ -96,6 +97,7 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
             for name, trips in kernels
         ],
         "checks": _checks(module),
+        "requires": required_features(target),
     }
     return Artifact(manifest, {OBJECT: data})
 

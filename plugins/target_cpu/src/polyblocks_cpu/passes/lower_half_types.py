@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import mlir
-from polyblocks.codegen.rewrite import element, expand_ops
 from polyblocks.codegen.builder import Builder, Val
+from polyblocks.codegen.rewrite import element, expand_ops
 from polyblocks_cpu.passes.walk import nested
 
 _HALVES = ("bf16", "f16")
