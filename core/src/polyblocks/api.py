@@ -90,12 +90,20 @@ def compile_file(path: Path, options: CompileOptions, after: str | None = None) 
         TargetError, PluginError: the target cannot be used.
         UnsupportedError: a pass failed, or native code crashed.
     """
-    from polyblocks import driver
-
     try:
         text = path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
+    return compile_text(text, options, str(path), after)
+
+
+def compile_text(
+    text: str | bytes, options: CompileOptions, name: str = "text", after: str | None = None
+) -> Artifact:
+    """Compile MLIR text or bytecode, as :func:`compile_file` does; ``name`` is for messages."""
+    from polyblocks import driver
+
+    data = text.encode() if isinstance(text, str) else text
     registry = get_registry()
     description = registry.target(options.target).hook.describe_target(options=options)
     registry.extensions()
@@ -105,17 +113,17 @@ def compile_file(path: Path, options: CompileOptions, after: str | None = None) 
         from polyblocks.pipeline import RESUME_ATTRIBUTE
 
         try:
-            module = mlir.parse(text)
+            module = mlir.parse(data)
             done = after
             if done is None and RESUME_ATTRIBUTE not in module.operation.attributes:
-                done = stage_of_file(path)
-            if b"polyblocks.arg" not in text and b"polyblocks.result" not in text:
+                done = stage_of_file(Path(name))
+            if b"polyblocks.arg" not in data and b"polyblocks.result" not in data:
                 signature.infer(module)
         except ValueError as error:
-            raise InputError(f"{path} cannot be compiled: {' '.join(str(error).split())}") from None
+            raise InputError(f"{name} cannot be compiled: {' '.join(str(error).split())}") from None
         return driver.compile_module(module, description, options, done=done).to_bytes()
 
-    return driver.isolated(job, path.name)
+    return driver.isolated(job, Path(name).name)
 
 
 def load(
