@@ -382,6 +382,8 @@ def _become_child(parent: int, noise: int) -> None:
     sys.stdout = open(1, "w", buffering=1, closefd=False, errors="replace")  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, closefd=False, errors="replace")  # noqa: SIM115
     gc.freeze()  # finalizers of the parent's garbage belong to the parent
+    # Nothing here lives long enough to be worth a collection.
+    gc.disable()
 
 
 def _die_quietly(parent: int) -> None:

@@ -28,10 +28,10 @@ class Buffer:
         value: the MLIR value, None while it has none yet.
         bytes_per_element: size of one element in memory.
         constant: the values of a small constant global as a flat list, else None.
+        viewed: the buffer that it is a view of, None if it is none.
     """
 
     __slots__ = (
-        "base",
         "bytes_per_element",
         "constant",
         "element",
@@ -60,11 +60,16 @@ class Buffer:
         self.value = value
         self.bytes_per_element = bytes_per_element
         self.memref_type = memref_type
-        # What a view is made of, and what owns the memory in the end.
         self.viewed = base
-        self.base: Buffer = base.base if base else self
         self.constant: list[Any] | None = None
         self.number = next(_numbers)
+
+    @property
+    def base(self) -> Buffer:
+        """What owns the memory in the end: itself, unless it is a view."""
+        # Not an attribute: an object that holds itself lives until the garbage collector comes,
+        # and with it MLIR handles of code that is long gone.
+        return self if self.viewed is None else self.viewed.base
 
     @property
     def numel(self) -> int:

@@ -294,26 +294,28 @@ def _pointwise(nest: Nest, buffer: Buffer) -> _Producer | None:
 
 def _inline(consumer: Nest, buffer: Buffer, producer: _Producer) -> None:
     mapping: dict[Value, Value] = {}
-
-    def visit(nodes: list[Node]) -> None:
-        out: list[Node] = []
-        known: dict[tuple[Expr, ...], Value] = {}
-        for node in nodes:
-            if isinstance(node, For):
-                visit(node.body)
-            elif isinstance(node, Load) and node.buffer is buffer:
-                if node.index not in known:
-                    values: dict[Value, Value] = {}
-                    at = {var: node.index[dim] for dim, var in producer.variables.items()}
-                    out.extend(clone(producer.body, values, at))
-                    known[node.index] = values.get(producer.value, producer.value)
-                mapping[node.result] = known[node.index]
-                continue
-            out.append(node)
-        nodes[:] = out
-
-    visit(consumer.body)
+    _inline_into(consumer.body, buffer, producer, mapping)
     replace_values(consumer.body, mapping)
+
+
+def _inline_into(
+    nodes: list[Node], buffer: Buffer, producer: _Producer, mapping: dict[Value, Value]
+) -> None:
+    out: list[Node] = []
+    known: dict[tuple[Expr, ...], Value] = {}
+    for node in nodes:
+        if isinstance(node, For):
+            _inline_into(node.body, buffer, producer, mapping)
+        elif isinstance(node, Load) and node.buffer is buffer:
+            if node.index not in known:
+                values: dict[Value, Value] = {}
+                at = {var: node.index[dim] for dim, var in producer.variables.items()}
+                out.extend(clone(producer.body, values, at))
+                known[node.index] = values.get(producer.value, producer.value)
+            mapping[node.result] = known[node.index]
+            continue
+        out.append(node)
+    nodes[:] = out
 
 
 def _absorb(into: Nest, other: Nest) -> None:
