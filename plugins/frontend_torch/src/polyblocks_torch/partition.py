@@ -97,6 +97,7 @@ def op_name(node: fx.Node) -> str:
 
 def steps(graph: fx.Graph, left: set[fx.Node]) -> list[Step]:
     """The order of execution; every operation of the graph is in exactly one step."""
+    left = left | _allocations(graph, left)
     level: dict[fx.Node, int] = {}
     last_effect = 0
     for node in graph.nodes:
@@ -118,6 +119,18 @@ def steps(graph: fx.Graph, left: set[fx.Node]) -> list[Step]:
             last_effect = depth
         level[node] = depth
     return list(_ordered_steps(graph, level))
+
+
+def _allocations(graph: fx.Graph, left: set[fx.Node]) -> set[fx.Node]:
+    """Nodes that read nothing and serve the framework alone: the memory that a draw fills."""
+    return {
+        node
+        for node in graph.nodes
+        if node.op == "call_function"
+        and not node.all_input_nodes
+        and node.users
+        and all(user in left for user in node.users)
+    }
 
 
 def _ordered_steps(graph: fx.Graph, level: dict[fx.Node, int]) -> list[Step]:

@@ -1,0 +1,240 @@
+"""What cannot be compiled: parts, reports, strict_target, crashes of native code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+
+import pytest
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+import polyblocks  # noqa: E402
+from polyblocks.errors import FallbackError, NativeCrashError, UnsupportedError  # noqa: E402
+from polyblocks_torch import importer, polyblocks_jit_torch  # noqa: E402
+
+
+@pytest.fixture
+def plant(monkeypatch):
+    """``plant(op, act)``: lowering any graph that holds ``op`` calls ``act`` first."""
+    lower = importer.lower_graph
+
+    def make(op, act):
+        def lower_graph(module, inputs):
+            if any(node.target is op for node in module.graph.nodes):
+                act()
+            return lower(module, inputs)
+
+        monkeypatch.setattr(importer, "lower_graph", lower_graph)
+
+    return make
+
+
+def refuse():
+    raise UnsupportedError("planted: no lowering")
+
+
+def crash():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+aten = torch.ops.aten
+
+
+def test_only_the_unsupported_op_is_left(check, plant, caplog):
+    plant(aten.cosh.default, refuse)
+
+    def f(x, y):
+        a = (x * 2 + 1).exp()
+        b = torch.cosh(a - y)
+        return (b + y).sigmoid(), a
+
+    with caplog.at_level(logging.WARNING, "polyblocks"), polyblocks.explain() as watched:
+        report = check(f, torch.rand(4, 5), torch.rand(5), whole=False)
+    assert report.variants[0].outcome == "partitioned"
+    assert report.variants[0].parts == 2
+    (row,) = report.fallbacks
+    assert row.op == "aten.cosh.default"
+    assert row.reason == "planted: no lowering"
+    line = f.__code__.co_firstlineno + 2
+    assert row.location == f"{__file__}:{line}"
+    assert f"f: PyTorch runs aten.cosh.default at {__file__}:{line}: planted" in caplog.text
+    assert [f.op for f in watched.fallbacks] == ["aten.cosh.default"]
+    assert "cosh" in str(report)
+    assert report.to_json()["variants"][0]["parts"] == 2
+
+
+def test_a_native_crash_is_a_fallback_with_a_reason(check, plant):
+    plant(aten.asinh.default, crash)
+    report = check(lambda x: (x * 3).asinh() + x.cos(), torch.rand(7), whole=False)
+    (row,) = report.fallbacks
+    assert row.op == "aten.asinh.default"
+    assert "SIGSEGV" in row.reason
+
+
+def test_strict_target_refuses_with_op_and_line(plant):
+    plant(aten.acosh.default, refuse)
+
+    @polyblocks_jit_torch(compile_options={"strict_target": True})
+    def f(x):
+        return x.acosh() + 1
+
+    line = f.__wrapped__.__code__.co_firstlineno + 2
+    pattern = re.escape("aten.acosh.default: planted: no lowering; strict_target") + f".*:{line}$"
+    with pytest.raises(FallbackError, match=pattern) as caught:
+        f(torch.rand(3) + 1)
+    assert caught.value.op == "aten.acosh.default"
+
+
+def test_a_plan_is_cached(check, plant, monkeypatch):
+    plant(aten.sinh.default, refuse)
+
+    def f(x):
+        return x.sinh() * 2 + 3
+
+    first = check(f, torch.rand(9), whole=False)
+    assert not first.variants[0].cached
+
+    def never(*args):
+        raise AssertionError("a warm start neither probes nor imports")
+
+    monkeypatch.setattr("polyblocks_torch.compiler.probe_nodes", never)
+    monkeypatch.setattr(importer, "lower_graph", never)
+    torch._dynamo.reset()
+    second = check(f, torch.rand(9), whole=False)
+    assert second.variants[0].cached
+    assert list(second.fallbacks) == list(first.fallbacks)
+
+
+def test_parts_do_not_depend_on_each_other_in_a_circle(check, plant):
+    plant(aten.erfinv.default, refuse)
+
+    def f(x):
+        a = x * 0.5
+        b = torch.erfinv(a)
+        c = a + b
+        d = torch.erfinv(c * 0.1)
+        return a + d, b * c
+
+    report = check(f, torch.rand(6), whole=False)
+    assert report.variants[0].parts == 3
+
+
+def test_tuple_results_and_views_cross_the_border(check, plant):
+    plant(aten.topk.default, refuse)
+
+    def f(x):
+        values, places = torch.topk(x + 1, 2)
+        return values * 2, places, places.t(), values.t().exp()
+
+    check(f, torch.rand(4, 5), whole=False)
+
+
+def test_updates_in_a_partitioned_graph(check, plant):
+    plant(aten.sinh.default, refuse)
+
+    def f(x, y):
+        old = x.clone()
+        x.copy_(y.sinh())
+        y.copy_(old)
+        return old.view(-1)
+
+    check(f, torch.rand(3, 2), torch.rand(3, 2), whole=False)
+
+
+def test_gradients_through_a_partitioned_graph(plant):
+    plant(aten.cosh.default, refuse)
+
+    def f(x):
+        return (x * 2).sinh().sum()
+
+    x = torch.rand(5, requires_grad=True)
+    (expected,) = torch.autograd.grad(f(x), x)
+    (actual,) = torch.autograd.grad(polyblocks_jit_torch(f)(x), x)
+    torch.testing.assert_close(actual, expected)
+
+
+def test_a_graph_that_fails_only_whole_runs_in_the_framework(check, monkeypatch):
+    lower = importer.lower_graph
+
+    def lower_graph(module, inputs):
+        if sum(node.op == "call_function" for node in module.graph.nodes) > 1:
+            raise UnsupportedError("planted: too large")
+        return lower(module, inputs)
+
+    monkeypatch.setattr(importer, "lower_graph", lower_graph)
+    report = check(lambda x: (x + 5).exp() * 2, torch.rand(3), whole=False)
+    assert report.variants[0].outcome == "framework"
+    assert {row.reason for row in report.fallbacks} == {"planted: too large"}
+
+
+def test_a_custom_op_is_left(check):
+    @torch.library.custom_op("polyblocks_test::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @twice.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    report = check(lambda x: twice(x + 1) * 3, torch.rand(4), whole=False)
+    assert [row.op for row in report.fallbacks] == ["polyblocks_test.twice.default"]
+
+
+def test_strides_that_the_framework_promised_wrongly(check):
+    @torch.library.custom_op("polyblocks_test::turned", mutates_args=())
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        return x.t().contiguous().t()
+
+    @turned.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    compiled = polyblocks_jit_torch(lambda x: turned(x + 1) * 3)
+    x = torch.rand(4, 5)
+    torch.testing.assert_close(compiled(x), (x + 1) * 3)
+
+
+def test_graph_breaks_are_reported(capsys):
+    @polyblocks_jit_torch
+    def f(x):
+        y = x + 1
+        print("between")
+        return y * 2
+
+    assert f(torch.ones(2)).tolist() == [4.0, 4.0]
+    assert capsys.readouterr().out == "between\n"
+    report = f.polyblocks_report()
+    (row,) = report.graph_breaks
+    assert row.location.endswith(f":{f.__wrapped__.__code__.co_firstlineno + 3}")
+    assert not report.whole
+    assert [v.outcome for v in report.variants] == ["compiled", "compiled"]
+
+
+def test_strict_target_refuses_a_graph_break():
+    @polyblocks_jit_torch(compile_options={"strict_target": True})
+    def f(x):
+        print("no")
+        return x + 1
+
+    with pytest.raises(FallbackError, match="graph break .* strict_target forbids"):
+        f(torch.ones(2))
+
+
+def test_a_frame_that_python_runs_is_reported():
+    @polyblocks_jit_torch
+    def f(x):
+        return x * 2
+
+    assert f(torch.ones(3).to_sparse()).to_dense().tolist() == [2.0] * 3
+    (frame,) = f.polyblocks_report().frames
+    assert not frame.compiled
+    assert frame.reason
+    assert not f.polyblocks_report().whole
+
+
+def test_crash_error_is_an_unsupported_error():
+    assert issubclass(NativeCrashError, UnsupportedError)
