@@ -6,6 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -355,3 +356,21 @@ def test_unknown_element_type_is_refused() -> None:
 
 def test_coefficients_are_what_the_derivation_gives() -> None:
     assert TARGET.read_text() == coefficients_file()[0]
+
+
+def test_documented_errors_are_the_tested_ones() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/numerics.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|", page, re.MULTILINE)
+    assert {f"math.{name}": (float(a), float(b)) for name, a, b in rows} == MAX_ULP
+
+
+@pytest.mark.parametrize(
+    "type_", ["vector<2x4xf32>", "vector<[4]xf32>", "vector<2x[4]xf64>", "vector<f32>"]
+)
+def test_vector_shapes(type_: str) -> None:
+    module = mlir.parse(
+        f"func.func @f(%x: {type_}) -> {type_} {{ %0 = math.sin %x : {type_} return %0 : {type_} }}"
+    )
+    assert expand_math(module) == 1
+    assert module.operation.verify()
+    assert "vector.reduction <or>" in str(module)
