@@ -1,7 +1,7 @@
 # Every target sets up what it needs in .venv and does nothing that is already done.
 # Needed on the machine: Python 3.11 or newer (with venv), gcc, make.
 
-PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,\
+PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11 python,\
 	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 VENV := .venv
 PY := $(VENV)/bin/python

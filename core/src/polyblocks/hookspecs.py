@@ -155,7 +155,8 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
     """Lower the module after S3 to code: stages S4 and S5.
 
     Called on the target, after S3. The module has one function ``@main`` whose arguments carry
-    ``polyblocks.role`` (``input``, ``output``, ``workspace``, ``status``).
+    ``polyblocks.arg``: a dictionary with ``role`` (``input``, ``output``, ``workspace``,
+    ``status``), ``name``, ``dtype``, ``shape`` and ``strides``.
 
     Args:
         module: the MLIR module; the target may change it in place.
@@ -178,7 +179,8 @@ def load_artifact(artifact: Artifact, device: int | None) -> Executable:
     """Load an artifact on a device.
 
     Called on the target before the first launch, also for artifacts from the cache; must not load
-    MLIR.
+    MLIR. A target that launches asynchronously also has a function ``synchronize()``, which is
+    no hook: it waits for all that was launched.
 
     Args:
         artifact: a checked artifact of this target.

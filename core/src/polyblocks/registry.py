@@ -297,8 +297,8 @@ def _provider(group: str, entry_point: importlib.metadata.EntryPoint) -> Provide
     return Provider(
         group=group,
         name=entry_point.name,
-        distribution=distribution.name if distribution else "",
-        version=distribution.version if distribution else "",
+        distribution=(distribution.name if distribution else "") or "",
+        version=(distribution.version if distribution else "") or "",
         module=entry_point.value,
     )
 
