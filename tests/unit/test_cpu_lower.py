@@ -15,7 +15,6 @@ from polyblocks.errors import PassError, PolyBlocksError
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks_cpu.describe import describe
-from polyblocks_cpu.elf import ObjectSymbols
 from polyblocks_cpu.emit import checked_symbols, machine
 from polyblocks_cpu.lower import stage_s4
 from polyblocks_cpu.passes.emit_entry import EmitEntryPass
@@ -300,7 +299,7 @@ def test_foreign_calls_are_an_internal_error() -> None:
 
 
 def test_symbols_of_an_unknown_format_are_not_checked() -> None:
-    assert checked_symbols(b"\xcf\xfa\xed\xfe") == ObjectSymbols((), {})
+    assert checked_symbols([b"\xcf\xfa\xed\xfe"]) == {}
 
 
 def test_llvm_rejects_what_is_not_ir() -> None:

@@ -116,7 +116,7 @@ def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
         module.data_layout = str(target_machine.target_data)
         module.verify()
     except RuntimeError as error:
-        raise PolyBlocksError(f"LLVM rejects the generated code: {_first_line(error)}") from error
+        raise PolyBlocksError(f"LLVM rejects the generated code: {_reason(error)}") from error
     if machine.opt_level:
         tuning = binding.create_pipeline_tuning_options(machine.opt_level)
         tuning.loop_vectorization = True
@@ -159,5 +159,7 @@ def _target_machine(machine: Machine) -> Any:
     )
 
 
-def _first_line(error: Exception) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+def _reason(error: Exception) -> str:
+    """LLVM's message on one line: what it is, and where."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return "; ".join(lines[:2]) or type(error).__name__

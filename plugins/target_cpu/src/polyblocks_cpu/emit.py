@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from polyblocks import events
 from polyblocks.codegen import llvm
+from polyblocks.codegen.split import parts_for, run_parts, split_module
 from polyblocks.errors import PolyBlocksError
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
-from polyblocks_cpu.elf import ObjectSymbols, read_symbols
+from polyblocks_cpu.elf import read_symbols
 from polyblocks_cpu.openmp import SYMBOLS
 from polyblocks_cpu.passes.emit_entry import ENTRY
 
 STAGE = "S5"
 
 
-def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> bytes:
-    """An object file from a module in the LLVM dialect.
+def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[bytes]:
+    """Object files from a module in the LLVM dialect; the first one holds the entry.
 
     Args:
         module: the module after S4.
         context: with the target, and where dumps go.
-        kernels: functions that are never inlined.
+        kernels: functions that are never inlined, and may go to another object.
 
     Raises:
         PolyBlocksError: LLVM rejects the code.
@@ -38,15 +40,29 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> bytes
     with _step("translate-to-llvm"):
         text = llvm.prepare(mlir.translate_to_llvmir(module), spec, {ENTRY}, set(kernels))
     _dump(context, "input.ll", text)
+    parts = parts_for(text) if context.dump_folder is None else 1
+    if parts == 1:
+        data = [_compile_whole(text, spec, context)]
+    else:
+        with _step("compile-parts"):
+            texts = split_module(text, set(kernels), parts)
+            data = run_parts([partial(_compile_part, part, spec) for part in texts])
+    events.emit("stage-end", stage=STAGE, seconds=time.perf_counter() - begin)
+    return data
+
+
+def _compile_whole(text: str, spec: llvm.Machine, context: PassContext) -> bytes:
     with _step("optimize-llvm"):
         optimized, target_machine = llvm.optimize(text, spec)
     if context.dump_folder is not None:
         _dump(context, "optimized.ll", str(optimized))
         _dump(context, "code.s", llvm.emit_assembly(optimized, target_machine))
     with _step("emit-object"):
-        data = llvm.emit_object(optimized, target_machine)
-    events.emit("stage-end", stage=STAGE, seconds=time.perf_counter() - begin)
-    return data
+        return llvm.emit_object(optimized, target_machine)
+
+
+def _compile_part(text: str, spec: llvm.Machine) -> bytes:
+    return llvm.emit_object(*llvm.optimize(text, spec))
 
 
 def assembly(module: Any, target: TargetDescription, kernels: list[str]) -> str:
@@ -72,22 +88,22 @@ def machine(target: TargetDescription) -> llvm.Machine:
     )
 
 
-def checked_symbols(data: bytes) -> ObjectSymbols:
-    """The symbols of an object; of another format than ELF nothing is known.
+def checked_symbols(objects: Sequence[bytes]) -> dict[str, int]:
+    """Bytes of code by function; of an object of another format than ELF nothing is known.
 
     Raises:
-        PolyBlocksError: it calls anything but the OpenMP runtime; names the functions.
+        PolyBlocksError: they call anything but each other and the OpenMP runtime; names it.
     """
-    symbols = read_symbols(data)
-    if symbols is None:
-        return ObjectSymbols((), {})
-    foreign = [name for name in symbols.undefined if name not in SYMBOLS]
+    known = [symbols for symbols in map(read_symbols, objects) if symbols is not None]
+    functions = {name: size for symbols in known for name, size in symbols.functions.items()}
+    undefined = {name for symbols in known for name in symbols.undefined}
+    foreign = sorted(undefined - functions.keys() - set(SYMBOLS))
     if foreign:
         raise PolyBlocksError(
             f"internal error: the generated code calls {', '.join(foreign)}; every function that "
             "it calls must be generated, please report this program"
         )
-    return symbols
+    return functions
 
 
 @contextmanager

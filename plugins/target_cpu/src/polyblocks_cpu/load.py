@@ -16,9 +16,6 @@ from polyblocks_cpu import openmp
 from polyblocks_cpu.describe import missing_features
 from polyblocks_cpu.elf import machine_of
 
-#: Name of the artifact's blob with the code.
-OBJECT = "code.o"
-
 Entry = Callable[[bytes, int], int]
 
 _numbers = itertools.count()
@@ -26,8 +23,13 @@ _linker_lock = threading.Lock()
 _linker: Any = None
 
 
+def object_name(index: int) -> str:
+    """Name of the artifact's blob with the code of one part; part 0 holds the entry."""
+    return "code.o" if index == 0 else f"code-{index}.o"
+
+
 class CpuExecutable:
-    """An object file, linked.
+    """Object files, linked.
 
     Attributes:
         manifest: the artifact's manifest.
@@ -49,22 +51,22 @@ class CpuExecutable:
 
 
 def load_artifact(artifact: Artifact) -> CpuExecutable:
-    """Link the artifact's object file.
+    """Link the artifact's object files.
 
     Raises:
-        ArtifactError: it has no object file, or one of another architecture.
+        ArtifactError: it has no object file, or code of another architecture.
         TargetError: the OpenMP runtime is not installed.
     """
-    data = artifact.blobs.get(OBJECT)
-    if data is None:
-        raise ArtifactError(f"an artifact of target 'cpu' has a blob '{OBJECT}'; this has none")
-    _check_machine(artifact, data)
+    objects = _objects(artifact)
+    _check_machine(artifact, objects[0])
     symbol = artifact.manifest["entry"]
     imports = openmp.symbols()
     with native_lock:
         from llvmlite import binding
 
-        builder = binding.JITLibraryBuilder().add_object_img(data).export_symbol(symbol)
+        builder = binding.JITLibraryBuilder().export_symbol(symbol)
+        for data in objects:
+            builder.add_object_img(data)
         for name, address in imports.items():
             builder.import_symbol(name, address)
         try:
@@ -73,7 +75,19 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
             raise ArtifactError(f"the code cannot be linked: {error}") from error
         address = library[symbol]
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32)
-    return CpuExecutable(artifact.manifest, library, prototype(address))
+    entry = prototype(address)
+    # Who keeps only the function keeps its code.
+    entry.library = library  # type: ignore[attr-defined]
+    return CpuExecutable(artifact.manifest, library, entry)
+
+
+def _objects(artifact: Artifact) -> list[bytes]:
+    objects = []
+    while (data := artifact.blobs.get(object_name(len(objects)))) is not None:
+        objects.append(data)
+    if not objects:
+        raise ArtifactError("an artifact of target 'cpu' has a blob 'code.o'; this one has none")
+    return objects
 
 
 def _check_machine(artifact: Artifact, data: bytes) -> None:

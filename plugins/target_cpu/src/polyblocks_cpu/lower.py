@@ -1,4 +1,4 @@
-"""``lower_program``: stages S4 (to the LLVM dialect) and S5 (to an object file)."""
+"""``lower_program``: stages S4 (to the LLVM dialect) and S5 (to object files)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass, run_sta
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.describe import required_features
 from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
-from polyblocks_cpu.load import OBJECT
+from polyblocks_cpu.load import object_name
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
 from polyblocks_cpu.passes.expand_copies import ExpandCopiesPass
 from polyblocks_cpu.passes.lower_asserts import CHECKS, LowerAssertsPass
@@ -61,18 +61,22 @@ def stage_s4(target: TargetDescription) -> list[Any]:
             "convert-complex-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,"
             "convert-index-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts",
         ),
+        # Memref descriptors fold away, so that OpenMP regions capture bare pointers. It halves the
+        # work of LLVM.
+        UpstreamPass("simplify-llvm", "canonicalize{region-simplify=disabled}"),
         EmitEntryPass(),
     ]
 
 
 def _expand_math(module: Any, context: PassContext) -> None:
+    """Elementary functions become straight-line arithmetic that LLVM vectorizes."""
     from polyblocks.codegen.vector_math import expand_math
 
     expand_math(module, fma=context.target.properties["fma"])
 
 
 def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:
-    """Lower a module after S3 to an Artifact with one object file.
+    """Lower a module after S3 to an Artifact of object files.
 
     Args:
         module: consumed; ends in the LLVM dialect.
@@ -87,19 +91,19 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
     context = PassContext.create(target, options)
     run_stage("S4", stage_s4(target), module, context)
     kernels = _kernels(module)
-    data = compile_llvm(module, context, [name for name, _ in kernels])
-    symbols = checked_symbols(data)
+    objects = compile_llvm(module, context, [name for name, _ in kernels])
+    sizes = checked_symbols(objects)
     manifest = {
         "entry": ENTRY,
         "arguments": arguments,
         "kernels": [
-            {"name": name, "parallel": trips, "code_bytes": symbols.functions.get(name)}
+            {"name": name, "parallel": trips, "code_bytes": sizes.get(name)}
             for name, trips in kernels
         ],
         "checks": _checks(module),
         "requires": required_features(target),
     }
-    return Artifact(manifest, {OBJECT: data})
+    return Artifact(manifest, {object_name(i): data for i, data in enumerate(objects)})
 
 
 def lower_to_assembly(module: Any, target: TargetDescription, options: CompileOptions) -> str:
