@@ -8,7 +8,7 @@ operations between which nothing may move.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -201,7 +201,6 @@ class For:
 Node = Op | Index | Load | Store | LoadAt | StoreAt | Alloca | Check | For
 
 
-@dataclass(eq=False)
 class Nest:
     """One top-level loop nest (or straight-line code) of ``@main``.
 
@@ -209,17 +208,40 @@ class Nest:
         body: its nodes; usually one For.
         name: readable name, unique in the program, for kernels and reports.
         source: the MLIR operations that it was read from; empty when it is new.
-        changed: whether it must be written back.
+        changed: whether it must be written back; a pass sets it after every change of the body.
         kind: what ``classify-nests`` found it to be.
         sources: ``op file:line`` of the framework's ops in it.
     """
 
-    body: list[Node]
-    name: str = ""
-    source: list[Any] = field(default_factory=list)
-    changed: bool = False
-    kind: str = ""
-    sources: list[str] = field(default_factory=list)
+    def __init__(self, body: list[Node], source: list[Any], changed: bool = False) -> None:
+        self.body = body
+        self.name = ""
+        self.source = source
+        self.kind = ""
+        self.sources: list[str] = []
+        self.changed = changed
+
+    @property
+    def changed(self) -> bool:
+        return self._changed
+
+    @changed.setter
+    def changed(self, value: bool) -> None:
+        self._changed = value
+        self._effects: tuple[frozenset[Buffer], frozenset[Buffer]] | None = None
+
+    def effects(self) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
+        """Buffers read and buffers written, remembered until the next change."""
+        if self._effects is None:
+            reads: set[Buffer] = set()
+            writes: set[Buffer] = set()
+            for node in walk(self.body):
+                if isinstance(node, (Load, LoadAt)):
+                    reads.add(node.buffer)
+                elif isinstance(node, (Store, StoreAt)):
+                    writes.add(node.buffer)
+            self._effects = frozenset(reads), frozenset(writes)
+        return self._effects
 
 
 @dataclass(eq=False)
@@ -245,10 +267,15 @@ class Sequence:
 
 def walk(nodes: Iterable[Node]) -> Iterator[Node]:
     """All nodes, outer before inner, in program order."""
-    for node in nodes:
-        yield node
-        if isinstance(node, For):
-            yield from walk(node.body)
+    stack = [iter(nodes)]
+    while stack:
+        for node in stack[-1]:
+            yield node
+            if isinstance(node, For):
+                stack.append(iter(node.body))
+                break
+        else:
+            stack.pop()
 
 
 def operands(node: Node) -> list[Value]:
@@ -277,18 +304,24 @@ def results(node: Node) -> list[Value]:
     return []
 
 
-def reads(item: Nest | Opaque) -> set[Buffer]:
+def reads(item: Nest | Opaque) -> Set[Buffer]:
     """Buffers that an item reads."""
-    if isinstance(item, Opaque):
-        return item.reads
-    return {n.buffer for n in walk(item.body) if isinstance(n, (Load, LoadAt))}
+    return item.reads if isinstance(item, Opaque) else item.effects()[0]
 
 
-def writes(item: Nest | Opaque) -> set[Buffer]:
+def writes(item: Nest | Opaque) -> Set[Buffer]:
     """Buffers that an item writes."""
-    if isinstance(item, Opaque):
-        return item.writes
-    return {n.buffer for n in walk(item.body) if isinstance(n, (Store, StoreAt))}
+    return item.writes if isinstance(item, Opaque) else item.effects()[1]
+
+
+def reads_from(item: Nest | Opaque, buffer: Buffer) -> bool:
+    """Whether an item reads the buffer or a view of it."""
+    return any(b.base is buffer for b in reads(item))
+
+
+def writes_to(item: Nest | Opaque, buffer: Buffer) -> bool:
+    """Whether an item writes the buffer or a view of it."""
+    return any(b.base is buffer for b in writes(item))
 
 
 def clone(

@@ -128,7 +128,7 @@ class _Reader:
             for op in ops:
                 self._opaque(op)
             return
-        nest = Nest(body, source=list(ops))
+        nest = Nest(body, list(ops))
         named = [op.attributes for op in ops if "polyblocks.kernel" in op.attributes]
         if len(named) == 1:
             (attributes,) = named
@@ -151,7 +151,7 @@ class _Reader:
         for var in reversed(loops):
             if var.extent != 1:
                 body = [For(var, body)]
-        return Nest(body, source=[op], changed=True)
+        return Nest(body, [op], changed=True)
 
     def _opaque(self, op: Any) -> None:
         self.items.append(self._as_opaque(op))

@@ -19,10 +19,11 @@ from polyblocks.affine.model import (
     Store,
     StoreAt,
     Value,
-    reads,
+    reads_from,
     replace_values,
     walk,
     writes,
+    writes_to,
 )
 from polyblocks.passes.affine.base import NestPass
 
@@ -177,8 +178,8 @@ def _overwrites(nest: Nest, buffer: Buffer) -> bool:
 
 def _rename_before(sequence: Sequence, position: int, buffer: Buffer) -> None:
     earlier = sequence.items[:position]
-    touching = [it for it in earlier if _touches(it, buffer)]
-    if not any(buffer in {b.base for b in writes(it)} for it in touching):
+    touching = [it for it in earlier if reads_from(it, buffer) or writes_to(it, buffer)]
+    if not any(writes_to(it, buffer) for it in touching):
         return
     if any(isinstance(it, Opaque) for it in touching):
         return
@@ -189,17 +190,14 @@ def _rename_before(sequence: Sequence, position: int, buffer: Buffer) -> None:
     sequence.buffers.append(old)
     for item in touching:
         assert isinstance(item, Nest)
-        item.changed = True
         for n in walk(item.body):
             if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer is buffer:
                 n.buffer = old
+        item.changed = True
     nest = sequence.items[position]
     assert isinstance(nest, Nest)
-    nest.changed = True
     for n in walk(nest.body):
         if isinstance(n, Load) and n.buffer is buffer:
             n.buffer = old
+    nest.changed = True
 
-
-def _touches(item: Nest | Opaque, buffer: Buffer) -> bool:
-    return buffer in {b.base for b in reads(item) | writes(item)}

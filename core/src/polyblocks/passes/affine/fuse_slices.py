@@ -22,10 +22,12 @@ from polyblocks.affine.model import (
     Value,
     clone,
     reads,
+    reads_from,
     remove_dead,
     replace_values,
     walk,
     writes,
+    writes_to,
 )
 from polyblocks.affine.simplify import eliminate_common
 from polyblocks.passes.affine.base import NestPass
@@ -61,21 +63,13 @@ class FuseSlicesPass(NestPass):
     max_nodes: int = 600
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Fuse until nothing changes."""
+        """Fuse through every buffer, in the order in which they are produced."""
         if context.options.polyblocks_disable_affine_fusion:
             return
-        refused: set[Buffer] = set()
         for buffer in _candidates(sequence):
-            if buffer in refused:
-                continue
             view = _View.of(sequence, buffer)
-            if view is None:
-                continue
-            self._fuse(sequence, view, context)
-        for nest in sequence.nests():
-            if nest.changed:
-                eliminate_common(nest.body)
-                remove_dead(nest.body)
+            if view is not None:
+                self._fuse(sequence, view, context)
         drop_dead_nests(sequence)
         name_nests(sequence)
 
@@ -92,9 +86,9 @@ class FuseSlicesPass(NestPass):
             return
         for consumer in view.consumers:
             _inline(consumer, view.buffer, producer)
-            consumer.changed = True
             eliminate_common(consumer.body)
             remove_dead(consumer.body)
+            consumer.changed = True
             _absorb(consumer, view.producer)
         sequence.items.remove(view.producer)
 
@@ -154,7 +148,7 @@ class FuseSlicesPass(NestPass):
         keep = (
             view.buffer.kind == "output"
             or not view.only_nests_read
-            or any(view.buffer in reads(c) for c in view.consumers[1:])
+            or len(view.consumers) > 1
         )
         stores = sum(isinstance(n, Store) for n in walk(view.producer.body))
         if stores > 1 and _nodes(view.producer.body) + len(body) > self.max_nodes:
@@ -172,11 +166,11 @@ class FuseSlicesPass(NestPass):
             self.name, view.producer.name, "epilogue", buffer=list(view.buffer.shape), kept=keep
         )
         producer = view.producer
-        producer.changed = True
         _absorb(producer, consumer)
         sequence.items.remove(consumer)
         eliminate_common(producer.body)
         remove_dead(producer.body)
+        producer.changed = True
         return True
 
 
@@ -203,11 +197,11 @@ class _View:
     @classmethod
     def of(cls, sequence: Sequence, buffer: Buffer) -> _View | None:
         """None unless one nest writes the buffer, as a whole, before anybody reads it."""
-        writers = [it for it in sequence.items if buffer in {b.base for b in writes(it)}]
+        writers = [it for it in sequence.items if writes_to(it, buffer)]
         if len(writers) != 1 or not isinstance(writers[0], Nest):
             return None
         producer = writers[0]
-        if any(buffer in {b.base for b in reads(it)} for it in [producer]):
+        if reads_from(producer, buffer):
             return None
         stores = [
             n
@@ -222,11 +216,9 @@ class _View:
         if any(f.inits for f in loops):
             return None
         position = sequence.items.index(producer)
-        if any(buffer in {b.base for b in reads(it)} for it in sequence.items[:position]):
+        readers = [it for it in sequence.items if reads_from(it, buffer)]
+        if any(it in readers for it in sequence.items[:position]):
             return None
-        readers = [
-            it for it in sequence.items[position + 1 :] if buffer in {b.base for b in reads(it)}
-        ]
         consumers = [
             it for it in readers if isinstance(it, Nest) and _reads_plainly(it.body, buffer)
         ]

@@ -66,8 +66,8 @@ class MapParallelismPass(NestPass):
                 overhead_seconds=level.overhead,
             )
             if worth:
-                nest.changed = True
                 _collapse(nest, loops, level.name)
+                nest.changed = True
 
 
 def parallel_loops(nest: Nest) -> list[For]:

@@ -53,14 +53,14 @@ class NormalizeNestsPass(NestPass):
         """Normalize every nest, then drop dead ones."""
         del context
         for nest in sequence.nests():
-            # Re-writing is cheap, and gives every nest the same spelling.
-            nest.changed = True
             mapping: dict[Value, Value] = {}
             nest.body = _splice(nest.body, mapping)
             if mapping:
                 replace_values(nest.body, mapping)
             _fold_constant_loads(nest.body)
             remove_dead(nest.body)
+            # Re-writing is cheap, and gives every nest the same spelling.
+            nest.changed = True
         drop_dead_nests(sequence)
 
 
@@ -143,9 +143,9 @@ def drop_dead_nests(sequence: Sequence) -> None:
             dead = {b for b in writes(nest) if b.base.kind == "alloc" and b.base not in read}
             if not dead:
                 continue
-            again = nest.changed = True
             _drop_stores(nest.body, dead)
             remove_dead(nest.body)
+            again = nest.changed = True
         sequence.items[:] = [i for i in sequence.items if not isinstance(i, Nest) or i.body]
         if not again:
             return

@@ -58,9 +58,9 @@ class UnrollReductionsPass(NestPass):
             nest.body = self._unroll(nest.body, mapping)
             if mapping:
                 replace_values(nest.body, mapping)
-                nest.changed = True
                 eliminate_common(nest.body)
                 remove_dead(nest.body)
+                nest.changed = True
 
     def _unroll(self, nodes: list[Node], mapping: dict[Value, Value]) -> list[Node]:
         """The nodes with small reductions unrolled; ``mapping`` gets the values of their results."""
