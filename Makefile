@@ -27,7 +27,7 @@ help:
 demo: $(VENV)/.done-demo
 	$(PY) examples/blur_demo.py
 
-test: $(VENV)/.done-test $(VENV)/.done-demo
+test: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs
 	$(PY) -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.done-lint
@@ -43,7 +43,8 @@ bench: $(VENV)/.done-demo
 	$(PY) -m bench
 
 docs: $(VENV)/.done-docs
-	$(VENV)/bin/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 opinfo: $(VENV)/.done-test
 	$(PY) tests/opinfo/run.py

@@ -41,7 +41,7 @@ def main() -> int:
 
     report = compiled.polyblocks_report()
     for variant in report.variants:
-        print(f"{variant.arguments[0]}: {variant.outcome}, {variant.kernels} kernels")
+        print(f"{variant.outcome}, {variant.kernels} kernels, of {', '.join(variant.arguments)}")
     print(report)
     return 0
 

@@ -1,0 +1,88 @@
+"""The examples run and say what their texts promise."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def run(script: str, *arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = dict(os.environ)
+    if path is not None:
+        environment["PYTHONPATH"] = str(path)
+    command = [sys.executable, str(EXAMPLES / script), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def difference(output: str) -> float:
+    match = re.search(r"largest difference: (\S+)", output)
+    assert match is not None, output
+    return float(match[1])
+
+
+def test_a_decorated_module_has_a_variant_per_shape() -> None:
+    done = run("decorate_module.py")
+    assert done.returncode == 0, done.stderr
+    assert difference(done.stdout) < 1e-6
+    variants = re.findall(r"^compiled, \d+ kernels, of .*$", done.stdout, re.MULTILINE)
+    assert ["float32[4, 3, 32, 32]" in v for v in variants] == [True, False]
+    assert ["float32[1, 3, 32, 32]" in v for v in variants] == [False, True]
+    assert "nothing fell back" in done.stdout
+
+
+def test_backends_agree() -> None:
+    done = run(
+        "compare_backends.py", "--rows", "16", "--columns", "32", "--backends", "std,polyblocks"
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^(\w+): \d+\.\d+ ms$", done.stdout, re.MULTILINE) == ["std", "polyblocks"]
+    assert done.stdout.count("outputs agree with the references: 2 arrays") == 2
+
+
+@pytest.fixture(scope="module")
+def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which pip installed examples/extension, offline."""
+    folder = tmp_path_factory.mktemp("extension")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    command += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(folder)]
+    subprocess.run([*command, str(EXAMPLES / "extension")], check=True, timeout=300)
+    return folder
+
+
+def test_an_extension_brings_a_pass(extension: Path) -> None:
+    done = run("extension/try_it.py", path=extension)
+    assert done.returncode == 0, done.stderr
+    assert difference(done.stdout) < 1e-6
+    assert "'count': 1" in done.stdout
+
+
+def test_the_pass_is_left_out_where_divisions_are_wanted(extension: Path) -> None:
+    code = """
+import torch, polyblocks
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+option = {"polyblocks_disable_unsafe_math_canonicalizations": True}
+with polyblocks.explain() as report:
+    polyblocks_jit_torch(lambda x: x / 3.0, compile_options=option)(torch.ones(8))
+(part,) = report.parts
+print([p["name"] for p in part.report["passes"]])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(extension)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "set-fastmath" in done.stdout
+    assert "reciprocal-division" not in done.stdout
+
+
+def test_without_the_extension_the_script_says_how_to_install_it() -> None:
+    done = run("extension/try_it.py")
+    assert done.returncode == 1
+    assert "pip install ./examples/extension" in done.stdout

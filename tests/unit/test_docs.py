@@ -1,0 +1,208 @@
+"""The documentation agrees with the code, builds without a network and loads nothing from there."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyblocks import events, hookspecs
+from polyblocks.options import PRECISION_MODES, CompileOptions
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+ENVIRONMENT = re.compile(r"\bPOLYBLOCKS_[A-Z_]+\b")
+
+
+def load_generator() -> Any:
+    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "_generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+generate = load_generator()
+
+
+def page(name: str) -> str:
+    """A page as it is built: with what is generated."""
+    return str(generate.on_page_markdown((DOCS / name).read_text()))
+
+
+def first_cells(markdown: str) -> list[str]:
+    """The code in the first cell of every row."""
+    return re.findall(r"^\| `([^`]+)` \|", markdown, re.MULTILINE)
+
+
+def test_the_marks_and_the_generators_are_the_same() -> None:
+    marks = {m for p in PAGES for m in generate.MARK.findall(p.read_text())}
+    assert marks == set(generate.GENERATORS)
+
+
+def test_a_mark_without_a_generator_fails_the_build() -> None:
+    with pytest.raises(KeyError, match="nonsense"):
+        generate.on_page_markdown("<!-- generated: nonsense -->")
+
+
+@pytest.mark.parametrize("text", [page("decorators.md"), (ROOT / "README.md").read_text()])
+def test_every_option_is_listed_with_its_default(text: str) -> None:
+    for field in dataclasses.fields(CompileOptions):
+        row = re.search(rf"^\| `{field.name}` \| `(.*?)` \| (.+) \|$", text, re.MULTILINE)
+        assert row is not None, field.name
+        assert row[1] == repr(field.default)
+        assert len(row[2]) > 10
+
+
+def test_the_readme_is_up_to_date() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert generate.with_options(readme) == readme, "run: python docs/_generate.py"
+
+
+def test_every_value_of_the_precision_mode_is_named() -> None:
+    assert all(f"`{mode}`" in page("decorators.md") for mode in PRECISION_MODES)
+
+
+def test_every_pass_is_listed_in_order() -> None:
+    from polyblocks.passes.standard import standard_pipeline
+    from polyblocks.target import TargetDescription
+
+    pipeline = standard_pipeline(TargetDescription("cpu", "", (), ()), CompileOptions())
+    text = page("how-it-works.md")
+    listed = text[text.index("## The passes") : text.index("## The CPU target")]
+    assert first_cells(listed) == pipeline.names()
+    for line in listed.splitlines():
+        if line.startswith("| `"):
+            assert len(line.split("|")[2].strip()) > 10, f"says nothing: {line}"
+
+
+def test_every_pass_of_the_cpu_is_listed() -> None:
+    from polyblocks_cpu.describe import describe
+    from polyblocks_cpu.lower import stage_s4
+
+    text = page("how-it-works.md")
+    listed = text[text.index("## The CPU target") : text.index("## What passes between")]
+    passes = stage_s4(describe(CompileOptions(arch="x86-64")))
+    assert first_cells(listed) == [p.name for p in passes]
+
+
+@pytest.mark.parametrize("name", sorted(hookspecs.INTERFACES[hookspecs.API_VERSION]))
+def test_every_hook_is_documented_with_its_signature(name: str) -> None:
+    text = page("plugins.md")
+    function = getattr(hookspecs, name)
+    section = text.split(f"\n### {name}\n")[1].split("\n### ")[0]
+    parameters = inspect.signature(function).parameters
+    spelt = ", ".join(f"{p.name}: {p.annotation}" for p in parameters.values())
+    assert f"{name}({spelt}) -> {inspect.signature(function).return_annotation}\n" in section
+    for parameter in parameters:
+        assert f"- `{parameter}`: " in section
+    assert "@hookimpl" in section, "no example"
+    assert "``" not in section.replace("```", "")
+
+
+def test_every_required_hook_is_named_for_its_kind() -> None:
+    from polyblocks.plugin import GROUPS, REQUIRED_HOOKS
+
+    text = page("plugins.md")
+    for group, kind in GROUPS.items():
+        (row,) = re.findall(rf"^\| `{group}` \|.*$", text, re.MULTILINE)
+        assert all(f"`{hook}`" in row for hook in REQUIRED_HOOKS[kind])
+
+
+def test_every_kind_of_event_is_listed() -> None:
+    text = page("plugins.md")
+    assert first_cells(text[text.index("## Events") :]) == list(events.KINDS)
+
+
+def test_every_error_is_listed() -> None:
+    from polyblocks import errors
+
+    classes = [n for n, v in vars(errors).items() if isinstance(v, type) and "Error" in n]
+    assert first_cells(page("decorators.md"))[-len(classes) :] == classes
+
+
+def test_every_environment_variable_is_listed() -> None:
+    sources = [*(ROOT / "core/src").rglob("*.py"), *(ROOT / "plugins").glob("*/src/**/*.py")]
+    # POLYBLOCKS_API is a name in plugins.
+    used = {n for s in sources for n in ENVIRONMENT.findall(s.read_text())} - {"POLYBLOCKS_API"}
+    listed = first_cells(page("environment.md"))
+    assert used <= set(listed)
+    assert {name for name in listed if name.startswith("POLYBLOCKS_")} <= used
+
+
+def test_variables_named_on_other_pages_exist() -> None:
+    listed = {*first_cells(page("environment.md")), "POLYBLOCKS_API"}
+    named = {n for p in PAGES for n in ENVIRONMENT.findall(p.read_text())}
+    assert named <= listed
+
+
+def test_every_command_is_in_the_readme() -> None:
+    from polyblocks import cli
+
+    readme = (ROOT / "README.md").read_text()
+    for command in cli.app.registered_commands:
+        name = command.name or command.callback.__name__  # type: ignore[union-attr]
+        assert f"polyblocks {name}" in readme
+    for command in cli.cache_app.registered_commands:
+        assert command.name is not None
+        assert re.search(rf"polyblocks cache [\w|]*\b{command.name}\b", readme)
+
+
+def texts() -> list[Path]:
+    return [ROOT / "README.md", *PAGES]
+
+
+@pytest.mark.parametrize("path", texts(), ids=lambda p: p.name)
+def test_imports_in_the_text_work(path: Path) -> None:
+    for module, names in re.findall(
+        r"^ *from (polyblocks\S*) import ([\w, ]+)", path.read_text(), re.M
+    ):
+        loaded = importlib.import_module(module)
+        for name in names.split(","):
+            if not hasattr(loaded, name.strip()):
+                importlib.import_module(f"{module}.{name.strip()}")
+
+
+@pytest.mark.parametrize("path", texts(), ids=lambda p: p.name)
+def test_files_named_in_the_text_exist(path: Path) -> None:
+    text = path.read_text()
+    for link in re.findall(r"\]\(([^)#:]+\.md|LICENSE)(?:#[\w-]+)?\)", text):
+        assert (path.parent / link).is_file(), link
+    for name in re.findall(r"`((?:examples|tests|bench|docs|plugins|core)/[\w./-]+)`", text):
+        assert (ROOT / name).exists(), name
+
+
+def test_targets_of_make_named_in_the_text_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for path in texts():
+        for target in re.findall(r"(?:^|`)make (\w+)", path.read_text(), re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{path.name}: make {target}"
+
+
+def test_docs_build_without_a_network_and_load_nothing_from_one(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    nowhere = "http://127.0.0.1:9"
+    environment = {**os.environ, "http_proxy": nowhere, "https_proxy": nowhere}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    built = list(tmp_path.rglob("*.html"))
+    assert {p.stem for p in PAGES} <= {p.stem for p in built}
+    for html in built:
+        loaded = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", html.read_text())
+        assert loaded, html
+        assert not [tag for tag in loaded if re.search(r"(src|href)=[\"']?(https?:)?//", tag)]
+    assert not (tmp_path / "_generate.py").exists()
