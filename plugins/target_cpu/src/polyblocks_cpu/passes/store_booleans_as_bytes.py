@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ from polyblocks_cpu.passes.walk import nested
 
 _LOADS = ("affine.load", "memref.load")
 _STORES = ("affine.store", "memref.store")
+_BOOLEAN_MEMORY = re.compile(r"memref<(?:\d+x|\?x)*i1[,>]")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,9 @@ class StoreBooleansAsBytesPass:
         from polyblocks.mlir import ir
 
         del context
+        # Printing a module is ten times faster than looking at all of its types from Python.
+        if not _BOOLEAN_MEMORY.search(str(module)):
+            return
         with module.context, ir.Location.unknown():
             touched = [op for op in nested(module.operation) if _touches_booleans(op)]
             for op in touched:
