@@ -147,6 +147,14 @@ def test_variables_named_on_other_pages_exist() -> None:
     assert named <= listed
 
 
+def test_every_public_name_is_listed() -> None:
+    import polyblocks
+
+    listed = re.findall(r"`polyblocks\.(\w+)`", page("decorators.md"))
+    assert set(polyblocks.__all__) <= set(listed)
+    assert all(hasattr(polyblocks, name) for name in listed)
+
+
 def test_every_command_is_in_the_readme() -> None:
     from polyblocks import cli
 
