@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def fresh_dynamo() -> Iterator[None]:
+def fresh_dynamo() -> None:
     """Dynamo keeps compiled code per code object: no test sees another's."""
     torch = pytest.importorskip("torch")
     torch._dynamo.reset()
     torch.manual_seed(0)
-    yield
 
 
 def assert_same(ours: Any, eager: Any) -> None:

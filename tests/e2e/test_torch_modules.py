@@ -130,9 +130,7 @@ def test_batch_norm_updates_its_buffers():
 
 
 def test_autocast():
-    report = agree(
-        Net, torch.rand(8, 8), torch.randint(0, 3, (8,)), tolerance=2e-2, autocast=True
-    )
+    report = agree(Net, torch.rand(8, 8), torch.randint(0, 3, (8,)), tolerance=2e-2, autocast=True)
     assert report.whole, str(report)
 
 

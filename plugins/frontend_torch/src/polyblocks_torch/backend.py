@@ -94,9 +94,8 @@ class _SpecializedByShape:
         self._variants: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def __call__(self, *args: Any) -> Any:
-        key = tuple((a.shape, a.stride()) if isinstance(a, torch.Tensor) else a for a in args) + (
-            torch.is_grad_enabled(),
-        )
+        shapes = ((a.shape, a.stride()) if isinstance(a, torch.Tensor) else a for a in args)
+        key = (torch.is_grad_enabled(), *shapes)
         variant = self._variants.get(key)
         if variant is None:
             variant = _through_aot(self._gm, list(args), self._options, self._report)

@@ -190,7 +190,7 @@ def make_plan(capture: TorchCapture, error: UnsupportedError, options: CompileOp
             found = {} if attempt == PROBE_ROUNDS else _culprits(module, step, options)
             if not found:
                 kind = CRASH if isinstance(failure, NativeCrashError) else UNSUPPORTED
-                found = {node: (failure.reason, kind) for node in step.nodes}
+                found = dict.fromkeys(step.nodes, (failure.reason, kind))
             reasons.update(found)
     _complete(graph, reasons)
     left = left_nodes(graph, reasons)

@@ -126,7 +126,7 @@ def _keep_shapes_static(frame: Any) -> None:
 
         state = pgo.get_code_state()[pgo.CodeId.make(frame.f_code, frame.closure)]
         for name, entry in list(state.automatic_dynamic.items()):
-            if not isinstance(entry.scalar, (float, pgo.AutoDynamic)):
+            if isinstance(entry.size, tuple) or isinstance(entry.scalar, int):
                 del state.automatic_dynamic[name]
     except (AttributeError, KeyError, TypeError):
         logger.debug("this PyTorch keeps its frame state elsewhere", exc_info=True)

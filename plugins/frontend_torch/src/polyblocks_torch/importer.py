@@ -5,8 +5,8 @@ from __future__ import annotations
 from polyblocks.program import Program
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.decompositions import decomposition_table
-from polyblocks_torch.lowering import lower_graph
 from polyblocks_torch.location import source_location
+from polyblocks_torch.lowering import lower_graph
 from polyblocks_torch.retrace import decompose
 
 

@@ -23,7 +23,6 @@ from polyblocks_torch.capture import (
     FromInput,
     InputOutput,
     LiteralOutput,
-    ResultOutput,
     TorchCapture,
     View,
 )

@@ -36,7 +36,9 @@ def decompose(gm: fx.GraphModule, table: Decompositions) -> tuple[fx.GraphModule
         ]
         traced = _trace(lifted, inputs, table, functional=False)
         if _has_mutation(traced):
-            traced = _trace(lifted, inputs, table, functional=True)
+            # A decomposition wrote into what it had made; a second pass makes that functional
+            # (in one pass the table would apply below the functionalization).
+            traced = _trace(traced, inputs, table, functional=True)
     _sink_constants(traced, constants)
     return traced, inputs[: len(inputs) - len(constants)]
 

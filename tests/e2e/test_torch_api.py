@@ -1,0 +1,136 @@
+"""The decorators: forms, options, and errors that say what to do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import polyblocks  # noqa: E402
+from polyblocks.errors import InputError, OptionError, TargetError  # noqa: E402
+from polyblocks_torch import polyblocks_jit_torch, polymage_jit_torch  # noqa: E402
+from polyblocks_torch.backend import polyblocks_backend  # noqa: E402
+
+
+def double(x):
+    """Twice."""
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    "decorate",
+    [
+        polyblocks_jit_torch,
+        lambda f: polyblocks_jit_torch()(f),
+        lambda f: polyblocks_jit_torch(compile_options={"target": "cpu"})(f),
+        lambda f: polyblocks_jit_torch({"target": "cpu"})(f),
+        lambda f: polyblocks_jit_torch(f, compile_options={"num_threads": 1}),
+        lambda f: polymage_jit_torch(f),
+        lambda f: polymage_jit_torch(execution_backend="polyblocks", runtime_args={})(f),
+        lambda f: polymage_jit_torch(compile_options={"target": "cpu"})(f),
+        lambda f: polymage_jit_torch(f, execution_backend="std"),
+        lambda f: polyblocks.compile(f),
+    ],
+)
+def test_forms(decorate):
+    compiled = decorate(double)
+    assert compiled.__name__ == "double"
+    assert compiled.__doc__ == "Twice."
+    assert compiled(torch.ones(3)).tolist() == [2.0] * 3
+
+
+def test_inductor_is_torch_compile(monkeypatch):
+    seen = []
+    monkeypatch.setattr(torch, "compile", lambda f: seen.append(f) or f)
+    polymage_jit_torch(double, execution_backend="inductor")
+    polymage_jit_torch(execution_backend="inductor")(double)
+    assert seen == [double, double]
+
+
+def test_two_decorations_of_one_function_do_not_mix():
+    one = polyblocks_jit_torch(double, compile_options={"num_threads": 1})
+    two = polyblocks_jit_torch(double, compile_options={"num_iters": 2})
+    one(torch.ones(2))
+    two(torch.ones(2))
+    assert len(one.polyblocks_report().variants) == 1
+    assert len(two.polyblocks_report().variants) == 1
+
+
+def test_unknown_option_names_the_nearest():
+    with pytest.raises(OptionError, match="unknown compile option 'taget'; did you mean 'target'"):
+        polyblocks_jit_torch(compile_options={"taget": "cpu"})
+    with pytest.raises(OptionError, match="unknown compile option 'num_thread'"):
+        polymage_jit_torch(double, execution_backend="std", runtime_args={"num_thread": 2})
+
+
+def test_unknown_and_missing_targets():
+    with pytest.raises(TargetError, match=r"did you mean 'cpu'\?"):
+        polyblocks_jit_torch(compile_options={"target": "cppu"})
+    with pytest.raises(TargetError, match="pip install polyblocks-nvgpu"):
+        polyblocks_jit_torch(double, compile_options={"target": "nvgpu"})
+
+
+def test_unknown_execution_backend():
+    with pytest.raises(OptionError, match="one of std, inductor, polyblocks, not 'xla'"):
+        polymage_jit_torch(double, execution_backend="xla")
+
+
+def test_options_given_twice():
+    with pytest.raises(OptionError, match="which mean the same, not both"):
+        polymage_jit_torch(double, compile_options={}, runtime_args={})
+    with pytest.raises(InputError, match="pass the options once"):
+        polyblocks_jit_torch({}, compile_options={})
+
+
+def test_no_function():
+    with pytest.raises(InputError, match="takes a function or module, not int"):
+        polyblocks_jit_torch(3)
+
+
+def test_modes_belong_to_inductor():
+    with pytest.raises(OptionError, match="mode='max-autotune' belongs to Inductor"):
+        polyblocks_backend(None, [], mode="max-autotune")
+
+
+def test_wrong_device_names_the_argument():
+    def add(first, second):
+        return first + second
+
+    pattern = re.escape("second is on meta, but target 'cpu' takes tensors on the CPU")
+    with pytest.raises(TargetError, match=pattern + ".*second.cpu") as caught:
+        polyblocks_jit_torch(add)(torch.tensor(1.0), torch.ones(2, device="meta"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float8_e4m3fn"])
+def test_wrong_dtype_names_the_argument(dtype):
+    x = torch.ones(2).to(getattr(torch, dtype))
+    with pytest.raises(InputError, match=f"x has dtype {dtype}, which is not one of float64"):
+        polyblocks_jit_torch(lambda x: x.to(torch.float32))(x)
+
+
+def test_sparse_layout_is_refused_by_the_backend():
+    x = torch.ones(3).to_sparse()
+    graph = torch.fx.Graph()
+    graph.output(graph.placeholder("L_x_"))
+    module = torch.fx.GraphModule({}, graph)
+    with pytest.raises(InputError, match="layout torch.sparse_coo.*to_dense"):
+        polyblocks_backend(module, [x])
+
+
+def test_errors_of_the_backend_reach_torch_compile_users():
+    compiled = torch.compile(double, backend="polyblocks", options={"taret": "cpu"})
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="did you mean 'target'"):
+        compiled(torch.ones(2))
+
+
+def test_the_report_reads_well():
+    compiled = polyblocks_jit_torch(double)
+    assert "nothing was compiled" in str(compiled.polyblocks_report())
+    assert not compiled.polyblocks_report().whole
+    compiled(torch.ones(4))
+    text = str(compiled.polyblocks_report())
+    assert "double: 1 kernel for cpu" in text
+    assert "nothing fell back" in text

@@ -1,0 +1,92 @@
+"""Variants by shape and type; sharing between functions, threads and processes."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
+from polyblocks_torch.gate import Gate  # noqa: E402
+
+
+def test_forty_shapes_are_forty_variants():
+    @polyblocks_jit_torch
+    def f(x):
+        return x * 2 + 1
+
+    for _ in range(2):
+        for n in range(40):
+            x = torch.rand(n + 2)
+            torch.testing.assert_close(f(x), x * 2 + 1)
+    report = f.polyblocks_report()
+    assert [v.arguments for v in report.variants] == [[f"float32[{n + 2}]"] for n in range(40)]
+    assert {v.outcome for v in report.variants} == {"compiled"}
+    assert [frame.compiled for frame in report.frames] == [True]
+
+
+def test_a_changing_float_becomes_an_argument():
+    @polyblocks_jit_torch
+    def f(x, scale):
+        return x * scale
+
+    x = torch.rand(5)
+    for n in range(10):
+        torch.testing.assert_close(f(x, 0.1 * n + 0.05), x * (0.1 * n + 0.05))
+    assert len(f.polyblocks_report().variants) == 2
+
+
+def test_integers_are_constants_of_a_variant():
+    @polyblocks_jit_torch
+    def f(x, n):
+        return x * n
+
+    x = torch.rand(5)
+    for n in (2, 3, 4, 3):
+        torch.testing.assert_close(f(x, n), x * n)
+    assert len(f.polyblocks_report().variants) == 3
+
+
+def test_the_gate_lets_everybody_in_when_compiling_failed():
+    hooks = []
+    gate = Gate(hooks)
+    leave = gate.enter()
+    assert hooks == [gate.enter]
+    gate.close()
+    waiting = threading.Thread(target=gate.enter)
+    waiting.start()
+    waiting.join(0.05)
+    assert waiting.is_alive()
+    leave()
+    waiting.join(5)
+    assert not waiting.is_alive()
+    assert hooks == []
+
+
+def test_equal_graphs_share_one_program():
+    def make():
+        return polyblocks_jit_torch(lambda x: (x * 3.5).exp() - 2)
+
+    one, two = make(), make()
+    x = torch.rand(6)
+    one(x)
+    two(x)
+    assert not one.polyblocks_report().variants[0].cached
+    assert two.polyblocks_report().variants[0].cached
+
+
+def test_warm_start_loads_no_compiler(run_python):
+    code = """
+        import sys
+        import torch
+        from polyblocks_torch import polyblocks_jit_torch
+
+        f = polyblocks_jit_torch(lambda x: x.softmax(-1) * 0.7)
+        f(torch.rand(4, 9))
+        (variant,) = f.polyblocks_report().variants
+        print(variant.cached, any("mlir" in name for name in sys.modules))
+        """
+    assert run_python(code).stdout.split() == ["False", "True"]
+    assert run_python(code).stdout.split() == ["True", "False"]
