@@ -1,7 +1,7 @@
 """Lowerings of element-wise ops that torch-mlir does not know.
 
-Between torch-mlir's two pipelines such an op is replaced by a ``linalg.generic`` whose body is built
-here::
+Between torch-mlir's two pipelines such an op is replaced by a ``linalg.generic`` whose body is
+built here::
 
     %1 = torch.operator "torch.aten.erfc"(%0) : (!torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>
 

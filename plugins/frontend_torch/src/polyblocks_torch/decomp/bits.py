@@ -23,7 +23,11 @@ _FORMATS = {
 @decomposition(aten.signbit.default)
 def signbit(x: Tensor) -> Tensor:
     if x.dtype not in _FORMATS:
-        return x < 0 if x.dtype not in (torch.bool, torch.uint8) else torch.zeros_like(x, dtype=torch.bool)
+        return (
+            x < 0
+            if x.dtype not in (torch.bool, torch.uint8)
+            else torch.zeros_like(x, dtype=torch.bool)
+        )
     return x.view(_FORMATS[x.dtype][0]) < 0
 
 
@@ -74,7 +78,7 @@ def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
     scaled = torch.where(small, x * 2.0**shift, x)
     bits = scaled.view(integer)
     # The bits of a number are sign, exponent + bias, mantissa; a sign shifts ones in.
-    field = (scaled.abs().view(integer) >> mantissa_bits)
+    field = scaled.abs().view(integer) >> mantissa_bits
     exponent = field - (bias - 1) - torch.where(small, shift, 0)
     # Replaces the exponent by -1: the mantissa is in [0.5, 1).
     cleared = bits - ((field - (bias - 1)) << mantissa_bits)

@@ -162,9 +162,7 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tenso
     position = torch.arange(extent, device=x.device).expand(values.shape)
     # Length of the run of equal elements that ends at each place; the first longest run wins.
     fresh = torch.ones_like(values, dtype=torch.bool)
-    fresh = torch.cat(
-        (fresh[..., :1], values[..., 1:] != values[..., :-1]), -1
-    )
+    fresh = torch.cat((fresh[..., :1], values[..., 1:] != values[..., :-1]), -1)
     start = torch.cummax(torch.where(fresh, position, 0), -1).values
     length = position - start
     best = length.argmax(-1, keepdim=True)

@@ -65,8 +65,8 @@ def _fold(graph: torch.fx.Graph, node: torch.fx.Node, operands: list[torch.fx.No
 _UPDATES = frozenset(
     {
         aten.index_put.default, aten.scatter.src, aten.scatter.value, aten.scatter_add.default,
-        aten.scatter.reduce, aten.scatter.value_reduce, aten.scatter_reduce.two, aten.index_add.default,
-        aten.index_copy.default, aten.index_fill.int_Scalar, aten.slice_scatter.default,
+        aten.scatter.reduce, aten.scatter.value_reduce, aten.scatter_reduce.two,
+        aten.index_add.default, aten.index_copy.default, aten.index_fill.int_Scalar, aten.slice_scatter.default,
         aten._unsafe_index_put.default, aten.masked_scatter.default,
     }
 )  # fmt: skip
@@ -99,7 +99,9 @@ def _uniform(value: torch.Tensor | None) -> bool:
     return bool(((value == first) | (value.isnan() & first.isnan())).all())
 
 
-def _replace(graph: torch.fx.Graph, node: torch.fx.Node, target: Any, args: tuple[Any, ...]) -> None:
+def _replace(
+    graph: torch.fx.Graph, node: torch.fx.Node, target: Any, args: tuple[Any, ...]
+) -> None:
     value = node.meta["val"]
     with graph.inserting_before(node):
         new = graph.call_function(target, args, {"dtype": value.dtype})

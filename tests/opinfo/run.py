@@ -1,0 +1,101 @@
+"""``make opinfo``: every float32 entry of PyTorch's operator database, compiled and compared.
+
+Writes ``results.md`` (committed) and, with ``--json``, every sample's outcome.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def main() -> int:
+    """Run the sweep; the exit status is 1 if anything was wrong or crashed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("entries", nargs="*", help="names of entries; default: all")
+    parser.add_argument("--samples", type=int, default=20, help="forward samples per entry")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--json", type=Path, help="file for the outcome of every sample")
+    parser.add_argument("--verbose", action="store_true", help="print every sample's outcome")
+    arguments = parser.parse_args()
+
+    warnings.filterwarnings("ignore")
+    with tempfile.TemporaryDirectory(prefix="polyblocks-opinfo-") as folder:
+        # A cache of its own, and no forks: the workers of the sweep are the isolation.
+        os.environ["POLYBLOCKS_CACHE_DIR"] = folder
+        os.environ["POLYBLOCKS_ISOLATE"] = "0"
+        sys.path.insert(0, str(HERE))
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    import logging
+
+    import torch
+
+    logging.disable(logging.ERROR)
+    torch.set_num_threads(1)
+    from check import entries, entry_name
+    from rich.progress import Progress
+    from summary import print_table, write_markdown
+    from sweep import sweep
+
+    _preload()
+    ops = entries()
+    if arguments.entries:
+        unknown = set(arguments.entries) - {entry_name(op) for op in ops}
+        if unknown:
+            print(f"no such entry: {', '.join(sorted(unknown))}", file=sys.stderr)
+            return 2
+        ops = [op for op in ops if entry_name(op) in arguments.entries]
+    began = time.monotonic()
+    results = []
+    with Progress(transient=True) as progress:
+        task = progress.add_task("entries", total=len(ops))
+        dtype = getattr(torch, arguments.dtype)
+        for result in sweep(ops, arguments.samples, arguments.workers, dtype):
+            results.append(result)
+            progress.update(task, advance=1, description=result.name)
+    results.sort(key=lambda result: result.name)
+    seconds = time.monotonic() - began
+    if arguments.verbose:
+        for result in results:
+            for index, outcome in enumerate(result.outcomes):
+                print(f"{result.name} {index}: {outcome.kind} {outcome.reason}")
+    print_table(results, seconds)
+    if arguments.json:
+        rows = {
+            r.name: {"kind": r.kind, "seconds": r.seconds, "samples": [vars(o) for o in r.outcomes]}
+            for r in results
+        }
+        arguments.json.write_text(json.dumps(rows, indent=1))
+    if not arguments.entries and arguments.dtype == "float32":
+        write_markdown(HERE / "results.md", results, arguments.samples)
+    return int(any(result.kind in ("wrong", "crashed", "timeout") for result in results))
+
+
+def _preload() -> None:
+    """Load here, once, what every forked worker would load by itself."""
+    from torch_mlir.extras import fx_importer  # noqa: F401
+
+    from polyblocks import mlir
+    from polyblocks.registry import get_registry
+    from polyblocks_torch import importer  # noqa: F401
+
+    mlir.preload()
+    for name in getattr(get_registry().target("cpu").implementation, "PRELOAD", ()):
+        importlib.import_module(name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

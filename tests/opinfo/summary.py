@@ -1,0 +1,63 @@
+"""The results of a sweep, as a table and as Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from sweep import Result
+
+MEANING = {
+    "compiled": "all samples compiled whole, results right",
+    "random": "compiled, random numbers drawn by PyTorch's generator, results right",
+    "fallback": "PyTorch runs a part or all of at least one sample, results right",
+    "skipped": "PyTorch itself runs no sample on this machine",
+    "wrong": "results differ",
+    "timeout": "took too long",
+    "crashed": "the process died",
+}
+
+
+def print_table(results: list[Result], seconds: float) -> None:
+    """Print the counts, and each entry that is wrong or crashed."""
+    console = Console()
+    counts = Counter(result.kind for result in results)
+    table = Table(title=f"{len(results)} entries in {seconds:.0f} s")
+    table.add_column("outcome")
+    table.add_column("entries", justify="right")
+    table.add_column("meaning")
+    for kind, meaning in MEANING.items():
+        table.add_row(kind, str(counts[kind]), meaning)
+    console.print(table)
+    for result in results:
+        if result.kind in ("wrong", "crashed", "timeout"):
+            console.print(f"{result.kind}: {result.name}: {result.reason}", markup=False)
+
+
+def write_markdown(path: Path, results: list[Result], samples: int) -> None:
+    """Write the counts and the list of fallbacks with reasons."""
+    counts = Counter(result.kind for result in results)
+    lines = [
+        "# PyTorch's operator database",
+        "",
+        f"Written by `make opinfo`, with torch {torch.__version__.split('+')[0]}: the "
+        f"{len(results)} float32 entries, up to {samples} forward samples each, "
+        f"{sum(len(r.outcomes) for r in results)} samples in all.",
+        "",
+        "| outcome | entries | meaning |",
+        "|---|---:|---|",
+        *(f"| {kind} | {counts[kind]} | {meaning} |" for kind, meaning in MEANING.items()),
+    ]
+    for kind in ("wrong", "crashed", "timeout", "fallback", "random", "skipped"):
+        chosen = [result for result in results if result.kind == kind]
+        if not chosen:
+            continue
+        lines += ["", f"## {kind}", "", "| entry | samples | reason |", "|---|---:|---|"]
+        for result in chosen:
+            bad = sum(outcome.kind == kind for outcome in result.outcomes)
+            reason = result.reason.replace("|", "\\|")
+            lines.append(f"| {result.name} | {bad} of {len(result.outcomes)} | {reason} |")
+    path.write_text("\n".join(lines) + "\n")

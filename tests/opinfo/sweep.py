@@ -1,0 +1,161 @@
+"""Entries in forked workers: a crash ends one worker, is counted, and the sweep goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from check import Outcome, check, entry_name, limit, samples
+
+#: Seconds for one sample.
+SAMPLE_LIMIT = 60
+
+
+@dataclass
+class Result:
+    """One entry.
+
+    Attributes:
+        name: of the entry.
+        outcomes: one per sample, in order.
+        seconds: what it took.
+    """
+
+    name: str
+    outcomes: list[Outcome] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """The worst of all samples; ``skipped`` if no sample ran."""
+        order = ("crashed", "wrong", "timeout", "fallback", "random", "compiled")
+        kinds = {outcome.kind for outcome in self.outcomes}
+        return next((kind for kind in order if kind in kinds), "skipped")
+
+    @property
+    def reason(self) -> str:
+        """Of the first sample with the worst outcome."""
+        return next((o.reason for o in self.outcomes if o.kind == self.kind), "")
+
+
+class _Worker:
+    """A forked process that runs one entry from the first sample without an outcome on.
+
+    Compilations run in it without processes of their own, which takes half the time. If it dies,
+    the sample is repeated with them (``isolated``), as users have it: there the death of a
+    compilation is a fallback, and only the death of the program itself a crash.
+    """
+
+    def __init__(
+        self, op: Any, result: Result, count: int, dtype: torch.dtype, isolated: bool = False
+    ) -> None:
+        self.op, self.result, self.count, self.dtype = op, result, count, dtype
+        self.isolated = isolated
+        self.began = time.monotonic()
+        self.begun = False
+        self.ended = False
+        self._rest = b""
+        self.pipe, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.pipe)
+            _child(op, len(result.outcomes), count, dtype, isolated, write)
+        os.close(write)
+
+    def read(self) -> bool:
+        """Take what the worker says; False at its end."""
+        data = os.read(self.pipe, 1 << 16)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            if message == "begin":
+                self.begun = True
+            elif message == "end":
+                self.ended = True
+            else:
+                self.begun = False
+                self.result.outcomes.append(Outcome(**message))
+        return bool(data)
+
+    def finish(self) -> _Worker | None:
+        """Reap the process; returns its successor if samples are left."""
+        os.close(self.pipe)
+        _, status = os.waitpid(self.pid, 0)
+        self.result.seconds += time.monotonic() - self.began
+        if self.ended:
+            return None
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        if number == signal.SIGALRM:
+            self.result.outcomes.append(Outcome("timeout", f"more than {SAMPLE_LIMIT} s"))
+        elif self.begun and number and not self.isolated:
+            return _Worker(self.op, self.result, self.count, self.dtype, isolated=True)
+        elif number or status:
+            how = signal.Signals(number).name if number else f"exit status {status >> 8}"
+            self.result.outcomes.append(Outcome("crashed", how))
+            if not self.begun:
+                return None
+        return _Worker(self.op, self.result, self.count, self.dtype)
+
+
+def _child(op: Any, start: int, count: int, dtype: torch.dtype, isolated: bool, write: int) -> None:
+    status = 1
+    try:
+        os.environ["POLYBLOCKS_ISOLATE"] = str(int(isolated))
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+
+        def say(message: Any) -> None:
+            os.write(write, json.dumps(message).encode() + b"\n")
+
+        limit(SAMPLE_LIMIT)
+        chosen = samples(op, dtype, count)[start:]
+        for sample in chosen[:1] if isolated else chosen:
+            say("begin")
+            limit(SAMPLE_LIMIT)
+            outcome = check(op, sample)
+            say({"kind": outcome.kind, "reason": outcome.reason})
+        if not isolated:
+            say("end")
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def sweep(
+    ops: list[Any],
+    count: int,
+    workers: int,
+    dtype: torch.dtype = torch.float32,
+) -> Iterator[Result]:
+    """Run all entries; yields each when it is done."""
+    waiting = list(reversed(ops))
+    selector = selectors.DefaultSelector()
+
+    def watch(worker: _Worker) -> None:
+        selector.register(worker.pipe, selectors.EVENT_READ, worker)
+
+    for _ in range(min(workers, len(waiting))):
+        op = waiting.pop()
+        watch(_Worker(op, Result(entry_name(op)), count, dtype))
+    while selector.get_map():
+        for key, _ in selector.select():
+            worker: _Worker = key.data
+            if worker.read():
+                continue
+            selector.unregister(worker.pipe)
+            successor = worker.finish()
+            if successor is None:
+                yield worker.result
+                if not waiting:
+                    continue
+                op = waiting.pop()
+                successor = _Worker(op, Result(entry_name(op)), count, dtype)
+            watch(successor)
