@@ -47,9 +47,18 @@ class BindArgumentsPass:
             terminator = block.operations[len(block.operations) - 1]
             for index, row in enumerate(arguments):
                 old = block.arguments[index]
-                tensor_type = old.type
-                old.set_type(memref_type(row, tensor_type))
+                tensor_type = ir.RankedTensorType(old.type)
                 with ir.InsertionPoint.at_block_begin(block):
+                    if 0 in tensor_type.shape:
+                        # Nothing is read through it, and the conversion to LLVM passes a memref
+                        # without elements as a descriptor, not as a pointer.
+                        empty = mlir.dialect("tensor").EmptyOp(
+                            list(tensor_type.shape), tensor_type.element_type
+                        )
+                        old.replace_all_uses_with(empty.result)
+                        old.set_type(ir.MemRefType.get([1], tensor_type.element_type))
+                        continue
+                    old.set_type(memref_type(row, tensor_type))
                     tensor = bufferization.ToTensorOp(tensor_type, old, restrict=True)
                 old.replace_all_uses_except(tensor.result, tensor.operation)
 
