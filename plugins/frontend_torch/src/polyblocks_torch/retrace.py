@@ -88,7 +88,7 @@ def _sink_constants(gm: fx.GraphModule, constants: list[torch.Tensor]) -> None:
         zip(placeholders[len(placeholders) - len(constants) :], constants, strict=True)
     ):
         name = f"constant{i}"
-        setattr(gm, name, constant)
+        gm.register_buffer(name, constant)
         with gm.graph.inserting_before(node):
             attribute = gm.graph.get_attr(name)
         attribute.meta = dict(node.meta)

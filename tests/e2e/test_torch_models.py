@@ -1,0 +1,129 @@
+"""Whole models: ResNet-18, BERT-base, and training of a small MLP and CNN, against eager."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+nn, F = torch.nn, torch.nn.functional
+
+from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
+
+STRICT = {"strict_target": True}
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions and a shortcut (He et al., 2015, figure 2)."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.shortcut = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
+
+    def forward(self, x):
+        y = self.relu(self.bn1(self.conv1(x)))
+        return self.relu(self.bn2(self.conv2(y)) + self.shortcut(x))
+
+
+class ResNet18(nn.Module):
+    """Images (N, 3, H, W) -> scores (N, 1000)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(64),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, 2, 1),
+        )
+        blocks = []
+        inputs = 64
+        for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+            blocks += [Block(inputs, outputs, stride), Block(outputs, outputs, 1)]
+            inputs = outputs
+        self.blocks = nn.Sequential(*blocks)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(512, 1000)
+
+    def forward(self, x):
+        return self.fc(torch.flatten(self.pool(self.blocks(self.stem(x))), 1))
+
+
+def relative_error(ours, eager):
+    return float((ours - eager).abs().max() / eager.abs().max())
+
+
+@pytest.mark.slow
+def test_resnet18():
+    model = ResNet18().eval()
+    x = torch.rand(1, 3, 64, 64)
+    with torch.no_grad():
+        compiled = polyblocks_jit_torch(model, compile_options=STRICT)
+        assert relative_error(compiled(x), model(x)) <= 1e-4
+    (variant,) = compiled.polyblocks_report().variants
+    assert (variant.outcome, variant.parts) == ("compiled", 1)
+
+
+@pytest.mark.slow
+def test_bert_base():
+    transformers = pytest.importorskip("transformers")
+    model = transformers.BertModel(transformers.BertConfig()).eval()
+    tokens = torch.randint(0, 30000, (1, 16))
+    mask = torch.ones(1, 16, dtype=torch.long)
+    mask[0, 12:] = 0
+    with torch.no_grad():
+        expected = model(tokens, attention_mask=mask)
+        compiled = polyblocks_jit_torch(model, compile_options=STRICT)
+        actual = compiled(tokens, attention_mask=mask)
+    for name in ("last_hidden_state", "pooler_output"):
+        assert relative_error(actual[name], expected[name]) <= 1e-4
+    assert compiled.polyblocks_report().whole
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(20, 32), nn.GELU(), nn.Linear(32, 4))
+
+
+def cnn():
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 8, 3, stride=2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(72, 4),
+    )
+
+
+@pytest.mark.parametrize("make, shape", [(mlp, (16, 20)), (cnn, (8, 3, 16, 16))])
+def test_fifty_steps_of_training(make, shape):
+    x, y = torch.rand(shape), torch.randint(0, 4, (shape[0],))
+    eager = make()
+    twin = copy.deepcopy(eager)
+    compiled = polyblocks_jit_torch(twin, compile_options=STRICT)
+
+    def train(model, run):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+        losses = []
+        for _ in range(50):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(run(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    assert train(twin, compiled) == pytest.approx(train(eager, eager), rel=1e-4, abs=1e-4)
+    assert [v.outcome for v in compiled.polyblocks_report().variants] == ["compiled"] * 2
