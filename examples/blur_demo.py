@@ -95,7 +95,7 @@ def table(timings: Sequence[measure.Timing], floor_bytes: int, moved_bytes: int)
             "GB/s (read + written) that a copy reaches in the same rounds."
         ),
     )
-    rows.add_column("")
+    rows.add_column("", no_wrap=True)
     titles = (
         "first call s",
         "min ms",
@@ -108,13 +108,12 @@ def table(timings: Sequence[measure.Timing], floor_bytes: int, moved_bytes: int)
     for title in titles:
         rows.add_column(title, justify="right")
     for timing in timings:
-        name = "copy (the floor)" if timing is copy else timing.peer
         if timing.problem:
-            rows.add_row(name, "not run", *[""] * (len(titles) - 1))
+            rows.add_row(timing.peer, "not run", *[""] * (len(titles) - 1))
             continue
         moved = {"polyblocks": moved_bytes, "copy": floor_bytes}.get(timing.peer)
         rows.add_row(
-            name,
+            timing.peer,
             f"{timing.first_call:.2f}" if timing is not copy else "-",
             f"{timing.minimum * 1e3:.2f}",
             f"{timing.median * 1e3:.2f}",
