@@ -36,8 +36,6 @@ ALLOWED_WORDS: dict[str, set[str]] = {
     "torch_polyblocks_compiler.py": {"torch"},
     # Names of official plugins, to say what to install.
     "registry.py": {"nvgpu", "amdgpu", "torch", "jax"},
-    # Kernels are named after the framework's ops that they came from; nothing depends on it.
-    "classify_nests.py": {"torch", "aten"},
 }
 
 

@@ -97,16 +97,12 @@ def _is_contraction(nest: Nest) -> bool:
 def _name(nest: Nest) -> str:
     words: list[str] = []
     for source in nest.sources:
-        # `torch.ops.aten.add.Tensor` and the like: the word after the last namespace but overload.
-        match = re.search(
-            r"(?:aten|prims|prim|torch|stablehlo|mhlo)\.(?:ops\.)?([A-Za-z_]\w*)", source
-        )
-        word = match.group(1) if match else re.sub(r"\W+.*", "", source)
-        word = re.sub(r"_default$|_Tensor$", "", word).strip("_")
+        # `namespace.op.overload`, as frontends write it: the op; anything else as it is.
+        parts = source.split(" ")[0].split(".")
+        word = re.sub(r"\W+", "_", parts[1] if len(parts) > 1 else parts[0]).strip("_")
         if word and word not in words:
             words.append(word)
-    text = "_".join(words[:6]) if words else nest.kind
-    return re.sub(r"\W", "_", text)[:60] or nest.kind
+    return "_".join(words[:6])[:60] or nest.kind
 
 
 def _unique(name: str, used: dict[str, int]) -> str:

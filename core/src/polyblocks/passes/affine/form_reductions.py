@@ -200,4 +200,3 @@ def _rename_before(sequence: Sequence, position: int, buffer: Buffer) -> None:
         if isinstance(n, Load) and n.buffer is buffer:
             n.buffer = old
     nest.changed = True
-

@@ -145,11 +145,7 @@ class FuseSlicesPass(NestPass):
         for mine, theirs in zip(loads[0].index, store.index, strict=True):
             for var in mine.variables():
                 substitution[var] = theirs
-        keep = (
-            view.buffer.kind == "output"
-            or not view.only_nests_read
-            or len(view.consumers) > 1
-        )
+        keep = view.buffer.kind == "output" or not view.only_nests_read or len(view.consumers) > 1
         stores = sum(isinstance(n, Store) for n in walk(view.producer.body))
         if stores > 1 and _nodes(view.producer.body) + len(body) > self.max_nodes:
             return False

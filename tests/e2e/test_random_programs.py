@@ -1,0 +1,16 @@
+"""Random chains of operators, compiled as a whole, against float64.
+
+`python tests/slow/random_programs.py FIRST LAST` runs many more of them.
+"""
+
+from __future__ import annotations
+
+import program_fuzz
+import pytest
+
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+
+@pytest.mark.parametrize("seed", [2, 5, 11, 17, 23, 42, 64])
+def test_random_program(seed: int) -> None:
+    assert program_fuzz.check(seed, polyblocks_jit_torch) == []
