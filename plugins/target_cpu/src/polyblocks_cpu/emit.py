@@ -12,6 +12,7 @@ from polyblocks import events
 from polyblocks.codegen import llvm
 from polyblocks.codegen.split import parts_for, run_parts, split_module
 from polyblocks.errors import PolyBlocksError
+from polyblocks.isolation import native_lock
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.elf import read_symbols
@@ -42,7 +43,8 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
     _dump(context, "input.ll", text)
     parts = parts_for(text) if context.dump_folder is None else 1
     if parts == 1:
-        data = [_compile_whole(text, spec, context)]
+        with native_lock:
+            data = [_compile_whole(text, spec, context)]
     else:
         with _step("compile-parts"):
             texts = split_module(text, set(kernels), parts)
