@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -94,46 +96,19 @@ class Compiled:
         machine: llvm.Machine | None = None,
     ) -> None:
         self.loops = dict(loops)
-        module = mlir.parse(
-            "module {\n" + "".join(loop.text(name) for name, loop in loops.items()) + "}\n"
-        )
-        expand_math(module, fma=fma)
-        module.operation.verify()
-        self.expanded = str(module)
-        mlir.run_textual(module, _PIPELINE)
-        self.machine = machine or host_machine()
-        text = llvm.prepare(mlir.translate_to_llvmir(module), self.machine, list(loops), [])
-        optimized, target_machine = llvm.optimize(text, self.machine)
-        self.assembly = llvm.emit_assembly(optimized, target_machine)
-        self._object = llvm.emit_object(optimized, target_machine)
-        self._library: object | None = None
-        self._functions: dict[str, Callable[..., None]] = {}
+        text = "module {\n" + "".join(loop.text(name) for name, loop in loops.items()) + "}\n"
+        self._code = Code(text, list(loops), fma=fma, machine=machine)
+        self.expanded = self._code.expanded
+        self.assembly = self._code.assembly
 
     def assembly_of(self, name: str) -> str:
         """The instructions of one function."""
         return self.assembly.split(f"\n{name}:", 1)[1].split(f".size\t{name}", 1)[0]
 
-    def _function(self, name: str) -> Callable[..., None]:
-        from llvmlite import binding
-
-        if self._library is None:
-            jit = binding.create_lljit_compiler()
-            builder = binding.JITLibraryBuilder()
-            builder.add_object_img(self._object).add_current_process()
-            for exported in self.loops:
-                builder.export_symbol(exported)
-            self._library = (jit, builder.link(jit, "vector_math"))
-        if name not in self._functions:
-            loop = self.loops[name]
-            pointers = [ctypes.c_void_p] * (len(loop.inputs) + len(loop.outputs))
-            address = self._library[1][name]  # type: ignore[index]
-            self._functions[name] = ctypes.CFUNCTYPE(None, *pointers)(address)
-        return self._functions[name]
-
     def __call__(self, name: str, *arrays: np.ndarray) -> list[np.ndarray]:
         """Run one loop over 1-d arrays of any equal length."""
         loop = self.loops[name]
-        function = self._function(name)
+        function = self._code.function(name)
         length = len(arrays[0])
         padded = -(-length // CHUNK) * CHUNK
         inputs = []
@@ -143,8 +118,54 @@ class Compiled:
             inputs.append(full)
         outputs = [np.empty(padded, _DTYPES[kind]) for kind in loop.outputs]
         for start in range(0, padded, CHUNK):
-            function(*(a[start:].ctypes.data for a in (*inputs, *outputs)))
+            function(*(a[start:] for a in (*inputs, *outputs)))
         return [output[:length] for output in outputs]
+
+
+class Code:
+    """A module of functions on bare pointers, expanded and compiled."""
+
+    def __init__(
+        self, text: str, names: Sequence[str], *, fma: bool, machine: llvm.Machine | None
+    ) -> None:
+        self.names = names
+        module = mlir.parse(text)
+        expand_math(module, fma=fma)
+        module.operation.verify()
+        self.expanded = str(module)
+        mlir.run_textual(module, _PIPELINE)
+        machine = machine or host_machine()
+        prepared = llvm.prepare(mlir.translate_to_llvmir(module), machine, names, [])
+        optimized, target_machine = llvm.optimize(prepared, machine)
+        self.assembly = llvm.emit_assembly(optimized, target_machine)
+        self._object = llvm.emit_object(optimized, target_machine)
+
+    @functools.cached_property
+    def _library(self) -> tuple[Any, Any]:
+        from llvmlite import binding
+
+        jit = binding.create_lljit_compiler()
+        builder = binding.JITLibraryBuilder()
+        builder.add_object_img(self._object).add_current_process()
+        for name in self.names:
+            builder.export_symbol(name)
+        return jit, builder.link(jit, "vector_math")
+
+    def function(self, name: str) -> Callable[..., None]:
+        """One function, callable with contiguous numpy arrays."""
+
+        def call(*arrays: np.ndarray) -> None:
+            # Through self: the machine code lives as long as the library object.
+            address = self._library[1][name]
+            pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+            ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)(*pointers)
+
+        return call
+
+
+def compile_text(text: str, name: str) -> Callable[..., None]:
+    """One function of an MLIR module, callable with contiguous numpy arrays."""
+    return Code(text, [name], fma=True, machine=None).function(name)
 
 
 def host_machine() -> llvm.Machine:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 from vector_math_coefficients import TARGET, coefficients_file
-from vector_math_jit import Compiled, Loop, specials, spread, ulp_error
+from vector_math_jit import Compiled, Loop, compile_text, specials, spread, ulp_error
 
 from polyblocks import mlir
 from polyblocks.codegen import llvm
@@ -280,6 +280,41 @@ def test_bfloat16() -> None:
     exact = np.tanh(value[normal].astype(np.float64))
     assert np.all(np.abs(got[normal] - exact) <= np.abs(exact) * 2.0**-8)
     assert np.isnan(got[np.isnan(value)]).all()
+
+
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_classification(kind: str) -> None:
+    names = ("isnan", "isinf", "isfinite", "isnormal")
+    body = "".join(
+        f"%{name} = math.{name} %x : {kind}\n%{name}_ = arith.extui %{name} : i1 to i8\n"
+        f"affine.store %{name}_, %{name}_out[%i] : memref<64xi8>\n"
+        for name in names
+    )
+    outputs = ", ".join(f"%{name}_out: memref<64xi8>" for name in names)
+    text = (
+        f"func.func @f(%in: memref<64x{kind}>, {outputs}) {{ affine.for %i = 0 to 64 {{\n"
+        f"%x = affine.load %in[%i] : memref<64x{kind}>\n{body} }} return }}"
+    )
+    run = compile_text(text, "f")
+    dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[kind]
+    info = np.finfo(dtype)
+    x = np.ones(64, dtype)
+    x[:7] = [np.nan, np.inf, -np.inf, 0, info.tiny, info.smallest_subnormal, -info.max]
+    results = [np.empty(64, np.int8) for _ in names]
+    run(x, *results)
+    normal = np.isfinite(x) & (np.abs(x) >= info.tiny)
+    for result, expected in zip(
+        results, (np.isnan(x), np.isinf(x), np.isfinite(x), normal), strict=True
+    ):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_clamp() -> None:
+    compiled = Compiled({"clamp": Loop("math.clampf", ("f32",) * 3, ("f32",))})
+    x = np.array([np.nan, -5, 0.5, 5, np.inf], np.float32)
+    low, high = np.full(5, -1, np.float32), np.full(5, 1, np.float32)
+    (result,) = compiled("clamp", x, low, high)
+    np.testing.assert_array_equal(result, np.clip(x, -1, 1))
 
 
 #: Packed instructions of the loops of a machine with and without fused multiply-add.

@@ -8,6 +8,7 @@ from typing import Any
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.rewrite import Expansion, expand_ops
 from polyblocks.codegen.vector_math import (
+    classify,
     erf,
     exp_log,
     hyperbolic,
@@ -75,6 +76,9 @@ def expand_math(module: Any, *, fma: bool = True) -> int:
     expansions["math.powf"] = _power(power.powf)
     expansions["math.fpowi"] = _power(power.fpowi)
     expansions["math.ipowi"] = _expand_ipowi
+    expansions["math.clampf"] = classify.clampf
+    for name in ("isnan", "isinf", "isfinite", "isnormal"):
+        expansions[f"math.{name}"] = classify.classify
     return expand_ops(module, expansions, fma=fma)
 
 
