@@ -109,23 +109,27 @@ class _Reader:
             self._opaque(op)
 
     def _flush(self) -> None:
-        """End a run of straight-line operations; it is a nest if nobody else uses its values."""
+        """End a run of straight-line operations: nests, cut where no value is carried on."""
         run, self.run = self.run, []
-        if not run:
-            return
-        inside = set(run)
-        escapes = any(
-            _owner_at_top(use.owner, self.function) not in inside
-            for op in run
-            for result in op.results
-            for use in result.uses
-        )
-        if escapes or not any(op.name.endswith(".store") for op in run):
-            for op in run:
-                if op.name.split(".")[0] in ("affine", "memref"):
-                    self._opaque(op)
-            return
-        self._nest(run)
+        segment: list[Any] = []
+        # Operations of the segment whose users have not all been seen yet.
+        missing: set[Any] = set()
+        for op in run:
+            segment.append(op)
+            missing.discard(op)
+            missing.update(
+                owner
+                for result in op.results
+                for use in result.uses
+                if (owner := _owner_at_top(use.owner, self.function)) not in segment
+            )
+            if op.name.endswith(".store") and not missing:
+                self._nest(segment)
+                segment = []
+        # What is left stores nothing, or hands values to operations that no nest describes.
+        for op in segment:
+            if op.name.split(".")[0] in ("affine", "memref"):
+                self._opaque(op)
 
     def _nest(self, ops: list[Any]) -> None:
         values: dict[Any, Value] = {}

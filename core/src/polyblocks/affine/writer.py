@@ -61,7 +61,7 @@ def write(module: Any, before: Sequence, after: Sequence) -> None:
                 if anchor is None:
                     block = signature.main_of(module).body.blocks[0]
                     anchor = block.operations[len(block.operations) - 1].operation
-                _Writer(module, anchor).nest(item)
+                end = _Writer(module, anchor).nest(item) or anchor
         for op in reversed(doomed):
             op.erase()
         _drop_unused_buffers(module)
@@ -76,10 +76,13 @@ class _Writer:
         self.unknown = ir.Location.unknown()
         self.index = ir.IndexType.get()
 
-    def nest(self, nest: Nest) -> None:
+    def nest(self, nest: Nest) -> Any:
+        """Write one nest before the anchor; returns its first operation, None if it has none."""
+        first: Any = None
         with ir.InsertionPoint(self.anchor):
             for node in nest.body:
                 written = self._node(node)
+                first = first or written
                 if isinstance(node, For) and nest.name:
                     attributes = written.attributes
                     attributes[KERNEL_ATTRIBUTE] = ir.StringAttr.get(nest.name)
@@ -87,6 +90,7 @@ class _Writer:
                     attributes[SOURCES_ATTRIBUTE] = ir.ArrayAttr.get(
                         [ir.StringAttr.get(s) for s in nest.sources]
                     )
+        return first
 
     def _node(self, node: Node) -> Any:
         if isinstance(node, Op):

@@ -14,6 +14,7 @@ from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
 from polyblocks.passes.affine.plan_memory import PlanMemoryPass
+from polyblocks.passes.affine.split_reductions import SplitReductionsPass
 from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.tensor.separate_empties import SeparateEmptiesPass
 from polyblocks.passes.tensor.set_fastmath import SetFastmathPass
@@ -55,6 +56,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 UnrollReductionsPass(),
                 ClassifyNestsPass(),
                 FuseSlicesPass(),
+                SplitReductionsPass(),
                 OrderLoopsPass(),
                 FlattenNestsPass(),
                 MapParallelismPass(),

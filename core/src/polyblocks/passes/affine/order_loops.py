@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import stride_along
-from polyblocks.affine.coverage import perfect_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
@@ -15,39 +14,15 @@ from polyblocks.affine.model import (
     Load,
     Nest,
     Node,
-    Op,
     Sequence,
     Store,
     Value,
     clone,
-    operands,
     remove_dead,
-    walk,
 )
+from polyblocks.affine.reductions import ReductionNest
 from polyblocks.passes.affine.base import NestPass
 from polyblocks.passes.affine.map_parallelism import is_parallel
-
-#: Ops with which a reduction gives the same result in any order (floating point: where
-#: reassociation is allowed).
-COMMUTATIVE = {
-    "arith.addf",
-    "arith.addi",
-    "arith.andi",
-    "arith.maximumf",
-    "arith.maxnumf",
-    "arith.maxsi",
-    "arith.maxui",
-    "arith.minimumf",
-    "arith.minnumf",
-    "arith.minsi",
-    "arith.minui",
-    "arith.mulf",
-    "arith.muli",
-    "arith.ori",
-    "arith.xori",
-}
-#: Of these, floating-point ops that must say that they may be reassociated.
-NEED_FLAG = {"arith.addf", "arith.mulf"}
 
 
 @dataclass(frozen=True)
@@ -85,7 +60,7 @@ class OrderLoopsPass(NestPass):
         level = context.target.parallel_level("team") or context.target.parallel[0]
         lanes = max(context.target.vector_bits // 32, 1)
         for nest in sequence.nests():
-            shape = _Shape.of(nest)
+            shape = ReductionNest.of(nest)
             if shape is None:
                 continue
             best = _choose(shape, lanes)
@@ -94,15 +69,27 @@ class OrderLoopsPass(NestPass):
             if any(best is loop.var for loop in shape.reductions):
                 _move_reduction_inside(shape, best)
                 nest.changed = True
-            elif self._strip_mine(nest, shape, best, lanes, level.size):
+            else:
+                loop = next(p for p in shape.parallel if p.var is best)
+                if not is_parallel(loop, nest.body):
+                    continue
+                first, *tail = self._strip_mine(shape, best, lanes, level.size)
+                nest.body = first
+                for body in tail:
+                    extra = Nest(body, [], changed=True)
+                    extra.name, extra.kind = f"{nest.name}_tail", nest.kind
+                    extra.sources = nest.sources
+                    remove_dead(extra.body)
+                    sequence.items.insert(sequence.items.index(nest) + 1, extra)
+                remove_dead(nest.body)
                 nest.changed = True
-            if nest.changed:
-                context.decide(self.name, nest.name, "innermost", extent=best.extent)
+            context.decide(self.name, nest.name, "innermost", extent=best.extent)
 
-    def _strip_mine(self, nest: Nest, shape: _Shape, var: Var, lanes: int, threads: int) -> bool:
+    def _strip_mine(
+        self, shape: ReductionNest, var: Var, lanes: int, threads: int
+    ) -> list[list[Node]]:
+        """Bodies of the nests, one or two (a tail), that take the place of the reduction."""
         loop = next(p for p in shape.parallel if p.var is var)
-        if not is_parallel(loop, nest.body):
-            return False
         others = [p for p in shape.parallel if p is not loop]
         iterations = 1
         for other in others:
@@ -119,62 +106,27 @@ class OrderLoopsPass(NestPass):
             pieces.append((None, Var(strip), 0))
         if tail:
             pieces.append((None, Var(tail), count * strip))
-        bodies: list[Node] = []
+        strips: list[For] = []
         for outer, inner, offset in pieces:
             at = Expr.of(inner) + offset
             if outer is not None:
                 at = at + Expr.of(outer) * strip
             piece = _strip(shape, var, at, inner)
-            bodies.extend([For(outer, piece)] if outer is not None else piece)
+            # A loop of one iteration keeps the accumulators of a lone strip inside a loop.
+            strips.append(For(outer or Var(1), piece))
+        nests: list[list[Node]] = [list(strips)] if others else [[strip] for strip in strips]
         for other in reversed(others):
-            bodies = [For(other.var, bodies)]
-        nest.body = bodies
-        remove_dead(nest.body)
-        return True
+            nests = [[For(other.var, body)] for body in nests]
+        return nests
 
 
-@dataclass
-class _Shape:
-    """Parallel loops around: straight-line code, one chain of reduction loops, straight-line."""
-
-    parallel: list[For]
-    before: list[Node]
-    reductions: list[For]
-    inner: list[Node]
-    after: list[Node]
-
-    @classmethod
-    def of(cls, nest: Nest) -> _Shape | None:
-        parallel, body = perfect_loops(nest.body)
-        # perfect_loops also walks into a reduction that stands alone.
-        carried = [i for i, f in enumerate(parallel) if f.inits]
-        if carried:
-            return None
-        loops = [i for i, n in enumerate(body) if isinstance(n, For)]
-        if len(loops) != 1 or any(isinstance(n, Alloca) for n in body):
-            return None
-        first = body[loops[0]]
-        assert isinstance(first, For)
-        if not first.inits:
-            return None
-        chain = [first]
-        while True:
-            inner = [n for n in chain[-1].body if isinstance(n, For)]
-            if not inner:
-                break
-            if len(inner) != 1 or len(chain[-1].body) != 1 or not inner[0].inits:
-                return None
-            chain.append(inner[0])
-        return cls(parallel, body[: loops[0]], chain, chain[-1].body, body[loops[0] + 1 :])
-
-
-def _choose(shape: _Shape, lanes: int) -> Var | None:
+def _choose(shape: ReductionNest, lanes: int) -> Var | None:
     """The loop with the best score; the innermost reduction loop wins ties."""
     loads = [n for n in shape.inner if isinstance(n, Load)]
     stores = [n for n in shape.after if isinstance(n, Store)]
     if not loads:
         return None
-    movable = reorderable(shape)
+    movable = shape.reorderable()
     candidates: list[Var] = [shape.reductions[-1].var]
     if movable:
         candidates += [r.var for r in reversed(shape.reductions[:-1])]
@@ -196,34 +148,14 @@ def _choose(shape: _Shape, lanes: int) -> Var | None:
     return max(candidates, key=score)
 
 
-def reorderable(shape: _Shape) -> bool:
-    """Whether the reduction loops may be permuted: every carried value is combined by one
-    commutative op that nobody else looks at."""
-    innermost = shape.reductions[-1]
-    users: dict[Value, int] = {}
-    for node in walk(innermost.body):
-        for operand in operands(node):
-            users[operand] = users.get(operand, 0) + 1
-    makers = {r: n for n in innermost.body if isinstance(n, Op) for r in n.results}
-    for argument, value in zip(innermost.arguments, innermost.yields, strict=True):
-        op = makers.get(value)
-        if op is None or op.name not in COMMUTATIVE or argument not in op.operands:
-            return False
-        if op.name in NEED_FLAG and "reassoc" not in str(op.attributes.get("fastmath", "")):
-            return False
-        if users.get(argument) != 1 or users.get(value, 0) != 0:
-            return False
-    return True
-
-
-def _move_reduction_inside(shape: _Shape, var: Var) -> None:
+def _move_reduction_inside(shape: ReductionNest, var: Var) -> None:
     """Exchange the variables of the chain so that ``var`` runs innermost."""
     order = [r.var for r in shape.reductions if r.var is not var] + [var]
     for loop, new in zip(shape.reductions, order, strict=True):
         loop.var = new
 
 
-def _strip(shape: _Shape, var: Var, at: Expr, inner: Var) -> list[Node]:
+def _strip(shape: ReductionNest, var: Var, at: Expr, inner: Var) -> list[Node]:
     """The reduction for a strip of ``var``: ``at`` is the value of ``var`` at ``inner``."""
     first, last = shape.reductions[0], shape.reductions[-1]
     out: list[Node] = []
