@@ -19,16 +19,16 @@ from polyblocks_torch import importer, polyblocks_jit_torch  # noqa: E402
 
 @pytest.fixture
 def plant(monkeypatch):
-    """``plant(op, act)``: lowering any graph that holds ``op`` calls ``act`` first."""
-    lower = importer.lower_graph
+    """``plant(op, act)``: importing any graph that holds ``op`` calls ``act`` first."""
+    proper = importer.import_capture
 
     def make(op, act):
-        def lower_graph(module, inputs):
-            if any(node.target is op for node in module.graph.nodes):
+        def import_capture(capture):
+            if any(node.target is op for node in capture.graph_module.graph.nodes):
                 act()
-            return lower(module, inputs)
+            return proper(capture)
 
-        monkeypatch.setattr(importer, "lower_graph", lower_graph)
+        monkeypatch.setattr(importer, "import_capture", import_capture)
 
     return make
 
@@ -102,7 +102,7 @@ def test_a_plan_is_cached(check, plant, monkeypatch):
         raise AssertionError("a warm start neither probes nor imports")
 
     monkeypatch.setattr("polyblocks_torch.compiler.probe_nodes", never)
-    monkeypatch.setattr(importer, "lower_graph", never)
+    monkeypatch.setattr(importer, "import_capture", never)
     torch._dynamo.reset()
     second = check(f, torch.rand(9), whole=False)
     assert second.variants[0].cached
@@ -158,14 +158,14 @@ def test_gradients_through_a_partitioned_graph(plant):
 
 
 def test_a_graph_that_fails_only_whole_runs_in_the_framework(check, monkeypatch):
-    lower = importer.lower_graph
+    proper = importer.import_capture
 
-    def lower_graph(module, inputs):
-        if sum(node.op == "call_function" for node in module.graph.nodes) > 1:
+    def import_capture(capture):
+        if sum(node.op == "call_function" for node in capture.graph_module.graph.nodes) > 1:
             raise UnsupportedError("planted: too large")
-        return lower(module, inputs)
+        return proper(capture)
 
-    monkeypatch.setattr(importer, "lower_graph", lower_graph)
+    monkeypatch.setattr(importer, "import_capture", import_capture)
     report = check(lambda x: (x + 5).exp() * 2, torch.rand(3), whole=False)
     assert report.variants[0].outcome == "framework"
     assert {row.reason for row in report.fallbacks} == {"planted: too large"}

@@ -151,6 +151,12 @@ def test_dtypes(check, dtype):
     check(lambda x: (x * 3 + 1, x > 2, x.to(torch.float32)), x)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_numbers_wrap_around_in_8_bits(check, dtype):
+    x = torch.arange(1, 120, 7).to(getattr(torch, dtype))
+    check(lambda x: (x * 3, x - 200, x % 5, x * 300, x * 0.5), x)
+
+
 def test_booleans(check):
     x = torch.tensor([True, False, True])
     check(lambda x: (~x, x & x, x.to(torch.int32), torch.where(x, 1.0, 2.0)), x)

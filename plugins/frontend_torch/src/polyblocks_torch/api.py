@@ -26,7 +26,8 @@ def polyblocks_jit_torch(
     Works as ``@polyblocks_jit_torch``, ``@polyblocks_jit_torch(compile_options={...})`` and at the
     call site, ``polyblocks_jit_torch(compile_options={...})(function)``. A module comes back as a
     module (PyTorch's ``OptimizedModule``) that shares its parameters. What became of the function
-    is in ``function.polyblocks_report()``.
+    is in ``function.polyblocks_report()``. Random draws come from PyTorch's generator and give the
+    numbers of eager mode; they are listed in the report and are no fallback.
 
     Args:
         function: what to compile; None when used with parentheses.
@@ -84,6 +85,7 @@ def polymage_jit_torch(
     return wrap if function is None else wrap(function)
 
 
+@torch.compiler.disable
 def _compile(function: Any, options: CompileOptions) -> Any:
     if not callable(function):
         raise InputError(
@@ -94,8 +96,14 @@ def _compile(function: Any, options: CompileOptions) -> Any:
     backend = functools.partial(compile_frame, options=options, report=report)
     functools.update_wrapper(backend, compile_frame)
     wrapped = dynamo.optimize(backend, strict=options.strict_target, report=report)(function)
-    # OptimizedModule hands plain setattr on to the module inside.
-    object.__setattr__(wrapped, "polyblocks_report", lambda: report) if not isinstance(
-        wrapped, type
-    ) else setattr(wrapped, "polyblocks_report", staticmethod(lambda: report))
+
+    def polyblocks_report() -> FunctionReport:
+        """What became of this function so far."""
+        return report
+
+    if isinstance(wrapped, type):
+        wrapped.polyblocks_report = staticmethod(polyblocks_report)  # type: ignore[attr-defined]
+    else:
+        # A module hands a plain setattr on to the module inside.
+        object.__setattr__(wrapped, "polyblocks_report", polyblocks_report)
     return wrapped

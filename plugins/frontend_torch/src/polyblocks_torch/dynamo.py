@@ -106,7 +106,8 @@ class _Converter:
             self._report.frame(Frame(function, location, True))
         elif result.skip_reason and not _is_harmless(result.skip_reason):
             # Dynamo says why in its counters only.
-            reason = breaks[-1].strip().splitlines()[0] if breaks else result.skip_reason
+            reason = breaks[-1] if breaks else result.skip_reason
+            reason = reason.strip().splitlines()[0]
             self._report.frame(Frame(function, location, False, reason))
 
 

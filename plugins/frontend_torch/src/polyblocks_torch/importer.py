@@ -8,6 +8,7 @@ from polyblocks_torch.decompositions import decomposition_table
 from polyblocks_torch.location import source_location
 from polyblocks_torch.lowering import lower_graph
 from polyblocks_torch.retrace import decompose
+from polyblocks_torch.small_integers import tensors_for_numbers
 
 
 def import_capture(capture: TorchCapture) -> Program:
@@ -19,6 +20,7 @@ def import_capture(capture: TorchCapture) -> Program:
     if capture.problem is not None:
         raise capture.problem
     module, inputs = decompose(capture.graph_module, decomposition_table())
+    tensors_for_numbers(module)
     sources: dict[str, None] = {}
     for node in capture.graph_module.graph.nodes:
         if node.op == "call_function":

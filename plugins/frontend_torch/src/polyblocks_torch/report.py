@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from polyblocks import events
@@ -121,6 +121,8 @@ class FunctionReport(Report):
             variant.kernels += len(artifact.manifest.get("kernels", ()))
             variant.cached = variant.cached and cached
             self.add_artifact(artifact, cached=cached)
+            # Equal graphs share an artifact, which has the name of the first.
+            self._parts[-1] = replace(self._parts[-1], name=variant.name)
 
     def graph_break(self, row: GraphBreak) -> None:
         """Record and log a graph break."""
