@@ -127,6 +127,38 @@ def test_bfloat16_rounds_to_nearest_even(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", LEVELS)
+@pytest.mark.parametrize(("dtype", "type_"), [(np.float16, "f16"), (np.uint16, "bf16")])
+def test_running_maximum_of_halves(arch: str, dtype: type, type_: str) -> None:
+    """Selects, comparisons, loop-carried values and constants of a half type."""
+    x = RNG.normal(size=(8, 100)).astype(np.float32)
+    halves = x.astype(np.float16) if type_ == "f16" else (x.view(np.uint32) >> 16).astype(dtype)
+    y, at = np.zeros(8, dtype), np.zeros(8, np.int64)
+    text = f"""
+    func.func @main(%x: memref<8x100x{type_}>, %y: memref<8x{type_}>, %at: memref<8xi64>) {{
+      affine.parallel (%i) = (0) to (8) {{
+        %low = arith.constant -1.0 : {type_}
+        %none = arith.constant -1 : i64
+        %r:2 = affine.for %j = 0 to 100 iter_args(%m = %low, %n = %none) -> ({type_}, i64) {{
+          %v = affine.load %x[%i, %j] : memref<8x100x{type_}>
+          %p = arith.cmpf ogt, %v, %m : {type_}
+          %k = arith.index_cast %j : index to i64
+          %a = arith.select %p, %v, %m : {type_}
+          %b = arith.select %p, %k, %n : i64
+          affine.yield %a, %b : {type_}, i64
+        }}
+        affine.store %r#0, %y[%i] : memref<8x{type_}>
+        affine.store %r#1, %at[%i] : memref<8xi64>
+      }} {{polyblocks.level = "team", polyblocks.kernel = "maximum"}}
+      return
+    }}
+    """
+    assert run(text, halves, y, at, arch=arch) == 0
+    wide = halves if type_ == "f16" else (halves.astype(np.uint32) << 16).view(np.float32)
+    np.testing.assert_array_equal(at, wide.argmax(1))
+    np.testing.assert_array_equal(y, halves[np.arange(8), at])
+
+
+@pytest.mark.parametrize("arch", LEVELS)
 def test_booleans_and_integers(arch: str) -> None:
     p = RNG.integers(0, 2, 1000).astype(bool)
     q = np.zeros(1000, bool)

@@ -176,8 +176,10 @@ def test_missing_runtime_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(importlib.metadata, "files", absent)
     openmp.symbols.cache_clear()
     try:
-        with pytest.raises(TargetError, match="install it: pip install intel-openmp"):
-            openmp.symbols()
+        for machine, how in {"x86_64": "pip install intel-openmp", "aarch64": "LLVM's"}.items():
+            monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
+            with pytest.raises(TargetError, match=f"install it: {how}"):
+                openmp.symbols()
     finally:
         monkeypatch.undo()
         openmp.symbols.cache_clear()

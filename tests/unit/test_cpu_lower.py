@@ -11,13 +11,17 @@ from cpu_kernels import assembly_of, compile_text, elementwise, load, pack, run
 
 from polyblocks import mlir
 from polyblocks.codegen import llvm
-from polyblocks.errors import PassError, PolyBlocksError
+from polyblocks.errors import PassError, UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks_cpu.describe import describe
 from polyblocks_cpu.emit import checked_symbols, machine
 from polyblocks_cpu.lower import stage_s4
 from polyblocks_cpu.passes.emit_entry import EmitEntryPass
+from polyblocks_cpu.passes.hold_halves_as_integers import (
+    HoldHalvesAsIntegersPass,
+    integer_literal,
+)
 
 RNG = np.random.default_rng(3)
 
@@ -274,6 +278,28 @@ def test_remainder_of_vectors_is_refused() -> None:
         compile_text(text)
 
 
+def test_halves_that_are_still_computed_with_are_refused() -> None:
+    options = CompileOptions()
+    context = PassContext.create(describe(options), options)
+    module = mlir.parse("func.func @main(%x: bf16) { %y = arith.addf %x, %x : bf16 return }")
+    with pytest.raises(PassError, match=r"arith\.addf still computes with bf16"):
+        run_stage("S4", [HoldHalvesAsIntegersPass()], module, context)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        ("dense<[1.000000e+00, -2.5]> : tensor<2xbf16>", "bf16",
+         "dense<[16256, -16352]> : tensor<2xi16>"),
+        ("1.500000e+00 : f16", "f16", "15872 : i16"),
+        ("0xFFC0 : bf16", "bf16", "-64 : i16"),
+        ('dense<"0x803F00C0"> : tensor<2xbf16>', "bf16", 'dense<"0x803F00C0"> : tensor<2xi16>'),
+    ],
+)  # fmt: skip
+def test_integer_literal(text: str, kind: str, expected: str) -> None:
+    assert integer_literal(text, kind) == expected
+
+
 def test_entry_needs_a_main_of_pointers() -> None:
     options = CompileOptions()
     context = PassContext.create(describe(options), options)
@@ -294,7 +320,7 @@ def test_foreign_calls_are_an_internal_error() -> None:
       return
     }
     """
-    with pytest.raises(PolyBlocksError, match="internal error: the generated code calls sinf;"):
+    with pytest.raises(UnsupportedError, match="internal error: the generated code calls sinf;"):
         compile_text(text)
 
 
@@ -304,7 +330,7 @@ def test_symbols_of_an_unknown_format_are_not_checked() -> None:
 
 def test_llvm_rejects_what_is_not_ir() -> None:
     spec = machine(describe(CompileOptions(arch="x86-64-v3")))
-    with pytest.raises(PolyBlocksError, match="LLVM rejects the generated code"):
+    with pytest.raises(UnsupportedError, match="LLVM rejects the generated code"):
         llvm.optimize("define void @f() { nonsense }", spec)
 
 

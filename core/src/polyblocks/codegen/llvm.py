@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.codegen.float_literals import rewrite_float_literals
-from polyblocks.errors import PolyBlocksError
+from polyblocks.errors import UnsupportedError
 
 #: Number of the attribute group that this module adds; MLIR numbers its own from 0.
 _GROUP = 9000
@@ -105,7 +105,7 @@ def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
         The llvmlite module and target machine, for :func:`emit_object` and :func:`emit_assembly`.
 
     Raises:
-        PolyBlocksError: LLVM does not accept the IR; the message is LLVM's.
+        UnsupportedError: LLVM does not accept the IR; the message is LLVM's.
     """
     from llvmlite import binding
 
@@ -116,7 +116,7 @@ def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
         module.data_layout = str(target_machine.target_data)
         module.verify()
     except RuntimeError as error:
-        raise PolyBlocksError(f"LLVM rejects the generated code: {_reason(error)}") from error
+        raise UnsupportedError(f"LLVM rejects the generated code: {_reason(error)}") from error
     if machine.opt_level:
         tuning = binding.create_pipeline_tuning_options(machine.opt_level)
         tuning.loop_vectorization = True

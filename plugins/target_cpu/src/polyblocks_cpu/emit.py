@@ -11,7 +11,7 @@ from typing import Any
 from polyblocks import events
 from polyblocks.codegen import llvm
 from polyblocks.codegen.split import parts_for, run_parts, split_module
-from polyblocks.errors import PolyBlocksError
+from polyblocks.errors import UnsupportedError
 from polyblocks.isolation import native_lock
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
@@ -31,7 +31,7 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
         kernels: functions that are never inlined, and may go to another object.
 
     Raises:
-        PolyBlocksError: LLVM rejects the code.
+        UnsupportedError: LLVM rejects the code.
     """
     from polyblocks import mlir
 
@@ -94,14 +94,14 @@ def checked_symbols(objects: Sequence[bytes]) -> dict[str, int]:
     """Bytes of code by function; of an object of another format than ELF nothing is known.
 
     Raises:
-        PolyBlocksError: they call anything but each other and the OpenMP runtime; names it.
+        UnsupportedError: they call anything but each other and the OpenMP runtime; names it.
     """
     known = [symbols for symbols in map(read_symbols, objects) if symbols is not None]
     functions = {name: size for symbols in known for name, size in symbols.functions.items()}
     undefined = {name for symbols in known for name in symbols.undefined}
     foreign = sorted(undefined - functions.keys() - set(SYMBOLS))
     if foreign:
-        raise PolyBlocksError(
+        raise UnsupportedError(
             f"internal error: the generated code calls {', '.join(foreign)}; every function that "
             "it calls must be generated, please report this program"
         )

@@ -18,6 +18,7 @@ from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
 from polyblocks_cpu.load import object_name
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
 from polyblocks_cpu.passes.expand_copies import ExpandCopiesPass
+from polyblocks_cpu.passes.hold_halves_as_integers import HoldHalvesAsIntegersPass
 from polyblocks_cpu.passes.lower_asserts import CHECKS, LowerAssertsPass
 from polyblocks_cpu.passes.lower_half_types import LowerHalfTypesPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
@@ -46,6 +47,8 @@ def stage_s4(target: TargetDescription) -> list[Any]:
         *([] if has["rounding"] else [ExpandRoundingPass()]),
         *([] if has["fma"] else [ExpandFmaPass()]),
         *([] if has["half"] else [ExpandHalfConversionsPass()]),
+        # Last of these, when nothing computes with halves any more.
+        HoldHalvesAsIntegersPass(("bf16",) if has["half"] else ("bf16", "f16")),
         UpstreamPass(
             "lower-loops",
             "func.func(lower-affine,canonicalize,cse),"
@@ -86,7 +89,7 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 
     Raises:
         PassError: a pass failed.
-        PolyBlocksError: LLVM rejects the code, or the code calls a function that nobody provides.
+        UnsupportedError: LLVM rejects the code, or the code calls a function that nobody provides.
     """
     arguments = [row for row in signature.rows(module) if row["role"] != "status"]
     context = PassContext.create(target, options)

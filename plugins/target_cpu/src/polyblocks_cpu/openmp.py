@@ -7,6 +7,7 @@ import ctypes
 import functools
 import importlib.metadata
 import os
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,9 +80,10 @@ def _load() -> ctypes.CDLL:
             return ctypes.CDLL(str(path))
         except OSError:
             continue
-    raise TargetError(
-        f"target 'cpu' needs the OpenMP runtime {names[0]}; install it: pip install intel-openmp"
-    )
+    # The wheel exists for x86-64 only.
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    how = "pip install intel-openmp" if x86 else "LLVM's, e.g. apt install libomp5"
+    raise TargetError(f"target 'cpu' needs the OpenMP runtime {names[0]}; install it: {how}")
 
 
 def _candidates(names: tuple[str, ...]) -> Iterator[Path]:
