@@ -101,7 +101,7 @@ def test_a_plan_is_cached(check, plant, monkeypatch):
     def never(*args):
         raise AssertionError("a warm start neither probes nor imports")
 
-    monkeypatch.setattr("polyblocks_torch.compiler.probe_nodes", never)
+    monkeypatch.setattr("polyblocks_torch.plan.probe_nodes", never)
     monkeypatch.setattr(importer, "import_capture", never)
     torch._dynamo.reset()
     second = check(f, torch.rand(9), whole=False)
@@ -157,11 +157,30 @@ def test_gradients_through_a_partitioned_graph(plant):
     torch.testing.assert_close(actual, expected)
 
 
-def test_a_graph_that_fails_only_whole_runs_in_the_framework(check, monkeypatch):
+def operations(capture):
+    return [n.target for n in capture.graph_module.graph.nodes if n.op == "call_function"]
+
+
+def test_a_part_that_fails_only_whole_is_cut(check, monkeypatch):
     proper = importer.import_capture
 
     def import_capture(capture):
-        if sum(node.op == "call_function" for node in capture.graph_module.graph.nodes) > 1:
+        if {aten.exp.default, aten.sin.default} <= set(operations(capture)):
+            raise UnsupportedError("planted: exp and sin do not go together")
+        return proper(capture)
+
+    monkeypatch.setattr(importer, "import_capture", import_capture)
+    report = check(lambda x: ((x + 5).exp() * 2).sin() - 3, torch.rand(3))
+    assert report.variants[0].parts == 2
+    assert report.whole
+
+
+def test_what_cannot_even_be_cut_runs_in_the_framework(check, monkeypatch):
+    monkeypatch.setattr("polyblocks_torch.plan.ROUNDS", 0)
+    proper = importer.import_capture
+
+    def import_capture(capture):
+        if len(operations(capture)) > 1:
             raise UnsupportedError("planted: too large")
         return proper(capture)
 

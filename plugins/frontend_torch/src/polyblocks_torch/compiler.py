@@ -7,7 +7,6 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,37 +15,20 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from polyblocks import driver, events
 from polyblocks.artifact import Artifact
-from polyblocks.errors import FallbackError, NativeCrashError, PassError, UnsupportedError
+from polyblocks.errors import FallbackError
 from polyblocks.options import CompileOptions
 from polyblocks_torch import fingerprint
 from polyblocks_torch.capture import TorchCapture, capture_graph
 from polyblocks_torch.launcher import make_call
-from polyblocks_torch.partition import (
-    CRASH,
-    RANDOM,
-    UNSUPPORTED,
-    Left,
-    Step,
-    boundary,
-    extract,
-    fallback_row,
-    left_nodes,
-    obvious,
-    steps,
-)
+from polyblocks_torch.partition import RANDOM, Left, fallback_row, part_capture, steps
 from polyblocks_torch.partitioned_call import BoxedCall, make_partitioned_call
-from polyblocks_torch.probe import probe_nodes
+from polyblocks_torch.plan import FRONTEND, make_plan
 from polyblocks_torch.report import FunctionReport, Variant
 
 if TYPE_CHECKING:
     from polyblocks.runtime.executable import Executable
 
 logger = logging.getLogger("polyblocks")
-
-FRONTEND = "torch"
-
-#: After so many rounds of probing, parts that still fail are left to the framework whole.
-PROBE_ROUNDS = 3
 
 #: Programs that are loaded in this process, so that equal graphs share one.
 _loaded: weakref.WeakValueDictionary[tuple[bytes, str], Executable] = weakref.WeakValueDictionary()
@@ -116,11 +98,12 @@ def _compile(
                 location=row["location"] or None,
             )
         report.left_to_framework(row)
-    order = steps(graph, set(left))
+    cuts = [nodes[index] for index in artifact.manifest["plan"]["cuts"]]
+    order = steps(graph, set(left), cuts)
     parts = []
     for step in order:
         if step.compiled:
-            part = _part(capture, step)
+            part = part_capture(capture, step)
             if part.is_trivial:
                 parts.append(make_call(part, None, options))
                 continue
@@ -152,91 +135,3 @@ def _load(capture: TorchCapture, artifact: Artifact, options: CompileOptions) ->
             executable = driver.load(artifact)
             _loaded[key] = executable
     return executable
-
-
-def _part(capture: TorchCapture, step: Step) -> TorchCapture:
-    read, needed = boundary(step, capture.graph_module.graph)
-    module = extract(capture.graph_module, step.nodes, read, needed)
-    return capture_graph(module, [n.meta.get("val") for n in read], capture.name)
-
-
-def make_plan(capture: TorchCapture, error: UnsupportedError, options: CompileOptions) -> Artifact:
-    """Find out which nodes the framework must run; parts that compile are compiled on the way.
-
-    Args:
-        capture: a graph that does not compile whole.
-        error: what happened when it was tried.
-        options: the checked options.
-
-    Returns:
-        An Artifact of kind ``plan``: ``plan["left"]`` lists the nodes (see :class:`Left`).
-    """
-    module, graph = capture.graph_module, capture.graph_module.graph
-    reasons = obvious(graph)
-    tried: dict[tuple[fx.Node, ...], UnsupportedError] = {}
-    if not reasons:
-        tried[next(s.nodes for s in steps(graph, set()) if s.compiled)] = error
-    for attempt in range(PROBE_ROUNDS + 1):
-        failures: list[tuple[Step, UnsupportedError]] = []
-        for step in steps(graph, set(reasons)):
-            if not step.compiled:
-                continue
-            failure = tried.get(step.nodes) or _failure(_part(capture, step), options)
-            if failure is not None:
-                failures.append((step, failure))
-        if not failures:
-            break
-        for step, failure in failures:
-            found = {} if attempt == PROBE_ROUNDS else _culprits(module, step, options)
-            if not found:
-                kind = CRASH if isinstance(failure, NativeCrashError) else UNSUPPORTED
-                found = dict.fromkeys(step.nodes, (failure.reason, kind))
-            reasons.update(found)
-    _complete(graph, reasons)
-    left = left_nodes(graph, reasons)
-    nodes = list(graph.nodes)
-    rows = [fallback_row(nodes[item.index], item) for item in left if item.kind != RANDOM]
-    return Artifact(
-        {
-            "kind": "plan",
-            "name": capture.name,
-            "plan": {"left": [item.to_json() for item in left]},
-            "report": {"fallbacks": rows},
-        }
-    )
-
-
-def _failure(part: TorchCapture, options: CompileOptions) -> UnsupportedError | None:
-    if part.is_trivial:
-        return None
-    try:
-        driver.compile_capture(part, FRONTEND, options)
-    except UnsupportedError as error:
-        return error
-    return None
-
-
-def _culprits(
-    module: fx.GraphModule, step: Step, options: CompileOptions
-) -> dict[fx.Node, tuple[str, str]]:
-    """The nodes of a failing part that fail alone: first in the import, else in all stages."""
-    from polyblocks_torch.importer import import_capture
-
-    def whole(capture: TorchCapture) -> None:
-        from polyblocks.registry import get_registry
-
-        description = get_registry().target(options.target).hook.describe_target(options=options)
-        try:
-            driver.compile_program(import_capture(capture), description, options)
-        except PassError as error:
-            raise UnsupportedError(str(error)) from error
-
-    candidates = [n for n in step.nodes if n.op == "call_function" and n.target is not getitem]
-    return probe_nodes(module, candidates, import_capture) or probe_nodes(module, candidates, whole)
-
-
-def _complete(graph: fx.Graph, reasons: dict[fx.Node, tuple[str, str]]) -> None:
-    """Elements of a tuple that the framework computes are taken by the framework."""
-    for node in graph.nodes:
-        if node.target is getitem and node.args[0] not in reasons:
-            reasons.pop(node, None)

@@ -9,14 +9,19 @@ no part can depend on itself through the framework, and independent work is not 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import fx
 
-from polyblocks_torch.capture import is_random, unsupported_reason
+from polyblocks_torch.capture import (
+    TorchCapture,
+    capture_graph,
+    is_random,
+    unsupported_reason,
+)
 from polyblocks_torch.location import source_location
 
 #: Kinds of fallback. A draw from the framework's generator is no lack of the compiler.
@@ -95,16 +100,25 @@ def op_name(node: fx.Node) -> str:
     return str(node.target) if node.op == "call_function" else f"{node.op} {node.target}"
 
 
-def steps(graph: fx.Graph, left: set[fx.Node]) -> list[Step]:
-    """The order of execution; every operation of the graph is in exactly one step."""
+def steps(graph: fx.Graph, left: set[fx.Node], cuts: Collection[fx.Node] = ()) -> list[Step]:
+    """The order of execution; every operation of the graph is in exactly one step.
+
+    Args:
+        graph: a canonical graph.
+        left: nodes that the framework runs.
+        cuts: nodes that begin a new part, although nothing before them is left.
+    """
     left = left | _allocations(graph, left)
     level: dict[fx.Node, int] = {}
-    last_effect = 0
+    last_effect = floor = 0
     for node in graph.nodes:
         if node.op in ("placeholder", "output", "get_attr"):
             level[node] = 0
             continue
+        if node in cuts:
+            floor = max(level.values()) + 1
         depth = max((level[n] for n in node.all_input_nodes), default=0)
+        depth = max(depth, floor)
         if node.target is operator.getitem and node not in left:
             # Follows its producer, whoever runs that.
             producer = node.args[0]
@@ -148,6 +162,13 @@ def _ordered_steps(graph: fx.Graph, level: dict[fx.Node, int]) -> list[Step]:
         else:
             made += [Step(False, (node,)) for node in nodes]
     return made
+
+
+def part_capture(capture: TorchCapture, step: Step) -> TorchCapture:
+    """The capture of one compiled step."""
+    read, needed = boundary(step, capture.graph_module.graph)
+    module = extract(capture.graph_module, step.nodes, read, needed)
+    return capture_graph(module, [n.meta.get("val") for n in read], capture.name)
 
 
 def _has_effect(node: fx.Node) -> bool:

@@ -1,0 +1,152 @@
+"""Find out which nodes of a graph that does not compile whole must stay with the framework.
+
+Parts are tried and probed in turn until all of them compile: first without the nodes that can
+never be compiled, then without those that fail alone, and where a part fails although none of its
+nodes does, it is cut in two.
+"""
+
+from __future__ import annotations
+
+from operator import getitem
+
+from torch import fx
+
+from polyblocks import driver
+from polyblocks.artifact import Artifact
+from polyblocks.errors import NativeCrashError, PassError, UnsupportedError
+from polyblocks.options import CompileOptions
+from polyblocks.registry import get_registry
+from polyblocks_torch.capture import TorchCapture
+from polyblocks_torch.partition import (
+    CRASH,
+    RANDOM,
+    UNSUPPORTED,
+    Step,
+    fallback_row,
+    left_nodes,
+    obvious,
+    part_capture,
+    steps,
+)
+from polyblocks_torch.probe import probe_nodes
+
+#: The name under which the driver finds this frontend.
+FRONTEND = "torch"
+
+#: After so many rounds, parts that still fail are left to the framework whole. Each round halves
+#: them, so this bounds a part that is hard to place to 1/64 of the graph.
+ROUNDS = 8
+
+
+def make_plan(capture: TorchCapture, error: UnsupportedError, options: CompileOptions) -> Artifact:
+    """Plan a graph; the parts that compile are compiled (and cached) on the way.
+
+    Args:
+        capture: a graph that does not compile whole.
+        error: what happened when it was tried.
+        options: the checked options.
+
+    Returns:
+        An Artifact of kind ``plan``: ``plan["left"]`` lists the nodes that the framework runs (see
+        :class:`polyblocks_torch.partition.Left`), ``plan["cuts"]`` the indices of nodes that begin
+        a new part.
+    """
+    return _Planner(capture, error, options).plan()
+
+
+class _Planner:
+    def __init__(
+        self, capture: TorchCapture, error: UnsupportedError, options: CompileOptions
+    ) -> None:
+        self.capture = capture
+        self.options = options
+        self.graph = capture.graph_module.graph
+        self.reasons = obvious(self.graph)
+        self.cuts: set[fx.Node] = set()
+        #: Nodes that compile alone.
+        self.innocent: set[fx.Node] = set()
+        self.tried: dict[tuple[fx.Node, ...], UnsupportedError | None] = {}
+        if not self.reasons:
+            (whole,) = self._parts()
+            self.tried[whole.nodes] = error
+
+    def plan(self) -> Artifact:
+        rounds = 0
+        while failures := self._failures():
+            for step, failure in failures:
+                self._resolve(step, failure, last=rounds >= ROUNDS)
+            rounds += 1
+        nodes = list(self.graph.nodes)
+        left = left_nodes(self.graph, self.reasons)
+        rows = [fallback_row(nodes[item.index], item) for item in left if item.kind != RANDOM]
+        return Artifact(
+            {
+                "kind": "plan",
+                "name": self.capture.name,
+                "plan": {
+                    "left": [item.to_json() for item in left],
+                    "cuts": [index for index, node in enumerate(nodes) if node in self.cuts],
+                },
+                "report": {"fallbacks": rows},
+            }
+        )
+
+    def _parts(self) -> list[Step]:
+        return [s for s in steps(self.graph, set(self.reasons), self.cuts) if s.compiled]
+
+    def _failures(self) -> list[tuple[Step, UnsupportedError]]:
+        found = []
+        for step in self._parts():
+            if step.nodes not in self.tried:
+                self.tried[step.nodes] = self._failure(step)
+            failure = self.tried[step.nodes]
+            if failure is not None:
+                found.append((step, failure))
+        return found
+
+    def _failure(self, step: Step) -> UnsupportedError | None:
+        part = part_capture(self.capture, step)
+        if part.is_trivial:
+            return None
+        try:
+            driver.compile_capture(part, FRONTEND, self.options)
+        except UnsupportedError as error:
+            return error
+        return None
+
+    def _resolve(self, step: Step, failure: UnsupportedError, *, last: bool) -> None:
+        suspects = [n for n in _operations(step) if n not in self.innocent]
+        found = self._culprits(suspects)
+        self.innocent |= set(suspects) - set(found)
+        operations = _operations(step)
+        if not found and not last and len(operations) > 1:
+            self.cuts.add(operations[len(operations) // 2])
+            return
+        if not found:
+            kind = CRASH if isinstance(failure, NativeCrashError) else UNSUPPORTED
+            found = dict.fromkeys(step.nodes, (failure.reason, kind))
+        self.reasons.update(found)
+
+    def _culprits(self, suspects: list[fx.Node]) -> dict[fx.Node, tuple[str, str]]:
+        """The nodes that fail alone: first in the import, which is quick, else in all stages."""
+        from polyblocks_torch.importer import import_capture
+
+        module = self.capture.graph_module
+        return probe_nodes(module, suspects, import_capture) or probe_nodes(
+            module, suspects, self._compile_alone
+        )
+
+    def _compile_alone(self, capture: TorchCapture) -> None:
+        from polyblocks_torch.importer import import_capture
+
+        target = get_registry().target(self.options.target)
+        description = target.hook.describe_target(options=self.options)
+        try:
+            driver.compile_program(import_capture(capture), description, self.options)
+        except PassError as error:
+            raise UnsupportedError(str(error)) from error
+
+
+def _operations(step: Step) -> list[fx.Node]:
+    """The nodes of a step that compute; elements of tuples go with their producers."""
+    return [n for n in step.nodes if n.op == "call_function" and n.target is not getitem]
