@@ -259,6 +259,22 @@ def test_integer_power_of_integers() -> None:
         assert result.tolist() == expected
 
 
+@pytest.mark.parametrize("exponent", [0, 1, 2, 7, 20])
+def test_constant_power_of_integers(exponent: int) -> None:
+    compiled = Compiled({"power": Loop("math.ipowi", ("i64",), ("i64",), constant=str(exponent))})
+    x = np.arange(-50, 50)
+    assert "scf.while" not in compiled.expanded
+    expected = [_integer_power(v, exponent, 64) for v in x.tolist()]
+    assert compiled("power", x)[0].tolist() == expected
+
+
+def test_integer_power_of_vectors() -> None:
+    compiled = Compiled({"power": Loop("math.ipowi", ("i32", "i32"), ("i32",), lanes=8)})
+    x, n = (g.ravel().astype(np.int32) for g in np.meshgrid(np.arange(-9, 10), np.arange(-3, 40)))
+    expected = [_integer_power(a, b, 32) for a, b in zip(x.tolist(), n.tolist(), strict=True)]
+    assert compiled("power", x, n)[0].tolist() == expected
+
+
 def test_float16_is_rounded_once() -> None:
     compiled = Compiled({"exp": Loop("math.exp", ("f16",), ("f16",))})
     x = np.arange(65536, dtype=np.uint16).view(np.float16)

@@ -368,6 +368,32 @@ class Builder:
             for result, value in zip(branch.results, common, strict=True)
         ]
 
+    def while_any(
+        self,
+        condition: Callable[[Sequence[Val]], Val],
+        step: Callable[[Sequence[Val]], Sequence[Val]],
+        initial: Sequence[Val],
+    ) -> list[Val]:
+        """Repeat ``step`` while ``condition`` holds in any lane; ``step`` serves all lanes.
+
+        A lane whose condition is false must not be harmed by further steps.
+        """
+        kinds = [value.kind for value in initial]
+        types = [value.value.type for value in initial]
+        loop = ir.Operation.create(
+            "scf.while", results=types, operands=[v.value for v in initial], regions=2
+        )
+        before = loop.regions[0].blocks.append(*types)
+        after = loop.regions[1].blocks.append(*types)
+        with ir.InsertionPoint(before):
+            values = [Val(self, a, k) for a, k in zip(before.arguments, kinds, strict=True)]
+            again = self.any_lane(condition(values))
+            ir.Operation.create("scf.condition", operands=[again, *before.arguments])
+        with ir.InsertionPoint(after):
+            values = [Val(self, a, k) for a, k in zip(after.arguments, kinds, strict=True)]
+            ir.Operation.create("scf.yield", operands=[v.value for v in step(values)])
+        return [Val(self, r, k) for r, k in zip(loop.results, kinds, strict=True)]
+
 
 def _product(shape: Sequence[int]) -> int:
     result = 1

@@ -114,10 +114,13 @@ def _power(general: Formula) -> Expansion:
 
 
 def _expand_ipowi(b: Builder, operation: Any, operands: Sequence[Val]) -> Sequence[Val]:
+    exponent = _constant(operation.operands[1])
+    if exponent is not None and exponent >= 0:
+        return [power.constant_ipowi(b, operands[0], int(exponent))]
     return [power.ipowi(b, *operands)]
 
 
-def _constant(value: Any) -> float | None:
+def _constant(value: Any) -> int | float | None:
     """The number that a constant (or a splat of it) holds."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.constant":
@@ -125,6 +128,6 @@ def _constant(value: Any) -> float | None:
     attribute = owner.attributes["value"]
     if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
         attribute = attribute.get_splat_value()
-    if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr):
+    if isinstance(attribute, ir.FloatAttr):
         return float(attribute.value)
-    return None
+    return int(attribute.value) if isinstance(attribute, ir.IntegerAttr) else None

@@ -7,6 +7,8 @@ product and the reduction of the exponential in double-double arithmetic.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from polyblocks.codegen.builder import Builder, Val, bits_of
 from polyblocks.codegen.vector_math import coefficients as table
 from polyblocks.codegen.vector_math.double_double import fast_two_sum, two_product, two_sum
@@ -184,15 +186,32 @@ def _int_to_f64(n: Val) -> Val:
 
 
 def ipowi(b: Builder, x: Val, n: Val) -> Val:
-    """x^n for integers, wrapping; n < 0 gives 1/x^|n| rounded to zero, and 0^n is 0 then."""
-    width = b.int_width(n.kind)
-    result, power = b.const(x.kind, 1), x
-    negative = n < 0
-    for bit in range(width - 1):
-        chosen = ((n >> bit) & 1).ne(0)
-        result = b.select(chosen, result * power, result)
-        if bit < width - 2:
-            power = power * power
+    """x^n for integers, wrapping; n < 0 gives 1/x^|n| rounded to zero, and 0^n is 0 then.
+
+    Square and multiply, in an ``scf.while`` that ends after the highest set bit of any exponent:
+    unrolled for all bits it would be hundreds of multiplications.
+    """
+    one = b.const(x.kind, 1)
+
+    def step(values: Sequence[Val]) -> Sequence[Val]:
+        result, power, rest = values
+        result = b.select((rest & 1).ne(0), result * power, result)
+        return result, power * power, rest >> 1
+
+    result, _, _ = b.while_any(lambda values: values[2] > 0, step, (one, x, n))
     minus_one = b.select((n & 1).ne(0), b.const(x.kind, -1), 1)
     inverse = b.select(x.eq(1), 1, b.select(x.eq(-1), minus_one, 0))
-    return b.select(negative, inverse, result)
+    return b.select(n < 0, inverse, result)
+
+
+def constant_ipowi(b: Builder, x: Val, exponent: int) -> Val:
+    """x^exponent for integers and ``exponent >= 0``, as few products as its bits ask for."""
+    result: Val | None = None
+    power = x
+    while exponent:
+        if exponent & 1:
+            result = power if result is None else result * power
+        exponent >>= 1
+        if exponent:
+            power = power * power
+    return b.const(x.kind, 1) if result is None else result
