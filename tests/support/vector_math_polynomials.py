@@ -173,8 +173,8 @@ SPECS = [
         7,
     ),
     _odd("ASIN_F32", mp.asin, "asin", mpf(1) / 6, mpf("0.2501"), 5),
-    _odd("ATAN_F32", mp.atan, "atan", -mpf(1) / 3, mpf("0.17165"), 4),
-    _odd("ATAN_WIDE", mp.atan, "atan", -mpf(1) / 3, mpf("0.17165"), 6),
+    _odd("ATAN_F32", mp.atan, "atan", -mpf(1) / 3, mpf("0.1915"), 4),
+    _odd("ATAN_WIDE", mp.atan, "atan", -mpf(1) / 3, mpf("0.1915"), 6),
     _erfcx("ERFCX_WIDE", 14, 2, mpf("11.0")),
     # float64.
     _exp("EXP_F64", 9, "", HALF_LN2, False),
@@ -198,7 +198,7 @@ SPECS = [
     _odd("TANH_F64", mp.tanh, "tanh", -mpf(1) / 3, mpf("0.6255") ** 2, 10),
     _odd("SINH_F64", mp.sinh, "sinh", mpf(1) / 6, mpf("1.0005") ** 2, 6),
     _odd("ASIN_F64", mp.asin, "asin", mpf(1) / 6, mpf("0.2501"), 12),
-    _odd("ATAN_F64", mp.atan, "atan", -mpf(1) / 3, mpf("0.17165"), 10),
+    _odd("ATAN_F64", mp.atan, "atan", -mpf(1) / 3, mpf("0.1915"), 10),
     _erf("ERF_F64", 11, mpf("0.951")),
     _erfcx("ERFCX_F64", 24, 4, mpf("27.5")),
     Spec(

@@ -1,28 +1,63 @@
 """asin, acos, atan, atan2.
 
 asin and acos: odd polynomial up to 1/2, beyond it asin(x) = pi/2 - 2 asin(sqrt((1-x)/2)) with the
-square root in two parts (FDLIBM e_asin.c, e_acos.c). atan: |x| is reduced below tan(pi/8) with
-one quotient, x, (x-1)/(x+1) or -1/x, and the angles 0, pi/4, pi/2 are added in two parts.
-atan2 forms the quotient from both arguments; float32 runs it in float64, where no quotient of
-float32 numbers overflows or underflows.
+square root in two parts (FDLIBM e_asin.c, e_acos.c). atan: the angle is atan(t) + atan(r) with
+t one of 0, 1/2, 1, 3/2, infinity and r = (x - t) / (1 + t x), |r| < 7/16 (FDLIBM s_atan.c), in one
+quotient; the angles atan(t) are added in two parts. atan2 forms the quotient from both arguments;
+float32 runs it in float64, where no quotient of float32 numbers overflows or underflows and where
+t in 0, 1, infinity is exact enough.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
-from polyblocks.codegen.vector_math.double_double import clear_low_half
+from polyblocks.codegen.vector_math.double_double import clear_low_half, fast_two_sum
 from polyblocks.codegen.vector_math.formats import INFINITY, NAN
 
-_TAN_PI_8 = 0.41421356237309503
-_TAN_3PI_8 = 2.414213562373095
-#: pi/4, rounded to the format, and what is left; pi/2 and pi are exact multiples.
-_QUARTER_PI = {
-    "f32": (0.7853981852531433, -2.1855694143368964e-08),
-    "f64": (0.7853981633974483, 3.061616997868383e-17),
+
+@dataclass(frozen=True)
+class _Intervals:
+    """Where the quotient lies, and by which angle it is reduced there.
+
+    Attributes:
+        ends: upper ends of all intervals but the last; the first is not reduced.
+        tangents: of the angles of the intervals between the first and the last.
+        angles: indices into _ANGLES of all but the first interval's.
+    """
+
+    ends: tuple[float, ...]
+    tangents: tuple[float, ...]
+    angles: tuple[int, ...]
+
+
+_FINE = _Intervals((0.4375, 0.6875, 1.1875, 2.4375), (0.5, 1.0, 1.5), (0, 1, 2, 3))
+_COARSE = _Intervals((0.41421356237309503, 2.414213562373095), (1.0,), (1, 3))
+#: atan(1/2), pi/4, atan(3/2) and pi/2 rounded to the format, and what is left of each.
+_ANGLES = {
+    "f32": (
+        (0.46364760398864746, 0.7853981852531433, 0.9827937483787537, 1.5707963705062866),
+        (
+            5.01215868808913e-09,
+            -2.1855694143368964e-08,
+            -2.5131424052915463e-08,
+            -4.371138828673793e-08,
+        ),
+    ),
+    "f64": (
+        (0.4636476090008061, 0.7853981633974483, 0.982793723247329, 1.5707963267948966),
+        (
+            2.2698777452961687e-17,
+            3.061616997868383e-17,
+            1.3903311031230998e-17,
+            6.123233995736766e-17,
+        ),
+    ),
 }
-#: 3 pi/4 in two float64 parts (only atan2 needs it, which computes in float64).
-_THREE_QUARTERS_PI = (2.356194490192345, 9.184850993605148e-17)
+_PI = (3.141592653589793, 1.2246467991473532e-16)
 
 
 def _asin_pieces(b: Builder, x: Val) -> tuple[Val, Val, Val, Val, Val]:
@@ -47,7 +82,7 @@ def _asin_pieces(b: Builder, x: Val) -> tuple[Val, Val, Val, Val, Val]:
 
 def asin(b: Builder, x: Val) -> Val:
     """asin(x), float32 and float64; NaN outside [-1, 1]."""
-    quarter, quarter_low = _QUARTER_PI[x.kind]
+    quarter, quarter_low = (part[1] for part in _ANGLES[x.kind])
     small, t, high, low, ratio = _asin_pieces(b, x)
     p = t * ratio
     minus_low = (p + low) * 2.0 - 2.0 * quarter_low
@@ -57,8 +92,7 @@ def asin(b: Builder, x: Val) -> Val:
 
 def acos(b: Builder, x: Val) -> Val:
     """acos(x), float32 and float64; NaN outside [-1, 1]."""
-    quarter, quarter_low = _QUARTER_PI[x.kind]
-    half, half_low = 2.0 * quarter, 2.0 * quarter_low
+    half, half_low = (part[3] for part in _ANGLES[x.kind])
     small, t, high, low, ratio = _asin_pieces(b, x)
     p = t * ratio
     middle = half - (x - (half_low - x * ratio))
@@ -70,48 +104,61 @@ def acos(b: Builder, x: Val) -> Val:
 def atan(b: Builder, x: Val) -> Val:
     """atan(x), float32 and float64."""
     one = b.const(x.kind, 1.0)
-    return _angle(b, abs(x), one, table.ATAN_F32 if x.kind == "f32" else table.ATAN_F64).copysign(x)
+    polynomial = table.ATAN_F32 if x.kind == "f32" else table.ATAN_F64
+    return _angle(b, abs(x), one, _FINE, polynomial).copysign(x)
 
 
 def _angle(
-    b: Builder, y: Val, x: Val, polynomial: tuple[float, ...], mirror: Val | None = None
+    b: Builder,
+    y: Val,
+    x: Val,
+    intervals: _Intervals,
+    polynomial: tuple[float, ...],
+    mirror: Val | None = None,
 ) -> Val:
-    """The angle of the point (x, y) of the first quadrant, of (-x, y) where ``mirror`` holds."""
+    """The angle of the point (x, y) of the first quadrant, of (-x, y) where ``mirror`` holds.
+
+    x is finite and not 0, except that both may be 0 if ``mirror`` is given.
+    """
     kind = y.kind
-    big = y > x * _TAN_3PI_8
-    middle = y > x * _TAN_PI_8
-    numerator = b.select(big, -x, b.select(middle, y - x, y))
-    denominator = b.select(big, y, b.select(middle, y + x, x))
+    beyond = [y > x * end for end in intervals.ends]
+
+    def choose(values: Sequence[float]) -> Val:
+        chosen = b.const(kind, 0.0)
+        for above, value in zip(beyond, values, strict=False):
+            chosen = b.select(above, value, chosen)
+        return chosen
+
+    t = choose(intervals.tangents)
+    numerator = b.select(beyond[-1], -x, b.fnma(t, x, y))
+    denominator = b.select(beyond[-1], y, b.fma(t, y, x))
     r = numerator / denominator
+    base, base_low = (choose([part[i] for i in intervals.angles]) for part in _ANGLES[kind])
     if mirror is not None:
         r = b.select(y.eq(0.0), 0.0, r)
         r = b.select(mirror, -r, r)
-    quarter, quarter_low = _QUARTER_PI[kind]
-    bases = []
-    for part, three_quarters in zip((quarter, quarter_low), _THREE_QUARTERS_PI, strict=True):
-        zero, one = b.const(kind, 0.0), b.const(kind, part)
-        if mirror is not None:
-            zero = b.select(mirror, 4.0 * part, zero)
-            one = b.select(mirror, three_quarters, one)
-        bases.append(b.select(big, 2.0 * part, b.select(middle, one, zero)))
+        opposite, error = fast_two_sum(b.const(kind, _PI[0]), -base)
+        base = b.select(mirror, opposite, base)
+        base_low = b.select(mirror, error + (_PI[1] - base_low), base_low)
     s = r * r
-    return bases[0] + (r + b.fma(r * s, b.horner(s, polynomial), bases[1]))
+    return base + (r + b.fma(r * s, b.horner(s, polynomial), base_low))
 
 
 def atan2(b: Builder, y: Val, x: Val) -> Val:
     """The angle of the point (x, y), float32 and float64."""
     if y.kind == "f32":
-        return _atan2(b, y.to("f64"), x.to("f64"), table.ATAN_WIDE).to("f32")
+        return _atan2(b, y.to("f64"), x.to("f64"), _COARSE, table.ATAN_WIDE).to("f32")
     # Sums of huge coordinates must not overflow, comparisons of denormals need their low bits.
     huge = (abs(y) > 2.0**1020) | (abs(x) > 2.0**1020)
     tiny = (abs(y) < 2.0**-900) & (abs(x) < 2.0**-900)
     scale = b.select(huge, b.const("f64", 2.0**-8), b.select(tiny, b.const("f64", 2.0**200), 1.0))
-    return _atan2(b, y * scale, x * scale, table.ATAN_F64)
+    return _atan2(b, y * scale, x * scale, _FINE, table.ATAN_F64)
 
 
-def _atan2(b: Builder, y: Val, x: Val, polynomial: tuple[float, ...]) -> Val:
-    ay, ax = abs(y), abs(x)
-    both_infinite = ay.eq(INFINITY) & ax.eq(INFINITY)
-    ay, ax = b.select(both_infinite, 1.0, ay), b.select(both_infinite, 1.0, ax)
-    angle = _angle(b, ay, ax, polynomial, x.bits() < 0).copysign(y)
+def _atan2(b: Builder, y: Val, x: Val, intervals: _Intervals, polynomial: tuple[float, ...]) -> Val:
+    # An infinite x: the angle of (1, 0), or of (1, 1) if y is infinite as well.
+    infinite = abs(x).eq(INFINITY)
+    ay = b.select(infinite, b.select(abs(y).eq(INFINITY), b.const("f64", 1.0), 0.0), abs(y))
+    ax = b.select(infinite, 1.0, abs(x))
+    angle = _angle(b, ay, ax, intervals, polynomial, x.bits() < 0).copysign(y)
     return b.select(x.compare("uno", y), NAN, angle)
