@@ -23,7 +23,6 @@ from polyblocks.codegen.vector_math.formats import (
     split_exponent,
 )
 
-_SQRT_HALF = 0.70710678118654752440
 #: Below LOW exp rounds to 0, above HIGH it overflows; the reduction works in between.
 _EXP_RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
 _EXP2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
@@ -104,7 +103,7 @@ def log_specials(b: Builder, x: Val, result: Val) -> Val:
 
 def log(b: Builder, x: Val) -> Val:
     """Natural logarithm, float32 and float64."""
-    m, e = split_exponent(b, x, _SQRT_HALF)
+    m, e = split_exponent(b, x)
     return log_specials(b, x, _log_reduced(b, m - 1.0, e))
 
 
@@ -135,7 +134,7 @@ def _log_pieces(b: Builder, f: Val) -> tuple[Val, Val, Val]:
 
 def log2(b: Builder, x: Val) -> Val:
     """Base-2 logarithm, float32 and float64; exact at powers of two."""
-    m, e = split_exponent(b, x, _SQRT_HALF)
+    m, e = split_exponent(b, x)
     f = m - 1.0
     if x.kind == "f32":
         # log2(e) = 1.44269502162933349609375 + 1.92596299e-8
@@ -148,7 +147,7 @@ def log2(b: Builder, x: Val) -> Val:
 
 def log10(b: Builder, x: Val) -> Val:
     """Base-10 logarithm, float32 and float64."""
-    m, e = split_exponent(b, x, _SQRT_HALF)
+    m, e = split_exponent(b, x)
     f = m - 1.0
     if x.kind == "f32":
         # log10(e) and log10(2) in two parts; e times the high part of log10(2) is exact.
@@ -184,7 +183,7 @@ def log1p(b: Builder, x: Val) -> Val:
     """log(1 + x), float32 and float64."""
     kind = x.kind
     u = x + 1.0
-    m, e = split_exponent(b, u, _SQRT_HALF)
+    m, e = split_exponent(b, u, denormals=False)
     # What the addition above rounded away, relative to u (FDLIBM s_log1p.c).
     lost = b.select(x > 1.0, 1.0 - (u - x), x - (u - 1.0)) / u
     unreduced = e.eq(0.0)

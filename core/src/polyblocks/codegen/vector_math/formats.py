@@ -20,6 +20,7 @@ LN2_HI = {"f32": 0.693145751953125, "f64": 6.93147180369123816490e-01}
 LN2_LO = {"f32": 1.428606765330187e-06, "f64": 1.90821492927058770002e-10}
 LN2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
+SQRT_HALF = 0.7071067811865476
 
 
 def round_scaled(b: Builder, x: Val, scale: Number) -> tuple[Val, Val]:
@@ -47,21 +48,29 @@ def scale_by_power_of_two(x: Val, exponent: Val) -> Val:
     return x * power_of_two(half, x.kind) * power_of_two(exponent - half, x.kind)
 
 
-def split_exponent(b: Builder, x: Val, low: float) -> tuple[Val, Val]:
-    """``x = m * 2^e`` with ``m`` in ``[low, 2*low)``, for positive finite ``x``.
+def split_exponent(b: Builder, x: Val, *, denormals: bool = True) -> tuple[Val, Val]:
+    """``x = m * 2^e`` with ``m`` in ``[sqrt(1/2), sqrt(2))``, for positive finite ``x``.
+
+    Args:
+        b: the builder.
+        x: float32 or float64.
+        denormals: whether ``x`` may be denormal; it is scaled up first then.
 
     Returns:
-        ``m`` and ``e``, both floats. Denormals are scaled up first. What comes out for zero,
-        negative, infinite or NaN ``x`` is finite garbage; the caller selects it away.
+        ``m`` and ``e``, both floats. What comes out for zero, negative, infinite or NaN ``x`` is
+        finite garbage; the caller selects it away.
     """
     kind, mantissa = x.kind, MANTISSA_BITS[x.kind]
-    tiny = x < SMALLEST_NORMAL[kind]
-    x = b.select(tiny, x * 2.0 ** (mantissa + 1), x)
-    offset = x.bits() - bits_of(kind, low)
+    if denormals:
+        tiny = x < SMALLEST_NORMAL[kind]
+        x = b.select(tiny, x * 2.0 ** (mantissa + 1), x)
+    offset = x.bits() - bits_of(kind, SQRT_HALF)
     exponent = offset >> mantissa
-    m = ((offset & ((1 << mantissa) - 1)) + bits_of(kind, low)).as_float()
+    m = ((offset & ((1 << mantissa) - 1)) + bits_of(kind, SQRT_HALF)).as_float()
     e = exponent.to(kind) if kind == "f32" else _small_int_to_f64(exponent)
-    return m, e - b.select(tiny, b.const(kind, mantissa + 1), 0.0)
+    if denormals:
+        e = e - b.select(tiny, b.const(kind, mantissa + 1), 0.0)
+    return m, e
 
 
 def _small_int_to_f64(value: Val) -> Val:

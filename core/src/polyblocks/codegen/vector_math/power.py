@@ -32,9 +32,8 @@ def rsqrt(b: Builder, x: Val) -> Val:
 
 def _log2_wide(b: Builder, x: Val) -> Val:
     """log2 of a positive float64 that came from a float32; -inf for 0, +inf for +inf."""
-    # A denormal float32 is a normal float64, so no scaling is needed, but sharing
-    # split_exponent keeps one implementation.
-    m, e = split_exponent(b, x, 0.70710678118654752440)
+    # A denormal float32 is a normal float64.
+    m, e = split_exponent(b, x, denormals=False)
     f = m - 1.0
     result = b.fma(f, b.horner(f, table.LOG2_WIDE), e)
     result = b.select(x.eq(0.0), -INFINITY, result)
@@ -113,7 +112,7 @@ def _log_double(b: Builder, x: Val) -> tuple[Val, Val]:
     log((1+s)/(1-s)) = 2s + (2/3) s^3 + s^5 P(s^2) with s = f/(2+f): the first two terms in
     double-double, the polynomial in plain float64.
     """
-    m, e = split_exponent(b, x, 0.70710678118654752440)
+    m, e = split_exponent(b, x)
     f = m - 1.0
     divisor, divisor_low = fast_two_sum(b.const("f64", 2.0), f)
     s = f / divisor
@@ -173,16 +172,12 @@ def _cbrt(b: Builder, x: Val) -> Val:
 def fpowi(b: Builder, x: Val, n: Val) -> Val:
     """x^n for an integer n, float32 and float64; x^0 is 1 even for NaN."""
     if x.kind == "f32":
-        magnitude = exp2_wide(b, _int_to_f64(n) * _log2_wide(b, abs(x).to("f64"))).to("f32")
+        magnitude = exp2_wide(b, n.to("f64") * _log2_wide(b, abs(x).to("f64"))).to("f32")
     else:
-        magnitude = _powf_f64(b, abs(x), _int_to_f64(n))
+        magnitude = _powf_f64(b, abs(x), n.to("f64"))
     odd = (n & 1).ne(0)
     result = b.select((x.bits() < 0) & odd, -magnitude, magnitude)
     return b.select(x.eq(1.0) | n.eq(0), 1.0, result)
-
-
-def _int_to_f64(n: Val) -> Val:
-    return n.to("f64")
 
 
 def ipowi(b: Builder, x: Val, n: Val) -> Val:
