@@ -3,6 +3,7 @@
 from polyblocks_torch.decomp import (
     bits,
     copies,
+    factories,
     indexing,
     movement,
     pooling,
@@ -17,6 +18,7 @@ __all__ = [
     "REGISTRY",
     "bits",
     "copies",
+    "factories",
     "indexing",
     "movement",
     "pooling",

@@ -72,6 +72,36 @@ def _addresses(
     return address.expand(size)
 
 
+def _fills_storage(x: Tensor) -> bool:
+    """Whether addresses in a tensor's storage are positions in its row-major order."""
+    return (
+        x.is_contiguous()
+        and x.storage_offset() == 0
+        and x.untyped_storage().nbytes() == x.numel() * x.element_size()
+    )
+
+
+@decomposition(aten.as_strided.default)
+def as_strided(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    if not _fills_storage(x):
+        return NotImplemented
+    offset = storage_offset or 0
+    flat = x.reshape(-1)
+    # Dense in some order of its dimensions: a slice, a reshape and a permutation.
+    order = sorted(range(len(size)), key=lambda axis: stride[axis], reverse=True)
+    expected = 1
+    for axis in reversed(order):
+        if size[axis] != 1 and stride[axis] != expected:
+            break
+        expected *= size[axis]
+    else:
+        dense = flat.narrow(0, offset, expected).reshape([size[axis] for axis in order])
+        return dense.permute([order.index(axis) for axis in range(len(size))])
+    return aten.index.Tensor(flat, [_addresses(size, stride, offset, x.device)])
+
+
 @decomposition(aten.as_strided_copy.default)
 def as_strided_copy(
     x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
@@ -87,9 +117,7 @@ def as_strided_scatter(
     stride: Sequence[int],
     storage_offset: int | None = None,
 ) -> Tensor:
-    # Addresses count from the start of the storage; only a tensor that fills its own storage
-    # densely has the same addresses after it was copied.
-    if not x.is_contiguous() or x.storage_offset() != 0:
+    if not _fills_storage(x):
         return NotImplemented
     address = _addresses(size, stride, storage_offset or 0, x.device)
     flat = x.reshape(-1).index_put((address.reshape(-1),), src.reshape(-1))

@@ -119,3 +119,78 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     position = torch.where(inside, position.clamp(0, bins - 1), 0)
     counts = torch.zeros(bins, dtype=x.dtype, device=x.device)
     return counts.index_put((position,), inside.to(x.dtype), accumulate=True)
+
+
+# A tensor without dimensions is indexed along "dimension 0" as if it had one element.
+
+
+@decomposition(aten.gather.default)
+def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    if x.dim() and index.dim():
+        return NotImplemented
+    row = torch.gather(x.reshape([-1] if not x.dim() else x.shape), 0, index.reshape(-1))
+    return row.reshape(index.shape)
+
+
+@decomposition(aten.scatter_add.default)
+def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    if x.dim():
+        return NotImplemented
+    row = torch.scatter_add(x.reshape(1), 0, index.reshape(-1), src.reshape(-1))
+    return row.reshape(())
+
+
+@decomposition(aten.scatter.src)
+def scatter_src(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    if x.dim():
+        return NotImplemented
+    return torch.scatter(x.reshape(1), 0, index.reshape(-1), src.reshape(-1)).reshape(())
+
+
+@decomposition(aten.scatter.value)
+def scatter_value(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
+    if x.dim():
+        return NotImplemented
+    return torch.scatter(x.reshape(1), 0, index.reshape(-1), value).reshape(())
+
+
+@decomposition(aten.scatter.reduce)
+def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor:
+    kind = {"add": "sum", "multiply": "prod"}[reduce]
+    return torch.scatter_reduce(x, dim, index, src, kind, include_self=True)
+
+
+@decomposition(aten.scatter.value_reduce)
+def scatter_value_reduce(
+    x: Tensor, dim: int, index: Tensor, value: float, *, reduce: str
+) -> Tensor:
+    kind = {"add": "sum", "multiply": "prod"}[reduce]
+    src = torch.full(index.shape, value, dtype=x.dtype, device=x.device)
+    return torch.scatter_reduce(x, dim, index, src, kind, include_self=True)
+
+
+@decomposition(aten.scatter_reduce.two)
+def scatter_reduce_two(
+    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    if x.dim():
+        return NotImplemented
+    row = torch.scatter_reduce(
+        x.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self=include_self
+    )
+    return row.reshape(())
+
+
+@decomposition(aten.index_reduce.default)
+def index_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    if not x.dim():
+        x, source = x.reshape(1), source.reshape(1)
+        row = torch.index_reduce(x, 0, index.reshape(-1), source, reduce, include_self=include_self)
+        return row.reshape(())
+    shape = [1] * x.dim()
+    shape[dim] = -1
+    places = index.reshape(shape).expand(source.shape)
+    kind = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}[reduce]
+    return torch.scatter_reduce(x, dim, places, source, kind, include_self=include_self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors
+from polyblocks_torch.rewrites.positive_dims import count_dims_from_front
 
 
 def rewrite_graph(gm: torch.fx.GraphModule) -> None:
@@ -15,4 +16,5 @@ def rewrite_graph(gm: torch.fx.GraphModule) -> None:
     """
     # First: torch-mlir divides by extents, so nothing else may see a tensor without elements.
     fold_empty_tensors(gm.graph)
+    count_dims_from_front(gm.graph)
     gm.graph.eliminate_dead_code()

@@ -1,0 +1,46 @@
+"""Tensors made of nothing: ranges and identity matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+#: dtypes in which torch-mlir counts rightly; it crashes on unsigned ones.
+_COUNTED = (torch.int64, torch.float32, torch.float64)
+
+
+@decomposition(aten.arange.start_step)
+def arange(
+    start: float,
+    end: float,
+    step: float = 1,
+    *,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> Tensor:
+    if dtype is None or dtype in _COUNTED:
+        return NotImplemented
+    if not all(isinstance(value, int) for value in (start, end, step)):
+        return NotImplemented
+    return torch.arange(start, end, step, device=device).to(dtype)
+
+
+@decomposition(aten.eye.m)
+def eye_m(n: int, m: int, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    device = options.get("device")
+    row = torch.arange(n, device=device).unsqueeze(-1)
+    diagonal = row == torch.arange(m, device=device)
+    return diagonal.to(dtype if dtype is not None else torch.get_default_dtype())
+
+
+@decomposition(aten.eye.default)
+def eye(n: int, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    return eye_m(n, n, dtype=dtype, **options)
