@@ -203,6 +203,17 @@ def test_a_custom_op_is_left(check):
     assert [row.op for row in report.fallbacks] == ["polyblocks_test.twice.default"]
 
 
+def test_outputs_that_are_no_arrays_of_ours(check):
+    report = check(
+        lambda x: ((x * 4).to(torch.uint16), x + 1),
+        torch.rand(5),
+        whole=False,
+    )
+    assert {row.reason for row in report.fallbacks} == {"a tensor of dtype uint16"}
+    assert report.variants[0].parts >= 1
+    check(lambda x: x.to(torch.uint16), torch.ones(3), whole=False)
+
+
 def test_strides_that_the_framework_promised_wrongly(check):
     @torch.library.custom_op("polyblocks_test::turned", mutates_args=())
     def turned(x: torch.Tensor) -> torch.Tensor:
@@ -215,6 +226,8 @@ def test_strides_that_the_framework_promised_wrongly(check):
     compiled = polyblocks_jit_torch(lambda x: turned(x + 1) * 3)
     x = torch.rand(4, 5)
     torch.testing.assert_close(compiled(x), (x + 1) * 3)
+    # As an output, and as what the backward graph reads.
+    assert polyblocks_jit_torch(lambda x: turned(x + 1))(x).is_contiguous()
 
 
 def test_graph_breaks_are_reported(capsys):

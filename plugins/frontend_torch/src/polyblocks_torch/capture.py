@@ -79,6 +79,16 @@ class EmptyOutput:
 
 
 @dataclass(frozen=True)
+class OpaqueOutput:
+    """An output that is no array of a Program; only the framework can compute it.
+
+    ``index`` counts the elements of the graph's output after the results.
+    """
+
+    index: int
+
+
+@dataclass(frozen=True)
 class LiteralOutput:
     """``None`` or a number."""
 
@@ -86,7 +96,7 @@ class LiteralOutput:
 
 
 Source = FromInput | FromConstant
-Output = InputOutput | ResultOutput | EmptyOutput | LiteralOutput
+Output = InputOutput | ResultOutput | EmptyOutput | OpaqueOutput | LiteralOutput
 
 
 @dataclass(eq=False)
@@ -103,8 +113,8 @@ class TorchCapture:
 
     Attributes:
         name: the user's function, for reports.
-        graph_module: placeholders are the arguments, the output is the tuple of results, and every
-            node is free of side effects.
+        graph_module: placeholders are the arguments, the output is the tuple of results (then
+            that of opaque outputs, if there is a problem), and every node is free of side effects.
         arguments: one per placeholder.
         results: one per element of the output.
         sources: where each argument comes from.
@@ -131,7 +141,7 @@ class TorchCapture:
     @property
     def is_trivial(self) -> bool:
         """Whether nothing is computed."""
-        return not self.results
+        return not self.results and self.problem is None
 
     def fingerprint_text(self) -> str:
         """What identifies the program; see :mod:`polyblocks_torch.fingerprint`."""
@@ -176,6 +186,7 @@ class _Canonicalizer:
         self.position = {node: i for i, node in enumerate(self.placeholders)}
         self.constants: dict[fx.Node, torch.Tensor] = {}
         self.inline: dict[str, torch.Tensor] = {}
+        self.opaque: list[fx.Node] = []
         self.problem: UnsupportedError | None = None
 
     def run(self) -> TorchCapture:
@@ -193,8 +204,9 @@ class _Canonicalizer:
         self._forget_data_of_metadata_only_operands()
         updates = self._updates()
         outputs, result_nodes = self._outputs(updates)
-        out = self.graph.output(tuple(node for node, _, _ in result_nodes))
-        out.meta["val"] = tuple(node.meta.get("val") for node, _, _ in result_nodes)
+        returned = [node for node, _, _ in result_nodes] + self.opaque
+        out = self.graph.output(tuple(returned))
+        out.meta["val"] = tuple(node.meta.get("val") for node in returned)
         self.graph.eliminate_dead_code()
         arguments, sources, resolve = self._arguments(
             {p for _, _, p in result_nodes if p is not None}
@@ -401,7 +413,8 @@ class _Canonicalizer:
                 value = self._call(aten.clone.default, value)
             spec = self._spec(value)
             if spec is None:
-                plan[number] = LiteralOutput(None)
+                plan[number] = OpaqueOutput(len(self.opaque))
+                self.opaque.append(value)
                 continue
             if spec.numel == 0:
                 plan[number] = EmptyOutput(spec)

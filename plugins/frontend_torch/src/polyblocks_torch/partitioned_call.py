@@ -15,6 +15,7 @@ from polyblocks_torch.capture import (
     FromConstant,
     InputOutput,
     LiteralOutput,
+    OpaqueOutput,
     ResultOutput,
     TorchCapture,
 )
@@ -71,8 +72,10 @@ class _Writer:
             if node.op == "get_attr":
                 value = operator.attrgetter(str(node.target))(capture.graph_module)
                 self.names[node] = source.name("constant", value)
-        results = self._result_nodes()
-        dying = self._dying(results)
+        returned = self._returned()
+        results = returned[: len(capture.results)]
+        self.opaque = returned[len(capture.results) :]
+        dying = self._dying(returned)
         for number, step in enumerate(self.steps):
             if step.compiled:
                 self._part(step)
@@ -85,18 +88,18 @@ class _Writer:
         source.add(f"return ({', '.join(values)}{',' if len(values) == 1 else ''})")
         return source.build(capture.name)
 
-    def _result_nodes(self) -> list[fx.Node]:
+    def _returned(self) -> list[fx.Node]:
         output = next(n for n in self.graph.nodes if n.op == "output")
         return list(output.args[0])
 
-    def _dying(self, results: list[fx.Node]) -> dict[int, list[fx.Node]]:
+    def _dying(self, returned: list[fx.Node]) -> dict[int, list[fx.Node]]:
         last: dict[fx.Node, int] = {}
         for number, step in enumerate(self.steps):
             for node in step.nodes:
                 last.setdefault(node, number)
                 for operand in node.all_input_nodes:
                     last[operand] = number
-        kept = set(results)
+        kept = set(returned)
         dying: dict[int, list[fx.Node]] = {}
         for node, number in last.items():
             if node not in kept and node.op.startswith("call_"):
@@ -146,28 +149,32 @@ class _Writer:
 
     def _finish(self, results: list[fx.Node], placeholders: list[fx.Node]) -> list[str]:
         """Write the updates into the arguments, then name the caller's outputs."""
-        updates = [
-            (self.names[placeholders[r.updates]], node)
-            for r, node in zip(self.capture.results, results, strict=True)
-            if r.updates is not None
-        ]
         overwritten = {
             storage_key(placeholders[r.updates].meta["val"])
             for r in self.capture.results
             if r.updates is not None
         } - {None}
-        kept: dict[fx.Node, str] = {}
-        for node in results:
-            kept[node] = self.names[node]
+        names = []
+        for index, (node, result) in enumerate(zip(results, self.capture.results, strict=True)):
+            name = self.names[node]
+            foreign = node in self.by_framework
             if storage_key(node.meta.get("val")) in overwritten:
                 # A view of an argument that is about to change.
-                kept[node] = f"{self._name(node)}_kept"
-                self.source.add(f"{kept[node]} = {self.names[node]}.clone()")
-        for argument, node in updates:
-            self.source.add(f"{argument}.copy_({kept[node]})")
-        return [self._output(o, results, kept) for o in self.capture.outputs]
+                self.source.add(f"kept{index} = {name}.clone()")
+                name, foreign = f"kept{index}", True
+            if foreign and result.updates is None:
+                # A view of it, or the backward graph that reads it, relies on the strides.
+                conform = self.source.name("conform", conformed)
+                shape, strides = result.spec.shape, result.spec.strides
+                self.source.add(f"result{index} = {conform}({name}, {shape}, {strides})")
+                name = f"result{index}"
+            names.append(name)
+        for name, result in zip(names, self.capture.results, strict=True):
+            if result.updates is not None:
+                self.source.add(f"{self.names[placeholders[result.updates]]}.copy_({name})")
+        return [self._output(output, names) for output in self.capture.outputs]
 
-    def _output(self, output: Any, results: list[fx.Node], kept: dict[fx.Node, str]) -> str:
+    def _output(self, output: Any, results: list[str]) -> str:
         source = self.source
         if isinstance(output, LiteralOutput):
             return self._format(output.value)
@@ -175,17 +182,13 @@ class _Writer:
             empty = source.name("empty", torch.empty_strided)
             dtype = source.name("dtype", TORCH_DTYPES[output.spec.dtype])
             return f"{empty}({output.spec.shape}, {output.spec.strides}, dtype={dtype})"
+        if isinstance(output, OpaqueOutput):
+            return self.names[self.opaque[output.index]]
         if isinstance(output, InputOutput):
             base = f"a{output.position}"
         else:
             assert isinstance(output, ResultOutput)
-            node = results[output.index]
-            base = kept[node]
-            if output.view is not None and node in self.by_framework:
-                spec = self.capture.results[output.index].spec
-                conform = source.name("conform", conformed)
-                source.add(f"{base}_base = {conform}({base}, {spec.shape}, {spec.strides})")
-                base = f"{base}_base"
+            base = results[output.index]
         return base if output.view is None else strided(source, base, output.view)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,7 @@ class Source:
         scope = dict(self.names)
         exec(compile(text, file, "exec"), scope)
         call: Callable[[list[Any]], tuple[Any, ...]] = scope["call"]
+        weakref.finalize(call, linecache.cache.pop, file, None).atexit = False
         call._boxed_call = True  # type: ignore[attr-defined]
         call.polyblocks_source = text  # type: ignore[attr-defined]
         return call
