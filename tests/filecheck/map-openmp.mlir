@@ -6,14 +6,19 @@
 // CHECK:       func.func private @omp_get_num_threads() -> i32
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:  (%[[X:.*]]: memref<64xf32>, %[[NT:.*]]: i32)
+// CHECK:         call @k_team(%{{.*}}, %{{.*}}, %[[X]], %[[NT]])
+// CHECK:         call @k_team(%{{.*}}, %{{.*}}, %[[X]], %[[NT]])
+// CHECK:         call @k(%{{.*}}, %{{.*}}, %[[X]])
+// CHECK:         call @serial(%[[X]])
+// CHECK:         return
+// CHECK:       func.func private @k_team
+// CHECK-SAME:  (%[[BEGIN:.*]]: index, %[[END:.*]]: index, %[[Y:.*]]: memref<64xf32>, %[[N32:.*]]: i32)
 // CHECK:         %[[ONE:.*]] = arith.constant 1 : i32
-// CHECK:         %[[ALONE:.*]] = arith.cmpi sle, %[[NT]], %[[ONE]] : i32
-// CHECK:         %[[BEGIN:.*]] = arith.constant 0 : index
-// CHECK:         %[[END:.*]] = arith.constant 64 : index
+// CHECK:         %[[ALONE:.*]] = arith.cmpi sle, %[[N32]], %[[ONE]] : i32
 // CHECK:         scf.if %[[ALONE]] {
-// CHECK-NEXT:      func.call @k(%[[BEGIN]], %[[END]], %[[X]])
+// CHECK-NEXT:      func.call @k(%[[BEGIN]], %[[END]], %[[Y]])
 // CHECK-NEXT:    } else {
-// CHECK-NEXT:      omp.parallel num_threads(%[[NT]] : i32) {
+// CHECK-NEXT:      omp.parallel num_threads(%[[N32]] : i32) {
 // CHECK:             %[[T:.*]] = func.call @omp_get_thread_num()
 // CHECK:             %[[TI:.*]] = arith.index_castui %[[T]]
 // CHECK:             %[[N:.*]] = func.call @omp_get_num_threads()
@@ -23,17 +28,15 @@
 // CHECK:             %[[Q0:.*]] = arith.divui %[[P0]], %[[NI]]
 // CHECK:             %[[FROM:.*]] = arith.addi %[[BEGIN]], %[[Q0]]
 // CHECK:             %[[TO:.*]] = arith.addi %[[BEGIN]],
-// CHECK:             func.call @k(%[[FROM]], %[[TO]], %[[X]])
+// CHECK:             func.call @k(%[[FROM]], %[[TO]], %[[Y]])
 // CHECK:             omp.terminator
 // CHECK-NOT:     omp.parallel
-// CHECK:         call @k(%{{.*}}, %{{.*}}, %[[X]])
-// CHECK:         call @serial(%[[X]])
-// CHECK-NOT:     polyblocks.team
 
 func.func @main(%x: memref<64xf32>) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c1 = arith.constant 1 : index
+  func.call @k(%c0, %c64, %x) {polyblocks.team} : (index, index, memref<64xf32>) -> ()
   func.call @k(%c0, %c64, %x) {polyblocks.team} : (index, index, memref<64xf32>) -> ()
   func.call @k(%c0, %c1, %x) {polyblocks.team} : (index, index, memref<64xf32>) -> ()
   func.call @serial(%x) : (memref<64xf32>) -> ()

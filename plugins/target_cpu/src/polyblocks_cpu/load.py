@@ -82,7 +82,7 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
 
 
 def _objects(artifact: Artifact) -> list[bytes]:
-    objects = []
+    objects: list[bytes] = []
     while (data := artifact.blobs.get(object_name(len(objects)))) is not None:
         objects.append(data)
     if not objects:

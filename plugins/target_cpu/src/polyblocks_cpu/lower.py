@@ -22,7 +22,8 @@ from polyblocks_cpu.passes.hold_halves_as_integers import HoldHalvesAsIntegersPa
 from polyblocks_cpu.passes.lower_asserts import CHECKS, LowerAssertsPass
 from polyblocks_cpu.passes.lower_half_types import LowerHalfTypesPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
-from polyblocks_cpu.passes.outline_kernels import TRIPS, OutlineKernelsPass
+from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
+from polyblocks_cpu.passes.outline_kernels import KIND, SOURCES, TRIPS, OutlineKernelsPass
 from polyblocks_cpu.passes.store_booleans_as_bytes import StoreBooleansAsBytesPass
 
 
@@ -37,6 +38,7 @@ def stage_s4(target: TargetDescription) -> list[Any]:
         LowerAssertsPass(),
         # Before lower-affine, which drops the attributes that mark kernels.
         OutlineKernelsPass(),
+        MergeKernelsPass(),
         MapOpenmpPass(),
         # From here on arithmetic that LLVM would turn into library calls is replaced; each pass
         # leaves only what the following ones and the chip's instructions can do.
@@ -95,15 +97,12 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
     context = PassContext.create(target, options)
     run_stage("S4", stage_s4(target), module, context)
     kernels = _kernels(module)
-    objects = compile_llvm(module, context, [name for name, _ in kernels])
+    objects = compile_llvm(module, context, [kernel["name"] for kernel in kernels])
     sizes = checked_symbols(objects)
     manifest = {
         "entry": ENTRY,
         "arguments": arguments,
-        "kernels": [
-            {"name": name, "parallel": trips, "code_bytes": sizes.get(name)}
-            for name, trips in kernels
-        ],
+        "kernels": [k | {"code_bytes": sizes.get(k["name"])} for k in kernels],
         "checks": _checks(module),
         "requires": required_features(target),
     }
@@ -113,16 +112,25 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 def lower_to_assembly(module: Any, target: TargetDescription, options: CompileOptions) -> str:
     """As :func:`lower_program`, but the text that a person reads."""
     run_stage("S4", stage_s4(target), module, PassContext.create(target, options))
-    return assembly(module, target, [name for name, _ in _kernels(module)])
+    return assembly(module, target, [kernel["name"] for kernel in _kernels(module)])
 
 
-def _kernels(module: Any) -> list[tuple[str, int]]:
-    """Names of the outlined kernels and how many iterations they share among threads."""
-    return [
-        (op.operation.attributes["sym_name"].value, op.operation.attributes[TRIPS].value)
-        for op in module.body.operations
-        if TRIPS in op.operation.attributes
-    ]
+def _kernels(module: Any) -> list[dict[str, Any]]:
+    """Rows of the outlined kernels.
+
+    Keys: ``name``, ``parallel`` (iterations that threads share), ``kind``, ``sources`` (``op
+    file:line``), ``calls`` in one run of the program.
+    """
+    rows = []
+    for op in module.body.operations:
+        a = op.operation.attributes
+        if TRIPS in a:
+            row: dict[str, Any] = {"name": a["sym_name"].value, "parallel": a[TRIPS].value}
+            row["kind"] = a[KIND].value if KIND in a else ""
+            row["sources"] = [s.value for s in a[SOURCES]] if SOURCES in a else []
+            row["calls"] = a[CALLS].value if CALLS in a else 1
+            rows.append(row)
+    return rows
 
 
 def _checks(module: Any) -> list[str]:

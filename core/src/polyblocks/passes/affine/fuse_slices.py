@@ -41,11 +41,11 @@ class FuseSlicesPass(NestPass):
 
     Two forms, tried in this order for each buffer:
 
-    * *epilogue*: the consumer is point-wise and reads the buffer just where it is produced; its
-      body moves behind the producer's, reductions included;
     * *slice*: the producer is point-wise (small windows are, once unrolled); every load of the
       buffer becomes the producer's body at that index. An element that is read several times is
-      computed several times, where the cost model says that this beats the way through memory.
+      computed several times, where the cost model says that this beats the way through memory;
+    * *epilogue*: the consumer is point-wise and reads the buffer just where it is produced; its
+      body moves behind the producer's, reductions included.
 
     Before::
 
@@ -74,16 +74,18 @@ class FuseSlicesPass(NestPass):
         name_nests(sequence)
 
     def _fuse(self, sequence: Sequence, view: _View, context: Any) -> None:
-        if self._epilogue(sequence, view, context):
-            return
+        if not self._slice(sequence, view, context):
+            self._epilogue(sequence, view, context)
+
+    def _slice(self, sequence: Sequence, view: _View, context: Any) -> bool:
+        """Compute the producer inside all of its consumers, at every index that they read."""
         producer = _pointwise(view.producer, view.buffer)
         if producer is None or not view.only_nests_read or view.buffer.kind == "output":
-            return
+            return False
         if not all(view.may_inline(sequence, c) for c in view.consumers):
-            return
-        verdict = self._worth(view, producer, context)
-        if not verdict:
-            return
+            return False
+        if not self._worth(view, producer, context):
+            return False
         for consumer in view.consumers:
             _inline(consumer, view.buffer, producer)
             eliminate_common(consumer.body)
@@ -91,6 +93,7 @@ class FuseSlicesPass(NestPass):
             consumer.changed = True
             _absorb(consumer, view.producer)
         sequence.items.remove(view.producer)
+        return True
 
     def _worth(self, view: _View, producer: _Producer, context: Any) -> bool:
         target = context.target

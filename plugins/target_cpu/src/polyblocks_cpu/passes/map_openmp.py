@@ -29,15 +29,23 @@ class MapOpenmpPass:
 
     After::
 
-        scf.if %one_thread { func.call @k(%begin, %end, %x) } else {
-          omp.parallel num_threads(%num_threads : i32) {
-            %t = func.call @omp_get_thread_num() : () -> i32
-            %n = func.call @omp_get_num_threads() : () -> i32
-            // [begin + t * trips / n, begin + (t + 1) * trips / n)
-            func.call @k(%from, %to, %x)
-            omp.terminator
+        func.call @k_team(%begin, %end, %x, %num_threads)
+
+        func.func private @k_team(%begin: index, %end: index, %x: ..., %num_threads: i32) {
+          scf.if %one_thread { func.call @k(%begin, %end, %x) } else {
+            omp.parallel num_threads(%num_threads : i32) {
+              %t = func.call @omp_get_thread_num() : () -> i32
+              %n = func.call @omp_get_num_threads() : () -> i32
+              // [begin + t * trips / n, begin + (t + 1) * trips / n)
+              func.call @k(%from, %to, %x)
+              omp.terminator
+            }
           }
+          return
         }
+
+    The region stands in a function of its own, once for all calls of a kernel: regions in a long
+    ``@main`` would take LLVM longer than the kernels.
     """
 
     name: ClassVar[str] = "map-openmp"
@@ -48,21 +56,23 @@ class MapOpenmpPass:
 
         del context
         ir = mlir.ir
+        func = mlir.dialect("func")
         with module.context, ir.Location.unknown():
             main = signature.main_of(module)
             num_threads = _add_num_threads(main)
-            block = main.body.blocks[0]
             calls = [op for op in nested(main.operation) if TEAM_CALL in op.attributes]
             wide = [call for call in calls if _trips(call) != 1]
             if not wide:
                 return
             _declare_runtime(module)
-            arith = mlir.dialect("arith")
-            with ir.InsertionPoint.at_block_begin(block):
-                one = arith.ConstantOp(ir.IntegerType.get_signless(32), 1).result
-                alone = arith.CmpIOp(arith.CmpIPredicate.sle, num_threads, one).result
+            teams: dict[str, str] = {}
             for call in wide:
-                _share(call, num_threads, alone)
+                kernel = call.attributes["callee"].value
+                if kernel not in teams:
+                    teams[kernel] = _team(module, kernel, call)
+                with ir.InsertionPoint(call):
+                    func.CallOp([], teams[kernel], [*call.operands, num_threads])
+                call.erase()
 
 
 def _add_num_threads(main: Any) -> Any:
@@ -96,17 +106,34 @@ def _trips(call: Any) -> int | None:
     return None if begin is None or end is None else end - begin
 
 
-def _share(call: Any, num_threads: Any, alone: Any) -> None:
+def _team(module: Any, kernel: str, call: Any) -> str:
+    """Make the function that runs a kernel on a team; its name."""
     from polyblocks import mlir
 
     ir = mlir.ir
-    scf = mlir.dialect("scf")
-    with ir.InsertionPoint(call):
+    arith, func, scf = mlir.dialect("arith"), mlir.dialect("func"), mlir.dialect("scf")
+    i32 = ir.IntegerType.get_signless(32)
+    types = [*(v.type for v in call.operands), i32]
+    taken = {
+        op.operation.attributes["sym_name"].value
+        for op in module.body.operations
+        if "sym_name" in op.operation.attributes
+    }
+    name = f"{kernel}_team"
+    while name in taken:
+        name += "_"
+    with ir.InsertionPoint(module.body):
+        team = func.FuncOp(name, ir.FunctionType.get(types, []), visibility="private")
+    block = team.add_entry_block()
+    *arguments, num_threads = block.arguments
+    with ir.InsertionPoint(block):
+        one = arith.ConstantOp(i32, 1).result
+        alone = arith.CmpIOp(arith.CmpIPredicate.sle, num_threads, one).result
         branch = scf.IfOp(alone, has_else=True)
+        func.ReturnOp([])
     with ir.InsertionPoint(branch.then_block):
-        direct = call.clone()
+        func.CallOp([], kernel, arguments)
         scf.YieldOp([])
-    del direct.attributes[TEAM_CALL]
     with ir.InsertionPoint(branch.else_block):
         region = ir.Operation.create(
             "omp.parallel",
@@ -118,12 +145,12 @@ def _share(call: Any, num_threads: Any, alone: Any) -> None:
         scf.YieldOp([])
     body = region.regions[0].blocks.append()
     with ir.InsertionPoint(body):
-        _call_piece(call)
+        _call_piece(kernel, arguments)
         ir.Operation.create("omp.terminator")
-    call.erase()
+    return name
 
 
-def _call_piece(call: Any) -> None:
+def _call_piece(kernel: str, arguments: list[Any]) -> None:
     """The call of one thread: its own part of the iteration range."""
     from polyblocks import mlir
 
@@ -135,7 +162,7 @@ def _call_piece(call: Any) -> None:
         arith.IndexCastUIOp(index, func.CallOp([i32], name, []).result).result
         for name in (THREAD_NUM, NUM_THREADS)
     )
-    begin, end, *rest = call.operands
+    begin, end, *rest = arguments
     trips = arith.SubIOp(end, begin).result
     one = arith.ConstantOp(index, 1).result
 
@@ -145,5 +172,4 @@ def _call_piece(call: Any) -> None:
 
     first = bound(thread)
     last = bound(arith.AddIOp(thread, one).result)
-    callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-    func.CallOp([], callee, [first, last, *rest])
+    func.CallOp([], kernel, [first, last, *rest])

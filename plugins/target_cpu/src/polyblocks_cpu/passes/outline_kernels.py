@@ -16,6 +16,10 @@ LEVEL = "polyblocks.level"
 #: Unit attribute on a call: the first two operands are an iteration range to share among threads.
 TEAM_CALL = "polyblocks.team"
 
+#: What a nest is and the framework's ops in it; they move from the loop to the kernel.
+KIND = "polyblocks.kind"
+SOURCES = "polyblocks.sources"
+
 #: Integer attribute on an outlined kernel: iterations that threads share; 1 for a serial one.
 TRIPS = "polyblocks.trips"
 
@@ -115,6 +119,12 @@ def _outline(module: Any, op: Any, name: str) -> None:
     begin, end = _range(op) if parallel else (0, 1)
     i64 = ir.IntegerType.get_signless(64)
     kernel.operation.attributes[TRIPS] = ir.IntegerAttr.get(i64, end - begin)
+    for key in (KIND, SOURCES):
+        if key in op.attributes:
+            kernel.operation.attributes[key] = op.attributes[key]
+            del op.attributes[key]
+    if KERNEL in op.attributes:
+        del op.attributes[KERNEL]
     if parallel:
         with ir.InsertionPoint(op):
             operands = [_index_constant(begin), _index_constant(end), *operands]
