@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import pytest
 
@@ -74,17 +75,20 @@ def test_a_module_stays_a_module():
     assert compiled.polyblocks_report().whole
 
 
-def test_a_copied_module_has_its_own_parameters():
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_copied_module_has_its_own_parameters(how):
     from polyblocks_torch import polyblocks_jit_torch
 
-    compiled = polyblocks_jit_torch(Net())
+    compiled = polyblocks_jit_torch(nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3)))
     x = torch.rand(2, 8)
     before = compiled(x)
-    twin = copy.deepcopy(compiled)
+    twin = how(compiled)
     with torch.no_grad():
-        twin.second.bias.add_(1)
+        list(twin.parameters())[-1].add_(1)
     torch.testing.assert_close(twin(x), before + 1)
     torch.testing.assert_close(compiled(x), before)
+    assert len(twin.polyblocks_report().variants) == 1
+    assert len(compiled.polyblocks_report().variants) == 1
 
 
 def test_decorated_class_and_method():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch._dynamo.eval_frame import OptimizedModule
 
 from polyblocks.errors import InputError, OptionError
 from polyblocks.options import CompileOptions
@@ -97,13 +98,28 @@ def _compile(function: Any, options: CompileOptions) -> Any:
     functools.update_wrapper(backend, compile_frame)
     wrapped = dynamo.optimize(backend, strict=options.strict_target, report=report)(function)
 
-    def polyblocks_report() -> FunctionReport:
-        """What became of this function so far."""
-        return report
-
-    if isinstance(wrapped, type):
-        wrapped.polyblocks_report = staticmethod(polyblocks_report)  # type: ignore[attr-defined]
+    if isinstance(wrapped, OptimizedModule):
+        # Dynamo makes the object; a plain setattr on it goes to the module inside.
+        object.__setattr__(wrapped, "__class__", CompiledModule)
+        object.__setattr__(wrapped, "_polyblocks", (options, report))
+    elif isinstance(wrapped, type):
+        wrapped.polyblocks_report = staticmethod(lambda: report)  # type: ignore[attr-defined]
     else:
-        # A module hands a plain setattr on to the module inside.
-        object.__setattr__(wrapped, "polyblocks_report", polyblocks_report)
+        wrapped.polyblocks_report = lambda: report
     return wrapped
+
+
+class CompiledModule(OptimizedModule):
+    """A compiled ``nn.Module``; shares parameters, buffers and attributes with the original.
+
+    A copy, also one through pickle, is compiled on its own with the same options.
+    """
+
+    _polyblocks: tuple[CompileOptions, FunctionReport]
+
+    def polyblocks_report(self) -> FunctionReport:
+        """What became of this module so far."""
+        return self._polyblocks[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _compile, (self._orig_mod, self._polyblocks[0])

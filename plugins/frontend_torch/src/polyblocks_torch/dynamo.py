@@ -95,10 +95,6 @@ class _Converter:
             self._record(code.co_name, location, result, new_breaks)
         return result
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Converter:
-        # A copied module is compiled by the same backend.
-        return self
-
     def _record(
         self, function: str, location: str, result: ConvertFrameReturn, breaks: list[str]
     ) -> None:

@@ -71,10 +71,6 @@ class Gate:
         self._owner = None
         self._open.set()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Gate:
-        # A copied module shares the compiled code, and so the gate.
-        return self
-
 
 _gates: weakref.WeakSet[Gate] = weakref.WeakSet()
 

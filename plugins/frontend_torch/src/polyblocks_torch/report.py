@@ -91,10 +91,6 @@ class FunctionReport(Report):
         self._lock = threading.Lock()
         _all.add(self)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> FunctionReport:
-        # A copied module reports to the same place.
-        return self
-
     def left_to_framework(self, row: dict[str, Any]) -> None:
         """Record, log and announce one op that the framework runs."""
         known = row["cause"] == RANDOM and row in self.random_draws
