@@ -65,7 +65,7 @@ class MergeKernelsPass:
 def _key(function: Any, name: str) -> tuple[str, list[Any]]:
     """The function's text without its name and its origin, and the origin."""
     attributes = function.attributes
-    origin = [a for a in attributes[SOURCES]] if SOURCES in attributes else []
+    origin = list(attributes[SOURCES]) if SOURCES in attributes else []
     if SOURCES in attributes:
         del attributes[SOURCES]
     text = function.get_asm(use_local_scope=True)
