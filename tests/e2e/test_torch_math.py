@@ -1,0 +1,83 @@
+"""Elementary functions through the whole compiler against eager PyTorch, with special values."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+INF, NAN = float("inf"), float("nan")
+
+UNARY = [
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
+    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "rsqrt", "sqrt", "sigmoid",
+]  # fmt: skip
+
+
+def _values(dtype: torch.dtype) -> torch.Tensor:
+    info = torch.finfo(dtype)
+    special = [0.0, info.tiny, info.eps, 0.5, 1.0, 2.0, 3.5, 10.0, 88.0, 1e4, info.max, INF, NAN]
+    special += [-x for x in special]
+    return torch.cat([torch.tensor(special, dtype=dtype), torch.randn(500).to(dtype) * 3])
+
+
+def _all_of_them(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return tuple(getattr(torch, name)(x) for name in UNARY)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rtol"),
+    [
+        (torch.float32, 1e-6),
+        (torch.float64, 2e-15),
+        (torch.float16, 2e-3),
+        (torch.bfloat16, 1.6e-2),
+    ],
+)
+def test_functions_of_one_argument(dtype: torch.dtype, rtol: float) -> None:
+    from polyblocks_torch import polyblocks_jit_torch
+
+    x = _values(dtype)
+    compiled = polyblocks_jit_torch(_all_of_them)
+    ours, eager = compiled(x), _all_of_them(x)
+    assert not compiled.polyblocks_report().fallbacks
+    for name, a, b in zip(UNARY, ours, eager, strict=True):
+        # PyTorch's own erf of the smallest normal bfloat16 is 0.
+        atol = 2 * torch.finfo(dtype).tiny
+        torch.testing.assert_close(
+            a, b, rtol=rtol, atol=atol, equal_nan=True, msg=lambda text, n=name: f"{n}: {text}"
+        )
+        zero = (b == 0) & (a == 0)
+        assert torch.equal(torch.signbit(a[zero]), torch.signbit(b[zero])), name
+
+
+def test_huge_angles(check) -> None:
+    x = torch.tensor([1e6, 1.1e6, 1e10, 1e22, 3e38, -1e30, 16367173 * 2.0**72])
+    check(lambda x: (torch.sin(x), torch.cos(x), torch.tan(x)), x)
+    check(lambda x: (torch.sin(x), torch.cos(x)), x.double() ** 6)
+
+
+@pytest.mark.parametrize("exponent", [-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 1.7, 5])
+def test_powers_with_constant_exponents(check, exponent: float) -> None:
+    check(lambda x: x**exponent, _values(torch.float32))
+
+
+def test_powers_of_tensors(check) -> None:
+    x = _values(torch.float32)[:60]
+    y = torch.cat([x[:26], torch.arange(-17.0, 17.0)])
+    check(lambda x, y: (x[:, None] ** y[None, :], torch.atan2(x[:, None], y[None, :])), x, y)
+
+
+def test_powers_of_integers(check) -> None:
+    x = torch.arange(-20, 20)
+    check(lambda x: (x**0, x**1, x**2, x**3, x**11, x**0.5, x**2.0), x)
+    check(lambda x: x**3, x.to(torch.int8))
+    check(lambda x: (x**2, x**0.5), x > 0)
+
+
+def test_built_from_them(check) -> None:
+    x = torch.randn(300) * 4
+    check(lambda x: (F.gelu(x), F.gelu(x, approximate="tanh"), F.silu(x), F.mish(x)), x)
+    check(lambda x: (F.softplus(x), F.elu(x), F.logsigmoid(x), torch.logaddexp(x, -x)), x)
+    check(lambda x: (F.softmax(x, 0), F.log_softmax(x, 0), torch.logsumexp(x, 0)), x)
