@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -80,6 +81,14 @@ def test_description_of_this_machine_is_stable_and_resolved() -> None:
     again = describe(CompileOptions(arch="native"))
     assert first.fingerprint() == again.fingerprint()
     assert json.loads(first.to_json())["properties"]["features"] == first.properties["features"]
+
+
+def test_machine_of_another_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    host.cache_clear()
+    with pytest.raises(TargetError, match="this machine is 'riscv64'; name another chip"):
+        describe(CompileOptions())
+    assert describe(CompileOptions(arch="znver4")).arch == "znver4"
 
 
 def test_description_agrees_with_llvm() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from polyblocks.errors import TargetError
 from polyblocks_cpu.archs import ARCHS, ARM, X86, Arch
 
 #: Linux's name of a CPU flag -> LLVM's name of the feature, for what code generation can use.
@@ -132,7 +133,12 @@ class Host:
 
 @functools.cache
 def host() -> Host:
-    """Read this machine's facts, once per process."""
+    """Read this machine's facts, once per process.
+
+    Raises:
+        TargetError: it is of a family that this target makes no code for.
+    """
+    family()
     threads = power_of_two(os.cpu_count() or 1)
     try:
         text = Path("/proc/cpuinfo").read_text()
@@ -141,6 +147,22 @@ def host() -> Host:
     else:
         arch, features = identify(text)
     return Host(arch, features, read_caches(Path("/sys/devices/system/cpu/cpu0/cache")), threads)
+
+
+def family() -> str:
+    """``x86_64`` or ``aarch64``: what this machine is.
+
+    Raises:
+        TargetError: neither.
+    """
+    names = {"x86_64": X86, "amd64": X86, "arm64": ARM, "aarch64": ARM}
+    machine = platform.machine().lower()
+    if machine not in names:
+        raise TargetError(
+            f"target 'cpu' makes code for {X86} and {ARM}; this machine is '{machine}'; name "
+            "another chip with the option arch"
+        )
+    return names[machine]
 
 
 def identify(cpuinfo: str) -> tuple[Arch, tuple[str, ...]]:
@@ -253,10 +275,10 @@ def power_of_two(n: int) -> int:
 def _ask_llvm() -> tuple[Arch, tuple[str, ...]]:
     from llvmlite import binding
 
-    family = ARM if platform.machine().lower() in ("arm64", "aarch64") else X86
+    here = family()
     name = binding.get_host_cpu_name()
     flags = binding.get_host_cpu_features()
-    known = (X86_FEATURES if family == X86 else ARM_FEATURES).values()
+    known = (X86_FEATURES if here == X86 else ARM_FEATURES).values()
     features = tuple(sorted(("+" if flags[f] else "-") + f for f in known if f in flags))
-    fallback = "armv8-a" if family == ARM else "x86-64"
+    fallback = "armv8-a" if here == ARM else "x86-64"
     return ARCHS.get(name, ARCHS[fallback]), features

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import platform
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +14,7 @@ from polyblocks.isolation import native_lock
 from polyblocks_cpu import openmp
 from polyblocks_cpu.describe import missing_features
 from polyblocks_cpu.elf import machine_of
+from polyblocks_cpu.host import family
 
 Entry = Callable[[bytes, int], int]
 
@@ -93,10 +93,9 @@ def _objects(artifact: Artifact) -> list[bytes]:
 def _check_machine(artifact: Artifact, data: bytes) -> None:
     """Code of another chip would be linked all the same, and die when it runs."""
     arch = artifact.manifest.get("arch")
-    family = machine_of(data)
-    here = platform.machine().lower().replace("arm64", "aarch64").replace("amd64", "x86_64")
-    if family is not None and family != here:
-        raise ArtifactError(f"the code is for arch '{arch}' ({family}); this machine is {here}")
+    wanted, here = machine_of(data), family()
+    if wanted is not None and wanted != here:
+        raise ArtifactError(f"the code is for arch '{arch}' ({wanted}); this machine is {here}")
     missing = missing_features(artifact.manifest.get("requires", ()))
     if missing:
         raise ArtifactError(
