@@ -12,6 +12,7 @@ from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch.utils._python_dispatch import _disable_current_modes  # noqa: E402
 
 from polyblocks.errors import UnsupportedError  # noqa: E402
+from polyblocks_torch.canonical import capture_graph  # noqa: E402
 from polyblocks_torch.capture import (  # noqa: E402
     EmptyOutput,
     FromConstant,
@@ -20,9 +21,8 @@ from polyblocks_torch.capture import (  # noqa: E402
     LiteralOutput,
     ResultOutput,
     View,
-    capture_graph,
-    is_random,
 )
+from polyblocks_torch.node_rules import is_random  # noqa: E402
 from polyblocks_torch.partition import boundary, obvious, steps  # noqa: E402
 from polyblocks_torch.partitioned_call import conformed  # noqa: E402
 from polyblocks_torch.retrace import decompose  # noqa: E402

@@ -18,7 +18,8 @@ from polyblocks.artifact import Artifact
 from polyblocks.errors import FallbackError
 from polyblocks.options import CompileOptions
 from polyblocks_torch import fingerprint
-from polyblocks_torch.capture import TorchCapture, capture_graph
+from polyblocks_torch.canonical import capture_graph
+from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.launcher import make_call
 from polyblocks_torch.partition import RANDOM, Left, fallback_row, part_capture, steps
 from polyblocks_torch.partitioned_call import BoxedCall, make_partitioned_call

@@ -16,13 +16,10 @@ from typing import Any
 import torch
 from torch import fx
 
-from polyblocks_torch.capture import (
-    TorchCapture,
-    capture_graph,
-    is_random,
-    unsupported_reason,
-)
+from polyblocks_torch.canonical import capture_graph
+from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.location import source_location
+from polyblocks_torch.node_rules import is_random, unsupported_reason
 
 #: Kinds of fallback. A draw from the framework's generator is no lack of the compiler.
 UNSUPPORTED, CRASH, RANDOM = "unsupported", "crash", "framework-rng"

@@ -14,7 +14,8 @@ from torch import fx
 
 from polyblocks.errors import NativeCrashError, PolyBlocksError, UnsupportedError
 from polyblocks.isolation import run_isolated
-from polyblocks_torch.capture import TorchCapture, capture_graph
+from polyblocks_torch.canonical import capture_graph
+from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.partition import CRASH, UNSUPPORTED, extract
 
 #: Probes that share one process.

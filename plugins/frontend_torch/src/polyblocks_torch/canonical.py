@@ -1,0 +1,465 @@
+"""Graph of AOTAutograd -> TorchCapture: numbers, updates and aliases out of the graph."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from polyblocks.errors import UnsupportedError
+from polyblocks.program import Argument, ArraySpec, Result
+from polyblocks_torch.capture import (
+    EmptyOutput,
+    FromConstant,
+    FromInput,
+    InputOutput,
+    LiteralOutput,
+    OpaqueOutput,
+    Output,
+    ResultOutput,
+    Source,
+    TorchCapture,
+    View,
+)
+from polyblocks_torch.location import source_location
+from polyblocks_torch.node_rules import is_random, unsupported_reason
+from polyblocks_torch.specs import is_dense, problem_with, spec_of, storage_key
+
+aten = torch.ops.aten
+
+#: Constants up to this size (bytes) stay inside the program, where they can be folded.
+INLINE_CONSTANT_BYTES = 4096
+
+
+def capture_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], name: str) -> TorchCapture:
+    """Canonicalize an AOT graph; ``gm`` is left as it is.
+
+    Args:
+        gm: a graph of ATen ops whose nodes carry ``meta["val"]``.
+        example_inputs: one value per placeholder; tensors may be fake.
+        name: the user's function.
+    """
+    return _Canonicalizer(gm, example_inputs, name).run()
+
+
+@dataclass(eq=False)
+class _Update:
+    """``argument.copy_(value)`` at the end of the graph."""
+
+    position: int
+    node: fx.Node
+
+
+class _Canonicalizer:
+    def __init__(self, gm: fx.GraphModule, example_inputs: Sequence[Any], name: str) -> None:
+        self.gm = gm
+        self.inputs = list(example_inputs)
+        self.name = name
+        self.graph = fx.Graph()
+        returned = self.graph.graph_copy(gm.graph, {}, return_output_node=False)
+        self.returned = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+        self.placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
+        self.position = {node: i for i, node in enumerate(self.placeholders)}
+        self.constants: dict[fx.Node, torch.Tensor] = {}
+        self.inline: dict[str, torch.Tensor] = {}
+        self.opaque: list[fx.Node] = []
+        self.problem: UnsupportedError | None = None
+
+    def run(self) -> TorchCapture:
+        if len(self.placeholders) != len(self.inputs):
+            raise UnsupportedError(
+                f"{len(self.placeholders)} placeholders but {len(self.inputs)} example inputs"
+            )
+        for node, value in zip(self.placeholders, self.inputs, strict=True):
+            if isinstance(value, torch.Tensor):
+                # What tracing recorded shares memory with the views in the graph; keep that.
+                node.meta.setdefault("val", value)
+        self._literal_arguments()
+        self._constants()
+        self._split_dropout()
+        self._forget_data_of_metadata_only_operands()
+        updates = self._updates()
+        outputs, result_nodes = self._outputs(updates)
+        returned = [node for node, _, _ in result_nodes] + self.opaque
+        out = self.graph.output(tuple(returned))
+        out.meta["val"] = tuple(node.meta.get("val") for node in returned)
+        self.graph.eliminate_dead_code()
+        arguments, sources, resolve = self._arguments(
+            {p for _, _, p in result_nodes if p is not None}
+        )
+        index = {s.position: i for i, s in enumerate(sources) if isinstance(s, FromInput)}
+        results = [
+            Result(node.name, spec, None if position is None else index[position])
+            for node, spec, position in result_nodes
+        ]
+        module = fx.GraphModule(self.inline | _submodules(self.gm, self.graph), self.graph)
+        self._look_for_problems()
+        return TorchCapture(
+            self.name,
+            module,
+            tuple(arguments),
+            tuple(results),
+            tuple(sources),
+            tuple(resolve),
+            tuple(outputs),
+            len(self.inputs),
+            self.problem,
+        )
+
+    def _literal_arguments(self) -> None:
+        """Numbers are specialized: Dynamo guards on them."""
+        for node, value in zip(self.placeholders, self.inputs, strict=True):
+            if isinstance(value, torch.Tensor) or not node.users:
+                continue
+            if isinstance(value, (int, float, bool, complex)) or value is None:
+                for user in list(node.users):
+                    user.replace_input_with(node, value)
+                self.returned = [value if r is node else r for r in self.returned]
+            else:
+                self._reject(f"an argument of type {type(value).__name__}")
+
+    def _constants(self) -> None:
+        last = self.placeholders[-1] if self.placeholders else None
+        made: dict[str, fx.Node] = {}
+        for node in list(self.graph.nodes):
+            if node.op == "get_attr":
+                value = _attribute(self.gm, node.target)
+                if not isinstance(value, torch.Tensor):
+                    continue
+                node.meta.setdefault("val", value)
+                if isinstance(value, torch._subclasses.FakeTensor):
+                    self._reject("a constant without data")
+                elif problem_with(value) is None and (
+                    value.numel() * value.element_size() <= INLINE_CONSTANT_BYTES
+                ):
+                    target = f"constant{len(self.inline)}"
+                    self.inline[target] = value.detach()
+                    node.target = target
+                elif node.target in made:
+                    node.replace_all_uses_with(made[node.target])
+                    self._replace_returned(node, made[node.target])
+                    self.graph.erase_node(node)
+                else:
+                    with self.graph.inserting_after(last) if last else self._at_begin():
+                        argument = self.graph.placeholder(f"constant_{len(self.constants)}")
+                    argument.meta = dict(node.meta, val=value)
+                    self.constants[argument] = value.detach()
+                    last = argument
+                    made[node.target] = argument
+                    node.replace_all_uses_with(argument)
+                    self._replace_returned(node, argument)
+                    self.graph.erase_node(node)
+            elif node.target in (aten.lift_fresh_copy.default, aten.lift_fresh.default):
+                # The copy protects the constant from updates, and this graph has none.
+                node.replace_all_uses_with(node.args[0])
+                self._replace_returned(node, node.args[0])
+                self.graph.erase_node(node)
+
+    def _at_begin(self) -> Any:
+        return self.graph.inserting_before(next(iter(self.graph.nodes)))
+
+    def _replace_returned(self, old: fx.Node, new: Any) -> None:
+        self.returned = [new if r is old else r for r in self.returned]
+
+    def _split_dropout(self) -> None:
+        """``native_dropout`` -> a draw and arithmetic, so that only the draw is the framework's.
+
+        The same operations in the same order as PyTorch's CPU kernel, bit for bit
+        (aten/src/ATen/native/Dropout.cpp, native_dropout_cpu).
+        """
+        for node in list(self.graph.nodes):
+            if node.target is not aten.native_dropout.default:
+                continue
+            operand, p, train = node.args
+            value = operand.meta["val"]
+            if train is False or problem_with(value) is not None:
+                continue
+            with self.graph.inserting_before(node):
+                shaped = self._call(aten.empty_like.default, operand, dtype=torch.bool)
+                mask = self._call(aten.bernoulli.p, shaped, 1.0 - p)
+                kept = self._call(aten._to_copy.default, mask, dtype=value.dtype)
+                product = self._call(aten.mul.Tensor, operand, kept)
+                scale = 0.0 if p == 1.0 else 1.0 / (1.0 - p)
+                scaled = self._call(aten.mul.Scalar, product, scale)
+            for made in (shaped, mask, kept, product, scaled):
+                made.meta.update({k: v for k, v in node.meta.items() if k == "stack_trace"})
+            for user in list(node.users):
+                new = (scaled, mask)[user.args[1]]
+                user.replace_all_uses_with(new)
+                self._replace_returned(user, new)
+                self.graph.erase_node(user)
+            self.graph.erase_node(node)
+
+    def _forget_data_of_metadata_only_operands(self) -> None:
+        """``empty_like(x)`` needs the shape of x alone: cut the edge.
+
+        Random draws hang on such edges (``bernoulli(empty_like(x))`` is what dropout becomes), and
+        every edge into a draw would split the graph once more.
+        """
+        for node in list(self.graph.nodes):
+            value = node.meta.get("val")
+            if node.target is aten.empty_like.default and problem_with(value) is None:
+                fresh = self._fresh(node, value)
+                node.replace_all_uses_with(fresh)
+                self._replace_returned(node, fresh)
+                self.graph.erase_node(node)
+            elif is_random(node) and node.target._schema.name.endswith("_like"):
+                operand = node.args[0]
+                value = operand.meta.get("val")
+                if problem_with(value) is None:
+                    node.replace_input_with(operand, self._fresh(node, value))
+
+    def _fresh(self, before: fx.Node, like: torch.Tensor) -> fx.Node:
+        """A node that allocates what looks as ``like`` does."""
+        with self.graph.inserting_before(before):
+            node = self.graph.call_function(
+                aten.empty_strided.default,
+                (list(like.shape), list(like.stride())),
+                {"dtype": like.dtype, "device": like.device},
+            )
+        node.meta = {k: v for k, v in before.meta.items() if k == "stack_trace"}
+        node.meta["val"] = like
+        return node
+
+    def _updates(self) -> dict[int, _Update]:
+        """Take the final ``copy_`` to arguments out of the graph."""
+        found: dict[int, _Update] = {}
+        for node in list(self.graph.nodes):
+            if node.target is not aten.copy_.default:
+                continue
+            target, value = node.args[0], node.args[1]
+            position = self.position.get(target)
+            if position is None or position in found or not isinstance(value, fx.Node):
+                continue
+            same = _same_array(target.meta["val"], value.meta.get("val"))
+            if not same:
+                value = self._converted(node, value, target.meta["val"])
+            found[position] = _Update(position, value)
+            self._replace_returned(node, target)
+            later = [user for user in node.users if user.op != "output"]
+            for user in later:
+                user.replace_input_with(node, value)
+            self.graph.erase_node(node)
+        return found
+
+    def _converted(self, before: fx.Node, value: fx.Node, like: torch.Tensor) -> fx.Node:
+        """``copy_`` broadcasts and converts; the result must have the argument's type already."""
+        with self.graph.inserting_before(before):
+            if value.meta["val"].dtype != like.dtype:
+                value = self._call(aten._to_copy.default, value, dtype=like.dtype)
+            if tuple(value.meta["val"].shape) != tuple(like.shape):
+                value = self._call(aten.expand.default, value, list(like.shape))
+        return value
+
+    def _call(self, op: Any, operand: fx.Node, *args: Any, **kwargs: Any) -> fx.Node:
+        """Add a call, with its value as tracing would have recorded it."""
+        node = self.graph.call_function(op, (operand, *args), kwargs)
+        node.meta = {k: v for k, v in operand.meta.items() if k == "stack_trace"}
+        values = [a.meta["val"] if isinstance(a, fx.Node) else a for a in (operand, *args)]
+        mode = getattr(values[0], "fake_mode", None)
+        with mode if mode is not None else contextlib.nullcontext():
+            node.meta["val"] = op(*values, **kwargs)
+        return node
+
+    def _outputs(
+        self, updates: dict[int, _Update]
+    ) -> tuple[list[Output], list[tuple[fx.Node, ArraySpec, int | None]]]:
+        """Decide how each output of the caller is made; returns the results to compute too."""
+        nodes: list[tuple[fx.Node, ArraySpec, int | None]] = []
+        for update in updates.values():
+            target = self.placeholders[update.position]
+            spec = self._spec(target)
+            if spec is not None and spec.numel != 0 and update.node is not target:
+                nodes.append((update.node, spec, update.position))
+        written = {position for _, _, position in nodes}
+        index_of: dict[fx.Node, int] = {}
+        bases = _Bases()
+        plan: list[Output | None] = []
+        pending: list[tuple[int, fx.Node, ArraySpec]] = []
+        for number, value in enumerate(self.returned):
+            plan.append(None)
+            if not isinstance(value, fx.Node):
+                plan[number] = LiteralOutput(value)
+                continue
+            if value in self.position:
+                plan[number] = InputOutput(self.position[value])
+                continue
+            if value in self.constants or value.op == "get_attr":
+                # The caller may write to what it gets.
+                value = self._call(aten.clone.default, value)
+            spec = self._spec(value)
+            if spec is None:
+                plan[number] = OpaqueOutput(len(self.opaque))
+                self.opaque.append(value)
+                continue
+            if spec.numel == 0:
+                plan[number] = EmptyOutput(spec)
+                continue
+            aliased = self._view_of_argument(value, spec, written)
+            if aliased is not None:
+                plan[number] = aliased
+                continue
+            pending.append((number, value, spec))
+        # The widest array of each group that shares memory is computed, the others are its views.
+        for number, value, spec in sorted(pending, key=lambda item: -item[2].span):
+            if value in index_of:
+                plan[number] = ResultOutput(index_of[value])
+                continue
+            view = bases.find(value, spec)
+            if view is not None:
+                plan[number] = view
+                continue
+            node, stored, expanded = self._without_overlap(value, spec)
+            index = len(nodes)
+            nodes.append((node, stored, None))
+            plan[number] = ResultOutput(index, expanded)
+            if expanded is None:
+                index_of[value] = index
+                bases.add(value, stored, index)
+        return [p for p in plan if p is not None], nodes
+
+    def _spec(self, node: fx.Node) -> ArraySpec | None:
+        value = node.meta.get("val")
+        reason = problem_with(value)
+        if reason is not None:
+            self._reject(reason, node)
+            return None
+        return spec_of(value)
+
+    def _view_of_argument(
+        self, node: fx.Node, spec: ArraySpec, written: set[int | None]
+    ) -> InputOutput | None:
+        base = _base_placeholder(node)
+        if base is None or base not in self.position:
+            return None
+        position = self.position[base]
+        if position in written:
+            return None
+        view = _relative_view(spec, node.meta["val"], base.meta["val"])
+        return None if view is None else InputOutput(position, view)
+
+    def _without_overlap(
+        self, node: fx.Node, spec: ArraySpec
+    ) -> tuple[fx.Node, ArraySpec, View | None]:
+        """What to compute for an output so that no two elements share a place.
+
+        An expanded output is computed once per place and then viewed; any other overlap (sliding
+        windows) is laid out densely.
+        """
+        repeated = [
+            d
+            for d, (n, s) in enumerate(zip(spec.shape, spec.strides, strict=True))
+            if n > 1 and s == 0
+        ]
+        if repeated:
+            for dim in repeated:
+                node = self._call(aten.slice.Tensor, node, dim, 0, 1)
+            shape = tuple(1 if d in repeated else n for d, n in enumerate(spec.shape))
+            single = ArraySpec(shape, spec.dtype, spec.strides)
+            node, stored, _ = self._without_overlap(node, single)
+            strides = tuple(0 if d in repeated else s for d, s in enumerate(stored.strides))
+            return node, stored, View(spec.shape, strides, 0)
+        if spec.span < spec.numel:
+            return node, ArraySpec.contiguous(spec.shape, spec.dtype), None
+        return node, spec, None
+
+    def _arguments(self, updated: set[int]) -> tuple[list[Argument], list[Source], list[bool]]:
+        arguments: list[Argument] = []
+        sources: list[Source] = []
+        resolve: list[bool] = []
+        for node in [n for n in self.graph.nodes if n.op == "placeholder"]:
+            if not node.users and self.position.get(node) not in updated:
+                self.graph.erase_node(node)
+                continue
+            spec = self._spec(node)
+            constant = node in self.constants
+            sources.append(
+                FromConstant(self.constants[node]) if constant else FromInput(self.position[node])
+            )
+            value = node.meta["val"]
+            resolve.append(isinstance(value, torch.Tensor) and (value.is_conj() or value.is_neg()))
+            arguments.append(Argument(node.name, spec or ArraySpec((), "float32", ()), constant))
+        return arguments, sources, resolve
+
+    def _look_for_problems(self) -> None:
+        for node in self.graph.nodes:
+            if node.op != "call_function" or node.target is operator.getitem:
+                continue
+            reason = unsupported_reason(node)
+            if reason is not None:
+                self._reject(reason, node)
+
+    def _reject(self, reason: str, node: fx.Node | None = None) -> None:
+        if self.problem is not None:
+            return
+        op = str(node.target) if node is not None and node.op == "call_function" else None
+        self.problem = UnsupportedError(
+            reason, op=op, location=source_location(node) if node is not None else None
+        )
+
+
+class _Bases:
+    """Results whose memory other outputs may view."""
+
+    def __init__(self) -> None:
+        self._by_storage: dict[int, list[tuple[torch.Tensor, ArraySpec, int]]] = {}
+
+    def add(self, node: fx.Node, spec: ArraySpec, index: int) -> None:
+        key = storage_key(node.meta["val"])
+        if key is not None and is_dense(spec):
+            self._by_storage.setdefault(key, []).append((node.meta["val"], spec, index))
+
+    def find(self, node: fx.Node, spec: ArraySpec) -> ResultOutput | None:
+        value = node.meta["val"]
+        for base, base_spec, index in self._by_storage.get(storage_key(value) or -1, ()):
+            view = _relative_view(spec, value, base)
+            if view is not None and view.offset + spec.span <= base_spec.span:
+                return ResultOutput(index, view)
+        return None
+
+
+def _base_placeholder(node: fx.Node) -> fx.Node | None:
+    """The argument that a chain of views starts from."""
+    key = storage_key(node.meta.get("val"))
+    while key is not None and node.op != "placeholder":
+        same = [n for n in node.all_input_nodes if storage_key(n.meta.get("val")) == key]
+        if not same:
+            return None
+        node = same[0]
+    return node if key is not None else None
+
+
+def _relative_view(spec: ArraySpec, value: torch.Tensor, base: torch.Tensor) -> View | None:
+    if value.dtype != base.dtype or value.device != base.device:
+        return None
+    offset = int(value.storage_offset()) - int(base.storage_offset())
+    return None if offset < 0 else View(spec.shape, spec.strides, offset)
+
+
+def _same_array(target: Any, value: Any) -> bool:
+    return (
+        isinstance(value, torch.Tensor)
+        and target.dtype == value.dtype
+        and tuple(target.shape) == tuple(value.shape)
+    )
+
+
+def _attribute(gm: fx.GraphModule, target: str) -> Any:
+    value: Any = gm
+    for part in target.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _submodules(gm: fx.GraphModule, graph: fx.Graph) -> dict[str, Any]:
+    """Graph modules that higher-order operations refer to."""
+    return {
+        node.target: _attribute(gm, node.target)
+        for node in graph.nodes
+        if node.op == "get_attr" and not isinstance(node.meta.get("val"), torch.Tensor)
+    }

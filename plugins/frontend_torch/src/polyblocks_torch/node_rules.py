@@ -1,0 +1,48 @@
+"""What can be said of one node without trying to compile it."""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+from torch import fx
+
+from polyblocks_torch.specs import problem_with
+
+
+def is_random(node: fx.Node) -> bool:
+    """Whether the node draws from the framework's random generator.
+
+    Attention carries the tag for its dropout, and draws nothing where that is off.
+    """
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    if torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    for index, argument in enumerate(target._schema.arguments):
+        if argument.name == "dropout_p":
+            given = node.args[index] if index < len(node.args) else None
+            return node.kwargs.get("dropout_p", given) not in (None, 0, 0.0)
+    return True
+
+
+def unsupported_reason(node: fx.Node) -> str | None:
+    """Why a node can never be compiled, whatever the lowering knows; None if it may be."""
+    if node.op in ("placeholder", "output", "get_attr") or node.target is operator.getitem:
+        return None
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return f"{node.op} of {node.target}, which is not an ATen operation"
+    if is_random(node):
+        return "draws from the framework's random generator"
+    if node.target._schema.is_mutable:
+        return "changes its operand in place"
+    values = [node.meta.get("val")] + [n.meta.get("val") for n in node.all_input_nodes]
+    for value in values:
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if item is None:
+                continue
+            reason = problem_with(item)
+            if reason is not None:
+                return reason
+    return None

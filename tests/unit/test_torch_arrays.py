@@ -1,0 +1,64 @@
+"""Tensors through the generic launch path's interface."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from polyblocks.errors import InputError  # noqa: E402
+from polyblocks.program import ArraySpec  # noqa: E402
+from polyblocks.runtime.arrays import HOST, Device  # noqa: E402
+from polyblocks_torch.arrays import TorchArrays  # noqa: E402
+from polyblocks_torch.plugin import array_interface  # noqa: E402
+
+arrays = TorchArrays()
+
+
+def test_a_tensor_is_described():
+    x = torch.empty(4, 6, dtype=torch.bfloat16).t()
+    assert arrays.is_array(x)
+    assert not arrays.is_array([1.0])
+    assert arrays.describe(x) == ArraySpec((6, 4), "bfloat16", (1, 6))
+    assert arrays.pointer(x[1:]) == x.data_ptr() + 2
+    assert arrays.device(x) == HOST
+    assert arrays.stream(HOST) == 0
+    assert isinstance(array_interface(), TorchArrays)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: torch.ones(2).to_sparse(), "layout is torch.sparse_coo; use .to_dense"),
+        (lambda: torch.ones(2).to(torch.uint16), "dtype uint16 is none of float64"),
+        (lambda: torch.ones(2, dtype=torch.complex64).conj(), "lazy conjugate"),
+    ],
+)
+def test_what_no_program_takes(make, message):
+    with pytest.raises(InputError, match=message):
+        arrays.describe(make())
+
+
+def test_a_tensor_without_memory():
+    with pytest.raises(InputError, match="a tensor on meta has no memory"):
+        arrays.device(torch.empty(2, device="meta"))
+
+
+def test_updates_are_refused_while_autograd_records():
+    x = torch.ones(2, requires_grad=True)
+    assert not arrays.is_writable(x)
+    with torch.no_grad():
+        assert arrays.is_writable(x)
+
+
+@pytest.mark.parametrize("n", [3, 700])
+def test_new_tensors_have_the_layout(n):
+    spec = ArraySpec((n, n), "float32", (1, n))
+    made = arrays.empty(spec, HOST)
+    assert arrays.describe(made) == spec
+    assert arrays.transfer(made, HOST) is made
+
+
+def test_other_devices_are_not_ours_yet():
+    with pytest.raises(InputError, match=r"not on device \(2, 0\)"):
+        arrays.empty(ArraySpec.contiguous((2,), "float32"), Device(2, 0))
