@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import os
 import platform
@@ -136,6 +137,26 @@ HEADER = {
     "versions": {},
     "report": {},
 }
+
+
+def test_perf_map_names_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(f"/tmp/perf-{os.getpid()}.map")
+    path.unlink(missing_ok=True)
+    artifact = doubling()
+    load(artifact)
+    assert not path.exists()
+    monkeypatch.setenv("POLYBLOCKS_PERF_MAP", "1")
+    executable = load(artifact)
+    rows = [line.split() for line in path.read_text().splitlines()]
+    path.unlink()
+    ranges = {name: (int(begin, 16), int(size, 16)) for begin, size, name in rows}
+    code = artifact.manifest["kernels"][0]["code_bytes"]
+    assert ranges["program:elementwise"][1] == code
+    entry = ctypes.cast(executable.entry, ctypes.c_void_p).value  # type: ignore[arg-type]
+    assert ranges["program:polyblocks_main"][0] == entry
+    # The machine code of the kernel really lies there.
+    begin, size = ranges["program:elementwise"]
+    assert ctypes.string_at(begin, size) in artifact.blobs["code.o"]
 
 
 def test_artifact_without_code() -> None:

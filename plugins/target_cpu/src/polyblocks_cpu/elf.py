@@ -29,10 +29,13 @@ class ObjectSymbols:
     Attributes:
         undefined: names that somebody else must define, sorted.
         functions: name of a defined function -> bytes of its code.
+        offsets: name of a defined function -> where it begins in its section; LLVM puts all of
+            them into one.
     """
 
     undefined: tuple[str, ...]
     functions: dict[str, int]
+    offsets: dict[str, int]
 
 
 def read_symbols(data: bytes) -> ObjectSymbols | None:
@@ -48,6 +51,7 @@ def read_symbols(data: bytes) -> ObjectSymbols | None:
         entry_size, count = struct.unpack_from("<HH", data, 0x3A)
         undefined: list[str] = []
         functions: dict[str, int] = {}
+        offsets: dict[str, int] = {}
         for index in range(count):
             at = section_offset + index * entry_size
             kind, _, _, offset, size, link, _, _, symbol_size = struct.unpack_from(
@@ -58,13 +62,15 @@ def read_symbols(data: bytes) -> ObjectSymbols | None:
             strings = section_offset + link * entry_size
             (string_offset,) = struct.unpack_from("<Q", data, strings + 0x18)
             for symbol in range(offset + symbol_size, offset + size, symbol_size):
-                name_at, info, _, section, _, length = struct.unpack_from("<IBBHQQ", data, symbol)
+                name_at, info, _, section, value, length = struct.unpack_from(
+                    "<IBBHQQ", data, symbol
+                )
                 begin = string_offset + name_at
                 name = data[begin : data.index(b"\0", begin)].decode()
                 if section == 0 and name and name != _GLOBAL_OFFSET_TABLE:
                     undefined.append(name)
                 elif info & 0xF == _STT_FUNC:
-                    functions[name] = length
+                    functions[name], offsets[name] = length, value
     except (struct.error, ValueError) as error:
         raise ValueError(f"truncated ELF object: {error}") from error
-    return ObjectSymbols(tuple(sorted(undefined)), functions)
+    return ObjectSymbols(tuple(sorted(undefined)), functions, offsets)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyblocks.artifact import Artifact
@@ -13,7 +14,7 @@ from polyblocks.errors import ArtifactError
 from polyblocks.isolation import native_lock
 from polyblocks_cpu import openmp
 from polyblocks_cpu.describe import missing_features
-from polyblocks_cpu.elf import machine_of
+from polyblocks_cpu.elf import machine_of, read_symbols
 from polyblocks_cpu.host import family
 
 Entry = Callable[[bytes, int], int]
@@ -67,6 +68,9 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
         builder = binding.JITLibraryBuilder().export_symbol(symbol)
         for data in objects:
             builder.add_object_img(data)
+        anchors = _anchors(objects, symbol) if _wants_perf_map() else {}
+        for anchor in anchors.values():
+            builder.export_symbol(anchor)
         for name, address in imports.items():
             builder.import_symbol(name, address)
         try:
@@ -74,11 +78,48 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
         except RuntimeError as error:
             raise ArtifactError(f"the code cannot be linked: {error}") from error
         address = library[symbol]
+        for data, anchor in anchors.items():
+            write_perf_map(data, anchor, library[anchor], artifact.manifest.get("name", "program"))
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32)
     entry = prototype(address)
     # Who keeps only the function keeps its code.
     entry.library = library  # type: ignore[attr-defined]
     return CpuExecutable(artifact.manifest, library, entry)
+
+
+def _wants_perf_map() -> bool:
+    return os.environ.get("POLYBLOCKS_PERF_MAP", "") not in ("", "0")
+
+
+def _anchors(objects: Sequence[bytes], entry: str) -> dict[bytes, str]:
+    """For each ELF object a function whose address the linker can tell: it is visible."""
+    anchors = {}
+    for index, data in enumerate(objects):
+        symbols = read_symbols(data)
+        if symbols is not None:
+            anchors[data] = entry if index == 0 else min(symbols.functions)
+    return anchors
+
+
+def write_perf_map(data: bytes, anchor: str, address: int, program: str) -> None:
+    """Tell ``perf`` the names of the functions in an object, see Linux's ``jit-interface.txt``.
+
+    Args:
+        data: an ELF object.
+        anchor: a function in it.
+        address: where that function was linked.
+        program: goes before the names.
+    """
+    symbols = read_symbols(data)
+    if symbols is None:
+        return
+    base = address - symbols.offsets[anchor]
+    lines = [
+        f"{base + offset:x} {symbols.functions[name]:x} {program}:{name}\n"
+        for name, offset in symbols.offsets.items()
+    ]
+    with open(f"/tmp/perf-{os.getpid()}.map", "a") as file:
+        file.writelines(lines)
 
 
 def _objects(artifact: Artifact) -> list[bytes]:
