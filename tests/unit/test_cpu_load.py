@@ -109,6 +109,27 @@ def test_threads_work_after_a_fork(run_python: Callable[..., Any]) -> None:
     assert done.stdout.strip() == "both worked", done.stderr
 
 
+LIMITED = """
+import numpy as np
+from cpu_kernels import elementwise, run
+x, y = np.ones(100000, np.float32), np.zeros(100000, np.float32)
+assert run(elementwise("%r0 = arith.addf %a0, %a0 : f32", [x], [y]), x, y, threads=4) == 0
+assert (y == 2).all()
+print("all of it")
+"""
+
+
+@pytest.mark.parametrize(
+    "limit", ["OMP_THREAD_LIMIT", "OMP_NUM_THREADS", "KMP_DEVICE_THREAD_LIMIT"]
+)
+def test_fewer_threads_than_asked_for_do_all_of_the_work(
+    run_python: Callable[..., Any], limit: str
+) -> None:
+    support = Path(__file__).resolve().parents[1] / "support"
+    done = run_python(LIMITED, path=support, **{limit: 1})
+    assert done.stdout.strip() == "all of it", done.stderr
+
+
 def test_loading_needs_no_mlir(run_python: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / "f.pbz"
     artifact = doubling()
