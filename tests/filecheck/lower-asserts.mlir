@@ -19,10 +19,16 @@
 // CHECK:             %[[Z:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK:             scf.yield %[[Z]]
 // CHECK:           affine.yield %[[R]]
-// CHECK:         scf.if %{{.*}} {
-// CHECK-NEXT:      affine.store %[[SUM]]
-// CHECK:         } else {
-// CHECK:           memref.store %{{.*}}, %[[S]]
+// CHECK-NOT:     cf.assert
+// CHECK:         cf.cond_br %{{.*}}, ^[[REST:.*]], ^[[FAILED:.*]]
+// CHECK:       ^[[REST]]:
+// CHECK-NEXT:    affine.store %[[SUM]]
+// CHECK:         affine.for %{{.*}} = 0 to %{{.*}} {
+// CHECK:         cf.br ^[[END:.*]]
+// CHECK:       ^[[FAILED]]:
+// CHECK:         memref.store %{{.*}}, %[[S]]
+// CHECK:         cf.br ^[[END]]
+// CHECK:       ^[[END]]:
 // CHECK:         %[[RESULT:.*]] = memref.load %[[S]]
 // CHECK:         return %[[RESULT]] : i32
 func.func @main(%i: memref<8xindex>, %x: memref<64xf32>, %y: memref<f32>, %p: memref<i1>) {
@@ -38,6 +44,13 @@ func.func @main(%i: memref<8xindex>, %x: memref<64xf32>, %y: memref<f32>, %p: me
   }
   %q = affine.load %p[] : memref<i1>
   cf.assert %q, "second"
+  cf.assert %q, "checked already"
+  %true = arith.constant true
+  cf.assert %true, "never fails"
   affine.store %sum, %y[] : memref<f32>
+  %n = affine.load %i[0] : memref<8xindex>
+  affine.for %k = 0 to %n {
+    affine.store %sum, %y[] : memref<f32>
+  }
   return
 }

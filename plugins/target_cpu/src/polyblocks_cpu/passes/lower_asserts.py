@@ -17,8 +17,10 @@ class LowerAssertsPass:
     """Guard what follows a ``cf.assert`` in its block, and report the failure.
 
     The ops after the assertion rely on it (an index that is in bounds), so they must not run when
-    it fails. Values that they give to the block's terminator become zero then. The status lives on
-    ``@main``'s stack; ``@main`` returns it. A ``status`` argument is replaced by it.
+    it fails. Values that they give to the block's terminator become zero then. A failure in
+    ``@main``'s own block ends the program; there the block is split, since values inside of an
+    ``scf.if`` could not bound affine loops any more. The status lives on ``@main``'s stack;
+    ``@main`` returns it. A ``status`` argument is replaced by it.
 
     Before::
 
@@ -38,28 +40,62 @@ class LowerAssertsPass:
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite the module in place."""
-        from polyblocks.mlir import ir
+        from polyblocks import mlir
 
+        ir = mlir.ir
         del context
         with module.context, ir.Location.unknown():
             main = signature.main_of(module)
-            asserts = [op for op in nested(main.operation) if op.name == "cf.assert"]
             given = _status_argument(module)
-            if not asserts and given is None:
+            if given is None and not _asserts(main):
                 return
+            # Bounds that are known to hold need no check.
+            mlir.run_textual(module, "func.func(sccp,cse)")
             status = _own_status(main)
             if given is not None:
                 _drop_status_argument(module, main, given, status)
+            end = _return_status(main, status)
+            asserts = _needed(_asserts(main))
             messages: dict[str, int] = {}
             # Inner and later ones first: each then moves a finished tail.
             for op in reversed(asserts):
                 message = ir.StringAttr(op.attributes["msg"]).value
-                _guard(op, status, messages.setdefault(message, len(messages) + 1))
-            # Last, since a check in @main's own block guards everything after it.
-            _return_status(main, status)
+                code = messages.setdefault(message, len(messages) + 1)
+                if op.block.owner.operation == main.operation:
+                    _leave(op, status, code, end)
+                else:
+                    _guard(op, status, code)
             module.operation.attributes[CHECKS] = ir.ArrayAttr.get(
                 [ir.StringAttr.get(message) for message in messages]
             )
+
+
+def _asserts(main: Any) -> list[Any]:
+    return [op for op in nested(main.operation) if op.name == "cf.assert"]
+
+
+def _needed(asserts: list[Any]) -> list[Any]:
+    """Erase checks of true, and of what an earlier op of the same block has checked."""
+    kept: list[Any] = []
+    seen: set[tuple[int, Any]] = set()
+    for op in asserts:
+        condition = op.operands[0]
+        key = (hash(op.block), condition)
+        if _is_true(condition) or key in seen:
+            op.erase()
+            continue
+        seen.add(key)
+        kept.append(op)
+    return kept
+
+
+def _is_true(value: Any) -> bool:
+    from polyblocks.mlir import ir
+
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return False
+    return bool(ir.IntegerAttr(owner.operation.attributes["value"]).value)
 
 
 def _status_argument(module: Any) -> int | None:
@@ -81,21 +117,26 @@ def _own_status(main: Any) -> Any:
     return status
 
 
-def _return_status(main: Any, status: Any) -> None:
+def _return_status(main: Any, status: Any) -> Any:
+    """A last block that returns the status; ``@main`` ends with a branch to it."""
     from polyblocks import mlir
 
     ir = mlir.ir
     arith, memref, func = mlir.dialect("arith"), mlir.dialect("memref"), mlir.dialect("func")
     block = main.body.blocks[0]
-    old = block.operations[len(block.operations) - 1]
-    with ir.InsertionPoint(old):
+    end = block.create_after()
+    with ir.InsertionPoint(end):
         zero = arith.ConstantOp(ir.IndexType.get(), 0).result
         func.ReturnOp([memref.LoadOp(status, [zero]).result])
+    old = block.operations[len(block.operations) - 1]
+    with ir.InsertionPoint(old):
+        mlir.dialect("cf").BranchOp([], end)
     old.operation.erase()
     i32 = ir.IntegerType.get_signless(32)
     main.attributes["function_type"] = ir.TypeAttr.get(
         ir.FunctionType.get([a.type for a in block.arguments], [i32])
     )
+    return end
 
 
 def _drop_status_argument(module: Any, main: Any, position: int, status: Any) -> None:
@@ -112,25 +153,52 @@ def _drop_status_argument(module: Any, main: Any, position: int, status: Any) ->
     signature.set_rows(module, rows)
 
 
+def _leave(op: Any, status: Any, code: int, end: Any) -> None:
+    """Split ``@main``'s block: go on behind the check, or set the status and end."""
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    cf = mlir.dialect("cf")
+    operations = [other.operation for other in op.block.operations]
+    tail = operations[operations.index(op) + 1 :]
+    rest, failed = op.block.create_after(), end.create_before()
+    for other in tail:
+        rest.append(other)
+    with op.location:
+        with ir.InsertionPoint(failed):
+            _store(status, code)
+            cf.BranchOp([], end)
+        with ir.InsertionPoint(op):
+            cf.CondBranchOp(op.operands[0], [], [], rest, failed)
+    op.erase()
+
+
+def _store(status: Any, code: int) -> None:
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    arith = mlir.dialect("arith")
+    zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+    value = arith.ConstantOp(ir.IntegerType.get_signless(32), code).result
+    mlir.dialect("memref").StoreOp(value, status, [zero])
+
+
 def _guard(op: Any, status: Any, code: int) -> None:
     from polyblocks import mlir
 
     ir = mlir.ir
-    arith, memref, scf = mlir.dialect("arith"), mlir.dialect("memref"), mlir.dialect("scf")
-    operations = list(op.block.operations)
-    position = next(i for i, other in enumerate(operations) if other.operation == op)
-    tail = [other.operation for other in operations[position + 1 : -1]]
-    terminator = operations[-1].operation
+    scf = mlir.dialect("scf")
+    operations = [other.operation for other in op.block.operations]
+    tail = operations[operations.index(op) + 1 : -1]
+    terminator = operations[-1]
     made = {result for other in tail for result in other.results}
     yielded = [v for v in dict.fromkeys(terminator.operands) if v in made]
-    i32 = ir.IntegerType.get_signless(32)
     with op.location, ir.InsertionPoint(op):
         branch = scf.IfOp(op.operands[0], [v.type for v in yielded], has_else=True)
         with ir.InsertionPoint(branch.then_block):
             inner = scf.YieldOp(yielded)
         with ir.InsertionPoint(branch.else_block):
-            zero = arith.ConstantOp(ir.IndexType.get(), 0).result
-            memref.StoreOp(arith.ConstantOp(i32, code).result, status, [zero])
+            _store(status, code)
             scf.YieldOp([_zero(v.type) for v in yielded])
     for other in tail:
         other.move_before(inner.operation)
