@@ -11,9 +11,9 @@ from torch._dynamo.eval_frame import OptimizedModule
 
 from polyblocks.errors import InputError, OptionError
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
 from polyblocks_torch import dynamo
 from polyblocks_torch.backend import compile_frame
+from polyblocks_torch.options import checked_options
 from polyblocks_torch.report import FunctionReport
 
 EXECUTION_BACKENDS = ("std", "inductor", "polyblocks")
@@ -44,8 +44,7 @@ def polyblocks_jit_torch(
         if compile_options is not None:
             raise InputError("pass the options once: polyblocks_jit_torch(compile_options={...})")
         return polyblocks_jit_torch(compile_options=function)
-    options = CompileOptions.from_dict(compile_options)
-    get_registry().target(options.target)
+    options = checked_options(compile_options)
     if function is None:
         return functools.partial(_compile, options=options)
     return _compile(function, options)

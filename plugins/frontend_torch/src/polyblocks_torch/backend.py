@@ -13,8 +13,8 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from polyblocks.errors import InputError, OptionError, TargetError
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
 from polyblocks_torch.compiler import compile_graph
+from polyblocks_torch.options import checked_options
 from polyblocks_torch.report import FunctionReport, GraphBreak
 from polyblocks_torch.specs import DTYPE_NAMES
 
@@ -39,8 +39,7 @@ def polyblocks_backend(
     """
     if mode not in (None, "default"):
         raise OptionError(f"mode='{mode}' belongs to Inductor; pass options={{...}} instead")
-    checked = CompileOptions.from_dict(options)
-    get_registry().target(checked.target)
+    checked = checked_options(options)
     report = FunctionReport("torch.compile", checked.target)
     return compile_frame(gm, example_inputs, options=checked, report=report)
 

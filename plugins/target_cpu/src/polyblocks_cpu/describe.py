@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from polyblocks.errors import OptionError
 from polyblocks.options import CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 from polyblocks_cpu.archs import ARCHS, X86, Arch, lookup
@@ -20,7 +21,9 @@ def describe(options: CompileOptions) -> TargetDescription:
 
     Raises:
         TargetError: unknown architecture; the message names the nearest ones.
+        OptionError: an option asks for what this target does not do.
     """
+    _refuse_what_is_not_done(options)
     if options.arch in (None, "native"):
         return _describe_host(host())
     arch = lookup(options.arch)
@@ -31,6 +34,17 @@ def describe(options: CompileOptions) -> TargetDescription:
     if arch.l3:
         caches[3] = CacheLevel(arch.l3, 64, 16, arch.l3_cores)
     return _description(arch, (), caches, arch.threads, arch.vector_bits, arch.bandwidth)
+
+
+def _refuse_what_is_not_done(options: CompileOptions) -> None:
+    """Options that change results must not be ignored; those that only tune a GPU may be."""
+    if options.mm_conv_precision_mode not in (None, "fp32"):
+        raise OptionError(
+            f"mm_conv_precision_mode='{options.mm_conv_precision_mode}' is not available for target"
+            " 'cpu'; leave it out, or convert the operands in the function"
+        )
+    if options.simulate:
+        raise OptionError("simulate=True runs GPU builds; target 'cpu' needs no simulator")
 
 
 def _describe_host(machine: Host) -> TargetDescription:
