@@ -118,5 +118,8 @@ def test_a_part_of_an_old_manifest_has_defaults():
 
 
 def test_a_kernel_in_one_line():
-    assert describe_kernel({"name": "k", "parallel": 4, "code_bytes": None}) == "k  (parallel=4)"
+    assert describe_kernel({"name": "k", "parallel": 4, "code_bytes": None}) == "k: parallel over 4"
+    row = {"name": "k", "kind": "stencil", "parallel": 1, "calls": 3, "code_bytes": 9, "width": 16}
+    text = "k: stencil, serial, called 3 times, 9 bytes of code, width=16; from conv2d a.py:1"
+    assert describe_kernel(row | {"sources": ["conv2d a.py:1"]}) == text
     assert describe_kernel({}) == "?"

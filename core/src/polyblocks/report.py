@@ -178,11 +178,19 @@ class Report:
 
 
 def describe_kernel(kernel: dict[str, Any]) -> str:
-    """One line on a kernel: its name, then what the target recorded about it."""
-    rest = ", ".join(
-        f"{name}={value}" for name, value in kernel.items() if name != "name" and value is not None
-    )
-    return f"{kernel.get('name', '?')}" + (f"  ({rest})" if rest else "")
+    """One line on a kernel: name, kind, how it is run, size, then the ops and lines in it."""
+    facts = [kernel.get("kind") or ""]
+    if (parallel := kernel.get("parallel")) is not None:
+        facts.append(f"parallel over {parallel}" if parallel > 1 else "serial")
+    if kernel.get("calls", 1) > 1:
+        facts.append(f"called {kernel['calls']} times")
+    if kernel.get("code_bytes") is not None:
+        facts.append(f"{kernel['code_bytes']} bytes of code")
+    known = {"name", "kind", "parallel", "calls", "code_bytes", "sources"}
+    facts += [f"{k}={v}" for k, v in kernel.items() if k not in known and v is not None]
+    line = f"{kernel.get('name', '?')}: {', '.join(f for f in facts if f)}".removesuffix(": ")
+    sources = kernel.get("sources") or []
+    return line + (f"; from {', '.join(sources)}" if sources else "")
 
 
 @contextmanager
