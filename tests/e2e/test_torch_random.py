@@ -39,6 +39,15 @@ def test_draws_are_eagers(check, function):
     assert not report.fallbacks
 
 
+@pytest.mark.parametrize(
+    "make",
+    [lambda x: x.t(), lambda x: x[:, ::2], lambda x: x[0].expand(4, 6), lambda x: x.view(6, 2, 2)],
+)
+def test_draws_of_strided_tensors(check, make):
+    x = make(torch.rand(4, 6))
+    check(lambda x: (F.dropout(x, 0.5), torch.rand_like(x), torch.empty_like(x).bernoulli_(0.4)), x)
+
+
 def test_two_draws_keep_their_order(check):
     check(lambda x: (torch.rand(4) + x, torch.randn(4) * x.exp(), torch.rand(4)), torch.rand(4))
 

@@ -27,7 +27,7 @@ from polyblocks_torch.capture import (
     View,
 )
 from polyblocks_torch.location import source_location
-from polyblocks_torch.node_rules import is_random, unsupported_reason
+from polyblocks_torch.node_rules import fills_fresh_memory, is_random, unsupported_reason
 from polyblocks_torch.specs import is_dense, problem_with, spec_of, storage_key
 
 aten = torch.ops.aten
@@ -208,6 +208,9 @@ class _Canonicalizer:
                 node.replace_all_uses_with(fresh)
                 self._replace_returned(node, fresh)
                 self.graph.erase_node(node)
+            elif fills_fresh_memory(node):
+                # Drawn in place (see partitioned_call.py), so it has the layout of that memory.
+                node.meta["val"] = node.args[0].meta["val"]
             elif is_random(node) and node.target._schema.name.endswith("_like"):
                 operand = node.args[0]
                 value = operand.meta.get("val")

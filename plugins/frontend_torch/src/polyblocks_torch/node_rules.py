@@ -27,6 +27,22 @@ def is_random(node: fx.Node) -> bool:
     return True
 
 
+def fills_fresh_memory(node: fx.Node) -> bool:
+    """Whether this is ``bernoulli(empty(...), p)``, which eager mode writes ``bernoulli_``.
+
+    The functional form gives a contiguous result and draws in that order, whatever the layout of
+    its operand is; the form in place draws in the order of the memory.
+    """
+    if node.target is not torch.ops.aten.bernoulli.p:
+        return False
+    operand = node.args[0]
+    return (
+        isinstance(operand, fx.Node)
+        and operand.target is torch.ops.aten.empty_strided.default
+        and len(operand.users) == 1
+    )
+
+
 def unsupported_reason(node: fx.Node) -> str | None:
     """Why a node can never be compiled, whatever the lowering knows; None if it may be."""
     if node.op in ("placeholder", "output", "get_attr") or node.target is operator.getitem:

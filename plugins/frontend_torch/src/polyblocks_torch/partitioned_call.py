@@ -20,6 +20,7 @@ from polyblocks_torch.capture import (
     TorchCapture,
 )
 from polyblocks_torch.launcher import strided
+from polyblocks_torch.node_rules import fills_fresh_memory
 from polyblocks_torch.partition import Step, boundary
 from polyblocks_torch.source import Source
 from polyblocks_torch.specs import TORCH_DTYPES, storage_key
@@ -131,7 +132,8 @@ class _Writer:
             assert isinstance(producer, fx.Node)
             self.source.add(f"{self._name(node)} = {self.names[producer]}[{index!r}]")
             return
-        function = self.source.name("op", node.target)
+        target = torch.Tensor.bernoulli_ if fills_fresh_memory(node) else node.target
+        function = self.source.name("op", target)
         words = [self._format(a) for a in node.args]
         words += [f"{k}={self._format(v)}" for k, v in node.kwargs.items()]
         self.source.add(f"{self._name(node)} = {function}({', '.join(words)})")
