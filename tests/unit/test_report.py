@@ -49,7 +49,7 @@ def test_an_artifact():
     assert report.whole
     assert str(report).splitlines() == [
         "blur: 2 kernels for toy (v1), 0.25 s to compile",
-        "  conv  (parallel=8)",
+        "  conv: parallel over 8",
         "  relu",
         "nothing fell back",
     ]
