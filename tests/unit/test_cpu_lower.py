@@ -324,6 +324,23 @@ def test_foreign_calls_are_an_internal_error() -> None:
         compile_text(text)
 
 
+def test_buffers_of_run_time_size_are_unsupported() -> None:
+    text = """
+    func.func @main(%n: memref<1xindex>, %x: memref<1xf32>) {
+      %zero = arith.constant 0 : index
+      %size = affine.load %n[0] : memref<1xindex>
+      %m = memref.alloc(%size) : memref<?xf32>
+      %v = affine.load %x[0] : memref<1xf32>
+      memref.store %v, %m[%zero] : memref<?xf32>
+      %w = memref.load %m[%size] : memref<?xf32>
+      affine.store %w, %x[0] : memref<1xf32>
+      return
+    }
+    """
+    with pytest.raises(UnsupportedError, match="a buffer whose size depends on the data"):
+        compile_text(text)
+
+
 def test_symbols_of_an_unknown_format_are_not_checked() -> None:
     assert checked_symbols([b"\xcf\xfa\xed\xfe"]) == {}
 

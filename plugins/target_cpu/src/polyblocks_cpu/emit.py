@@ -100,6 +100,9 @@ def checked_symbols(objects: Sequence[bytes]) -> dict[str, int]:
     functions = {name: size for symbols in known for name, size in symbols.functions.items()}
     undefined = {name for symbols in known for name in symbols.undefined}
     foreign = sorted(undefined - functions.keys() - set(SYMBOLS))
+    if "malloc" in foreign:
+        # Buffers of static size are planned into the workspace or lie on the stack.
+        raise UnsupportedError("it needs a buffer whose size depends on the data")
     if foreign:
         raise UnsupportedError(
             f"internal error: the generated code calls {', '.join(foreign)}; every function that "
