@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class SeparateEmptiesPass:
-    """Clone ``tensor.empty`` for each use.
+    """Clone ``tensor.empty`` for each use, and what is accumulated into.
 
     Bufferization would otherwise compute one tensor in the buffer of another one that it does not
     need any more. That saves memory which fusion and memory planning save anyway, and ties
@@ -21,6 +21,11 @@ class SeparateEmptiesPass:
         %b = linalg.generic ... outs(%e : tensor<4xf32>)
 
     After: ``%a`` and ``%b`` each have a ``tensor.empty`` of their own.
+
+    A tensor that one op accumulates into while others use it too (``cse`` merges the zeros that
+    two sums start from) is filled again, or copied, for that op. This is not for speed: the
+    buffer of such a tensor may be a result's (``eliminate-empties``), and bufferization, which
+    trusts that nobody else looks at results, would let the second sum run in the first one's.
     """
 
     name: ClassVar[str] = "separate-empties"
@@ -30,14 +35,20 @@ class SeparateEmptiesPass:
         from polyblocks.mlir import ir
 
         del context
+        shared: list[Any] = []
         empties: list[Any] = []
 
         def visit(op: Any) -> Any:
             if op.name == "tensor.empty":
                 empties.append(op)
+            elif _is_destination_style(op):
+                shared.append(op)
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(visit)
+        for op in shared:
+            for result in op.results:
+                _separate_destinations(op, result)
         for op in empties:
             uses = list(op.results[0].uses)
             for use in uses[1:]:
@@ -45,3 +56,43 @@ class SeparateEmptiesPass:
                 with ir.InsertionPoint(owner):
                     copy = op.clone()
                 owner.operands[use.operand_number] = copy.results[0]
+
+
+def _separate_destinations(op: Any, result: Any) -> None:
+    from polyblocks import mlir
+
+    ir, bufferization = mlir.ir, mlir.dialect("bufferization")
+    uses = list(result.uses)
+    if len(uses) < 2:
+        return
+    for use in uses:
+        owner = use.owner.operation
+        if not _is_destination(owner, use.operand_number):
+            continue
+        with ir.InsertionPoint(owner), op.location:
+            if _is_fill(op):
+                # Its `tensor.empty` gets as many uses; they are separated afterwards.
+                value = op.clone().results[result.result_number]
+            else:
+                value = bufferization.AllocTensorOp(result.type, [], copy=result).result
+        owner.operands[use.operand_number] = value
+
+
+def _is_destination_style(op: Any) -> bool:
+    dialect = op.name.partition(".")[0]
+    return dialect in ("linalg", "tm_tensor") and "operandSegmentSizes" in op.attributes
+
+
+def _is_destination(op: Any, operand: int) -> bool:
+    """Whether an op writes its result over this operand."""
+    return _is_destination_style(op) and operand >= op.attributes["operandSegmentSizes"][0]
+
+
+def _is_fill(op: Any) -> bool:
+    """Whether an op reads no tensor and begins with an empty one."""
+    from polyblocks.mlir import ir
+
+    inputs = op.attributes["operandSegmentSizes"][0]
+    return len(op.operands) == inputs + 1 and all(
+        not isinstance(o.type, ir.RankedTensorType) for o in list(op.operands)[:inputs]
+    )
