@@ -46,7 +46,9 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 UpstreamPass("hoist-buffers", "func.func(buffer-hoisting,buffer-loop-hoisting)"),
                 UpstreamPass(
                     "fold-views",
-                    "fold-memref-alias-ops,affine-fold-memref-alias-ops,canonicalize,cse",
+                    # Folded reshapes leave `affine.linearize_index`; nests want expressions.
+                    "fold-memref-alias-ops,affine-fold-memref-alias-ops,"
+                    "affine-expand-index-ops-as-affine,canonicalize,cse",
                 ),
                 GuardIndicesPass(),
             ],
