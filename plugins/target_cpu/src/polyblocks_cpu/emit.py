@@ -28,18 +28,16 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
     Args:
         module: the module after S4.
         context: with the target, and where dumps go.
-        kernels: functions that are never inlined, and may go to another object.
+        kernels: functions that may go to another object.
 
     Raises:
         UnsupportedError: LLVM rejects the code.
     """
-    from polyblocks import mlir
-
     spec = machine(context.target)
     events.emit("stage-begin", stage=STAGE)
     begin = time.perf_counter()
     with _step("translate-to-llvm"):
-        text = llvm.prepare(mlir.translate_to_llvmir(module), spec, {ENTRY}, set(kernels))
+        text = _llvm_text(module, spec)
     _dump(context, "input.ll", text)
     parts = parts_for(text) if context.dump_folder is None else 1
     if parts == 1:
@@ -67,13 +65,26 @@ def _compile_part(text: str, spec: llvm.Machine) -> bytes:
     return llvm.emit_object(*llvm.optimize(text, spec))
 
 
-def assembly(module: Any, target: TargetDescription, kernels: list[str]) -> str:
-    """The assembly that :func:`compile_llvm` makes an object of."""
+def assembly(module: Any, target: TargetDescription) -> str:
+    """The assembly that :func:`compile_llvm` makes objects of."""
+    spec = machine(target)
+    return llvm.emit_assembly(*llvm.optimize(_llvm_text(module, spec), spec))
+
+
+def _llvm_text(module: Any, spec: llvm.Machine) -> str:
+    """LLVM IR of the module, in which no function is inlined.
+
+    A kernel that is called many times, and the team that runs it, stay one function each; in a
+    long ``@main`` they would take LLVM longer than all kernels together.
+    """
     from polyblocks import mlir
 
-    spec = machine(target)
-    text = llvm.prepare(mlir.translate_to_llvmir(module), spec, {ENTRY}, set(kernels))
-    return llvm.emit_assembly(*llvm.optimize(text, spec))
+    names = {
+        op.operation.attributes["sym_name"].value
+        for op in module.body.operations
+        if op.operation.name == "llvm.func"
+    }
+    return llvm.prepare(mlir.translate_to_llvmir(module), spec, {ENTRY}, names - {ENTRY})
 
 
 def machine(target: TargetDescription) -> llvm.Machine:
