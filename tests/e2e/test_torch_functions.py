@@ -97,6 +97,20 @@ def test_aliases_share_memory_as_in_eager():
     assert again is x
 
 
+def test_views_of_what_is_no_output_share_memory():
+    from polyblocks_torch import polyblocks_jit_torch
+
+    def f(x):
+        y = x.exp()
+        return y[:, ::2], y.view(-1)[1:7]
+
+    x = torch.rand(3, 4)
+    columns, middle = polyblocks_jit_torch(f)(x)
+    torch.testing.assert_close((columns, middle), f(x))
+    columns.fill_(5)
+    assert middle.tolist()[1::2] == [5.0] * 3
+
+
 def test_expanded_output(check):
     check(lambda x: x.amax(1, keepdim=True).expand(3, 7), torch.rand(3, 4))
 

@@ -190,6 +190,8 @@ class _Canonicalizer:
                 made.meta.update({k: v for k, v in node.meta.items() if k == "stack_trace"})
             for user in list(node.users):
                 new = (scaled, mask)[user.args[1]]
+                # Views of the result recorded its memory, by which they are recognized.
+                new.meta["val"] = user.meta["val"]
                 user.replace_all_uses_with(new)
                 self._replace_returned(user, new)
                 self.graph.erase_node(user)
@@ -309,6 +311,10 @@ class _Canonicalizer:
                 continue
             pending.append((number, value, spec))
         # The widest array of each group that shares memory is computed, the others are its views.
+        for root in _hidden_roots(pending):
+            spec = spec_of(root.meta["val"])
+            bases.add(root, spec, len(nodes))
+            nodes.append((root, spec, None))
         for number, value, spec in sorted(pending, key=lambda item: -item[2].span):
             if value in index_of:
                 plan[number] = ResultOutput(index_of[value])
@@ -426,15 +432,46 @@ class _Bases:
         return None
 
 
-def _base_placeholder(node: fx.Node) -> fx.Node | None:
-    """The argument that a chain of views starts from."""
+def _hidden_roots(pending: Sequence[tuple[int, fx.Node, ArraySpec]]) -> list[fx.Node]:
+    """What several outputs are views of, where it is no output itself."""
+    groups: dict[int, list[tuple[fx.Node, ArraySpec]]] = {}
+    for _, node, spec in pending:
+        key = storage_key(node.meta["val"])
+        if key is not None:
+            groups.setdefault(key, []).append((node, spec))
+    roots = []
+    for group in groups.values():
+        root = _view_root(group[0][0])
+        outputs = {node for node, _ in group}
+        if len(outputs) < 2 or root in outputs or root.op != "call_function":
+            continue
+        value = root.meta["val"]
+        if problem_with(value) is not None or not is_dense(spec_of(value)):
+            continue
+        span = spec_of(value).span
+        views = [(_relative_view(spec, node.meta["val"], value), spec) for node, spec in group]
+        widest = max((spec.span for _, spec in group if is_dense(spec)), default=0)
+        if widest < span and all(v is not None and v.offset + s.span <= span for v, s in views):
+            roots.append(root)
+    return roots
+
+
+def _view_root(node: fx.Node) -> fx.Node:
+    """The node that a chain of views starts from."""
     key = storage_key(node.meta.get("val"))
     while key is not None and node.op != "placeholder":
         same = [n for n in node.all_input_nodes if storage_key(n.meta.get("val")) == key]
         if not same:
-            return None
+            break
         node = same[0]
-    return node if key is not None else None
+    return node
+
+
+def _base_placeholder(node: fx.Node) -> fx.Node | None:
+    """The argument that a chain of views starts from."""
+    root = _view_root(node)
+    is_argument = root.op == "placeholder" and storage_key(node.meta.get("val")) is not None
+    return root if is_argument else None
 
 
 def _relative_view(spec: ArraySpec, value: torch.Tensor, base: torch.Tensor) -> View | None:
