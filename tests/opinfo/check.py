@@ -21,7 +21,8 @@ from polyblocks.options import CompileOptions
 from polyblocks_torch.compiler import compile_graph
 from polyblocks_torch.report import FunctionReport
 
-SEED = 20240229
+#: Entries that draw random numbers seed the generator with this one themselves.
+SEED = 42
 
 #: Entries whose results are uninitialized memory: only shape, dtype and strides can be compared.
 UNINITIALIZED = frozenset(
@@ -101,10 +102,9 @@ def check(op: Any, sample: Any) -> Outcome:
 
 def compare(got: Any, expected: Any, values: bool = True) -> str:
     """Where and how two nested results differ; empty if they agree."""
-    got, got_tree = pytree.tree_flatten(got)
-    expected, expected_tree = pytree.tree_flatten(expected)
-    if got_tree != expected_tree:
-        return f"structure {got_tree} instead of {expected_tree}"
+    got, expected = pytree.tree_leaves(got), pytree.tree_leaves(expected)
+    if len(got) != len(expected):
+        return f"{len(got)} results instead of {len(expected)}"
     for index, (mine, theirs) in enumerate(zip(got, expected, strict=True)):
         if not isinstance(theirs, torch.Tensor):
             if mine != theirs and not (mine != mine and theirs != theirs):
@@ -202,7 +202,7 @@ def _classify(report: FunctionReport) -> Outcome:
 
 def _seed() -> None:
     torch.manual_seed(SEED)
-    np.random.seed(SEED % 2**32)
+    np.random.seed(SEED)
     random.seed(SEED)
 
 

@@ -14,6 +14,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 
@@ -26,8 +27,15 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--json", type=Path, help="file for the outcome of every sample")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep the outcomes in the JSON file; only entries that are named or missing run",
+    )
     parser.add_argument("--verbose", action="store_true", help="print every sample's outcome")
     arguments = parser.parse_args()
+    if arguments.resume and not arguments.json:
+        parser.error("--resume needs --json FILE")
 
     warnings.filterwarnings("ignore")
     with tempfile.TemporaryDirectory(prefix="polyblocks-opinfo-") as folder:
@@ -59,29 +67,44 @@ def _run(arguments: argparse.Namespace) -> int:
             return 2
         ops = [op for op in ops if entry_name(op) in arguments.entries]
     began = time.monotonic()
-    results = []
+    done = _read(arguments.json) if arguments.resume else {}
+    if not arguments.entries:
+        ops = [op for op in ops if entry_name(op) not in done]
     with Progress(transient=True) as progress:
         task = progress.add_task("entries", total=len(ops))
         dtype = getattr(torch, arguments.dtype)
         for result in sweep(ops, arguments.samples, arguments.workers, dtype):
-            results.append(result)
+            done[result.name] = result
             progress.update(task, advance=1, description=result.name)
-    results.sort(key=lambda result: result.name)
-    seconds = time.monotonic() - began
-    if arguments.verbose:
-        for result in results:
-            for index, outcome in enumerate(result.outcomes):
-                print(f"{result.name} {index}: {outcome.kind} {outcome.reason}")
-    print_table(results, seconds)
-    if arguments.json:
-        rows = {
-            r.name: {"kind": r.kind, "seconds": r.seconds, "samples": [vars(o) for o in r.outcomes]}
-            for r in results
-        }
-        arguments.json.write_text(json.dumps(rows, indent=1))
-    if not arguments.entries and arguments.dtype == "float32":
+            if arguments.json:
+                _write(arguments.json, done)
+            if arguments.verbose:
+                for index, outcome in enumerate(result.outcomes):
+                    print(f"{result.name} {index}: {outcome.kind} {outcome.reason}", flush=True)
+    results = [done[name] for name in sorted(done)]
+    print_table(results, time.monotonic() - began)
+    if len(results) == len(entries()) and arguments.dtype == "float32":
         write_markdown(HERE / "results.md", results, arguments.samples)
     return int(any(result.kind in ("wrong", "crashed", "timeout") for result in results))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    from check import Outcome
+    from sweep import Result
+
+    rows = json.loads(path.read_text()) if path.exists() else {}
+    return {
+        name: Result(name, [Outcome(**sample) for sample in row["samples"]], row["seconds"])
+        for name, row in rows.items()
+    }
+
+
+def _write(path: Path, results: dict[str, Any]) -> None:
+    rows = {
+        r.name: {"kind": r.kind, "seconds": r.seconds, "samples": [vars(o) for o in r.outcomes]}
+        for r in results.values()
+    }
+    path.write_text(json.dumps(rows, indent=1))
 
 
 def _preload() -> None:

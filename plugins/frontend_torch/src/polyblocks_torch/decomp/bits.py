@@ -136,3 +136,17 @@ def bitwise_left_shift_scalar(x: Tensor, other: int) -> Tensor:
 @decomposition(aten.bitwise_right_shift.Tensor_Scalar)
 def bitwise_right_shift_scalar(x: Tensor, other: int) -> Tensor:
     return torch.bitwise_right_shift(x, torch.full((), other, dtype=x.dtype, device=x.device))
+
+
+@decomposition(aten.fmax.default)
+def fmax(x: Tensor, y: Tensor) -> Tensor:
+    if not torch.result_type(x, y).is_floating_point:
+        return torch.maximum(x, y)
+    return torch.where(y.isnan() | (x >= y), x, y)
+
+
+@decomposition(aten.fmin.default)
+def fmin(x: Tensor, y: Tensor) -> Tensor:
+    if not torch.result_type(x, y).is_floating_point:
+        return torch.minimum(x, y)
+    return torch.where(y.isnan() | (x <= y), x, y)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch._decomp.decompositions import adaptive_avg_pool2d as _torch_adaptive_avg_pool2d
 
 from polyblocks_torch.decomp.registry import decomposition
 
@@ -139,3 +140,10 @@ def upsample_bicubic2d_aa(
     scales_w: float | None = None,
 ) -> Tensor:
     return _antialias(x, output_size, align_corners, (scales_h, scales_w), cubic=True)
+
+
+@decomposition(aten._adaptive_avg_pool2d.default)
+def adaptive_avg_pool2d(x: Tensor, output_size: Sequence[int]) -> Tensor:
+    if x.dim() == 4:
+        return _torch_adaptive_avg_pool2d(x, output_size)
+    return aten._adaptive_avg_pool2d(x.unsqueeze(0), output_size).squeeze(0)

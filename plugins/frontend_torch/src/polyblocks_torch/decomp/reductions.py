@@ -76,3 +76,67 @@ def pdist(x: Tensor, p: float = 2) -> Tensor:
     # One slice per row: all later rows minus this one.
     parts = [x[i + 1 :] - x[i] for i in range(count - 1)]
     return torch.linalg.vector_norm(torch.cat(parts), p, dim=-1)
+
+
+@decomposition(aten.linalg_vector_norm.default)
+def vector_norm(
+    x: Tensor,
+    ord: float = 2,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    if x.dim() or x.is_complex():
+        return NotImplemented
+    x = x if dtype is None else x.to(dtype)
+    return (x != 0).to(x.dtype) if ord == 0 else x.abs()
+
+
+@decomposition(aten.sum.dim_IntList)
+def sum_dim(
+    x: Tensor,
+    dim: Sequence[int] | None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    return torch.sum(x, dtype=dtype) if not x.dim() else NotImplemented
+
+
+@decomposition(aten.mean.dim)
+def mean_dim(
+    x: Tensor,
+    dim: Sequence[int] | None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    return torch.mean(x, dtype=dtype) if not x.dim() else NotImplemented
+
+
+@decomposition(aten._softmax.default)
+def softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    if x.dim():
+        return NotImplemented
+    # One, unless the only element is NaN or infinite.
+    return torch.exp(x - x)
+
+
+@decomposition(aten._log_softmax.default)
+def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    if not x.dim():
+        return x - x
+    computed = x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
+    shifted = computed - computed.amax(dim, keepdim=True)
+    result = shifted - shifted.exp().sum(dim, keepdim=True).log()
+    return result if half_to_float else result.to(x.dtype)
+
+
+@decomposition(aten.cumprod.default)
+def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    if x.dim() == 0:
+        return torch.prod(x, dtype=dtype)
+    if dtype is not None and dtype != x.dtype:
+        return torch.cumprod(x.to(dtype), dim)
+    return NotImplemented if dtype is None else torch.cumprod(x, dim)

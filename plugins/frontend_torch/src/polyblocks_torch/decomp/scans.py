@@ -80,10 +80,3 @@ def cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     if x.dim() == 0:
         return torch.sum(x, dtype=dtype)
     return NotImplemented
-
-
-@decomposition(aten.cumprod.default)
-def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    if x.dim() == 0:
-        return torch.prod(x, dtype=dtype)
-    return NotImplemented

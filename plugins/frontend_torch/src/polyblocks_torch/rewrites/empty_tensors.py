@@ -48,6 +48,15 @@ def _fold(graph: torch.fx.Graph, node: torch.fx.Node, operands: list[torch.fx.No
     if node.target in (aten.mm.default, aten.bmm.default):
         _replace(graph, node, aten.full.default, (shape, 0))
         return
+    if node.target is aten.addmm.default:
+        # A product over no elements adds nothing: beta * input is left.
+        bias, beta = node.args[0], node.kwargs.get("beta", 1)
+        with graph.inserting_before(node):
+            scaled = _call(graph, aten.mul.Tensor, (bias, beta), bias.meta["val"])  # type: ignore[union-attr]
+            wide = _call(graph, aten.expand.default, (scaled, shape), value)
+        node.replace_all_uses_with(wide)
+        graph.erase_node(node)
+        return
     if all(a.meta["val"].numel() == 0 for a in operands):
         constant = _evaluate(node)
         if constant is not None and constant.numel() == 1 or _uniform(constant):
@@ -70,6 +79,14 @@ _UPDATES = frozenset(
         aten._unsafe_index_put.default, aten.masked_scatter.default,
     }
 )  # fmt: skip
+
+
+def _call(
+    graph: torch.fx.Graph, target: Any, args: tuple[Any, ...], value: torch.Tensor
+) -> torch.fx.Node:
+    node = graph.call_function(target, args)
+    node.meta["val"] = value.new_empty(value.shape)
+    return node
 
 
 def _evaluate(node: torch.fx.Node) -> torch.Tensor | None:

@@ -1,0 +1,418 @@
+"""Complex tensors become pairs of real ones; only arguments and results stay complex.
+
+torch-mlir lowers few operations on complex numbers. An argument is read through ``view_as_real``, a
+result is put together by ``aten.complex``; everything in between is arithmetic on the parts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from polyblocks.errors import UnsupportedError
+from polyblocks_torch.rewrites.emitter import Emitter
+from polyblocks_torch.rewrites.fourier import multiply, transform_rows
+
+aten = torch.ops.aten
+
+_PARTS = {torch.complex64: torch.float32, torch.complex128: torch.float64}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Real and imaginary parts, of equal shape and dtype."""
+
+    re: fx.Node
+    im: fx.Node
+
+
+def expand_complex(gm: fx.GraphModule) -> None:
+    """Rewrite the graph of a module in place, if it holds complex tensors.
+
+    Raises:
+        UnsupportedError: an operation on complex tensors that is not known here.
+    """
+    if not any(_is_complex(node) for node in gm.graph.nodes):
+        return
+    emitter = Emitter(gm)
+    values: dict[fx.Node, Any] = {}
+    for node in gm.graph.nodes:
+        emitter.begin(node)
+        values[node] = _rewrite(emitter, node, values)
+    gm.graph = emitter.graph
+
+
+def _is_complex(node: fx.Node) -> bool:
+    leaves = pytree.tree_leaves(node.meta.get("val"))
+    return any(isinstance(leaf, torch.Tensor) and leaf.is_complex() for leaf in leaves)
+
+
+def _rewrite(emitter: Emitter, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+    if node.op == "output":
+        results = pytree.tree_map_only(fx.Node, lambda n: values[n], node.args[0])
+        return emitter.graph.output(
+            pytree.tree_map_only(Pair, lambda pair: _join(emitter, pair), results)
+        )
+    if node.op in ("placeholder", "get_attr"):
+        new = emitter.copy(node, values)
+        return _parts(emitter, new) if _is_complex(node) else new
+    if not _is_complex(node) and not any(_is_complex(n) for n in node.all_input_nodes):
+        return emitter.copy(node, values)
+    if node.target.__name__ == "getitem":  # type: ignore[union-attr]
+        return values[node.args[0]][node.args[1]]  # type: ignore[index]
+    args, kwargs = pytree.tree_map_only(fx.Node, lambda n: values[n], (node.args, node.kwargs))
+    rule = _RULES.get(node.target)
+    if rule is None and node.target in _BY_PARTS:
+        rule = _by_parts
+    if rule is None:
+        raise UnsupportedError("no rule for it on complex numbers", op=str(node.target))
+    try:
+        return rule(_Call(emitter, node), *args, **kwargs)
+    except UnsupportedError as error:
+        raise UnsupportedError(error.reason, op=str(node.target)) from error
+    except (TypeError, AttributeError) as error:
+        raise UnsupportedError(
+            "no rule for it on complex numbers with these operands", op=str(node.target)
+        ) from error
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call that is being rewritten."""
+
+    emitter: Emitter
+    node: fx.Node
+
+    def emit(self, target: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.emitter.emit(target, *args, **kwargs)
+
+    @property
+    def part_dtype(self) -> torch.dtype:
+        """dtype of the parts of the result."""
+        return _PARTS[self.node.meta["val"].dtype]
+
+    def pair(self, value: Any) -> Pair:
+        """A pair of a pair, a real tensor or a number, with parts of the result's dtype."""
+        dtype = self.part_dtype
+        if isinstance(value, Pair):
+            return Pair(self._as(value.re, dtype), self._as(value.im, dtype))
+        if isinstance(value, fx.Node):
+            re = self._as(value, dtype)
+            return Pair(re, self.emit(aten.zeros_like.default, re))
+        number = complex(value)
+        re = self.emit(aten.full.default, [], number.real, dtype=dtype)
+        return Pair(re, self.emit(aten.full.default, [], number.imag, dtype=dtype))
+
+    def _as(self, value: fx.Node, dtype: torch.dtype) -> fx.Node:
+        if value.meta["val"].dtype == dtype:
+            return value
+        return self.emit(aten._to_copy.default, value, dtype=dtype)  # type: ignore[no-any-return]
+
+
+def _parts(emitter: Emitter, value: fx.Node) -> Pair:
+    real = emitter.emit(aten.view_as_real.default, value)
+    return _split_last(emitter, real)
+
+
+def _split_last(emitter: Emitter, real: fx.Node) -> Pair:
+    last = real.meta["val"].dim() - 1
+    return Pair(
+        emitter.emit(aten.select.int, real, last, 0), emitter.emit(aten.select.int, real, last, 1)
+    )
+
+
+def _join(emitter: Emitter, pair: Pair) -> fx.Node:
+    return emitter.emit(aten.complex.default, pair.re, pair.im)  # type: ignore[no-any-return]
+
+
+#: Ops that move elements or add them up: done on each part by itself.
+_BY_PARTS = frozenset(
+    {
+        aten.view.default, aten._unsafe_view.default, aten.permute.default, aten.transpose.int,
+        aten.t.default, aten.unsqueeze.default, aten.squeeze.default, aten.squeeze.dim,
+        aten.squeeze.dims, aten.expand.default, aten.slice.Tensor, aten.select.int,
+        aten.clone.default, aten.alias.default, aten.detach.default, aten.flip.default,
+        aten.roll.default, aten.repeat.default, aten.index.Tensor, aten.index_select.default,
+        aten.gather.default, aten.diagonal.default, aten.neg.default, aten.cat.default,
+        aten.stack.default, aten.sum.default, aten.sum.dim_IntList, aten.mean.default,
+        aten.mean.dim, aten.constant_pad_nd.default, aten.as_strided.default,
+        aten.split_with_sizes.default, aten.split.Tensor, aten.unbind.int,
+        aten.tril.default, aten.triu.default, aten.cumsum.default, aten.lift_fresh_copy.default,
+        aten.slice_scatter.default, aten.select_scatter.default,
+        torch.ops.prims.squeeze.default,
+    }
+)  # fmt: skip
+
+
+def _by_parts(call: _Call, *args: Any, **kwargs: Any) -> Any:
+    def take(which: str) -> Any:
+        picked, options = pytree.tree_map_only(
+            Pair, lambda pair: getattr(pair, which), (args, kwargs)
+        )
+        if isinstance(options.get("dtype"), torch.dtype) and options["dtype"].is_complex:
+            options["dtype"] = _PARTS[options["dtype"]]
+        return call.emit(call.node.target, *picked, **options)
+
+    if call.node.target in (aten.cat.default, aten.stack.default):
+        args = ([call.pair(item) for item in args[0]], *args[1:])
+    re, im = take("re"), take("im")
+    if isinstance(call.node.meta["val"], (tuple, list)):
+        return [Pair(_item(call, re, i), _item(call, im, i)) for i in range(len(re.meta["val"]))]
+    return Pair(re, im)
+
+
+def _item(call: _Call, value: fx.Node, index: int) -> fx.Node:
+    import operator
+
+    return call.emit(operator.getitem, value, index)  # type: ignore[no-any-return]
+
+
+_RULES: dict[Any, Callable[..., Any]] = {}
+
+
+def _rule(*targets: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for target in targets:
+            _RULES[target] = function
+        return function
+
+    return register
+
+
+@_rule(aten.view_as_real.default)
+def _view_as_real(call: _Call, x: Pair) -> fx.Node:
+    last = x.re.meta["val"].dim()
+    parts = [call.emit(aten.unsqueeze.default, part, last) for part in (x.re, x.im)]
+    return call.emit(aten.cat.default, parts, last)  # type: ignore[no-any-return]
+
+
+@_rule(aten.view_as_complex.default)
+def _view_as_complex(call: _Call, x: fx.Node) -> Pair:
+    return _split_last(call.emitter, x)
+
+
+@_rule(aten.complex.default)
+def _complex(call: _Call, re: fx.Node, im: fx.Node) -> Pair:
+    shape = list(call.node.meta["val"].shape)
+    return Pair(
+        call.emit(aten.expand.default, re, shape), call.emit(aten.expand.default, im, shape)
+    )
+
+
+@_rule(aten.polar.default)
+def _polar(call: _Call, magnitude: fx.Node, angle: fx.Node) -> Pair:
+    mul = aten.mul.Tensor
+    return Pair(
+        call.emit(mul, magnitude, call.emit(aten.cos.default, angle)),
+        call.emit(mul, magnitude, call.emit(aten.sin.default, angle)),
+    )
+
+
+@_rule(aten.real.default)
+def _real(call: _Call, x: Pair) -> fx.Node:
+    return x.re
+
+
+@_rule(aten.imag.default)
+def _imag(call: _Call, x: Pair) -> fx.Node:
+    return x.im
+
+
+@_rule(aten._conj.default, aten._conj_physical.default, aten.conj_physical.default)
+def _conj(call: _Call, x: Pair) -> Pair:
+    return Pair(x.re, call.emit(aten.neg.default, x.im))
+
+
+@_rule(aten.resolve_conj.default, aten.resolve_neg.default)
+def _resolve(call: _Call, x: Pair) -> Pair:
+    return x
+
+
+@_rule(aten._to_copy.default)
+def _to_copy(call: _Call, x: Any, dtype: torch.dtype | None = None, **options: Any) -> Any:
+    if dtype is None or dtype.is_complex:
+        return call.pair(x)
+    return call.emit(aten._to_copy.default, x.re, dtype=dtype)
+
+
+def _scaled(call: _Call, x: Pair, alpha: float) -> Pair:
+    if alpha == 1:
+        return x
+    return Pair(call.emit(aten.mul.Tensor, x.re, alpha), call.emit(aten.mul.Tensor, x.im, alpha))
+
+
+@_rule(aten.add.Tensor, aten.sub.Tensor, aten.add.Scalar, aten.sub.Scalar)
+def _add(call: _Call, x: Any, y: Any, alpha: float = 1) -> Pair:
+    a, b = call.pair(x), _scaled(call, call.pair(y), alpha)
+    target = aten.add.Tensor if "add" in str(call.node.target) else aten.sub.Tensor
+    return Pair(call.emit(target, a.re, b.re), call.emit(target, a.im, b.im))
+
+
+@_rule(aten.mul.Tensor, aten.mul.Scalar)
+def _mul(call: _Call, x: Any, y: Any) -> Pair:
+    for factor, other in ((x, y), (y, x)):
+        if not isinstance(factor, (Pair, complex)) and isinstance(other, Pair):
+            mul = aten.mul.Tensor
+            return Pair(call.emit(mul, other.re, factor), call.emit(mul, other.im, factor))
+    a, b = call.pair(x), call.pair(y)
+    return Pair(*multiply(call.emitter, (a.re, a.im), (b.re, b.im)))
+
+
+@_rule(aten.div.Tensor, aten.div.Scalar)
+def _div(call: _Call, x: Any, y: Any) -> Pair:
+    if isinstance(x, Pair) and not isinstance(y, (Pair, complex)):
+        div = aten.div.Tensor
+        return Pair(call.emit(div, x.re, y), call.emit(div, x.im, y))
+    raise UnsupportedError("division by complex numbers")
+
+
+@_rule(aten.abs.default)
+def _abs(call: _Call, x: Pair) -> fx.Node:
+    # Scaled by the larger part, so that squares neither overflow nor vanish.
+    re, im = call.emit(aten.abs.default, x.re), call.emit(aten.abs.default, x.im)
+    large = call.emit(aten.maximum.default, re, im)
+    small = call.emit(aten.minimum.default, re, im)
+    zero = call.emit(aten.eq.Scalar, large, 0.0)
+    safe = call.emit(aten.where.self, zero, call.emit(aten.ones_like.default, large), large)
+    ratio = call.emit(aten.div.Tensor, small, safe)
+    square = call.emit(aten.add.Scalar, call.emit(aten.mul.Tensor, ratio, ratio), 1.0)
+    result = call.emit(aten.mul.Tensor, large, call.emit(aten.sqrt.default, square))
+    infinite = call.emit(aten.eq.Scalar, large, math.inf)
+    return call.emit(aten.where.self, infinite, large, result)  # type: ignore[no-any-return]
+
+
+@_rule(aten.angle.default)
+def _angle(call: _Call, x: Pair) -> fx.Node:
+    return call.emit(aten.atan2.default, x.im, x.re)  # type: ignore[no-any-return]
+
+
+@_rule(aten.exp.default)
+def _exp(call: _Call, x: Pair) -> Pair:
+    return _polar(call, call.emit(aten.exp.default, x.re), x.im)
+
+
+@_rule(aten.eq.Tensor, aten.ne.Tensor, aten.eq.Scalar, aten.ne.Scalar)
+def _eq(call: _Call, x: Pair, y: Any) -> fx.Node:
+    if not isinstance(y, Pair):
+        raise UnsupportedError("comparison of complex and real numbers")
+    equal = "eq" in str(call.node.target)
+    target = aten.eq.Tensor if equal else aten.ne.Tensor
+    both = aten.logical_and.default if equal else aten.logical_or.default
+    return call.emit(  # type: ignore[no-any-return]
+        both, call.emit(target, x.re, y.re), call.emit(target, x.im, y.im)
+    )
+
+
+@_rule(aten.where.self)
+def _where(call: _Call, condition: fx.Node, x: Any, y: Any) -> Pair:
+    a, b = call.pair(x), call.pair(y)
+    where = aten.where.self
+    return Pair(call.emit(where, condition, a.re, b.re), call.emit(where, condition, a.im, b.im))
+
+
+@_rule(aten.mm.default, aten.bmm.default)
+def _mm(call: _Call, x: Any, y: Any) -> Pair:
+    a, b, target = call.pair(x), call.pair(y), call.node.target
+    re = call.emit(aten.sub.Tensor, call.emit(target, a.re, b.re), call.emit(target, a.im, b.im))
+    im = call.emit(aten.add.Tensor, call.emit(target, a.re, b.im), call.emit(target, a.im, b.re))
+    return Pair(re, im)
+
+
+@_rule(aten.full.default, aten.zeros.default, aten.ones.default, aten.empty.memory_format)
+def _full(call: _Call, size: list[int], value: Any = None, **options: Any) -> Pair:
+    number = complex(1 if "ones" in str(call.node.target) else value or 0)
+    dtype = call.part_dtype
+    return Pair(
+        call.emit(aten.full.default, size, number.real, dtype=dtype),
+        call.emit(aten.full.default, size, number.imag, dtype=dtype),
+    )
+
+
+# --- Fourier transforms --------------------------------------------------------------------------
+
+
+def _along(call: _Call, x: Pair | fx.Node, dim: int, sign: int) -> Pair:
+    """Transform along one dimension."""
+    re, im = (x.re, x.im) if isinstance(x, Pair) else (x, None)
+    shape = list(re.meta["val"].shape)
+    order = [d for d in range(len(shape)) if d != dim] + [dim]
+    extent = shape[dim]
+    rows = math.prod(shape) // extent
+
+    def forth(part: fx.Node) -> fx.Node:
+        turned = call.emit(aten.permute.default, part, order)
+        turned = call.emit(aten.clone.default, turned, memory_format=torch.contiguous_format)
+        return call.emit(aten.view.default, turned, [rows, extent])  # type: ignore[no-any-return]
+
+    def back(part: fx.Node) -> fx.Node:
+        full = call.emit(aten.view.default, part, [shape[d] for d in order])
+        inverse = [order.index(d) for d in range(len(shape))]
+        return call.emit(aten.permute.default, full, inverse)  # type: ignore[no-any-return]
+
+    parts = transform_rows(call.emitter, forth(re), None if im is None else forth(im), sign)
+    return Pair(back(parts[0]), back(parts[1]))
+
+
+def _normalized(call: _Call, x: Any, mode: int, count: int) -> Any:
+    """``mode`` as in aten: 0 none, 1 by the square root of the number of elements, 2 by it."""
+    if mode == 0:
+        return x
+    factor = 1.0 / (math.sqrt(count) if mode == 1 else count)
+    mul = aten.mul.Tensor
+    if isinstance(x, Pair):
+        return Pair(call.emit(mul, x.re, factor), call.emit(mul, x.im, factor))
+    return call.emit(mul, x, factor)
+
+
+def _extents(node: fx.Node, dims: list[int]) -> list[int]:
+    return [node.meta["val"].shape[d] for d in dims]
+
+
+@_rule(aten._fft_c2c.default)
+def _fft_c2c(call: _Call, x: Pair, dims: list[int], mode: int, forward: bool) -> Pair:
+    count = math.prod(_extents(x.re, dims))
+    for dim in dims:
+        x = _along(call, x, dim, -1 if forward else 1)
+    return _normalized(call, x, mode, count)  # type: ignore[no-any-return]
+
+
+@_rule(aten._fft_r2c.default)
+def _fft_r2c(call: _Call, x: fx.Node, dims: list[int], mode: int, onesided: bool) -> Pair:
+    count = math.prod(_extents(x, dims))
+    last = dims[-1]
+    result = _along(call, x, last, -1)
+    if onesided:
+        half = x.meta["val"].shape[last] // 2 + 1
+        result = Pair(
+            call.emit(aten.slice.Tensor, result.re, last, 0, half),
+            call.emit(aten.slice.Tensor, result.im, last, 0, half),
+        )
+    for dim in dims[:-1]:
+        result = _along(call, result, dim, -1)
+    return _normalized(call, result, mode, count)  # type: ignore[no-any-return]
+
+
+@_rule(aten._fft_c2r.default)
+def _fft_c2r(call: _Call, x: Pair, dims: list[int], mode: int, size: int) -> fx.Node:
+    count = math.prod(_extents(x.re, dims[:-1])) * size
+    for dim in dims[:-1]:
+        x = _along(call, x, dim, 1)
+    last = dims[-1]
+    # The other half of a Hermitian sequence: conjugates in reverse order, without the ends.
+    mirrored = (size - 1) // 2
+    parts = []
+    for part, conjugate in ((x.re, False), (x.im, True)):
+        tail = call.emit(aten.slice.Tensor, part, last, 1, 1 + mirrored)
+        tail = call.emit(aten.flip.default, tail, [last])
+        if conjugate:
+            tail = call.emit(aten.neg.default, tail)
+        head = call.emit(aten.slice.Tensor, part, last, 0, size // 2 + 1)
+        parts.append(call.emit(aten.cat.default, [head, tail], last) if mirrored else head)
+    result = _along(call, Pair(*parts), last, 1)
+    return _normalized(call, result.re, mode, count)  # type: ignore[no-any-return]
