@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from polyblocks.errors import OptionError
 from polyblocks.options import CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
-from polyblocks_cpu.archs import ARCHS, X86, Arch, lookup
+from polyblocks_cpu.archs import X86, Arch, lookup
 from polyblocks_cpu.host import X86_FEATURES, X86_LEVELS, CacheLevel, Host, host
 
 #: Seconds to start and join one parallel region with threads that are awake.
@@ -104,11 +104,6 @@ def _description(
             **{name: name not in arch.lacks for name in INSTRUCTIONS},
         },
     )
-
-
-def known_archs() -> tuple[str, ...]:
-    """Names that ``arch`` may have, besides ``native``."""
-    return tuple(ARCHS)
 
 
 def required_features(target: TargetDescription) -> list[str]:
