@@ -319,11 +319,6 @@ def reads_from(item: Nest | Opaque, buffer: Buffer) -> bool:
     return any(b.base is buffer for b in reads(item))
 
 
-def writes_to(item: Nest | Opaque, buffer: Buffer) -> bool:
-    """Whether an item writes the buffer or a view of it."""
-    return any(b.base is buffer for b in writes(item))
-
-
 def clone(
     nodes: Iterable[Node],
     values: dict[Value, Value],

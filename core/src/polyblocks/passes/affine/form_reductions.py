@@ -19,12 +19,11 @@ from polyblocks.affine.model import (
     Store,
     StoreAt,
     Value,
-    reads_from,
     replace_values,
     walk,
     writes,
-    writes_to,
 )
+from polyblocks.affine.users import Users
 from polyblocks.passes.affine.base import NestPass
 
 
@@ -141,14 +140,15 @@ def _loads_precede_stores(
 
 def separate_versions(sequence: Sequence) -> None:
     """Rename what a buffer held before a nest overwrites the whole of it."""
-    for i, item in enumerate(sequence.items):
-        if not isinstance(item, Nest):
-            continue
-        for buffer in writes(item):
-            if buffer.kind not in ("alloc", "output") or buffer.base is not buffer:
+    users = Users(sequence)
+    # A buffer with views cannot be renamed.
+    viewed = {b.base for b in sequence.buffers if b.base is not b}
+    for nest in sequence.nests():
+        for buffer in sorted(writes(nest), key=lambda b: b.number):
+            if buffer.kind not in ("alloc", "output") or buffer in viewed:
                 continue
-            if _overwrites(item, buffer):
-                _rename_before(sequence, i, buffer)
+            if users.writers(buffer)[0] is not nest and _overwrites(nest, buffer):
+                _rename_before(sequence, users, nest, buffer)
 
 
 def _overwrites(nest: Nest, buffer: Buffer) -> bool:
@@ -176,27 +176,20 @@ def _overwrites(nest: Nest, buffer: Buffer) -> bool:
     return True
 
 
-def _rename_before(sequence: Sequence, position: int, buffer: Buffer) -> None:
-    earlier = sequence.items[:position]
-    touching = [it for it in earlier if reads_from(it, buffer) or writes_to(it, buffer)]
-    if not any(writes_to(it, buffer) for it in touching):
-        return
-    if any(isinstance(it, Opaque) for it in touching):
-        return
-    # A view of it cannot be renamed.
-    if any(b.base is buffer and b is not buffer for b in sequence.buffers):
+def _rename_before(sequence: Sequence, users: Users, nest: Nest, buffer: Buffer) -> None:
+    earlier = {*users.readers(buffer), *users.writers(buffer)}
+    touching = [item for item in earlier if users.before(item, nest)]
+    if any(isinstance(item, Opaque) for item in touching):
         return
     old = Buffer(buffer.shape, buffer.element, "alloc", bytes_per_element=buffer.bytes_per_element)
     sequence.buffers.append(old)
-    for item in touching:
+    for item in (*touching, nest):
         assert isinstance(item, Nest)
         for n in walk(item.body):
-            if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer is buffer:
+            if not isinstance(n, (Load, Store, LoadAt, StoreAt)) or n.buffer is not buffer:
+                continue
+            # The nest itself reads the old contents and stores the new ones.
+            if item is not nest or isinstance(n, Load):
                 n.buffer = old
         item.changed = True
-    nest = sequence.items[position]
-    assert isinstance(nest, Nest)
-    for n in walk(nest.body):
-        if isinstance(n, Load) and n.buffer is buffer:
-            n.buffer = old
-    nest.changed = True
+        users.refresh(item)

@@ -27,9 +27,9 @@ from polyblocks.affine.model import (
     replace_values,
     walk,
     writes,
-    writes_to,
 )
 from polyblocks.affine.simplify import eliminate_common
+from polyblocks.affine.users import Users
 from polyblocks.passes.affine.base import NestPass
 from polyblocks.passes.affine.classify_nests import name_nests
 from polyblocks.passes.affine.normalize_nests import drop_dead_nests
@@ -66,34 +66,35 @@ class FuseSlicesPass(NestPass):
         """Fuse through every buffer, in the order in which they are produced."""
         if context.options.polyblocks_disable_affine_fusion:
             return
+        users = Users(sequence)
         for buffer in _candidates(sequence):
-            view = _View.of(sequence, buffer)
-            if view is not None:
-                self._fuse(sequence, view, context)
+            view = _View.of(users, buffer)
+            if view is None:
+                continue
+            gone = self._slice(users, view, context) or self._epilogue(users, view, context)
+            if gone is not None:
+                sequence.items.remove(gone)
+                users.drop(gone)
         drop_dead_nests(sequence)
         name_nests(sequence)
 
-    def _fuse(self, sequence: Sequence, view: _View, context: Any) -> None:
-        if not self._slice(sequence, view, context):
-            self._epilogue(sequence, view, context)
-
-    def _slice(self, sequence: Sequence, view: _View, context: Any) -> bool:
-        """Compute the producer inside all of its consumers, at every index that they read."""
+    def _slice(self, users: Users, view: _View, context: Any) -> Nest | None:
+        """Compute the producer inside all of its consumers; returns it if it is needed no more."""
         producer = _pointwise(view.producer, view.buffer)
         if producer is None or not view.only_nests_read or view.buffer.kind == "output":
-            return False
-        if not all(view.may_inline(sequence, c) for c in view.consumers):
-            return False
+            return None
+        if not all(view.may_inline(users, c) for c in view.consumers):
+            return None
         if not self._worth(view, producer, context):
-            return False
+            return None
         for consumer in view.consumers:
             _inline(consumer, view.buffer, producer)
             eliminate_common(consumer.body)
             remove_dead(consumer.body)
             consumer.changed = True
+            users.refresh(consumer)
             _absorb(consumer, view.producer)
-        sequence.items.remove(view.producer)
-        return True
+        return view.producer
 
     def _worth(self, view: _View, producer: _Producer, context: Any) -> bool:
         target = context.target
@@ -125,24 +126,24 @@ class FuseSlicesPass(NestPass):
         )
         return accept
 
-    def _epilogue(self, sequence: Sequence, view: _View, context: Any) -> bool:
-        """Move a point-wise consumer behind the producer's store."""
+    def _epilogue(self, users: Users, view: _View, context: Any) -> Nest | None:
+        """Move a point-wise consumer behind the producer's store; returns the consumer if so."""
         if not view.consumers or view.first_reader is not view.consumers[0]:
-            return False
+            return None
         consumer = view.consumers[0]
         store = view.store
         loops, body = perfect_loops(consumer.body)
         if any(isinstance(n, (For, StoreAt)) for n in body) or any(f.inits for f in loops):
-            return False
+            return None
         variables = [f.var for f in loops]
         loads = [n for n in walk(body) if isinstance(n, Load) and n.buffer is view.buffer]
         others = [n for n in walk(body) if isinstance(n, LoadAt) and n.buffer is view.buffer]
         if others or not loads or any(n.index != loads[0].index for n in loads):
-            return False
+            return None
         if not covers(view.buffer, loads[0].index, variables):
-            return False
-        if not view.may_move_up(sequence, consumer):
-            return False
+            return None
+        if not view.may_move_up(users, consumer):
+            return None
         # A consumer of its own that is better computed inside somebody else keeps its freedom.
         substitution: dict[Var, Expr] = {}
         for mine, theirs in zip(loads[0].index, store.index, strict=True):
@@ -151,7 +152,7 @@ class FuseSlicesPass(NestPass):
         keep = view.buffer.kind == "output" or not view.only_nests_read or len(view.consumers) > 1
         stores = sum(isinstance(n, Store) for n in walk(view.producer.body))
         if stores > 1 and _nodes(view.producer.body) + len(body) > self.max_nodes:
-            return False
+            return None
         place = _enclosing(view.producer.body, store)
         values: dict[Value, Value] = {n.result: store.value for n in loads}
         copy = clone([n for n in body if n not in loads], values, substitution)
@@ -166,11 +167,11 @@ class FuseSlicesPass(NestPass):
         )
         producer = view.producer
         _absorb(producer, consumer)
-        sequence.items.remove(consumer)
         eliminate_common(producer.body)
         remove_dead(producer.body)
         producer.changed = True
-        return True
+        users.refresh(producer)
+        return consumer
 
 
 @dataclass
@@ -194,9 +195,9 @@ class _View:
     only_nests_read: bool
 
     @classmethod
-    def of(cls, sequence: Sequence, buffer: Buffer) -> _View | None:
+    def of(cls, users: Users, buffer: Buffer) -> _View | None:
         """None unless one nest writes the buffer, as a whole, before anybody reads it."""
-        writers = [it for it in sequence.items if writes_to(it, buffer)]
+        writers = users.writers(buffer)
         if len(writers) != 1 or not isinstance(writers[0], Nest):
             return None
         producer = writers[0]
@@ -214,9 +215,8 @@ class _View:
             return None
         if any(f.inits for f in loops):
             return None
-        position = sequence.items.index(producer)
-        readers = [it for it in sequence.items if reads_from(it, buffer)]
-        if any(it in readers for it in sequence.items[:position]):
+        readers = users.readers(buffer)
+        if readers and users.before(readers[0], producer):
             return None
         consumers = [
             it for it in readers if isinstance(it, Nest) and _reads_plainly(it.body, buffer)
@@ -230,26 +230,21 @@ class _View:
             len(consumers) == len(readers) and bool(readers),
         )
 
-    def may_inline(self, sequence: Sequence, consumer: Nest) -> bool:
+    def may_inline(self, users: Users, consumer: Nest) -> bool:
         """Whether what the producer reads is still the same at the consumer, and inside it."""
-        start = sequence.items.index(self.producer)
-        end = sequence.items.index(consumer)
         inputs = {b.base for b in reads(self.producer)}
-        written = {b.base for it in sequence.items[start + 1 : end + 1] for b in writes(it)}
-        return not inputs & written
+        if inputs & {b.base for b in writes(consumer)}:
+            return False
+        return not users.written_between(inputs, self.producer, consumer)
 
-    def may_move_up(self, sequence: Sequence, consumer: Nest) -> bool:
+    def may_move_up(self, users: Users, consumer: Nest) -> bool:
         """Whether the consumer can run right after the producer, in the same iteration."""
-        start = sequence.items.index(self.producer)
-        end = sequence.items.index(consumer)
-        between = sequence.items[start + 1 : end]
         needs = {b.base for b in reads(consumer)} - {self.buffer}
         makes = {b.base for b in writes(consumer)}
-        for item in between:
-            if {b.base for b in writes(item)} & (needs | makes):
-                return False
-            if {b.base for b in reads(item)} & makes:
-                return False
+        if users.written_between(needs | makes, self.producer, consumer):
+            return False
+        if users.read_between(makes, self.producer, consumer):
+            return False
         # Iterations of the fused nest are interleaved: neither may touch what the other writes.
         if needs & {b.base for b in writes(self.producer)}:
             return False

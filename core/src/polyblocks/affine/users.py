@@ -1,0 +1,75 @@
+"""Who reads and writes each buffer: an index over a sequence, kept up to date by its user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence, reads, writes
+
+Item = Nest | Opaque
+
+
+class Users:
+    """Readers and writers by the buffer that owns the memory; views count as what they view.
+
+    Items keep the order that they have when the index is made: one that is replaced in place, or
+    dropped, does not move the others.
+    """
+
+    def __init__(self, sequence: Sequence) -> None:
+        self._position: dict[Item, int] = {}
+        self._touched: dict[Item, tuple[set[Buffer], set[Buffer]]] = {}
+        self._readers: dict[Buffer, set[Item]] = {}
+        self._writers: dict[Buffer, set[Item]] = {}
+        for position, item in enumerate(sequence.items):
+            self._position[item] = position
+            self.refresh(item)
+
+    def refresh(self, item: Item) -> None:
+        """Take note of what an item does now."""
+        self.drop(item)
+        read = {b.base for b in reads(item)}
+        written = {b.base for b in writes(item)}
+        self._touched[item] = read, written
+        for buffer in read:
+            self._readers.setdefault(buffer, set()).add(item)
+        for buffer in written:
+            self._writers.setdefault(buffer, set()).add(item)
+
+    def drop(self, item: Item) -> None:
+        """Forget an item."""
+        read, written = self._touched.pop(item, (set(), set()))
+        for buffer in read:
+            self._readers[buffer].discard(item)
+        for buffer in written:
+            self._writers[buffer].discard(item)
+
+    def before(self, first: Item, second: Item) -> bool:
+        """Whether the first item comes before the second one."""
+        return self._position[first] < self._position[second]
+
+    def readers(self, buffer: Buffer) -> list[Item]:
+        """Who reads the buffer, in program order."""
+        return sorted(self._readers.get(buffer, ()), key=self._position.__getitem__)
+
+    def writers(self, buffer: Buffer) -> list[Item]:
+        """Who writes the buffer, in program order."""
+        return sorted(self._writers.get(buffer, ()), key=self._position.__getitem__)
+
+    def written_between(self, buffers: Iterable[Buffer], first: Item, last: Item) -> bool:
+        """Whether an item between these two, without them, writes one of the buffers."""
+        return self._between(self._writers, buffers, first, last)
+
+    def read_between(self, buffers: Iterable[Buffer], first: Item, last: Item) -> bool:
+        """Whether an item between these two, without them, reads one of the buffers."""
+        return self._between(self._readers, buffers, first, last)
+
+    def _between(
+        self,
+        users: dict[Buffer, set[Item]],
+        buffers: Iterable[Buffer],
+        first: Item,
+        last: Item,
+    ) -> bool:
+        low, high = self._position[first], self._position[last]
+        return any(low < self._position[item] < high for b in buffers for item in users.get(b, ()))
