@@ -147,6 +147,12 @@ def test_none_int_bool_and_float_arguments(check):
     check(f, torch.rand(3, 2), 5, True, 0.25, None)
 
 
+def test_padding_that_cuts_off(check):
+    check(
+        lambda x: (F.pad(x, (-1, 2)), F.pad(x, (0, -1, -1, 0)), F.pad(x, (1, 1))), torch.rand(3, 4)
+    )
+
+
 def test_nothing_to_compute(check):
     check(lambda x: (x, x.view(-1), None), torch.rand(2, 2))
 

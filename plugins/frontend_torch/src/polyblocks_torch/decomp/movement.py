@@ -23,3 +23,15 @@ def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
             parts = x.narrow(dim, split, extent - split), x.narrow(dim, 0, split)
             x = torch.cat(parts, dim)
     return x.clone()
+
+
+@decomposition(aten.constant_pad_nd.default)
+def constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    """Negative padding cuts off; torch-mlir makes pads of negative size of it."""
+    if all(amount >= 0 for amount in pad):
+        return NotImplemented
+    for k in range(len(pad) // 2):
+        dim, before, after = x.dim() - 1 - k, max(-pad[2 * k], 0), max(-pad[2 * k + 1], 0)
+        x = x.narrow(dim, before, x.shape[dim] - before - after)
+    rest = [max(amount, 0) for amount in pad]
+    return aten.constant_pad_nd.default(x, rest, value) if any(rest) else x.clone()
