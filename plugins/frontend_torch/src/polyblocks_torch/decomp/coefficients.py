@@ -474,7 +474,8 @@ NDTRI_Q2 = (
     6.790194080099813e-09,
 )
 #: Chebyshev series of (1 + 2 x) erfcx(x) in t = (x - 3.75) / (x + 3.75) for x >= 0, interpolated
-#: in 60 nodes; M. M. Shepherd, J. G. Laframboise, Mathematics of Computation 36 (1981) chose this form.
+#: in 60 nodes; the form is that of M. M. Shepherd and J. G. Laframboise, Mathematics of Computation
+#: 36 (1981).
 ERFCX = (
     6.846375318521799e-16,
     -3.2566542055671256e-16,

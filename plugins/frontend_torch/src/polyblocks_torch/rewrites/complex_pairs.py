@@ -334,6 +334,11 @@ def _full(call: _Call, size: list[int], value: Any = None, **options: Any) -> Pa
     )
 
 
+@_rule(aten.scalar_tensor.default)
+def _scalar_tensor(call: _Call, value: complex, **options: Any) -> Pair:
+    return call.pair(value)
+
+
 # --- Fourier transforms --------------------------------------------------------------------------
 
 

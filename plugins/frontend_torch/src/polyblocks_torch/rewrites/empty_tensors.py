@@ -73,10 +73,10 @@ def _fold(graph: torch.fx.Graph, node: torch.fx.Node, operands: list[torch.fx.No
 #: Ops that write another operand's elements into the first: without elements, nothing changes.
 _UPDATES = frozenset(
     {
-        aten.index_put.default, aten.scatter.src, aten.scatter.value, aten.scatter_add.default,
-        aten.scatter.reduce, aten.scatter.value_reduce, aten.scatter_reduce.two,
-        aten.index_add.default, aten.index_copy.default, aten.index_fill.int_Scalar, aten.slice_scatter.default,
-        aten._unsafe_index_put.default, aten.masked_scatter.default,
+        aten.index_put.default, aten._unsafe_index_put.default, aten.index_add.default,
+        aten.index_copy.default, aten.index_fill.int_Scalar, aten.masked_scatter.default,
+        aten.scatter.src, aten.scatter.value, aten.scatter.reduce, aten.scatter.value_reduce,
+        aten.scatter_add.default, aten.scatter_reduce.two, aten.slice_scatter.default,
     }
 )  # fmt: skip
 

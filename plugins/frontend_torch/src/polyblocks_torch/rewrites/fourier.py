@@ -1,8 +1,8 @@
 """Discrete Fourier transforms as dense products and twiddle factors.
 
-J. W. Cooley, J. W. Tukey, An algorithm for the machine calculation of complex Fourier series (1965):
-for n = p m, transforms of length m, a multiplication by roots of unity, transforms of length p.
-Short transforms are matrix products with constant matrices.
+J. W. Cooley, J. W. Tukey, An algorithm for the machine calculation of complex Fourier series
+(1965): for n = p m, transforms of length m, a multiplication by roots of unity, transforms of
+length p. Short transforms are matrix products with constant matrices.
 """
 
 from __future__ import annotations

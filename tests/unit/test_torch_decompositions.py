@@ -1,0 +1,336 @@
+"""The decompositions and graph rewrites of the torch frontend, run by PyTorch against eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from polyblocks.errors import UnsupportedError
+from polyblocks_torch.decomp import REGISTRY
+from polyblocks_torch.decomp.registry import decomposition
+from polyblocks_torch.decompositions import decomposition_table
+from polyblocks_torch.refusals import RANDOM_OPS
+from polyblocks_torch.rewrites import rewrite_graph
+
+aten = torch.ops.aten
+
+EDGES = torch.tensor(
+    [0.0, -0.0, 1.0, -1.0, 2.0, -2.5, 0.5, 5.0, 8.0, 10.0, torch.inf, -torch.inf, torch.nan]
+)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(7)
+
+
+def traced(function: Callable[..., Any], *inputs: Tensor) -> torch.fx.GraphModule:
+    """The graph that is given to the lowering, after the rewrites."""
+    graph = make_fx(function, decomposition_table=decomposition_table(), tracing_mode="fake")(
+        *inputs
+    )
+    rewrite_graph(graph)
+    graph.graph.lint()
+    graph.recompile()
+    return graph
+
+
+def same(got: Any, expected: Any, rtol: float = 1e-5, atol: float = 1e-6) -> None:
+    torch.testing.assert_close(got, expected, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def numbers(low: float, high: float) -> Tensor:
+    return torch.cat((torch.rand(501) * (high - low) + low, EDGES))
+
+
+SPECIAL = [
+    (aten.i0.default, -30, 30),
+    (aten.special_i0e.default, -30, 30),
+    (aten.special_i1.default, -30, 30),
+    (aten.special_i1e.default, -30, 30),
+    (aten.special_modified_bessel_i0.default, -30, 30),
+    (aten.special_modified_bessel_i1.default, -30, 30),
+    (aten.special_modified_bessel_k0.default, 0, 30),
+    (aten.special_modified_bessel_k1.default, 0, 30),
+    (aten.special_scaled_modified_bessel_k0.default, 0, 30),
+    (aten.special_scaled_modified_bessel_k1.default, 0, 30),
+    (aten.special_bessel_j0.default, -30, 30),
+    (aten.special_bessel_j1.default, -30, 30),
+    (aten.special_bessel_y0.default, 0, 30),
+    (aten.special_bessel_y1.default, 0, 30),
+    (aten.special_spherical_bessel_j0.default, -30, 30),
+    (aten.special_airy_ai.default, -8, 30),
+    (aten.erfinv.default, -1, 1),
+    (aten.special_erfcx.default, -5, 60),
+    (aten.special_log_ndtr.default, -30, 30),
+    (aten.special_ndtri.default, 0, 1),
+    (aten.lgamma.default, -20, 60),
+    (aten.digamma.default, -20, 60),
+]
+
+
+@pytest.mark.parametrize("op, low, high", SPECIAL, ids=[str(row[0]) for row in SPECIAL])
+def test_special_function_equals_eager(op: Any, low: float, high: float) -> None:
+    x = numbers(low, high).double()
+    same(REGISTRY[op](x), op(x), rtol=1e-8, atol=1e-9)
+    same(REGISTRY[op](x.float()), op(x).float(), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_polygamma_equals_eager(order: int) -> None:
+    x = numbers(0.1, 40)
+    x = x[~((x <= 0) & (x == x.floor()))].double()
+    same(REGISTRY[aten.polygamma.default](order, x), torch.polygamma(order, x), rtol=1e-8)
+
+
+def test_half_precision_special_functions_are_computed_in_float32() -> None:
+    x = torch.rand(33).half()
+    got = REGISTRY[aten.lgamma.default](x)
+    assert got.dtype == torch.float16
+    same(got, torch.lgamma(x.float()).half(), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape, dim", [((1,), 0), ((7, 13), 1), ((5, 3, 4), 0), ((), -1)])
+@pytest.mark.parametrize("descending", [False, True])
+def test_sort_is_stable_and_puts_nan_last(
+    shape: tuple[int, ...], dim: int, descending: bool
+) -> None:
+    x = torch.randint(-3, 3, shape).float()
+    if x.dim() and x.numel() > 4:
+        x.view(-1)[[1, 3]] = torch.nan
+        x.view(-1)[2] = -torch.inf
+    got = REGISTRY[aten.sort.stable](x, stable=True, dim=dim, descending=descending)
+    expected = torch.sort(x, stable=True, dim=dim, descending=descending)
+    same(got[0], expected[0], 0, 0)
+    same(got[1], expected[1], 0, 0)
+
+
+def test_long_rows_are_left_to_the_framework() -> None:
+    assert REGISTRY[aten.sort.default](torch.rand(10_000)) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.float64, torch.float16])
+def test_order_statistics_equal_eager(dtype: torch.dtype) -> None:
+    x = (torch.rand(5, 9) * 20 - 10).to(dtype)
+    same(REGISTRY[aten.topk.default](x, 4, 1)[0], torch.topk(x, 4, 1)[0], 0, 0)
+    same(REGISTRY[aten.kthvalue.default](x, 3, 1)[0], torch.kthvalue(x, 3, 1)[0], 0, 0)
+    same(REGISTRY[aten.median.dim](x, 0)[0], torch.median(x, 0)[0], 0, 0)
+    same(REGISTRY[aten.mode.default](x, 1, True)[0], torch.mode(x, 1, True)[0], 0, 0)
+
+
+def test_median_with_nan_equals_eager() -> None:
+    x = torch.rand(4, 7)
+    x[1, 2] = x[2, :] = torch.nan
+    same(REGISTRY[aten.median.dim](x, 1)[0], torch.median(x, 1)[0])
+    same(REGISTRY[aten.nanmedian.dim](x, 1)[0], torch.nanmedian(x, 1)[0])
+    same(REGISTRY[aten.median.default](x), torch.median(x))
+
+
+@pytest.mark.parametrize("extent", [1, 2, 7, 16, 33])
+def test_scans_equal_eager(extent: int) -> None:
+    x = torch.randn(3, extent)
+    if extent > 6:
+        x[0, 3], x[1, 5], x[2, 0] = torch.nan, torch.inf, -torch.inf
+    for op in (aten.cummax.default, aten.cummin.default):
+        values, positions = REGISTRY[op](x, 1)
+        same(values, op(x, 1)[0], 0, 0)
+        same(positions, op(x, 1)[1], 0, 0)
+    same(REGISTRY[aten.logcumsumexp.default](x, 1), torch.logcumsumexp(x, 1))
+
+
+def test_bits_of_floats_equal_eager() -> None:
+    x, y = numbers(-5, 5), numbers(-5, 5).flip(0)
+    tiny = torch.tensor([1e-45, -1e-45, 1.17549435e-38, 3.4028235e38])
+    x, y = torch.cat((x, tiny)), torch.cat((y, -tiny))
+    same(REGISTRY[aten.signbit.default](x), torch.signbit(x), 0, 0)
+    same(REGISTRY[aten.nextafter.default](x, y), torch.nextafter(x, y), 0, 0)
+    same(REGISTRY[aten.hypot.default](x, y), torch.hypot(x, y))
+    same(REGISTRY[aten.fmax.default](x, y), torch.fmax(x, y), 0, 0)
+    same(REGISTRY[aten.fmin.default](x, y), torch.fmin(x, y), 0, 0)
+    same(REGISTRY[aten.angle.default](x), torch.angle(x))
+    finite = x[x.isfinite()]
+    same(REGISTRY[aten.frexp.Tensor](finite), tuple(torch.frexp(finite)), 0, 0)
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_searches_equal_eager(right: bool) -> None:
+    rows = torch.randint(0, 20, (3, 11)).float().sort(-1).values
+    values = torch.randint(-2, 22, (3, 6)).float()
+    values[0, 0] = torch.nan
+    got = REGISTRY[aten.searchsorted.Tensor](rows, values, right=right)
+    same(got, torch.searchsorted(rows, values, right=right), 0, 0)
+    got = REGISTRY[aten.bucketize.Tensor](values, rows[0], right=right, out_int32=True)
+    same(got, torch.bucketize(values, rows[0], right=right, out_int32=True), 0, 0)
+
+
+def test_scatters_and_histograms_equal_eager() -> None:
+    x = torch.randn(4, 5)
+    index = torch.tensor([0, -1, 7, 7])
+    source = torch.randn(4)
+    put = REGISTRY[aten.put.default]
+    same(put(x, index, source, True), torch.put(x, index, source, True))
+    same(REGISTRY[aten.histc.default](x, 7), torch.histc(x, 7), 0, 0)
+    same(REGISTRY[aten.histc.default](x, 5, -1, 1), torch.histc(x, 5, -1, 1), 0, 0)
+    for kind in ("prod", "mean", "amax", "amin"):
+        arguments = (x, 0, torch.tensor([3, 0, 3]), torch.randn(3, 5), kind)
+        same(REGISTRY[aten.index_reduce.default](*arguments), aten.index_reduce(*arguments))
+
+
+@pytest.mark.parametrize("offset, dims", [(0, (0, 1)), (-2, (0, 2)), (3, (2, 1)), (1, (1, 0))])
+def test_diagonal_scatter_equals_eager(offset: int, dims: tuple[int, int]) -> None:
+    x = torch.randn(4, 6, 5)
+    source = torch.randn_like(torch.diagonal(x, offset, *dims))
+    got = REGISTRY[aten.diagonal_scatter.default](x, source, offset, *dims)
+    same(got, torch.diagonal_scatter(x, source, offset, *dims), 0, 0)
+
+
+@pytest.mark.parametrize(
+    "size, stride, offset",
+    [
+        ((3, 4), (4, 1), 0),
+        ((4, 3), (1, 4), 2),
+        ((3, 3), (1, 1), 1),
+        ((2, 5), (0, 3), 0),
+        ((), (), 4),
+    ],
+)
+def test_strided_views_equal_eager(size: Any, stride: Any, offset: int) -> None:
+    x = torch.randn(5, 4)
+    got = REGISTRY[aten.as_strided.default](x, size, stride, offset)
+    same(got, torch.as_strided(x, size, stride, offset), 0, 0)
+    assert REGISTRY[aten.as_strided.default](x.T, size, stride, offset) is NotImplemented
+
+
+@pytest.mark.parametrize("sizes", [((7, 9), (3, 4)), ((5, 5), (5, 5)), ((4, 3), (6, 7))])
+def test_pooling_and_resampling_equal_eager(sizes: Any) -> None:
+    extent, output = sizes
+    x = torch.randn(2, 3, *extent)
+    got = REGISTRY[aten.adaptive_max_pool2d.default](x, output)
+    expected = aten.adaptive_max_pool2d(x, output)
+    same(got[0], expected[0], 0, 0)
+    same(got[1], expected[1], 0, 0)
+    for op in (aten._upsample_bilinear2d_aa.default, aten._upsample_bicubic2d_aa.default):
+        same(REGISTRY[op](x, output, False), op(x, output, False))
+
+
+def test_distances_equal_eager() -> None:
+    a, b = torch.randn(2, 5, 3), torch.randn(2, 4, 3)
+    for p in (0.0, 1.0, 2.0, 3.5, torch.inf):
+        same(REGISTRY[aten._cdist_forward.default](a, b, p, None), torch.cdist(a, b, p))
+        same(REGISTRY[aten._pdist_forward.default](a[0], p), torch.pdist(a[0], p))
+
+
+def test_scalars_are_reduced_along_dimension_zero() -> None:
+    for value in (3.0, 0.0, torch.nan, torch.inf):
+        x = torch.tensor(value)
+        same(REGISTRY[aten._softmax.default](x, 0, False), torch.softmax(x, 0))
+        same(REGISTRY[aten._log_softmax.default](x, 0, False), torch.log_softmax(x, 0))
+        for order in (0, 1, 2, torch.inf):
+            same(
+                REGISTRY[aten.linalg_vector_norm.default](x, order, [0]),
+                torch.linalg.vector_norm(x, order, [0]),
+            )
+
+
+FOURIER = [
+    (lambda x: torch.fft.fft(x), torch.complex64, (3, 12)),
+    (lambda x: torch.fft.ifft2(x, norm="ortho"), torch.complex64, (2, 5, 7)),
+    (lambda x: torch.fft.rfftn(x), torch.float32, (4, 6, 5)),
+    (lambda x: torch.fft.irfft(x, n=9), torch.complex64, (3, 5)),
+    (lambda x: torch.fft.irfft2(x), torch.complex64, (3, 4, 5)),
+    (lambda x: torch.fft.hfft(x), torch.complex128, (3, 5)),
+    (lambda x: torch.fft.fft(x), torch.complex64, (2, 360)),
+    (lambda x: torch.fft.fft(x), torch.complex64, (1, 1024)),
+]
+
+
+@pytest.mark.parametrize("function, dtype, shape", FOURIER)
+def test_fourier_transforms_equal_eager(function: Any, dtype: torch.dtype, shape: Any) -> None:
+    x = torch.randn(shape, dtype=dtype)
+    same(traced(function, x)(x), function(x), rtol=1e-4, atol=1e-4)
+
+
+def test_complex_arithmetic_equals_eager() -> None:
+    def function(x: Tensor, y: Tensor, r: Tensor) -> tuple[Tensor, ...]:
+        z = (x * y + 2j - r * x.conj()) / 3
+        return z @ y, z.abs(), torch.angle(z), z.exp(), torch.where(r > 0, z, 0), z.sum(0).real
+
+    x, y = torch.randn(4, 4, dtype=torch.complex64), torch.randn(4, 4, dtype=torch.complex64)
+    r = torch.randn(4, 4)
+    same(traced(function, x, y, r)(x, y, r), function(x, y, r))
+
+
+def test_complex_graphs_keep_no_complex_operation() -> None:
+    x = torch.randn(3, 4, dtype=torch.complex64)
+    graph = traced(lambda x: (x * x).cumsum(0), x).graph
+    complex_ops = [
+        node.target
+        for node in graph.nodes
+        if node.op == "call_function" and node.meta["val"].is_complex()
+    ]
+    assert complex_ops == [aten.complex.default]
+
+
+def test_unknown_complex_operation_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="aten.tan.default: no rule for it on complex"):
+        traced(torch.tan, torch.randn(3, dtype=torch.complex64))
+
+
+def test_fourier_transforms_with_large_factors_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="prime factor above 32"):
+        traced(torch.fft.fft, torch.randn(2, 37 * 2, dtype=torch.complex64))
+    with pytest.raises(UnsupportedError, match="more than 8192 elements"):
+        traced(torch.fft.fft, torch.randn(2, 16384, dtype=torch.complex64))
+
+
+def test_division_by_complex_numbers_is_refused() -> None:
+    x = torch.randn(3, dtype=torch.complex64)
+    with pytest.raises(UnsupportedError, match="division by complex numbers"):
+        traced(lambda x: x / x, x)
+
+
+EMPTY = [
+    (lambda a, b: a @ b, (3, 0), (0, 4)),
+    (lambda a, b: torch.cat((a, b), 1), (3, 0), (3, 4)),
+    (lambda a, b: torch.addmm(b, a, a.T, beta=0.5), (3, 0), (3, 3)),
+    (lambda a, b: a.sum(1) + b, (3, 0), (3,)),
+    (lambda a, b: a.prod(1) * b, (3, 0), (3,)),
+    (lambda a, b: a.reshape(0, 2, 3).permute(1, 0, 2), (3, 0), (1,)),
+]
+
+
+@pytest.mark.parametrize("function, left, right", EMPTY)
+def test_tensors_without_elements_leave_the_graph(function: Any, left: Any, right: Any) -> None:
+    a, b = torch.randn(left), torch.randn(right)
+    graph = traced(function, a, b)
+    same(graph(a, b), function(a, b))
+    used = [node for node in graph.graph.nodes if node.op == "placeholder" and node.users]
+    assert all(node.meta["val"].numel() for node in used)
+
+
+def test_unknown_mixture_with_empty_tensors_is_refused() -> None:
+    operands = torch.randn(3), torch.randn(3, 0), torch.randn(0)
+    graph = make_fx(aten.addmv.default, tracing_mode="fake")(*operands)
+    with pytest.raises(UnsupportedError, match="mixes tensors with and without elements"):
+        rewrite_graph(graph)
+
+
+def test_random_draws_are_not_decomposed() -> None:
+    left = {str(getattr(op, "overloadpacket", op)).split(".")[-1] for op in decomposition_table()}
+    assert not left & RANDOM_OPS
+
+
+def test_contractions_are_not_decomposed() -> None:
+    table = decomposition_table()
+    for op in (aten.mm.default, aten.bmm.default, aten.addmm.default, aten.convolution.default):
+        assert op not in table
+
+
+def test_second_decomposition_of_an_op_is_refused() -> None:
+    with pytest.raises(ValueError, match="aten.i0.default has two decompositions"):
+        decomposition(aten.i0.default)(lambda x: x)
