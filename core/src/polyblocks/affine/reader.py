@@ -367,8 +367,11 @@ def _elements(attribute: Any, buffer: Buffer) -> list[Any] | None:
     element = buffer.element
     if not isinstance(attribute, (ir.DenseFPElementsAttr, ir.DenseIntElementsAttr)):
         return None
+    if text in ("f16", "bf16"):
+        # The bindings cannot read the elements of these types one by one.
+        return [attribute.get_splat_value()] * buffer.numel if attribute.is_splat else None
     values = [attribute[i] for i in range(buffer.numel)]
-    if text in ("f16", "f32", "f64", "bf16"):
+    if text in ("f32", "f64"):
         return [ir.FloatAttr.get(element, float(v)) for v in values]
     if text.startswith("i"):
         return [ir.IntegerAttr.get(element, int(v)) for v in values]
