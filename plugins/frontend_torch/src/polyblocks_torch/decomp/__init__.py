@@ -12,6 +12,7 @@ from polyblocks_torch.decomp import (
     scans,
     sorting,
     special,
+    variance,
 )
 from polyblocks_torch.decomp.registry import REGISTRY
 
@@ -28,4 +29,5 @@ __all__ = [
     "scans",
     "sorting",
     "special",
+    "variance",
 ]
