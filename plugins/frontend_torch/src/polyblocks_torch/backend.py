@@ -28,6 +28,9 @@ def polyblocks_backend(
 ) -> Callable[..., Any]:
     """Compile one graph of Dynamo.
 
+    Dynamo's settings are the caller's here: with ``dynamic=False`` it stops after
+    ``torch._dynamo.config.recompile_limit`` shapes. The decorator has no such limit.
+
     Args:
         gm: Dynamo's graph.
         example_inputs: one fake tensor or number per placeholder.
@@ -69,7 +72,7 @@ def _through_aot(
     options: CompileOptions,
     report: FunctionReport,
 ) -> Callable[..., Any]:
-    compile_ = partial(compile_graph, name=_name_of(gm, report), options=options, report=report)
+    compile_ = partial(compile_graph, name=report.name, options=options, report=report)
     backend = aot_autograd(
         fw_compiler=partial(compile_, kind="forward"),
         bw_compiler=partial(compile_, kind="backward"),
@@ -141,11 +144,6 @@ def _user_name(node: fx.Node) -> str:
     text = source.name if source is not None else str(node.target)
     text = text() if callable(text) else text
     return text.removeprefix("L['").replace("']", "", 1) if text.startswith("L['") else text
-
-
-def _name_of(gm: fx.GraphModule, report: FunctionReport) -> str:
-    del gm
-    return report.name
 
 
 def _record_graph_break(gm: fx.GraphModule, report: FunctionReport) -> None:
