@@ -80,6 +80,11 @@ def total(x: torch.Tensor) -> torch.Tensor:
     return x.sum()
 
 
+def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Next to nothing: what remains is the cost of a call."""
+    return x + y
+
+
 CASES: tuple[Case, ...] = (
     Case("blur_x_blur_y 3x2048x2048", blur(2048, 2048), uniform((3, 2048, 2048)), blur_reference),
     Case("elementwise chain 16M", elementwise_chain, normal((1 << 24,), (1 << 24,))),
@@ -87,6 +92,7 @@ CASES: tuple[Case, ...] = (
     Case("softmax 4096x1024", softmax, normal((4096, 1024))),
     # Summing in another order moves the last bits of a float32.
     Case("sum 16M", total, uniform((1 << 24,)), tolerance=1e-4),
+    Case("add 16 (cost of a call)", add, uniform((16,), (16,))),
 )
 
 
