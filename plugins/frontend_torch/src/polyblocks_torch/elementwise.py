@@ -1,6 +1,6 @@
 """Lowerings of element-wise ops that torch-mlir does not know.
 
-Between torch-mlir's two pipelines such an op is replaced by a ``linalg.generic`` whose body is
+Before torch-mlir's pipelines such an op is replaced by a ``linalg.generic`` whose body is
 built here::
 
     %1 = torch.operator "torch.aten.erfc"(%0) : (!torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>
@@ -54,9 +54,9 @@ def _load_conversion_dialect(context: Any) -> None:
 
 
 def _name(op: Any) -> str:
-    name: str = op.name
+    name: str = op.operation.name
     if name == "torch.operator":
-        name = str(op.attributes["name"]).strip('"')
+        name = str(op.operation.attributes["name"]).strip('"')
     return name.removeprefix("torch.")
 
 

@@ -62,8 +62,8 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
     module = importer.module
     try:
         with context:
-            mlir.passmanager.PassManager.parse(_TO_BACKEND).run(module.operation)
             lower_elementwise(module)
+            mlir.passmanager.PassManager.parse(_TO_BACKEND).run(module.operation)
             mlir.passmanager.PassManager.parse(_TO_LINALG).run(module.operation)
     except mlir.ir.MLIRError as error:
         raise _lowering_error(module, error) from None
@@ -224,8 +224,9 @@ def _illegal_ops(module: Any) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
 
     def visit(op: Any) -> Any:
-        if op.name.startswith("torch.") and any("vtensor" in str(r.type) for r in op.results):
-            found.append((op.name, str(op.location)))
+        name = op.operation.name
+        if name.startswith("torch.") and any("vtensor" in str(r.type) for r in op.results):
+            found.append((name, str(op.location)))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)

@@ -61,6 +61,19 @@ def empty_strided(
     return torch.empty(size, dtype=dtype, device=device)
 
 
+@decomposition(aten.new_empty_strided.default)
+def new_empty_strided(
+    x: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> Tensor:
+    return torch.empty(size, dtype=dtype or x.dtype, device=device or x.device)
+
+
 def _addresses(
     size: Sequence[int], stride: Sequence[int], offset: int, device: torch.device
 ) -> Tensor:

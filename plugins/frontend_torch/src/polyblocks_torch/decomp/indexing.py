@@ -17,6 +17,16 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
     return flat.index_put((index,), source.reshape(-1), accumulate).reshape(x.shape)
 
 
+@decomposition(aten.masked_scatter.default)
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    x, mask = torch.broadcast_tensors(x, mask)
+    # The k-th chosen place takes the k-th element of the source.
+    taken = mask.reshape(-1).to(torch.int64).cumsum(0) - 1
+    taken = torch.where(mask.reshape(-1), taken, 0)
+    values = source.reshape(-1).gather(0, taken).reshape(x.shape)
+    return torch.where(mask, values, x)
+
+
 def _search(sorted_rows: Tensor, values: Tensor, right: bool) -> Tensor:
     """Positions of values in sorted rows, by bisection.
 
