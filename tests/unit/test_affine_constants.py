@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from polyblocks import mlir
 from polyblocks.affine import reader
 
