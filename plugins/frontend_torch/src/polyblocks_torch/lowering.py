@@ -9,7 +9,6 @@ that names the op and the user's line.
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -20,14 +19,13 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
 from polyblocks_torch.elementwise import lower_elementwise
+from polyblocks_torch.location import source_location
 from polyblocks_torch.refusals import refusal
 from polyblocks_torch.rewrites import rewrite_graph
 
 _TO_BACKEND = "builtin.module(torchdynamo-export-to-torch-backend-pipeline{})"
 _TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline)"
 
-_FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
-_TORCH_ROOT = os.path.dirname(torch.__file__) + os.sep
 _MLIR_NAME = re.compile(r'name = "torch\.([\w.]+)"|\'torch\.((?:aten|prims)\.[\w.]+)\'')
 
 
@@ -88,19 +86,6 @@ def check_supported(graph: torch.fx.Graph) -> None:
 def op_name(node: torch.fx.Node) -> str:
     """The framework's name of a node's op, e.g. ``aten.add.Tensor``."""
     return str(node.target) if node.op == "call_function" else node.op
-
-
-def source_location(node: torch.fx.Node) -> str | None:
-    """``file:line`` of the user's source that made the node, where it was recorded.
-
-    The innermost frame outside PyTorch's own package; the innermost of all where there is none.
-    """
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    if not frames:
-        return None
-    user = [frame for frame in frames if not frame[0].startswith(_TORCH_ROOT)]
-    file, line = (user or frames)[-1]
-    return f"{file}:{line}"
 
 
 def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:

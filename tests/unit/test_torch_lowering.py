@@ -1,0 +1,126 @@
+"""FX graphs become linalg on tensors, or an error that names the op and the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from polyblocks.errors import UnsupportedError
+from polyblocks_torch import lowering
+from polyblocks_torch.decompositions import decomposition_table
+from polyblocks_torch.lowering import lower_graph
+
+aten = torch.ops.aten
+
+TRACE = '  File "/home/user/model.py", line 12, in forward\n    return f(x)\n'
+
+
+def traced(function: Callable[..., Any], *inputs: Any) -> torch.fx.GraphModule:
+    graph = make_fx(function, decomposition_table=decomposition_table(), tracing_mode="fake")(
+        *inputs
+    )
+    for node in graph.graph.nodes:
+        node.meta["stack_trace"] = TRACE
+    return graph
+
+
+def lowered(function: Callable[..., Any], *inputs: Any) -> str:
+    return str(lower_graph(traced(function, *inputs)))
+
+
+def test_ops_carry_their_name_and_the_users_line() -> None:
+    module = lower_graph(traced(lambda x: torch.tanh(x) @ x, torch.randn(4, 4)))
+    text = module.operation.get_asm(enable_debug_info=True)
+    assert 'loc("/home/user/model.py":12:0)' in text
+    assert 'loc("aten.tanh.default"(#loc' in text
+    assert 'loc("aten.mm.default"(#loc' in text
+
+
+def test_graph_is_not_changed() -> None:
+    graph = traced(lambda x: torch.fft.fft(x).abs(), torch.randn(2, 6))
+    before = graph.code
+    lower_graph(graph)
+    graph.recompile()
+    assert graph.code == before
+
+
+def test_none_is_not_a_result() -> None:
+    graph = traced(lambda x: (x + 1, x + 2), torch.randn(3))
+    output = next(node for node in graph.graph.nodes if node.op == "output")
+    output.args = ((None, output.args[0][1]),)
+    assert "-> tensor<3xf32> {" in str(lower_graph(graph))
+
+
+def test_constants_are_inside_the_text() -> None:
+    graph = traced(lambda x: torch.fft.rfft(x).real, torch.randn(2, 6))
+    text = str(lower_graph(graph))
+    assert "dense_resource" not in text
+    assert "dense<" in text
+
+
+def test_ops_that_torch_mlir_lacks_are_built_here() -> None:
+    assert "math.erfc" in lowered(torch.special.erfc, torch.randn(5))
+    assert "arith.bitcast" in lowered(lambda x: x.view(torch.int32), torch.randn(2, 3))
+    text = lowered(torch.copysign, torch.randn(2, 1, 3), torch.randn(4, 1))
+    assert "math.copysign" in text
+    assert "tensor<2x4x3xf32>" in text
+
+
+def refused(match: str, function: Callable[..., Any], *inputs: Any) -> UnsupportedError:
+    graph = traced(function, *inputs)
+    with pytest.raises(UnsupportedError, match=match) as caught:
+        lower_graph(graph)
+    return caught.value
+
+
+def test_op_without_lowering_is_named_with_the_users_line() -> None:
+    error = refused("no lowering", lambda x: torch.linalg.svd(x + 1)[1] * 2, torch.randn(3, 3))
+    assert error.op == "aten._linalg_svd.default"
+    assert error.location == "/home/user/model.py:12"
+
+
+def test_random_draws_are_refused() -> None:
+    error = refused("PyTorch's own generator", torch.rand_like, torch.randn(3))
+    assert error.op == "aten.rand_like.default"
+
+
+def test_known_miscompilation_is_refused() -> None:
+    def function(weight: Any, index: Any, offsets: Any) -> Any:
+        return aten._embedding_bag_forward_only(weight, index, offsets)[0]
+
+    refused(
+        "ignores per-sample weights", function, torch.randn(4, 3), torch.tensor([1, 2]),
+        torch.tensor([0, 1]),
+    )  # fmt: skip
+
+
+def test_dtype_without_an_mlir_type_is_refused() -> None:
+    refused("dtype uint32 cannot be compiled", lambda x: x.to(torch.uint32), torch.ones(3).int())
+
+
+def test_argument_that_is_no_tensor_is_refused() -> None:
+    graph = traced(lambda x: x + 1, torch.randn(3))
+    next(iter(graph.graph.nodes)).meta["val"] = 3
+    with pytest.raises(UnsupportedError, match="only tensors can be arguments"):
+        lower_graph(graph)
+
+
+def test_op_outside_of_aten_is_refused() -> None:
+    graph = traced(lambda x: x + 1, torch.randn(3))
+    node = next(node for node in graph.graph.nodes if node.op == "call_function")
+    node.target = torch.add
+    with pytest.raises(UnsupportedError, match="torch-mlir cannot import it"):
+        lower_graph(graph)
+
+
+def test_result_of_another_shape_is_refused() -> None:
+    graph = traced(lambda x: (x + 1,), torch.randn(3))
+    module = lower_graph(graph)
+    node = next(node for node in graph.graph.nodes if node.op == "call_function")
+    node.meta["val"] = torch.empty(4)
+    with pytest.raises(UnsupportedError, match=r"lowered a result of shape \(4,\)"):
+        lowering._check_signature(module, graph.graph)
