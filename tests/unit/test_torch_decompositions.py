@@ -237,6 +237,20 @@ def test_scalars_are_reduced_along_dimension_zero() -> None:
             )
 
 
+def test_sums_of_scalars_equal_eager() -> None:
+    for x in (torch.tensor(2.5), torch.tensor(3, dtype=torch.int32), torch.tensor(True)):
+        got = REGISTRY[aten.sum.dim_IntList](x, [0])
+        assert got.dtype == torch.sum(x, [0]).dtype
+        same(got, torch.sum(x, [0]))
+        half = REGISTRY[aten.sum.dim_IntList](x, None, dtype=torch.float16)
+        same(half, torch.sum(x, dtype=torch.float16))
+
+
+def test_reciprocals_equal_eager() -> None:
+    for x in (EDGES, EDGES.to(torch.float64), torch.tensor([0, 2, -4])):
+        same(REGISTRY[aten.reciprocal.default](x), torch.reciprocal(x), 0, 0)
+
+
 FOURIER = [
     (lambda x: torch.fft.fft(x), torch.complex64, (3, 12)),
     (lambda x: torch.fft.ifft2(x, norm="ortho"), torch.complex64, (2, 5, 7)),

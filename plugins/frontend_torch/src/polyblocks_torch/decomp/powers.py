@@ -10,6 +10,12 @@ from polyblocks_torch.decomp.registry import decomposition
 aten = torch.ops.aten
 
 
+@decomposition(aten.reciprocal.default)
+def reciprocal(x: Tensor) -> Tensor:
+    # torch-mlir's own lowering refuses a zero at run time; here it becomes an infinity.
+    return torch.div(1.0, x)
+
+
 @decomposition(aten.pow.Tensor_Scalar)
 def pow_scalar(x: Tensor, exponent: complex) -> Tensor:
     if x.is_complex() or isinstance(exponent, complex):

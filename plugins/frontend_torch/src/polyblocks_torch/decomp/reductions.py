@@ -101,7 +101,12 @@ def sum_dim(
     *,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    return torch.sum(x, dtype=dtype) if not x.dim() else NotImplemented
+    if x.dim():
+        return NotImplemented
+    if dtype is None and not (x.is_floating_point() or x.is_complex()):
+        dtype = torch.int64
+    # Not torch.sum, which PyTorch decomposes into this op.
+    return x.clone() if dtype is None else x.to(dtype, copy=True)
 
 
 @decomposition(aten.mean.dim)
