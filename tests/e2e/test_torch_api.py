@@ -136,3 +136,23 @@ def test_the_report_reads_well():
     text = str(compiled.polyblocks_report())
     assert "double: 1 kernel for cpu" in text
     assert "nothing fell back" in text
+
+
+def test_loading_the_plugin_loads_no_framework(run_python):
+    process = run_python(
+        """
+        import sys
+        from polyblocks.registry import get_registry
+
+        get_registry().frontend("torch")
+        print("torch" in sys.modules, "torch_mlir" in sys.modules)
+        """
+    )
+    assert process.stdout.split() == ["False", "False"], process.stderr
+
+
+def test_the_package_has_the_decorators_only():
+    import polyblocks_torch
+
+    with pytest.raises(AttributeError, match="'polyblocks_torch' has no attribute 'jit'"):
+        polyblocks_torch.jit  # noqa: B018

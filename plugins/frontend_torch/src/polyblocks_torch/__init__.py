@@ -1,5 +1,22 @@
-"""PyTorch frontend of PolyBlocks."""
+"""PyTorch frontend of PolyBlocks.
 
-from polyblocks_torch.api import polyblocks_jit_torch, polymage_jit_torch
+The decorators are imported when they are asked for: listing plugins loads this package, and
+should not wait for PyTorch and Dynamo.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polyblocks_torch.api import polyblocks_jit_torch, polymage_jit_torch
 
 __all__ = ["polyblocks_jit_torch", "polymage_jit_torch"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from polyblocks_torch import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'polyblocks_torch' has no attribute '{name}'")
