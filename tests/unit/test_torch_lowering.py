@@ -124,3 +124,10 @@ def test_result_of_another_shape_is_refused() -> None:
     node.meta["val"] = torch.empty(4)
     with pytest.raises(UnsupportedError, match=r"lowered a result of shape \(4,\)"):
         lowering._check_signature(module, graph.graph)
+
+
+def test_lowerings_that_give_up_at_run_time_are_refused() -> None:
+    # The exchanged rows need pivoting, which torch-mlir's determinant does not do.
+    graph = traced(lambda x: torch.linalg.det(x), torch.randn(2, 2))
+    with pytest.raises(UnsupportedError, match=r"unimplemented: determinants .*at run time"):
+        lower_graph(graph)

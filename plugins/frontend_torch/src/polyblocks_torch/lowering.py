@@ -66,6 +66,7 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
     except mlir.ir.MLIRError as error:
         raise _lowering_error(module, error) from None
     _check_signature(module, work.graph)
+    _check_assertions(module)
     return module
 
 
@@ -246,3 +247,26 @@ def _check_signature(module: Any, graph: torch.fx.Graph) -> None:
                 op=op_name(result),
                 location=source_location(result),
             )
+
+
+def _check_assertions(module: Any) -> None:
+    """Refuse a lowering that would find out at run time that it does not cover the data.
+
+    Such a failure (a matrix that needs pivoting, a zero) is none of the user's making.
+    """
+    ir = mlir.ir
+    found: list[tuple[str, str]] = []
+
+    def visit(op: Any) -> Any:
+        if op.operation.name == "cf.assert":
+            message = op.operation.attributes["msg"].value
+            if message.startswith("unimplemented"):
+                found.append((message, str(op.location)))
+                return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    if found:
+        message, location = found[0]
+        op, where = _split_location(location)
+        raise UnsupportedError(f"torch-mlir: {message}, checked at run time", op=op, location=where)
