@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import time
 
 import pytest
 
@@ -63,6 +66,24 @@ def test_the_gate_lets_everybody_in_when_compiling_failed():
     waiting.join(5)
     assert not waiting.is_alive()
     assert hooks == []
+
+
+def test_a_forked_process_does_not_wait_for_a_thread_that_it_lacks():
+    gate = Gate([])
+    compiling = threading.Thread(target=gate.close)
+    compiling.start()
+    compiling.join()
+    child = os.fork()
+    if child == 0:
+        gate.enter()
+        os._exit(7)
+    deadline = time.monotonic() + 20
+    while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if done == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(done[1]) == 7
 
 
 def test_equal_graphs_share_one_program():
