@@ -7,6 +7,7 @@ import torch
 from polyblocks_torch.rewrites.complex_pairs import expand_complex
 from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors
 from polyblocks_torch.rewrites.positive_dims import count_dims_from_front
+from polyblocks_torch.rewrites.wide_bytes import widen_bytes
 
 
 def rewrite_graph(gm: torch.fx.GraphModule) -> None:
@@ -18,5 +19,6 @@ def rewrite_graph(gm: torch.fx.GraphModule) -> None:
     # First: torch-mlir divides by extents, so nothing else may see a tensor without elements.
     fold_empty_tensors(gm.graph)
     expand_complex(gm)
+    widen_bytes(gm)
     count_dims_from_front(gm.graph)
     gm.graph.eliminate_dead_code()
