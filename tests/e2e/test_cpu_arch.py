@@ -188,6 +188,27 @@ def test_booleans_and_integers(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", LEVELS)
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
+def test_divisions_never_stop_the_process(arch: str, dtype: type) -> None:
+    """Zero is reported, the lowest number by -1 wraps around; both trap on x86."""
+    low = np.iinfo(dtype).min
+    x = np.array([7, -7, low, low, 5, 0] * 10, dtype)
+    y = np.array([2, 2, -1, 1, -1, 3] * 10, dtype)
+    q, r = np.zeros_like(x), np.zeros_like(x)
+    kind = f"i{8 * x.itemsize}"
+    body = f"%r0 = arith.divsi %a0, %a1 : {kind}\n%r1 = arith.remsi %a0, %a1 : {kind}"
+    text = elementwise(body, [x, y], [q, r])
+    assert run(text, x, y, q, r, arch=arch) == 0
+    np.testing.assert_array_equal(q, np.array([3, -3, low, low, -5, 0] * 10, dtype))
+    np.testing.assert_array_equal(r, np.array([1, -1, 0, 0, 0, 0] * 10, dtype))
+    y[7] = 0
+    assert run(text, x, y, q, r, arch=arch) == 1
+    assert compile_text(text).manifest["checks"] == [
+        "ZeroDivisionError: an integer is divided by zero"
+    ]
+
+
+@pytest.mark.parametrize("arch", LEVELS)
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_complex(arch: str, dtype: type) -> None:
     z = (RNG.normal(size=1000) + 1j * RNG.normal(size=1000)).astype(dtype)

@@ -10,6 +10,7 @@ from polyblocks.codegen.expand_fma import ExpandFmaPass
 from polyblocks.codegen.expand_half_conversions import ExpandHalfConversionsPass
 from polyblocks.codegen.expand_remainder import ExpandRemainderPass
 from polyblocks.codegen.expand_rounding import ExpandRoundingPass
+from polyblocks.codegen.guard_divisions import GuardDivisionsPass
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass, run_stage
 from polyblocks.target import TargetDescription
@@ -35,6 +36,7 @@ def stage_s4(target: TargetDescription) -> list[Any]:
         # kernel with a check gets the status as one more argument.
         StoreBooleansAsBytesPass(),
         ExpandCopiesPass(),
+        GuardDivisionsPass(),
         LowerAssertsPass(),
         # Before lower-affine, which drops the attributes that mark kernels.
         OutlineKernelsPass(),

@@ -1,0 +1,85 @@
+"""guard-divisions: integer divisions that are undefined get a meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks import mlir
+
+_SIGNED = frozenset({"arith.ceildivsi", "arith.divsi", "arith.floordivsi", "arith.remsi"})
+_UNSIGNED = frozenset({"arith.ceildivui", "arith.divui", "arith.remui"})
+
+#: The beginning is what PyTorch says.
+MESSAGE = "ZeroDivisionError: an integer is divided by zero"
+
+
+@dataclass(frozen=True)
+class GuardDivisionsPass:
+    """Division by zero fails a run-time check; the lowest number by -1 wraps around.
+
+    Both are undefined in MLIR and LLVM, and some chips stop the process. Divisions by constants
+    stay, unless the constant is 0 or -1. Runs before checks are lowered.
+
+    Before::
+
+        %q = arith.divsi %x, %y : i32
+
+    After::
+
+        %ok = arith.cmpi ne, %y, %zero : i32
+        cf.assert %ok, "ZeroDivisionError: an integer is divided by zero"
+        %overflows = arith.andi (%y == -1), (%x == lowest)
+        %safe = arith.select %overflows, %one, %y : i32
+        %q = arith.divsi %x, %safe : i32
+    """
+
+    name: ClassVar[str] = "guard-divisions"
+
+    def run(self, module: Any, context: Any) -> None:
+        """Rewrite the module in place."""
+        del context
+        ir = mlir.ir
+        found: list[Any] = []
+
+        def visit(op: Any) -> Any:
+            if op.name in _SIGNED or op.name in _UNSIGNED:
+                found.append(op)
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(visit)
+        with module.context:
+            for op in found:
+                # Of vectors there is nothing that could be asserted.
+                if isinstance(op.results[0].type, ir.IntegerType | ir.IndexType):
+                    with op.location, ir.InsertionPoint(op):
+                        _guard(op)
+
+
+def _guard(op: Any) -> None:
+    ir = mlir.ir
+    arith = mlir.dialect("arith")
+    dividend, divisor = op.operands
+    type_ = divisor.type
+    known = _constant(divisor)
+
+    def constant(value: int) -> Any:
+        return arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
+
+    if known in (None, 0):
+        nonzero = arith.CmpIOp(arith.CmpIPredicate.ne, divisor, constant(0)).result
+        mlir.dialect("cf").AssertOp(nonzero, MESSAGE)
+    if op.name in _SIGNED and known in (None, -1):
+        width = 64 if isinstance(type_, ir.IndexType) else type_.width
+        lowest = arith.CmpIOp(arith.CmpIPredicate.eq, dividend, constant(-(1 << (width - 1))))
+        negative = arith.CmpIOp(arith.CmpIPredicate.eq, divisor, constant(-1))
+        overflows = arith.AndIOp(lowest.result, negative.result).result
+        op.operands[1] = arith.SelectOp(overflows, constant(1), divisor).result
+
+
+def _constant(value: Any) -> int | None:
+    ir = mlir.ir
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return None
+    return int(ir.IntegerAttr(owner.operation.attributes["value"]).value)
