@@ -348,3 +348,69 @@ def test_contractions_are_not_decomposed() -> None:
 def test_second_decomposition_of_an_op_is_refused() -> None:
     with pytest.raises(ValueError, match="aten.i0.default has two decompositions"):
         decomposition(aten.i0.default)(lambda x: x)
+
+
+def test_constants_are_folded_as_pytorch_computes_them() -> None:
+    def function(x: Tensor) -> Tensor:
+        return x + torch.full((3,), -7) // 2 + torch.remainder(torch.full((), -7), 4)
+
+    x = torch.randn(3)
+    graph = traced(function, x)
+    same(graph(x), function(x))
+    targets = [node.target for node in graph.graph.nodes if node.op == "call_function"]
+    assert set(targets) == {aten.full.default, aten.add.Tensor}
+
+
+def test_floats_are_compared_with_floats() -> None:
+    graph = traced(lambda x: (x > 1) & (x != -2), torch.randn(3)).graph
+    numbers = [node.args[1] for node in graph.nodes if node.target in _COMPARED]
+    assert [type(number) for number in numbers] == [float, float]
+
+
+_COMPARED = (aten.gt.Scalar, aten.ne.Scalar)
+
+
+def test_dimensions_of_scatters_count_from_the_front() -> None:
+    x, index, source = torch.randn(4, 5), torch.zeros(4, 3, dtype=torch.int64), torch.randn(4, 3)
+    graph = traced(lambda x, i, s: x.scatter_add(-1, i, s), x, index, source)
+    (node,) = (n for n in graph.graph.nodes if n.target is aten.scatter_add.default)
+    assert node.args[1] == 1
+    same(graph(x, index, source), x.scatter_add(-1, index, source))
+
+
+NAN = torch.tensor([0.0, -1.0, 3.0, torch.nan, torch.inf, -torch.inf])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.maximum(x, x.flip(0)),
+        lambda x: torch.minimum(x, x.flip(0)),
+        lambda x: x.clamp(-1, 2),
+        lambda x: x.clamp(min=0),
+        lambda x: torch.nn.functional.hardtanh(x),
+        torch.isfinite,
+        lambda x: x.argmax(),
+        lambda x: x.argmin(0, keepdim=True),
+        lambda x: torch.max(x, 0),
+        lambda x: torch.min(x[:3], 0),
+    ],
+)
+def test_nan_is_handed_on(function: Callable[[Tensor], Any]) -> None:
+    got, expected = traced(function, NAN)(NAN), function(NAN)
+    same(
+        tuple(got) if isinstance(got, (list, tuple)) else got,
+        tuple(expected) if isinstance(expected, tuple) else expected,
+        0,
+        0,
+    )
+
+
+@pytest.mark.parametrize("function", [torch.remainder, torch.fmod, torch.floor_divide])
+def test_remainders_and_floored_quotients_equal_eager(function: Any) -> None:
+    x = torch.tensor([1.0, -1.0, 1e9, 0.0, -7.5, torch.inf])
+    y = torch.tensor([2.0, -2.0, 0.5, 1.0, 7.0, -7.0])
+    same(traced(function, x, y)(x, y), function(x, y), 0, 0)
+    for divisor in (3.0, -0.1):
+        graph = traced(lambda x, divisor=divisor: function(x, divisor), x)
+        same(graph(x), function(x, divisor), 0, 0)

@@ -31,7 +31,8 @@ def lower_elementwise(module: Any) -> None:
     found: list[Any] = []
 
     def visit(op: Any) -> Any:
-        if _name(op) in BODIES:
+        name = _name(op)
+        if name in BODIES and not (name in _FLOAT_ONLY and _is_integer(op)):
             found.append(op)
         return ir.WalkResult.ADVANCE
 
@@ -58,6 +59,10 @@ def _name(op: Any) -> str:
     if name == "torch.operator":
         name = str(op.operation.attributes["name"]).strip('"')
     return name.removeprefix("torch.")
+
+
+def _is_integer(op: Any) -> bool:
+    return re.search(r",[su]?i\d+>", str(op.results[0].type)) is not None
 
 
 def _builtin(kind: Any) -> Any | None:
@@ -136,10 +141,18 @@ def _copysign(scalars: list[Any], kind: Any) -> Any:
     return mlir.dialect("math").CopySignOp(*scalars).result
 
 
+def _fmod(scalars: list[Any], kind: Any) -> Any:
+    return mlir.dialect("arith").RemFOp(*scalars).result
+
+
+#: Ops whose integer forms torch-mlir lowers rightly.
+_FLOAT_ONLY = frozenset({"aten.fmod.Tensor"})
+
 #: Op name (torch-mlir's spelling) -> its scalar body. Operands and result have the dtypes that the
 #: decompositions of this package leave: equal ones, except for the bit cast.
 BODIES: dict[str, Body] = {
     "aten.view.dtype": _bitcast,
     "aten.erfc": _erfc,
     "aten.copysign.Tensor": _copysign,
+    "aten.fmod.Tensor": _fmod,
 }

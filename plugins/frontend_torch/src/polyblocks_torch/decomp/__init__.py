@@ -2,7 +2,9 @@
 
 from polyblocks_torch.decomp import (
     bits,
+    comparisons,
     copies,
+    division,
     factories,
     indexing,
     movement,
@@ -19,7 +21,9 @@ from polyblocks_torch.decomp.registry import REGISTRY
 __all__ = [
     "REGISTRY",
     "bits",
+    "comparisons",
     "copies",
+    "division",
     "factories",
     "indexing",
     "movement",

@@ -21,20 +21,6 @@ def amax(x: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
     return x.clone() if x.dim() == 0 else NotImplemented
 
 
-@decomposition(aten.max.dim, aten.min.dim)
-def max_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    if x.dim() == 0:
-        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
-    return NotImplemented
-
-
-@decomposition(aten.argmax.default, aten.argmin.default)
-def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    if x.dim() == 0:
-        return torch.zeros((), dtype=torch.int64, device=x.device)
-    return NotImplemented
-
-
 @decomposition(aten.any.dim, aten.all.dim)
 def any_dim(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     if x.dim() == 0:

@@ -1,0 +1,106 @@
+"""Operations on NaN and infinities that torch-mlir computes differently than PyTorch.
+
+torch-mlir compares and selects: a NaN that loses the comparison is lost. PyTorch hands NaN on.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+
+def _is_float(*values: Tensor) -> bool:
+    return any(value.dtype.is_floating_point for value in values)
+
+
+@decomposition(aten.maximum.default)
+def maximum(x: Tensor, y: Tensor) -> Tensor:
+    return torch.where((x > y) | x.isnan(), x, y) if _is_float(x, y) else NotImplemented
+
+
+@decomposition(aten.minimum.default)
+def minimum(x: Tensor, y: Tensor) -> Tensor:
+    return torch.where((x < y) | x.isnan(), x, y) if _is_float(x, y) else NotImplemented
+
+
+@decomposition(aten.clamp.default)
+def clamp(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
+    if not _is_float(x):
+        return NotImplemented
+    if min is not None:
+        x = torch.where(x < min, min, x)
+    return x if max is None else torch.where(x > max, max, x)
+
+
+@decomposition(aten.clamp_min.default)
+def clamp_min(x: Tensor, min: float) -> Tensor:
+    return torch.where(x < min, min, x) if _is_float(x) else NotImplemented
+
+
+@decomposition(aten.clamp_max.default)
+def clamp_max(x: Tensor, max: float) -> Tensor:
+    return torch.where(x > max, max, x) if _is_float(x) else NotImplemented
+
+
+@decomposition(aten.hardtanh.default)
+def hardtanh(x: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
+    return clamp(x, min_val, max_val)
+
+
+@decomposition(aten.eq.Tensor)
+def eq(x: Tensor, y: Tensor) -> Tensor:
+    # torch-mlir folds x == x to true.
+    return x.isnan().logical_not() if x is y and _is_float(x) else NotImplemented
+
+
+def _arg_extremum(x: Tensor, dim: int, keepdim: bool, largest: bool) -> tuple[Tensor, Tensor]:
+    """Extremum along a dimension and its first position; a NaN is an extremum."""
+    dim %= x.dim()
+    best = x.amax(dim, keepdim=True) if largest else x.amin(dim, keepdim=True)
+    shape = [1] * x.dim()
+    shape[dim] = -1
+    place = torch.arange(x.shape[dim], device=x.device).reshape(shape)
+    chosen = (x == best) | x.isnan()
+    position = torch.where(chosen, place, x.shape[dim]).amin(dim, keepdim=keepdim)
+    return best if keepdim else best.squeeze(dim), position
+
+
+def _max_dim(x: Tensor, dim: int, keepdim: bool, largest: bool) -> tuple[Tensor, Tensor]:
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+    return _arg_extremum(x, dim, keepdim, largest) if _is_float(x) else NotImplemented
+
+
+@decomposition(aten.max.dim)
+def max_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return _max_dim(x, dim, keepdim, largest=True)
+
+
+@decomposition(aten.min.dim)
+def min_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return _max_dim(x, dim, keepdim, largest=False)
+
+
+def _argmax(x: Tensor, dim: int | None, keepdim: bool, largest: bool) -> Tensor:
+    if x.dim() == 0:
+        return torch.zeros((), dtype=torch.int64, device=x.device)
+    if not _is_float(x):
+        return NotImplemented
+    if dim is None:
+        position = _arg_extremum(x.reshape(-1), 0, False, largest)[1]
+        return position.reshape([1] * x.dim()) if keepdim else position
+    return _arg_extremum(x, dim, keepdim, largest)[1]
+
+
+@decomposition(aten.argmax.default)
+def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    return _argmax(x, dim, keepdim, largest=True)
+
+
+@decomposition(aten.argmin.default)
+def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    return _argmax(x, dim, keepdim, largest=False)

@@ -1,0 +1,90 @@
+"""Remainders and rounded quotients of floating-point numbers.
+
+torch-mlir divides, rounds and multiplies back, which loses the remainder when the quotient is
+large or rounds up. PyTorch starts from C's ``fmod``, which is exact.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+
+def _promoted(x: Tensor, y: Tensor | float) -> tuple[Tensor, Tensor] | None:
+    """Both operands as tensors of the result's dtype; None unless that is a float."""
+    dtype = torch.result_type(x, y)
+    if not dtype.is_floating_point:
+        return None
+    if not isinstance(y, Tensor):
+        y = torch.full((), y, dtype=dtype, device=x.device)
+    return x.to(dtype), y.to(dtype)
+
+
+@decomposition(aten.fmod.Tensor, aten.fmod.Scalar)
+def fmod(x: Tensor, y: Tensor | float) -> Tensor:
+    pair = _promoted(x, y)
+    if pair is None:
+        if isinstance(y, Tensor):
+            return NotImplemented
+        return torch.fmod(x, torch.full((), y, dtype=x.dtype, device=x.device))
+    if isinstance(y, Tensor) and x.dtype == y.dtype:
+        return NotImplemented
+    return torch.fmod(*pair)
+
+
+def _turns(rest: Tensor, y: Tensor | float) -> Tensor:
+    """Whether a remainder has another sign than the divisor, which makes the quotient one less."""
+    if isinstance(y, Tensor):
+        return ((rest < 0) & (y > 0)) | ((rest > 0) & (y < 0))
+    return rest < 0 if y > 0 else rest > 0
+
+
+@decomposition(aten.remainder.Tensor, aten.remainder.Scalar)
+def remainder(x: Tensor, y: Tensor | float) -> Tensor:
+    pair = _promoted(x, y)
+    if pair is None:
+        return NotImplemented
+    rest = torch.fmod(*pair)
+    return torch.where(_turns(rest, y), rest + pair[1], rest)
+
+
+def _floor_divide(x: Tensor, y: Tensor, divisor: Tensor | float) -> Tensor:
+    rest = torch.fmod(x, y)
+    quotient = (x - rest) / y
+    quotient = torch.where(_turns(rest, divisor), quotient - 1, quotient)
+    rounded = quotient.floor()
+    rounded = torch.where(quotient - rounded > 0.5, rounded + 1, rounded)
+    exact = x / y
+    rounded = torch.where(quotient == 0, torch.copysign(torch.zeros_like(exact), exact), rounded)
+    return torch.where(y == 0, exact, rounded)
+
+
+@decomposition(aten.floor_divide.default, aten.floor_divide.Scalar)
+def floor_divide(x: Tensor, y: Tensor | float) -> Tensor:
+    pair = _promoted(x, y)
+    if pair is None:
+        return torch.div(x, y, rounding_mode="floor")
+    return _floor_divide(*pair, y)
+
+
+@decomposition(aten.div.Tensor_mode, aten.div.Scalar_mode)
+def div_mode(x: Tensor, y: Tensor | float, *, rounding_mode: str | None) -> Tensor:
+    if rounding_mode != "floor":
+        return NotImplemented
+    pair = _promoted(x, y)
+    if pair is None:
+        return _floor_divide_integers(x, y)
+    return _floor_divide(*pair, y)
+
+
+def _floor_divide_integers(x: Tensor, y: Tensor | float) -> Tensor:
+    # torch-mlir divides integers as floats to round them down: wrong beyond 2**53, and silent
+    # when the divisor is zero.
+    dtype = torch.result_type(x, y)
+    divisor = y.to(dtype) if isinstance(y, Tensor) else y
+    quotient = torch.div(x.to(dtype), divisor, rounding_mode="trunc")
+    return quotient - _turns(x.to(dtype) - quotient * divisor, divisor).to(dtype)
