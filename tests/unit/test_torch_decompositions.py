@@ -411,6 +411,5 @@ def test_remainders_and_floored_quotients_equal_eager(function: Any) -> None:
     x = torch.tensor([1.0, -1.0, 1e9, 0.0, -7.5, torch.inf])
     y = torch.tensor([2.0, -2.0, 0.5, 1.0, 7.0, -7.0])
     same(traced(function, x, y)(x, y), function(x, y), 0, 0)
-    for divisor in (3.0, -0.1):
-        graph = traced(lambda x, divisor=divisor: function(x, divisor), x)
-        same(graph(x), function(x, divisor), 0, 0)
+    same(traced(lambda x: function(x, 3.0), x)(x), function(x, 3.0), 0, 0)
+    same(traced(lambda x: function(x, -0.1), x)(x), function(x, -0.1), 0, 0)
