@@ -83,8 +83,11 @@ class ReductionNest:
         """
         return self.combiners() is not None
 
-    def combiners(self) -> list[Op] | None:
-        """The commutative op that combines each carried value; None if one has no such op."""
+    def combiners(self, any_order: bool = True) -> list[Op] | None:
+        """The commutative op that combines each carried value; None if one has no such op.
+
+        With ``any_order``, floating-point ops must also say that they may be reassociated.
+        """
         innermost = self.reductions[-1]
         found: list[Op] = []
         users: dict[Value, int] = {}
@@ -96,7 +99,8 @@ class ReductionNest:
             op = makers.get(value)
             if op is None or op.name not in COMMUTATIVE or argument not in op.operands:
                 return None
-            if op.name in NEED_FLAG and "reassoc" not in str(op.attributes.get("fastmath", "")):
+            flags = str(op.attributes.get("fastmath", ""))
+            if any_order and op.name in NEED_FLAG and "reassoc" not in flags:
                 return None
             if users.get(argument) != 1 or users.get(value, 0) != 0:
                 return None

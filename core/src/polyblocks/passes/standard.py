@@ -16,6 +16,7 @@ from polyblocks.passes.affine.order_loops import OrderLoopsPass
 from polyblocks.passes.affine.plan_memory import PlanMemoryPass
 from polyblocks.passes.affine.split_reductions import SplitReductionsPass
 from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
+from polyblocks.passes.affine.widen_accumulators import WidenAccumulatorsPass
 from polyblocks.passes.tensor.separate_empties import SeparateEmptiesPass
 from polyblocks.passes.tensor.set_fastmath import SetFastmathPass
 from polyblocks.pipeline import Pipeline, UpstreamPass
@@ -55,6 +56,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
             "S3": [
                 NormalizeNestsPass(),
                 FormReductionsPass(),
+                # Before reductions are unrolled, while they can still be told from other code.
+                WidenAccumulatorsPass(),
                 UnrollReductionsPass(),
                 ClassifyNestsPass(),
                 FuseSlicesPass(),

@@ -122,12 +122,3 @@ def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     shifted = computed - computed.amax(dim, keepdim=True)
     result = shifted - shifted.exp().sum(dim, keepdim=True).log()
     return result if half_to_float else result.to(x.dtype)
-
-
-@decomposition(aten.cumprod.default)
-def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    if x.dim() == 0:
-        return torch.prod(x, dtype=dtype)
-    if dtype is not None and dtype != x.dtype:
-        return torch.cumprod(x.to(dtype), dim)
-    return NotImplemented if dtype is None else torch.cumprod(x, dim)

@@ -79,4 +79,24 @@ def logcumsumexp(x: Tensor, dim: int) -> Tensor:
 def cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     if x.dim() == 0:
         return torch.sum(x, dtype=dtype)
-    return NotImplemented
+    return _in_float32(torch.cumsum, x, dim, dtype)
+
+
+@decomposition(aten.cumprod.default)
+def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    if x.dim() == 0:
+        return torch.prod(x, dtype=dtype)
+    if dtype is not None:
+        # torch-mlir takes no dtype here.
+        return torch.cumprod(x.to(dtype), dim)
+    return _in_float32(torch.cumprod, x, dim, dtype)
+
+
+def _in_float32(
+    scan: Callable[..., Tensor], x: Tensor, dim: int, dtype: torch.dtype | None
+) -> Tensor:
+    """A scan over halves keeps what it accumulates in float32, as eager does."""
+    result = dtype or x.dtype
+    if result not in (torch.float16, torch.bfloat16):
+        return NotImplemented
+    return scan(x.to(result).float(), dim).to(result)
