@@ -200,11 +200,6 @@ def load(artifact: Artifact, device: int | None = None) -> Executable:
     return executable
 
 
-def emit(event: events.Event) -> None:
-    """Dispatch an event to everyone who watches."""
-    events.emit(event.kind, **event.data)
-
-
 class _Record:
     """Collects what the report of one compilation shows."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
@@ -38,8 +39,6 @@ STRAIGHT_LINE = {
 }
 #: Larger constants are left in memory.
 MAX_CONSTANT = 4096
-
-ELEMENT_BYTES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4}
 
 
 class _Unreadable(Exception):
@@ -352,14 +351,6 @@ def signature_rows(module: Any) -> list[dict[str, Any]]:
     from polyblocks import signature
 
     return signature.rows(module)
-
-
-def element_bytes(type_: Any) -> int:
-    """Bytes that one element takes in memory."""
-    text = str(type_)
-    if text.startswith("complex"):
-        return 2 * element_bytes(text[8:-1])
-    return ELEMENT_BYTES.get(text, 8)
 
 
 def _elements(attribute: Any, buffer: Buffer) -> list[Any] | None:

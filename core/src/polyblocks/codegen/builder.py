@@ -210,10 +210,6 @@ class Builder:
         self._types: dict[str, Any] = {}
         self._i64_attrs: dict[int, Any] = {}
 
-    def int_width(self, kind: str) -> int:
-        """Bits of an integer kind."""
-        return _INT_WIDTH[kind]
-
     def element_type(self, kind: str) -> Any:
         """The scalar MLIR type called ``kind``."""
         if kind in ("f16", "f32", "f64", "bf16"):

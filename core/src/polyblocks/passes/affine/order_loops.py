@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import stride_along
+from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
@@ -161,7 +162,7 @@ def _strip(shape: ReductionNest, var: Var, at: Expr, inner: Var) -> list[Node]:
     out: list[Node] = []
     accumulators: list[Buffer] = []
     for init in first.inits:
-        size = _element_bytes(init)
+        size = element_bytes(init.type)
         buffer = Buffer((inner.extent,), init.type, "local", bytes_per_element=size)
         accumulators.append(buffer)
         out.append(Alloca(buffer))
@@ -209,9 +210,3 @@ def _strip(shape: ReductionNest, var: Var, at: Expr, inner: Var) -> list[Node]:
 
 def _at(at: Expr, inner: Var, j: Var) -> Expr:
     return at.substitute({inner: Expr.of(j)})
-
-
-def _element_bytes(value: Value) -> int:
-    from polyblocks.affine.reader import element_bytes
-
-    return element_bytes(value.type)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
+from polyblocks.affine.element import element_bytes
 from polyblocks.program import ArraySpec
 
 #: A cache line on all targets; also what vector loads like best.
@@ -44,7 +45,6 @@ class PlanMemoryPass:
 
     def run(self, module: Any, context: Any) -> None:
         """Plan and rewrite."""
-        from polyblocks.affine.reader import element_bytes
         from polyblocks.mlir import dialect, ir
 
         rows = signature.rows(module)

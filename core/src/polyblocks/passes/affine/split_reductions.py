@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine import cost
+from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
@@ -92,7 +93,7 @@ def _split(
             (*(v.extent for v in outer), count),
             init.type,
             "alloc",
-            bytes_per_element=_bytes(init.type),
+            bytes_per_element=element_bytes(init.type),
         )
         for init in shape.reductions[0].inits
     ]
@@ -216,9 +217,3 @@ def identity(name: str, type_: Any) -> Any | None:
     if name not in integers:
         return None
     return ir.Attribute.parse(f"{integers[name]} : i{width}") if width > 1 else None
-
-
-def _bytes(type_: Any) -> int:
-    from polyblocks.affine.reader import element_bytes
-
-    return element_bytes(type_)
