@@ -68,7 +68,7 @@ def work(nodes: list[Node]) -> int:
     total = 0
     for node in nodes:
         if isinstance(node, For):
-            total += node.var.extent * work(node.body)
+            total += node.trips * work(node.body)
         elif isinstance(node, Op):
             total += max(1, operation_cost(node.name))
         else:

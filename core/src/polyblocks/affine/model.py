@@ -179,7 +179,7 @@ class Check:
 
 @dataclass(eq=False)
 class For:
-    """A loop ``var = 0 … extent - 1`` with loop-carried values.
+    """A loop ``var = max(0, *lower) … min(extent, *upper) - 1`` with loop-carried values.
 
     Attributes:
         inits: values that the carried arguments start with.
@@ -187,6 +187,8 @@ class For:
         results: their values after the loop.
         yields: what the body hands to the next iteration.
         level: the parallel level that it is mapped to (``team``), None for a serial loop.
+        lower: it starts at the largest of these and 0.
+        upper: it ends before the smallest of these and the extent.
     """
 
     var: Var
@@ -196,6 +198,20 @@ class For:
     results: list[Value] = field(default_factory=list)
     yields: list[Value] = field(default_factory=list)
     level: str | None = None
+    lower: tuple[Expr, ...] = ()
+    upper: tuple[Expr, ...] = ()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it runs over a part of its variable's values only."""
+        return bool(self.lower or self.upper)
+
+    @property
+    def trips(self) -> int:
+        """The largest number of iterations that it can have."""
+        lower = (Expr(0), *self.lower)
+        upper = (Expr(self.var.extent), *self.upper)
+        return max(0, min((high - low).range()[1] for high in upper for low in lower))
 
 
 Node = Op | Index | Load | Store | LoadAt | StoreAt | Alloca | Check | For
@@ -376,8 +392,11 @@ def clone(
             arguments = [fresh(a) for a in n.arguments]
             body = clone(n.body, values, variables, buffers)
             yields = [use(v) for v in n.yields]
+            results_ = [fresh(r) for r in n.results]
             out.append(
-                For(var, body, inits, arguments, [fresh(r) for r in n.results], yields, n.level)
+                For(
+                    var, body, inits, arguments, results_, yields, n.level, at(n.lower), at(n.upper)
+                )
             )
     return out
 
@@ -414,6 +433,9 @@ def transform_indices(nodes: Iterable[Node], change: Callable[[Expr], Expr]) -> 
             node.index = tuple(change(e) for e in node.index)
         elif isinstance(node, Index):
             node.expr = change(node.expr)
+        elif isinstance(node, For) and node.bounded:
+            node.lower = tuple(change(e) for e in node.lower)
+            node.upper = tuple(change(e) for e in node.upper)
 
 
 def remove_dead(nodes: list[Node]) -> None:

@@ -235,14 +235,11 @@ class _Reader:
     def _loop(
         self, op: Any, body: list[Node], values: dict[Any, Value], variables: dict[Any, Expr]
     ) -> For:
-        low = _constant_bound(op.attributes["lowerBoundMap"])
-        high = _constant_bound(op.attributes["upperBoundMap"])
-        step = ir.IntegerAttr(op.attributes["step"]).value
-        extent = max(0, -((low - high) // step))
-        var = Var(extent)
+        loop, first = self._bounds(op, values, variables)
         block = op.regions[0].blocks[0]
-        variables[block.arguments[0]] = Expr.of(var) * step + low
-        inits = [self._use(v, body, values, variables) for v in op.operands]
+        variables[block.arguments[0]] = first
+        carried = list(op.operands)[len(op.operands) - len(op.results) :]
+        inits = [self._use(v, body, values, variables) for v in carried]
         arguments = [self._define(a, values) for a in list(block.arguments)[1:]]
         inner: list[Node] = []
         yields: list[Value] = []
@@ -253,7 +250,39 @@ class _Reader:
             else:
                 self._node(child.operation, inner, values, variables)
         results = [self._define(r, values) for r in op.results]
-        return For(var, inner, inits, arguments, results, yields)
+        return For(
+            loop.var, inner, inits, arguments, results, yields, lower=loop.lower, upper=loop.upper
+        )
+
+    def _bounds(
+        self, op: Any, values: dict[Any, Value], variables: dict[Any, Expr]
+    ) -> tuple[For, Expr]:
+        """A loop without body and the value of the operation's variable in it."""
+        step = ir.IntegerAttr(op.attributes["step"]).value
+        low = _constant_bound(op.attributes["lowerBoundMap"])
+        high = _constant_bound(op.attributes["upperBoundMap"])
+        if low is not None and high is not None:
+            var = Var(max(0, -((low - high) // step)))
+            return For(var, []), Expr.of(var) * step + low
+        if step != 1:
+            raise _Unreadable
+        segments = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
+        operands, ends_at = list(op.operands), segments[0] + segments[1]
+        starts, ends = operands[: segments[0]], operands[segments[0] : ends_at]
+        lower = self._map(op.attributes["lowerBoundMap"], starts, values, variables)
+        upper = self._map(op.attributes["upperBoundMap"], ends, values, variables)
+        if max(e.range()[0] for e in lower) < 0:
+            raise _Unreadable
+        var = Var(max(0, min(e.range()[1] for e in upper)))
+        return (
+            For(
+                var,
+                [],
+                lower=tuple(e for e in lower if not e.is_constant or e.const > 0),
+                upper=tuple(e for e in upper if not e.is_constant or e.const < var.extent),
+            ),
+            Expr.of(var),
+        )
 
     def _define(self, value: Any, values: dict[Any, Value]) -> Value:
         if isinstance(value.type, (ir.MemRefType, ir.RankedTensorType)):
@@ -384,10 +413,10 @@ def _owner_at_top(op: Any, function: Any) -> Any:
     return op
 
 
-def _constant_bound(attribute: Any) -> int:
+def _constant_bound(attribute: Any) -> int | None:
     amap = ir.AffineMapAttr(attribute).value
     if len(amap.results) != 1 or not isinstance(amap.results[0], ir.AffineConstantExpr):
-        raise _Unreadable
+        return None
     return int(amap.results[0].value)
 
 

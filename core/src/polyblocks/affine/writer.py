@@ -183,7 +183,7 @@ class _Writer:
     def _for(self, node: For) -> Any:
         affine = dialect("affine")
         inits = [self._use(v) for v in node.inits]
-        op = affine.AffineForOp(0, node.var.extent, 1, inits)
+        op = self._for_op(node, inits)
         block = op.regions[0].blocks[0]
         self.variables[node.var] = block.arguments[0]
         for argument, value in zip(node.arguments, list(block.arguments)[1:], strict=True):
@@ -195,6 +195,26 @@ class _Writer:
         for result, value in zip(node.results, op.results, strict=True):
             self.values[result] = value
         return op.operation
+
+    def _for_op(self, node: For, inits: list[Any]) -> Any:
+        affine = dialect("affine")
+        if not node.bounded:
+            return affine.AffineForOp(0, node.var.extent, 1, inits)
+        lower, upper = node.lower, node.upper
+        if max((e.range()[0] for e in lower), default=-1) < 0:
+            lower = (Expr(0), *lower)
+        if min((e.range()[1] for e in upper), default=node.var.extent + 1) > node.var.extent:
+            upper = (*upper, Expr(node.var.extent))
+        low, starts = self._map(lower)
+        high, ends = self._map(upper)
+        return affine.AffineForOp(
+            low.value,
+            high.value,
+            1,
+            inits,
+            lower_bound_operands=starts,
+            upper_bound_operands=ends,
+        )
 
     def _parallel(self, node: For) -> Any:
         zero = ir.AffineMap.get(0, 0, [ir.AffineConstantExpr.get(0)])

@@ -48,7 +48,7 @@ class FlattenNestsPass(NestPass):
         views: dict[Buffer, Buffer] = {}
         for nest in sequence.nests():
             loops, body = perfect_loops(nest.body)
-            if len(loops) < 2 or any(f.inits for f in loops):
+            if len(loops) < 2 or any(f.inits or f.bounded for f in loops):
                 continue
             nodes = list(walk(body))
             accesses = [n for n in nodes if isinstance(n, (Load, Store))]

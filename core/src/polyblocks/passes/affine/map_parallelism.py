@@ -76,7 +76,7 @@ def parallel_loops(nest: Nest) -> list[For]:
     body = nest.body
     while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
         loop = body[0]
-        if not is_parallel(loop, nest.body):
+        if loop.bounded or not is_parallel(loop, nest.body):
             break
         loops.append(loop)
         body = loop.body

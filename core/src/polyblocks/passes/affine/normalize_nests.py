@@ -97,7 +97,7 @@ def _splice(nodes: list[Node], mapping: dict[Value, Value]) -> list[Node]:
             mapping.update(zip(node.results, node.inits, strict=True))
             continue
         node.body = _splice(node.body, mapping)
-        if node.var.extent == 1:
+        if node.var.extent == 1 and not node.bounded:
             mapping.update(zip(node.arguments, node.inits, strict=True))
             mapping.update(zip(node.results, node.yields, strict=True))
             out.extend(node.body)
