@@ -15,7 +15,7 @@ from polyblocks.errors import OptionError, TargetError
 from polyblocks.options import CompileOptions
 from polyblocks_cpu.archs import ARCHS, ARM, lookup
 from polyblocks_cpu.describe import describe
-from polyblocks_cpu.host import host, identify, power_of_two, read_caches
+from polyblocks_cpu.host import CacheLevel, Host, host, identify, power_of_two, read_caches
 
 V4 = "avx512f avx512bw avx512cd avx512dq avx512vl"
 V3 = "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 f16c fma abm movbe"
@@ -72,6 +72,41 @@ def test_every_arch_is_described(name: str) -> None:
     assert target.memory[-1].name == "main"
     assert target.flops["float32"] > 1e9
     assert target.properties["family"] in ("x86_64", ARM)
+
+
+@pytest.mark.parametrize("name", sorted(ARCHS))
+def test_rates_fall_from_level_to_level(name: str) -> None:
+    """One core gets no more from a level than from the one before it, and less from memory."""
+    arch = lookup(name)
+    assert list(arch.rates) == sorted(arch.rates, reverse=True)
+    assert arch.core_bandwidth < arch.rates[2] * arch.ghz * 1e9
+    assert arch.core_bandwidth <= arch.bandwidth
+
+
+def machine(threads: int, l1_shared: int = 1) -> Host:
+    caches = {
+        1: CacheLevel(32 << 10, 64, 8, l1_shared),
+        2: CacheLevel(1 << 20, 64, 8, l1_shared),
+        3: CacheLevel(32 << 20, 64, 16, 8),
+    }
+    return Host(lookup("znver4"), (), caches, threads)
+
+
+def test_rates_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rates(threads: int, l1_shared: int = 1) -> tuple[list[float], float]:
+        monkeypatch.setattr(
+            "polyblocks_cpu.describe.host", lambda: machine(threads, l1_shared=l1_shared)
+        )
+        target = describe(CompileOptions())
+        return [level.bandwidth / 1e9 for level in target.memory], target.flops["float32"] / 1e9
+
+    # Two cores: their shared cache gives both its rate; the memory's limit is the cores'.
+    assert rates(2) == ([224.0, 112.0, 196.0, 60.0], 224.0)
+    assert rates(1) == ([224.0, 112.0, 98.0, 32.0], 112.0)
+    # Two threads of one core do not compute faster than one.
+    assert rates(2, l1_shared=2) == ([224.0, 112.0, 98.0, 60.0], 112.0)
+    # A part of 64 threads has more memory channels than the table's of 16.
+    assert rates(64)[0] == [224.0, 112.0, 784.0, 240.0]
 
 
 def test_description_of_this_machine_is_stable_and_resolved() -> None:

@@ -3,7 +3,9 @@
 Names are LLVM's ``-mcpu`` names, plus the four x86-64 psABI levels and ``armv8-a``. Cache sizes and
 rates are one common configuration of each, rounded: the mid-level's cost model wants the order of
 magnitude. Sources: vendors' optimization manuals (Intel 248966, AMD 57647 and its predecessors, Arm
-Neoverse software optimization guides), the x86-64 psABI 1.0 for the levels.
+Neoverse software optimization guides), the x86-64 psABI 1.0 for the levels. Load ports and widths
+give the rates of L1; those of L2 and L3 are below the manuals' peaks, as streaming reads see them.
+``python -m bench.ceilings`` measures all of them on the machine at hand (znver4 is from there).
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ class Arch:
         ghz: sustained clock under vector load.
         threads: hardware threads of a common part, when the machine is not at hand.
         bandwidth: bytes per second of the main memory of that part.
+        core_bandwidth: bytes per second that one core alone gets from the main memory.
+        rates: bytes per cycle that one core gets from L1, L2 and L3, sustained.
         lacks: which of ``fma``, ``half`` (conversion of f16) and ``rounding`` (to integers in
             floating point) it has no vector instruction for.
     """
@@ -54,6 +58,8 @@ class Arch:
     ghz: float = 3.0
     threads: int = 8
     bandwidth: float = 40e9
+    core_bandwidth: float = 20e9
+    rates: tuple[float, float, float] = (64.0, 32.0, 16.0)
     lacks: tuple[str, ...] = ()
 
 
@@ -68,7 +74,6 @@ def _arm(name: str, bits: int = 128, cpu: str | None = None, **facts: object) ->
     return Arch(name, ARM, cpu or name, bits, 32, **facts)  # type: ignore[arg-type]
 
 
-# fmt: off
 _TABLE = (
     # psABI levels: SSE2, SSE4.2, AVX2+FMA, AVX-512.
     _x86(
@@ -80,6 +85,7 @@ _TABLE = (
         threads=4,
         bandwidth=20e9,
         lacks=("fma", "half", "rounding"),
+        rates=(32.0, 32.0, 16.0),
     ),
     _x86(
         "x86-64-v2",
@@ -90,21 +96,78 @@ _TABLE = (
         threads=4,
         bandwidth=20e9,
         lacks=("fma", "half"),
+        rates=(32.0, 32.0, 16.0),
     ),
     _x86("x86-64-v3", 256, l2=256 * KIB, l3=16 * MIB),
     _x86("x86-64-v4", 512, 32),
     _x86(
-        "sandybridge", 256, fma_units=1, l2=256 * KIB, l3=8 * MIB, l3_cores=4, lacks=("fma", "half")
+        "sandybridge",
+        256,
+        fma_units=1,
+        l2=256 * KIB,
+        l3=8 * MIB,
+        l3_cores=4,
+        lacks=("fma", "half"),
+        rates=(32.0, 20.0, 12.0),
     ),
-    _x86("ivybridge", 256, fma_units=1, l2=256 * KIB, l3=8 * MIB, l3_cores=4, lacks=("fma",)),
-    _x86("haswell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
-    _x86("broadwell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
-    _x86("skylake", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4),
+    _x86(
+        "ivybridge",
+        256,
+        fma_units=1,
+        l2=256 * KIB,
+        l3=8 * MIB,
+        l3_cores=4,
+        lacks=("fma",),
+        rates=(32.0, 20.0, 12.0),
+    ),
+    _x86("haswell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4, rates=(64.0, 32.0, 12.0)),
+    _x86("broadwell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4, rates=(64.0, 32.0, 12.0)),
+    _x86("skylake", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4, rates=(64.0, 32.0, 12.0)),
     # Half-width vectors: full-width ones cost these two generations a lower clock.
-    _x86("skylake-avx512", 256, 32, l3=24 * MIB, l3_cores=16, ghz=2.5, threads=32, bandwidth=100e9),
-    _x86("cascadelake", 256, 32, l3=24 * MIB, l3_cores=16, ghz=2.5, threads=32, bandwidth=110e9),
-    _x86("icelake-client", 512, 32, fma_units=1, l1=48 * KIB, l2=512 * KIB, l3=8 * MIB),
-    _x86("tigerlake", 512, 32, fma_units=1, l1=48 * KIB, l2=1280 * KIB, l3=12 * MIB),
+    _x86(
+        "skylake-avx512",
+        256,
+        32,
+        l3=24 * MIB,
+        l3_cores=16,
+        ghz=2.5,
+        threads=32,
+        bandwidth=100e9,
+        rates=(64.0, 48.0, 8.0),
+        core_bandwidth=13e9,
+    ),
+    _x86(
+        "cascadelake",
+        256,
+        32,
+        l3=24 * MIB,
+        l3_cores=16,
+        ghz=2.5,
+        threads=32,
+        bandwidth=110e9,
+        rates=(64.0, 48.0, 8.0),
+        core_bandwidth=13e9,
+    ),
+    _x86(
+        "icelake-client",
+        512,
+        32,
+        fma_units=1,
+        l1=48 * KIB,
+        l2=512 * KIB,
+        l3=8 * MIB,
+        rates=(128.0, 48.0, 16.0),
+    ),
+    _x86(
+        "tigerlake",
+        512,
+        32,
+        fma_units=1,
+        l1=48 * KIB,
+        l2=1280 * KIB,
+        l3=12 * MIB,
+        rates=(128.0, 48.0, 16.0),
+    ),
     _x86(
         "icelake-server",
         512,
@@ -116,6 +179,8 @@ _TABLE = (
         ghz=2.6,
         threads=64,
         bandwidth=160e9,
+        rates=(128.0, 48.0, 10.0),
+        core_bandwidth=13e9,
     ),
     _x86(
         "sapphirerapids",
@@ -128,6 +193,8 @@ _TABLE = (
         ghz=2.6,
         threads=96,
         bandwidth=250e9,
+        rates=(128.0, 48.0, 10.0),
+        core_bandwidth=13e9,
     ),
     _x86(
         "emeraldrapids",
@@ -140,6 +207,8 @@ _TABLE = (
         ghz=2.6,
         threads=112,
         bandwidth=290e9,
+        rates=(128.0, 48.0, 10.0),
+        core_bandwidth=13e9,
     ),
     _x86(
         "graniterapids",
@@ -152,23 +221,122 @@ _TABLE = (
         ghz=2.6,
         threads=128,
         bandwidth=450e9,
+        rates=(128.0, 48.0, 10.0),
+        core_bandwidth=13e9,
     ),
-    _x86("alderlake", 256, l1=48 * KIB, l2=1280 * KIB, l3=30 * MIB, threads=16, bandwidth=60e9),
-    _x86("raptorlake", 256, l1=48 * KIB, l2=2 * MIB, l3=36 * MIB, threads=16, bandwidth=70e9),
-    _x86("znver1", 256, fma_units=1, l2=512 * KIB, l3=8 * MIB, l3_cores=4),
-    _x86("znver2", 256, l2=512 * KIB, l3=16 * MIB, l3_cores=4),
-    _x86("znver3", 256, l2=512 * KIB),
+    _x86(
+        "alderlake",
+        256,
+        l1=48 * KIB,
+        l2=1280 * KIB,
+        l3=30 * MIB,
+        threads=16,
+        bandwidth=60e9,
+        rates=(96.0, 48.0, 16.0),
+        core_bandwidth=35e9,
+    ),
+    _x86(
+        "raptorlake",
+        256,
+        l1=48 * KIB,
+        l2=2 * MIB,
+        l3=36 * MIB,
+        threads=16,
+        bandwidth=70e9,
+        rates=(96.0, 48.0, 16.0),
+        core_bandwidth=35e9,
+    ),
+    _x86(
+        "znver1", 256, fma_units=1, l2=512 * KIB, l3=8 * MIB, l3_cores=4, rates=(32.0, 24.0, 16.0)
+    ),
+    _x86("znver2", 256, l2=512 * KIB, l3=16 * MIB, l3_cores=4, rates=(64.0, 32.0, 20.0)),
+    _x86("znver3", 256, l2=512 * KIB, rates=(64.0, 32.0, 24.0), core_bandwidth=25e9),
     # 512-bit instructions on 256-bit units: one full-width multiply-add per cycle.
-    _x86("znver4", 512, 32, fma_units=1, ghz=3.5, threads=16, bandwidth=60e9),
-    _x86("znver5", 512, 32, l1=48 * KIB, ghz=3.8, threads=16, bandwidth=70e9),
-    _arm("armv8-a", cpu="generic", l1=32 * KIB, l2=512 * KIB, l3=4 * MIB, ghz=2.0, bandwidth=20e9),
-    _arm(
-        "cortex-a72", fma_units=1, l1=32 * KIB, l2=1 * MIB, l3=0, ghz=1.8, threads=4, bandwidth=8e9
+    _x86(
+        "znver4",
+        512,
+        32,
+        fma_units=1,
+        ghz=3.5,
+        threads=16,
+        bandwidth=60e9,
+        rates=(64.0, 32.0, 28.0),
+        core_bandwidth=32e9,
     ),
-    _arm("cortex-a76", l2=512 * KIB, l3=2 * MIB, l3_cores=4, ghz=2.4, threads=4, bandwidth=15e9),
-    _arm("neoverse-n1", l3=32 * MIB, l3_cores=64, ghz=2.8, threads=64, bandwidth=180e9),
-    _arm("neoverse-n2", l3=64 * MIB, l3_cores=64, ghz=3.0, threads=64, bandwidth=200e9),
-    _arm("neoverse-v1", 256, l3=32 * MIB, l3_cores=64, ghz=2.6, threads=64, bandwidth=300e9),
+    _x86(
+        "znver5",
+        512,
+        32,
+        l1=48 * KIB,
+        ghz=4.2,
+        threads=16,
+        bandwidth=70e9,
+        rates=(128.0, 56.0, 30.0),
+        core_bandwidth=35e9,
+    ),
+    _arm(
+        "armv8-a",
+        cpu="generic",
+        l1=32 * KIB,
+        l2=512 * KIB,
+        l3=4 * MIB,
+        ghz=2.0,
+        bandwidth=20e9,
+        rates=(32.0, 16.0, 8.0),
+        core_bandwidth=8e9,
+    ),
+    _arm(
+        "cortex-a72",
+        fma_units=1,
+        l1=32 * KIB,
+        l2=1 * MIB,
+        l3=0,
+        ghz=1.8,
+        threads=4,
+        bandwidth=8e9,
+        rates=(16.0, 12.0, 8.0),
+        core_bandwidth=5e9,
+    ),
+    _arm(
+        "cortex-a76",
+        l2=512 * KIB,
+        l3=2 * MIB,
+        l3_cores=4,
+        ghz=2.4,
+        threads=4,
+        bandwidth=15e9,
+        rates=(32.0, 16.0, 8.0),
+        core_bandwidth=12e9,
+    ),
+    _arm(
+        "neoverse-n1",
+        l3=32 * MIB,
+        l3_cores=64,
+        ghz=2.8,
+        threads=64,
+        bandwidth=180e9,
+        rates=(32.0, 24.0, 12.0),
+    ),
+    _arm(
+        "neoverse-n2",
+        l3=64 * MIB,
+        l3_cores=64,
+        ghz=3.0,
+        threads=64,
+        bandwidth=200e9,
+        rates=(32.0, 24.0, 12.0),
+    ),
+    _arm(
+        "neoverse-v1",
+        256,
+        l3=32 * MIB,
+        l3_cores=64,
+        ghz=2.6,
+        threads=64,
+        bandwidth=300e9,
+        rates=(64.0, 32.0, 12.0),
+        core_bandwidth=25e9,
+    ),
     _arm(
         "neoverse-v2",
         fma_units=4,
@@ -178,15 +346,75 @@ _TABLE = (
         ghz=3.1,
         threads=72,
         bandwidth=450e9,
+        rates=(48.0, 32.0, 14.0),
+        core_bandwidth=30e9,
     ),
-    _arm("ampere1", l2=2 * MIB, l3=64 * MIB, l3_cores=192, ghz=3.0, threads=192, bandwidth=300e9),
-    _arm("a64fx", 512, l2=8 * MIB, l3=0, ghz=2.2, threads=48, bandwidth=900e9),
-    _arm("apple-m1", fma_units=4, l1=128 * KIB, l2=12 * MIB, l3=8 * MIB, ghz=3.2, bandwidth=60e9),
-    _arm("apple-m2", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=3.5, bandwidth=90e9),
-    _arm("apple-m3", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=4.0, bandwidth=90e9),
-    _arm("apple-m4", fma_units=4, l1=128 * KIB, l2=16 * MIB, l3=8 * MIB, ghz=4.4, bandwidth=110e9),
+    _arm(
+        "ampere1",
+        l2=2 * MIB,
+        l3=64 * MIB,
+        l3_cores=192,
+        ghz=3.0,
+        threads=192,
+        bandwidth=300e9,
+        rates=(32.0, 24.0, 10.0),
+    ),
+    _arm(
+        "a64fx",
+        512,
+        l2=8 * MIB,
+        l3=0,
+        ghz=2.2,
+        threads=48,
+        bandwidth=900e9,
+        rates=(128.0, 48.0, 16.0),
+        core_bandwidth=30e9,
+    ),
+    _arm(
+        "apple-m1",
+        fma_units=4,
+        l1=128 * KIB,
+        l2=12 * MIB,
+        l3=8 * MIB,
+        ghz=3.2,
+        bandwidth=60e9,
+        rates=(48.0, 32.0, 24.0),
+        core_bandwidth=60e9,
+    ),
+    _arm(
+        "apple-m2",
+        fma_units=4,
+        l1=128 * KIB,
+        l2=16 * MIB,
+        l3=8 * MIB,
+        ghz=3.5,
+        bandwidth=90e9,
+        rates=(48.0, 32.0, 24.0),
+        core_bandwidth=60e9,
+    ),
+    _arm(
+        "apple-m3",
+        fma_units=4,
+        l1=128 * KIB,
+        l2=16 * MIB,
+        l3=8 * MIB,
+        ghz=4.0,
+        bandwidth=90e9,
+        rates=(48.0, 32.0, 24.0),
+        core_bandwidth=60e9,
+    ),
+    _arm(
+        "apple-m4",
+        fma_units=4,
+        l1=128 * KIB,
+        l2=16 * MIB,
+        l3=8 * MIB,
+        ghz=4.4,
+        bandwidth=110e9,
+        rates=(48.0, 32.0, 24.0),
+        core_bandwidth=60e9,
+    ),
 )
-# fmt: on
 
 ARCHS: dict[str, Arch] = {arch.name: arch for arch in _TABLE}
 

@@ -53,8 +53,9 @@ def _describe_host(machine: Host) -> TargetDescription:
         1: CacheLevel(arch.l1, 64, 8, 1),
         2: CacheLevel(arch.l2, 64, 8, 1),
     }
-    # One core cannot draw all of the bandwidth, and the part in the table may be a larger one.
-    bandwidth = min(max(arch.bandwidth, 20e9), 30e9 * machine.threads)
+    # A larger part than the table's has more channels; a few cores cannot draw from all of them.
+    channels = max(1.0, machine.threads / arch.threads)
+    bandwidth = min(arch.bandwidth * channels, arch.core_bandwidth * machine.threads)
     return _description(
         arch, machine.features, caches, machine.threads, arch.vector_bits, bandwidth
     )
@@ -68,24 +69,19 @@ def _description(
     vector_bits: int,
     bandwidth: float,
 ) -> TargetDescription:
-    vector_bytes = vector_bits // 8
     clock = arch.ghz * 1e9
-    # Bytes per cycle of one core: two loads from L1, one line from L2, half a line from L3.
-    per_cycle = {1: 2.0 * vector_bytes, 2: 64.0, 3: 32.0}
-    memory = [
-        MemoryLevel(
-            f"L{level}",
-            cache.size,
-            per_cycle.get(level, 32.0) * clock * (cache.shared_by if level > 2 else 1),
-            cache.line,
-            cache.shared_by,
-            cache.ways,
+    # Hardware threads of one core share its pipelines and its first-level cache.
+    per_core = min(caches[1].shared_by if 1 in caches else 1, threads)
+    memory = []
+    for level, cache in sorted(caches.items()):
+        cores = max(1, min(cache.shared_by, threads) // per_core)
+        rate = arch.rates[min(level, len(arch.rates)) - 1] * clock * cores
+        memory.append(
+            MemoryLevel(f"L{level}", cache.size, rate, cache.line, cache.shared_by, cache.ways)
         )
-        for level, cache in sorted(caches.items())
-    ]
     line = memory[0].line if memory else 64
     memory.append(MemoryLevel("main", 0, bandwidth, line, threads))
-    float32 = 2.0 * arch.fma_units * (vector_bits // 32) * clock * threads
+    float32 = 2.0 * arch.fma_units * (vector_bits // 32) * clock * (threads // per_core)
     return TargetDescription(
         name="cpu",
         arch=arch.name,
