@@ -6,21 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine import cost
-from polyblocks.affine.coverage import same_for
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import (
-    Alloca,
-    For,
-    Load,
-    LoadAt,
-    Nest,
-    Node,
-    Sequence,
-    Store,
-    StoreAt,
-    transform_indices,
-    walk,
-)
+from polyblocks.affine.model import For, Nest, Sequence, transform_indices
+from polyblocks.affine.parallel import is_parallel
 from polyblocks.passes.affine.base import NestPass
 
 
@@ -84,28 +72,6 @@ def parallel_loops(nest: Nest) -> list[For]:
     if len(loops) > 1 and not any(isinstance(n, For) for n in body):
         loops.pop()
     return loops
-
-
-def is_parallel(loop: For, nodes: list[Node]) -> bool:
-    """Whether no iteration of ``loop`` touches what another one writes."""
-    local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
-    accesses = [
-        n
-        for n in walk(loop.body)
-        if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer not in local
-    ]
-    stores = [n for n in accesses if isinstance(n, (Store, StoreAt))]
-    for store in stores:
-        if isinstance(store, StoreAt):
-            return False
-        for other in accesses:
-            if other.buffer.base is not store.buffer.base:
-                continue
-            if not isinstance(other, (Load, Store)) or other.buffer is not store.buffer:
-                return False
-            if not same_for(store.index, other.index, loop.var):
-                return False
-    return True
 
 
 def _product(loops: list[For]) -> int:

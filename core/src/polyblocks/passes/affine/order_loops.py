@@ -21,9 +21,9 @@ from polyblocks.affine.model import (
     clone,
     remove_dead,
 )
+from polyblocks.affine.parallel import is_parallel
 from polyblocks.affine.reductions import ReductionNest
 from polyblocks.passes.affine.base import NestPass
-from polyblocks.passes.affine.map_parallelism import is_parallel
 
 
 @dataclass(frozen=True)
