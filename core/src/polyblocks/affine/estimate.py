@@ -1,0 +1,235 @@
+"""What a nest costs on a target: work, bytes moved per memory level, and the time of the slowest.
+
+The cost model of one schedule: ``time = max over resources (work / rate)``, the resources being
+every memory level and the arithmetic units, plus what it takes to start and join the threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyblocks.affine import cost
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.expr import Var
+from polyblocks.affine.footprints import Level, analyze
+from polyblocks.affine.model import Buffer, For, Load, LoadAt, Nest, Node, Op, Store, StoreAt
+from polyblocks.target import MemoryLevel, TargetDescription
+
+#: Floating-point ops of the arith dialect that count as one operation each.
+_FLOPS = frozenset(
+    f"arith.{name}"
+    for name in "addf subf mulf divf remf negf maximumf minimumf maxnumf minnumf".split()
+)
+#: Floating-point ops of the math dialect that chips do in an instruction or two.
+_SIMPLE = {"math.fma": 2, "math.sqrt": 1, "math.absf": 1, "math.floor": 1, "math.ceil": 1}
+#: The resource of arithmetic, beside the names of the memory levels.
+COMPUTE = "compute"
+#: Share of a memory level that one nest's data may fill before other data drives it out.
+SHARE = 2
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The cost model's numbers for one nest, or for several that run one after the other.
+
+    Attributes:
+        iterations: iterations of the innermost loops.
+        flops: floating-point operations; elementary functions count as many as their polynomials.
+        floor_bytes: compulsory: every element that it reads loaded once, every one that it writes
+            stored once.
+        moved_bytes: what it moves between the buffers' homes (the memory level that each is found
+            in when the nest begins) and the level above; ``floor_bytes`` or more.
+        bytes: memory level -> bytes that are loaded from it and stored to it.
+        seconds: resource (a memory level, ``compute``, ``launch``) -> time.
+        predicted_seconds: the largest of them, and ``launch`` on top.
+        bound: the resource with the largest time.
+    """
+
+    iterations: int
+    flops: int
+    floor_bytes: int
+    moved_bytes: int
+    bytes: dict[str, int]
+    seconds: dict[str, float]
+    predicted_seconds: float
+    bound: str
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; times with four digits."""
+        return {
+            "iterations": self.iterations,
+            "flops": self.flops,
+            "floor_bytes": self.floor_bytes,
+            "moved_bytes": self.moved_bytes,
+            "bytes": self.bytes,
+            "seconds": {name: _short(s) for name, s in self.seconds.items()},
+            "predicted_seconds": _short(self.predicted_seconds),
+            "bound": self.bound,
+        }
+
+
+class Estimator:
+    """Estimates nests of one program.
+
+    Args:
+        target: its rates and sizes; a rate that is not known costs nothing.
+        buffers: all buffers of the program. What the caller passes is found in a cache only if
+            all of them fit there together, since the whole program ran since the last call; an
+            intermediate buffer is found where it fits by itself.
+    """
+
+    def __init__(self, target: TargetDescription, buffers: Iterable[Buffer]) -> None:
+        self._target = target
+        self._team = target.parallel_level("team") or next(iter(target.parallel), None)
+        simd = target.parallel_level("simd")
+        self._lanes = simd.size if simd is not None else 1
+        self._line = target.memory[0].line if target.memory else 64
+        self._all = sum(b.nbytes for b in set(buffers) if b.viewed is None)
+
+    def estimate(self, nest: Nest) -> Estimate:
+        """The numbers of one nest."""
+        root = analyze(nest.body, self._line)
+        team = self._team
+        parallel = next((level for level in root.walk() if level.parallel), None)
+        available = team.size if team is not None else 1
+        threads = min(available, parallel.trips) if parallel is not None else 1
+        work = _Work(self._lanes)
+        work.add(nest.body, 1)
+        moved = self._bytes(root, work, threads)
+        seconds = {
+            level.name: moved[level.name] / (level.bandwidth * max(1, threads // level.shared_by))
+            for level in self._target.memory
+            if level.bandwidth
+        }
+        busy = cost.compute_seconds(self._target, work.operations)
+        seconds[COMPUTE] = busy * available / threads
+        bound = max(seconds, key=lambda name: seconds[name])
+        launch = team.overhead if team is not None and threads > 1 else 0.0
+        predicted = seconds[bound] + launch
+        seconds["launch"] = launch
+        touched = root.whole.items()
+        compulsory = {b: t.read + t.written for b, t in touched if b.kind != "local"}
+        floor = sum(compulsory.values())
+        home = {b: self._home(b) for b in compulsory}
+        traffic: dict[int, dict[Buffer, int]] = {}
+        for k in set(home.values()):
+            traffic[k] = root.traffic(self._capacity(k - 1, threads)) if k > 0 else compulsory
+        return Estimate(
+            iterations=work.iterations,
+            flops=work.flops,
+            floor_bytes=floor,
+            moved_bytes=sum(max(traffic[home[b]][b], n) for b, n in compulsory.items()),
+            bytes=moved,
+            seconds=seconds,
+            predicted_seconds=predicted,
+            bound=bound,
+        )
+
+    def _bytes(self, root: Level, work: _Work, threads: int) -> dict[str, int]:
+        """Bytes moved out of and into each level, on behalf of the one above it."""
+        moved: dict[str, int] = {}
+        for k, level in enumerate(self._target.memory):
+            if k == 0:
+                moved[level.name] = work.accessed
+                continue
+            traffic = root.traffic(self._capacity(k - 1, threads))
+            # What is found in a faster level does not come from here.
+            moved[level.name] = sum(n for b, n in traffic.items() if self._home(b) >= k)
+        return moved
+
+    def _home(self, buffer: Buffer) -> int:
+        """Index of the memory level where a buffer is found when the nest begins."""
+        intermediate = buffer.base.kind in ("alloc", "local")
+        nbytes = buffer.base.nbytes if intermediate else self._all
+        for k, level in enumerate(self._target.memory):
+            if level.size and nbytes <= level.size // SHARE:
+                return k
+        return max(len(self._target.memory) - 1, 0)
+
+    def _capacity(self, k: int, threads: int) -> int:
+        """Bytes of a memory level for the data of one thread."""
+        level: MemoryLevel = self._target.memory[k]
+        return level.size // SHARE // min(threads, level.shared_by)
+
+
+@dataclass
+class _Work:
+    """Sums over all iterations.
+
+    Attributes:
+        lanes: elements of a vector instruction.
+        iterations: of the innermost loops.
+        flops: floating-point operations.
+        operations: lanes of vector instructions, idle ones among them.
+        accessed: bytes loaded into registers and stored from them.
+    """
+
+    lanes: int
+    iterations: int = 0
+    flops: int = 0
+    operations: float = 0.0
+    accessed: int = 0
+    _loops: list[tuple[Var, int]] = field(default_factory=list)
+
+    def add(self, nodes: list[Node], times: int) -> None:
+        """Add nodes that run ``times`` times."""
+        straight = [n for n in nodes if not isinstance(n, For)]
+        loops = [n for n in nodes if isinstance(n, For)]
+        wide = 1.0
+        if self._loops and not loops:
+            wide = lanes_per_element(straight, *self._loops[-1], self.lanes)
+        if not loops:
+            self.iterations += times
+        self.operations += times * wide * cost.operations(straight)
+        for node in straight:
+            if isinstance(node, Op):
+                self.flops += times * flops(node)
+            elif isinstance(node, (Load, Store, LoadAt, StoreAt)):
+                self.accessed += self._moves(node, times) * node.buffer.bytes_per_element
+        for loop in loops:
+            trips = loop.trips
+            self._loops.append((loop.var, trips))
+            self.add(loop.body, times * trips)
+            self._loops.pop()
+
+    def _moves(self, node: Load | Store | LoadAt | StoreAt, times: int) -> int:
+        """How often an access runs once it has left the loops that do not move it."""
+        if not isinstance(node, (Load, Store)):
+            return times
+        used = {var for e in node.index for var in e.variables()}
+        for var, trips in reversed(self._loops):
+            if var in used:
+                break
+            times //= max(trips, 1)
+        return times
+
+
+def lanes_per_element(nodes: Iterable[Node], var: Var, trips: int, lanes: int) -> float:
+    """Lanes that one iteration of an innermost loop takes.
+
+    1 where its accesses are contiguous along the loop and it fills whole vectors; ``lanes`` where
+    every iteration is computed by itself.
+    """
+    for node in nodes:
+        if isinstance(node, (LoadAt, StoreAt)):
+            return float(lanes)
+        if isinstance(node, (Load, Store)):
+            stride = stride_along(node.buffer, node.index, var)
+            if stride not in (0, 1):
+                return float(lanes)
+    return -(-trips // lanes) * lanes / trips if trips else 1.0
+
+
+def flops(op: Op) -> int:
+    """Floating-point operations of one op."""
+    if op.name in _FLOPS:
+        return 1
+    if op.name in _SIMPLE:
+        return _SIMPLE[op.name]
+    return cost.operation_cost(op.name) if op.name.startswith("math.") else 0
+
+
+def _short(seconds: float) -> float:
+    return float(f"{seconds:.4g}")
