@@ -184,7 +184,7 @@ def compile_module(
         arch=description.arch,
         name=name,
         workspace_bytes=_workspace_bytes(artifact.manifest["arguments"]),
-        versions=toolchain_versions(),
+        versions=toolchain_versions(registry.packages(target)),
     )
     artifact.manifest.setdefault("report", {}).update(
         seconds=seconds, passes=record.passes, decisions=record.decisions, **(metadata or {})
@@ -231,5 +231,6 @@ def _preload(target: Any) -> None:
     from polyblocks import mlir
 
     mlir.preload()
-    for name in ("polyblocks.passes.standard", *getattr(target.implementation, "PRELOAD", ())):
+    ours = "polyblocks.passes.standard", "polyblocks.affine.reader", "polyblocks.affine.writer"
+    for name in (*ours, *getattr(target.implementation, "PRELOAD", ())):
         importlib.import_module(name)

@@ -36,7 +36,8 @@ def dialect(name: str) -> ModuleType:
 def preload() -> None:
     """Import the dialects that the passes touch; forked children then need not, one by one."""
     for name in (
-        "affine arith bufferization cf complex func linalg llvm math memref omp scf tensor vector"
+        "affine arith bufferization builtin cf complex func linalg llvm math memref omp scf tensor "
+        "vector"
     ).split():
         dialect(name)
 

@@ -142,5 +142,6 @@ class TorchCapture:
         """
         if self.problem is not None:
             raise self.problem
-        import polyblocks_torch.decompositions
-        import polyblocks_torch.lowering  # noqa: F401
+        from polyblocks_torch.importer import preload
+
+        preload()

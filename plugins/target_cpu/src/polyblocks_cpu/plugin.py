@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 POLYBLOCKS_API = 1
 __version__ = "0.1.0"
 #: What lowering imports; the driver does so before it forks.
-PRELOAD = ("polyblocks_cpu.lower", "polyblocks.codegen.vector_math")
+PRELOAD = ("polyblocks_cpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")
 
 
 @hookimpl
