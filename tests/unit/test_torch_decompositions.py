@@ -131,18 +131,6 @@ def test_median_with_nan_equals_eager() -> None:
     same(REGISTRY[aten.median.default](x), torch.median(x))
 
 
-@pytest.mark.parametrize("extent", [1, 2, 7, 16, 33])
-def test_scans_equal_eager(extent: int) -> None:
-    x = torch.randn(3, extent)
-    if extent > 6:
-        x[0, 3], x[1, 5], x[2, 0] = torch.nan, torch.inf, -torch.inf
-    for op in (aten.cummax.default, aten.cummin.default):
-        values, positions = REGISTRY[op](x, 1)
-        same(values, op(x, 1)[0], 0, 0)
-        same(positions, op(x, 1)[1], 0, 0)
-    same(REGISTRY[aten.logcumsumexp.default](x, 1), torch.logcumsumexp(x, 1))
-
-
 def test_bits_of_floats_equal_eager() -> None:
     x, y = numbers(-5, 5), numbers(-5, 5).flip(0)
     tiny = torch.tensor([1e-45, -1e-45, 1.17549435e-38, 3.4028235e38])

@@ -8,6 +8,7 @@ from polyblocks.passes.affine.bufferize_scans import BufferizeScansPass
 from polyblocks.passes.affine.classify_nests import ClassifyNestsPass
 from polyblocks.passes.affine.flatten_nests import FlattenNestsPass
 from polyblocks.passes.affine.form_reductions import FormReductionsPass
+from polyblocks.passes.affine.form_scans import FormScansPass
 from polyblocks.passes.affine.fuse_slices import FuseSlicesPass
 from polyblocks.passes.affine.guard_indices import GuardIndicesPass
 from polyblocks.passes.affine.map_parallelism import MapParallelismPass
@@ -56,6 +57,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
             "S3": [
                 NormalizeNestsPass(),
                 FormReductionsPass(),
+                FormScansPass(),
                 # Before reductions are unrolled, while they can still be told from other code.
                 WidenAccumulatorsPass(),
                 UnrollReductionsPass(),

@@ -19,10 +19,15 @@ from collections.abc import Callable
 from typing import Any
 
 from polyblocks import mlir
+from polyblocks_torch.torch_dialect import (
+    builtin_type,
+    from_builtin,
+    load_conversion_dialect,
+    op_name,
+    to_builtin,
+)
 
 Body = Callable[[list[Any], Any], Any]
-
-_VTENSOR = re.compile(r"!torch\.vtensor<\[([\d,]*)\],(.+)>")
 
 
 def lower_elementwise(module: Any) -> None:
@@ -31,64 +36,32 @@ def lower_elementwise(module: Any) -> None:
     found: list[Any] = []
 
     def visit(op: Any) -> Any:
-        name = _name(op)
+        name = op_name(op)
         if name in BODIES and not (name in _FLOAT_ONLY and _is_integer(op)):
             found.append(op)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
     if found:
-        _load_conversion_dialect(module.context)
+        load_conversion_dialect(module.context)
     for op in found:
-        _replace(op, BODIES[_name(op)])
-
-
-def _load_conversion_dialect(context: Any) -> None:
-    """Load the dialect ``torch_c``, which has no Python binding: a pass that depends on it does."""
-    ir = mlir.ir
-    with context, ir.Location.unknown():
-        empty = ir.Module.create()
-        loader = mlir.passmanager.PassManager.parse(
-            "builtin.module(torch-func-backend-type-conversion)"
-        )
-        loader.run(empty.operation)
-
-
-def _name(op: Any) -> str:
-    name: str = op.operation.name
-    if name == "torch.operator":
-        name = str(op.operation.attributes["name"]).strip('"')
-    return name.removeprefix("torch.")
+        _replace(op, BODIES[op_name(op)])
 
 
 def _is_integer(op: Any) -> bool:
     return re.search(r",[su]?i\d+>", str(op.results[0].type)) is not None
 
 
-def _builtin(kind: Any) -> Any | None:
-    """The builtin tensor type of a ``!torch.vtensor``; None for another type."""
-    match = _VTENSOR.fullmatch(str(kind))
-    if match is None:
-        return None
-    extents = "".join(f"{extent}x" for extent in match.group(1).split(",") if extent)
-    element = re.sub(r"\b[su]i(\d+)\b", r"i\1", match.group(2))
-    return mlir.ir.Type.parse(f"tensor<{extents}{element}>", context=kind.context)
-
-
 def _replace(op: Any, body: Body) -> None:
     ir = mlir.ir
     linalg, tensor = mlir.dialect("linalg"), mlir.dialect("tensor")
     (result,) = op.results
-    out_type = _builtin(result.type)
+    out_type = builtin_type(result.type)
     with ir.InsertionPoint(op), op.location:
         operands = []
         for operand in op.operands:
-            kind = _builtin(operand.type)
-            if kind is not None:
-                cast = ir.Operation.create(
-                    "torch_c.to_builtin_tensor", results=[kind], operands=[operand]
-                )
-                operands.append(cast.result)
+            if builtin_type(operand.type) is not None:
+                operands.append(to_builtin(operand))
         rank = len(out_type.shape)
         maps = [_broadcast(ir.RankedTensorType(o.type).shape, out_type.shape) for o in operands]
         maps.append(ir.AffineMap.get_identity(rank))
@@ -108,10 +81,8 @@ def _replace(op: Any, body: Body) -> None:
         with ir.InsertionPoint(block):
             scalars = [block.arguments[i] for i in range(len(operands))]
             linalg.YieldOp([body(scalars, out_type.element_type)])
-        back = ir.Operation.create(
-            "torch_c.from_builtin_tensor", results=[result.type], operands=[generic.results[0]]
-        )
-    result.replace_all_uses_with(back.result)
+        back = from_builtin(generic.results[0], result.type)
+    result.replace_all_uses_with(back)
     op.erase()
 
 

@@ -22,6 +22,7 @@ from polyblocks_torch.elementwise import lower_elementwise
 from polyblocks_torch.location import source_location
 from polyblocks_torch.refusals import refusal
 from polyblocks_torch.rewrites import rewrite_graph
+from polyblocks_torch.scans import lower_scans
 
 _TO_BACKEND = "builtin.module(torchdynamo-export-to-torch-backend-pipeline{})"
 _TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline)"
@@ -61,6 +62,7 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
     try:
         with context:
             lower_elementwise(module)
+            lower_scans(module)
             mlir.passmanager.PassManager.parse(_TO_BACKEND).run(module.operation)
             mlir.passmanager.PassManager.parse(_TO_LINALG).run(module.operation)
     except mlir.ir.MLIRError as error:

@@ -16,6 +16,7 @@ from polyblocks.affine.model import (
     Node,
     Op,
     Sequence,
+    Store,
     StoreAt,
     walk,
 )
@@ -28,9 +29,10 @@ class ClassifyNestsPass(NestPass):
     """Name nests after what they compute and set ``polyblocks.kind``.
 
     The kind comes from the structure alone: ``scatter`` (stores at run-time indices), ``gather``
-    (loads at such), ``contraction`` (a sum of products of two arrays that share no other loop),
-    ``reduction`` (carried values), ``stencil`` (one array read at several places), ``copy``,
-    ``pointwise``. The name is made of the source ops, where locations tell them.
+    (loads at such), ``scan`` (carried values, stored at every step), ``contraction`` (a sum of
+    products of two arrays that share no other loop), ``reduction`` (carried values), ``stencil``
+    (one array read at several places), ``copy``, ``pointwise``. The name is made of the source ops,
+    where locations tell them.
 
     Before: ``affine.for %i = 0 to 4 { ... }``; after: the same with
     ``{polyblocks.kernel = "mul_add", polyblocks.kind = "pointwise"}``.
@@ -63,6 +65,8 @@ def kind(nest: Nest) -> str:
         return "scatter"
     if any(isinstance(n, LoadAt) for n in nodes):
         return "gather"
+    if any(isinstance(n, For) and n.inits and is_scan(n) for n in nodes):
+        return "scan"
     if any(isinstance(n, For) and n.inits for n in nodes):
         return "contraction" if _is_contraction(nest) else "reduction"
     if not any(isinstance(n, Op) and n.name != "arith.constant" for n in nodes):
@@ -72,6 +76,11 @@ def kind(nest: Nest) -> str:
         if isinstance(n, Load):
             places.setdefault(n.buffer, set()).add(n.index)
     return "stencil" if any(len(p) > 1 for p in places.values()) else "pointwise"
+
+
+def is_scan(loop: For) -> bool:
+    """Whether a loop stores something for every value that it carries on."""
+    return any(isinstance(n, Store) for n in loop.body)
 
 
 def _is_contraction(nest: Nest) -> bool:
