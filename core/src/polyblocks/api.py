@@ -90,11 +90,7 @@ def compile_file(path: Path, options: CompileOptions, after: str | None = None) 
         TargetError, PluginError: the target cannot be used.
         UnsupportedError: a pass failed, or native code crashed.
     """
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    return compile_text(text, options, str(path), after)
+    return compile_text(_read(path), options, str(path), after)
 
 
 def compile_text(
@@ -104,26 +100,88 @@ def compile_text(
     from polyblocks import driver
 
     data = text.encode() if isinstance(text, str) else text
-    registry = get_registry()
-    description = registry.target(options.target).hook.describe_target(options=options)
-    registry.extensions()
+    description = _describe(options)
 
     def job() -> bytes:
-        from polyblocks import mlir, signature
-        from polyblocks.pipeline import RESUME_ATTRIBUTE
-
-        try:
-            module = mlir.parse(data)
-            done = after
-            if done is None and RESUME_ATTRIBUTE not in module.operation.attributes:
-                done = stage_of_file(Path(name))
-            if b"polyblocks.arg" not in data and b"polyblocks.result" not in data:
-                signature.infer(module)
-        except ValueError as error:
-            raise InputError(f"{name} cannot be compiled: {' '.join(str(error).split())}") from None
+        module, done = _parse(data, name, after)
         return driver.compile_module(module, description, options, done=done).to_bytes()
 
     return driver.isolated(job, Path(name).name)
+
+
+def compile_until(path: Path, options: CompileOptions, until: str, after: str | None = None) -> str:
+    """The text of the module after a pass, marked so that compiling it goes on from there.
+
+    Args:
+        path: the file; text or bytecode.
+        options: the checked options.
+        until: the last stage or ``stage:pass`` to run.
+        after: see :func:`compile_file`.
+
+    Raises:
+        InputError: as :func:`compile_file`; also when no such pass was run.
+    """
+    from polyblocks import driver
+    from polyblocks.isolation import run_isolated
+
+    data = _read(path)
+    description = _describe(options)
+
+    def job() -> bytes:
+        from polyblocks.pipeline import mark, watching
+
+        ran: list[str] = []
+
+        def watch(stage: str, name: str, module: Any) -> None:
+            ran.append(f"{stage}:{name}" if name else stage)
+            if ran[-1] == until:
+                mark(module, until)
+                raise _Reached(module.operation.get_asm(enable_debug_info=True))
+
+        module, done = _parse(data, str(path), after)
+        try:
+            with watching(watch):
+                driver.compile_module(module, description, options, done=done)
+        except _Reached as reached:
+            return f"{reached}\n".encode()
+        raise InputError(f"'{until}' was not run on {path}; there were {', '.join(ran)}")
+
+    return run_isolated(job, label=path.name).decode()
+
+
+class _Reached(Exception):
+    """Ends a compilation; holds the module's text."""
+
+
+def _describe(options: CompileOptions) -> Any:
+    registry = get_registry()
+    description = registry.target(options.target).hook.describe_target(options=options)
+    registry.extensions()
+    return description
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _parse(data: bytes, name: str, after: str | None) -> tuple[Any, str | None]:
+    """The module with a signature, and how far it came if its mark does not say so."""
+    from polyblocks import mlir, signature
+    from polyblocks.pipeline import RESUME_ATTRIBUTE
+
+    try:
+        module = mlir.parse(data)
+        done = after
+        if done is None and RESUME_ATTRIBUTE not in module.operation.attributes:
+            done = stage_of_file(Path(name))
+        if b"polyblocks.arg" not in data and b"polyblocks.result" not in data:
+            signature.infer(module)
+    except ValueError as error:
+        raise InputError(f"{name} cannot be compiled: {' '.join(str(error).split())}") from None
+    return module, done
 
 
 def load(

@@ -111,13 +111,26 @@ def compile_command(
             "dump says."
         ),
     ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            help="Stop after this stage or stage:pass and write the module instead of an artifact; "
+            "default name: FILE with .after.mlir."
+        ),
+    ] = None,
     **options: Any,
 ) -> None:
     """Compile an MLIR file, or resume from a dump, into an artifact (.zip)."""
-    from polyblocks.api import compile_file
+    from polyblocks.api import compile_file, compile_until
     from polyblocks.report import Report
 
     given = {name: value for name, value in options.items() if value is not None}
+    if until is not None:
+        text = compile_until(file, CompileOptions.from_dict(given), until, after)
+        place = output or file.with_suffix(".after.mlir")
+        place.write_text(text)
+        _print(str(place))
+        return
     artifact = compile_file(file, CompileOptions.from_dict(given), after)
     place = output or file.with_suffix(".zip")
     place.write_bytes(artifact.to_bytes())
@@ -185,6 +198,52 @@ def _explain_stored(what: str) -> Report:
         raise InputError(f"'{what}' is no file, {found}; see: polyblocks cache list")
     report.add_artifact(entries[0].read(), cached=True, key=entries[0].key)
     return report
+
+
+def bisect_command(
+    context: typer.Context,
+    what: Annotated[
+        Path,
+        typer.Argument(
+            help="An .mlir file (linalg on tensors, a dump, a reproducer), a folder of dumps, or a "
+            "Python script with its arguments."
+        ),
+    ],
+    after: Annotated[
+        str | None, typer.Option(help="Resume after this stage or stage:pass, as for compile.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Look at no pass behind this stage:pass.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Sets of random inputs.")] = 3,
+    seed: Annotated[int, typer.Option(help="Of the random inputs.")] = 0,
+    limit: Annotated[float, typer.Option(help="Seconds that one run may take.")] = 60.0,
+    all_passes: Annotated[
+        bool, typer.Option("--all", help="Go on behind the first difference.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    **options: Any,
+) -> None:
+    """Find the first pass that changes what a program computes.
+
+    The module after each pass is lowered by upstream passes alone and run with random inputs. Exit
+    status 1 if a pass changes a result. The options of the compiler are for files; a script has
+    its own.
+    """
+    from polyblocks.bisect import command
+    from polyblocks.bisect.search import Settings
+
+    given = {name: value for name, value in options.items() if value is not None}
+    settings = Settings(rounds, seed, limit, until, all_passes)
+    checked = CompileOptions.from_dict(given)
+    results = command.run(what, context.args, checked, settings, after)
+    if as_json:
+        _print_json(command.to_json(results))
+    for result in results if not as_json else ():
+        _print(command.table_of(result))
+        _print(command.verdict(result))
+    if any(result.suspects for result in results):
+        raise typer.Exit(1)
 
 
 @cache_app.command("list")
@@ -296,6 +355,9 @@ def _option_texts() -> dict[str, str]:
 
 
 app.command("compile")(_with_compile_options(compile_command))
+app.command("bisect", context_settings={"allow_extra_args": True})(
+    _with_compile_options(bisect_command)
+)
 
 
 # --- printing -------------------------------------------------------------------------------------

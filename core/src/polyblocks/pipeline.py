@@ -99,6 +99,23 @@ class PassContext:
 
 _active: ContextVar[PassContext | None] = ContextVar("polyblocks_pass_context", default=None)
 
+#: ``watcher(stage, pass, module)``; the pass is empty at the end of a stage.
+Watcher = Callable[[str, str, Any], None]
+_watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("polyblocks_watchers", default=())
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Show the module to ``watcher`` after every pass and stage that this thread runs inside.
+
+    What the watcher raises ends the compilation.
+    """
+    token = _watchers.set((*_watchers.get(), watcher))
+    try:
+        yield
+    finally:
+        _watchers.reset(token)
+
 
 @runtime_checkable
 class Pass(Protocol):
@@ -232,8 +249,12 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
         finished.append(p)
         if context.dump_folder is not None and context.dump_passes:
             context.dump(module, f"{stage}-{p.name}", done=f"{stage}:{p.name}")
+        for watcher in _watchers.get():
+            watcher(stage, p.name, module)
     if context.dump_folder is not None:
         context.dump(module, f"{stage}-{STAGES[stage]}", done=stage)
+    for watcher in _watchers.get():
+        watcher(stage, "", module)
     events.emit("stage-end", stage=stage, seconds=time.perf_counter() - begin)
 
 

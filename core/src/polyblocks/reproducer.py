@@ -44,7 +44,11 @@ def write(
         module = mlir.parse(snapshot)
         done = before[-1] if before else None
     mark(module, done)
-    text = str(module) + "\n"
+    return save(str(module) + "\n", name)
+
+
+def save(text: str, name: str) -> str | None:
+    """Write ``text``, a marked module right before the pass ``name``; returns the path, or None."""
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     place = folder()
     try:

@@ -1,0 +1,1 @@
+"""``polyblocks bisect``: which pass first changed what a program computes."""

@@ -1,0 +1,95 @@
+"""The command ``polyblocks bisect``, without its options of the compiler."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from polyblocks.bisect.collect import (
+    Compilation,
+    collect_file,
+    collect_folder,
+    collect_script,
+)
+from polyblocks.bisect.search import Result, Settings, search
+from polyblocks.errors import InputError
+from polyblocks.options import CompileOptions
+
+#: Of the JSON output.
+SCHEMA = 1
+_COLOURS = {"ok": "green", "reference": "green", "unchanged": "dim", "not runnable": "yellow"}
+
+
+def run(
+    what: Path,
+    arguments: Sequence[str],
+    options: CompileOptions,
+    settings: Settings,
+    after: str | None = None,
+) -> list[Result]:
+    """Search in a file, a folder of dumps, or all that a script compiles; see the command's help.
+
+    Raises:
+        InputError: there is nothing to search in, or nothing that can be run.
+        TargetError, PluginError: the target cannot be used.
+    """
+    if settings.rounds < 1:
+        raise InputError(f"--rounds is at least 1, not {settings.rounds}")
+    if arguments and what.suffix != ".py":
+        raise InputError(f"only a script takes arguments, not {what}: {' '.join(arguments)}")
+    with tempfile.TemporaryDirectory(prefix="polyblocks-bisect-") as folder:
+        work = Path(folder)
+        return [search(c, settings) for c in _collect(what, arguments, options, work, after)]
+
+
+def _collect(
+    what: Path, arguments: Sequence[str], options: CompileOptions, work: Path, after: str | None
+) -> list[Compilation]:
+    if what.is_dir():
+        return [collect_folder(what, options, work)]
+    if what.suffix == ".py":
+        return collect_script(what, arguments, work)
+    return [collect_file(what, options, work, after)]
+
+
+def to_json(results: Sequence[Result]) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    return {"schema": SCHEMA, "programs": [dataclasses.asdict(result) for result in results]}
+
+
+def table_of(result: Result) -> Table:
+    """One row per pass."""
+    table = Table("pass", "result", "ms", "", box=None)
+    for row in result.rows:
+        colour = _COLOURS.get(row.status, "red")
+        detail = f"{row.reason} [{row.kind} inputs]" if row.kind else row.reason
+        if row.error is not None:
+            detail = f"off by {row.error:.3g}; {detail}"
+        seconds = f"{row.seconds * 1e3:.0f}" if row.seconds else ""
+        # Text, not markup: messages hold brackets.
+        table.add_row(row.label, f"[{colour}]{row.status}[/]", seconds, _plain(detail))
+    return table
+
+
+def _plain(text: str) -> Any:
+    from rich.text import Text
+
+    return Text(text)
+
+
+def verdict(result: Result) -> str:
+    """What was found, in words, one fact per line."""
+    inputs = f"{len(result.kinds)} rounds ({', '.join(result.kinds)}), seed {result.seed}"
+    if not result.suspects:
+        return f"{result.name}: no pass changes what is computed; {inputs}"
+    first = " or ".join(f"'{label}'" for label in result.suspects)
+    lines = [f"{result.name}: the first pass that changes what is computed is {first}; {inputs}"]
+    if result.reproducer is not None:
+        lines.append(f"before it: {result.reproducer}")
+        lines.append(f"it alone:  {result.command}")
+    return "\n".join(lines)

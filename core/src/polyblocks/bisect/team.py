@@ -1,0 +1,64 @@
+"""A team of threads that run one after the other: what OpenMP's runtime does for generated code.
+
+Only what has a meaning in that order: a region that shares its work by thread numbers. Code that
+calls anything else of the runtime cannot be linked, and its module counts as not runnable.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+#: How many threads a region has: odd, so that the pieces of most ranges differ in size.
+SIZE = 3
+
+_Region = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class SerialTeam:
+    """The functions of the runtime, by name.
+
+    Attributes:
+        backwards: the last thread comes first.
+    """
+
+    def __init__(self) -> None:
+        self.backwards = False
+        self._thread = 0
+        self._size = 1
+        int_ = ctypes.c_int32
+        pointer = ctypes.c_void_p
+        self._functions: dict[str, Any] = {
+            # Variadic in C. The arguments of a region come as one pointer to a struct, which is
+            # passed as any other pointer where variadic arguments are not treated apart.
+            "__kmpc_fork_call": _callback(self._fork, None, pointer, int_, pointer, pointer),
+            "__kmpc_global_thread_num": _callback(lambda _: self._thread, int_, pointer),
+            "__kmpc_push_num_threads": _callback(lambda *_: None, None, pointer, int_, int_),
+            "omp_get_thread_num": _callback(lambda: self._thread, int_),
+            "omp_get_num_threads": _callback(lambda: self._size, int_),
+        }
+
+    def symbols(self) -> dict[str, int]:
+        """Addresses by name; alive as long as this object."""
+        return {name: address_of(function) for name, function in self._functions.items()}
+
+    def _fork(self, where: int, count: int, region: int, argument: int) -> None:
+        del where, count
+        run = _Region(region)
+        self._size = SIZE
+        threads = range(SIZE)
+        for thread in reversed(threads) if self.backwards else threads:
+            self._thread = thread
+            number = ctypes.c_int32(thread)
+            run(ctypes.addressof(number), ctypes.addressof(number), argument)
+        self._thread, self._size = 0, 1
+
+
+def _callback(function: Callable[..., Any], result: Any, *arguments: Any) -> Any:
+    return ctypes.CFUNCTYPE(result, *arguments)(function)
+
+
+def address_of(function: Any) -> int:
+    """The address of a ctypes function."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
