@@ -1,8 +1,9 @@
 """Derives the polynomials of polyblocks.codegen.vector_math and writes its coefficients.py.
 
 Each one is the minimax approximation of one function on one interval (vector_math_polynomials),
-rounded coefficient by coefficient to the working precision. Fixed leading terms (the 1 and r of
-exp, the x of sin) are not part of the table; its polynomial multiplies the remaining power.
+rounded to the working precision (float32: to the best combination nearby). Fixed leading terms
+(the 1 and r of exp, the x of sin) are not part of the table; its polynomial multiplies the
+remaining power.
 
     python tests/support/vector_math_coefficients.py          # prints the achieved errors
     python tests/support/vector_math_coefficients.py --write  # and rewrites coefficients.py
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from mpmath import mp
 from vector_math_polynomials import SPECS
-from vector_math_remez import remez, rounded
+from vector_math_remez import polished, remez
 
 TARGET = (
     Path(__file__).resolve().parents[2] / "core/src/polyblocks/codegen/vector_math/coefficients.py"
@@ -40,7 +41,7 @@ def coefficients_file() -> tuple[str, list[str]]:
         low, high = mp.nstr(spec.low, 6), mp.nstr(spec.high, 6)
         lines.append(f"# {spec.about}; [{low}, {high}], error 2^-{bits:.1f}.")
         lines.append(f"{spec.name} = (")
-        lines.extend(f"    {rounded(value, spec.precision)!r}," for value in coefficients)
+        lines.extend(f"    {value!r}," for value in polished(spec, coefficients))
         lines.append(")")
         lines.append("")
     return "\n".join(lines[:-1]) + "\n", report

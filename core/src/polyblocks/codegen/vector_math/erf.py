@@ -1,7 +1,7 @@
 """erf and erfc.
 
-erf in float32: odd polynomial below 0.95, beyond it 1 - exp(-q(x)) with a polynomial
-q = -log(erfc). erf in float64: the same with 1 - erfc(x).
+erf in float32: odd polynomial below 1.05, beyond it 1 - q(x)^4 with a polynomial q for the fourth
+root of erfc: two squarings instead of an exponential. erf in float64: 1 - erfc(x) beyond 0.95.
 erfc: exp(-t^2) * g(q) / (1 + 2t) with the scaled function g = exp(t^2) erfc(t) (1 + 2t), which is
 smooth on the whole half line in q = (t - c) / (t + c) (M. M. Shepherd, J. G. Laframboise, Math.
 Comp. 36 (1981)); float32 computes it in float64, float64 carries the rounding error of t^2 and
@@ -13,9 +13,12 @@ from __future__ import annotations
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
 from polyblocks.codegen.vector_math.double_double import two_product, two_sum
-from polyblocks.codegen.vector_math.exp_log import exp_polynomial, exp_reduced, exp_sum
-from polyblocks.codegen.vector_math.formats import LOG2_E, power_of_two, round_scaled
+from polyblocks.codegen.vector_math.exp_log import exp_sum
+from polyblocks.codegen.vector_math.formats import LOG2_E
 from polyblocks.codegen.vector_math.power import exp2_wide
+
+#: Where erf changes over from its odd polynomial.
+_ERF_SMALL = {"f32": 1.05, "f64": 0.95}
 
 
 def erf(b: Builder, x: Val) -> Val:
@@ -23,15 +26,14 @@ def erf(b: Builder, x: Val) -> Val:
     magnitude = abs(x)
     s = x * x
     small = b.fma(x, b.horner(s, table.ERF_F32 if x.kind == "f32" else table.ERF_F64), x)
-    tail = _erfc_tail_f32(b, magnitude) if x.kind == "f32" else _erfc_f64(b, magnitude)
-    return b.select(magnitude < 0.95, small, (1.0 - tail).copysign(x))
-
-
-def _erfc_tail_f32(b: Builder, magnitude: Val) -> Val:
-    # 1 - erf(4) is below half a unit in the last place of 1.
-    q = -b.horner(b.clamp(magnitude, None, 4.0), table.ERF_TAIL_F32)
-    n, i = round_scaled(b, q, LOG2_E)
-    return exp_polynomial(b, exp_reduced(b, q, n)) * power_of_two(i, "f32")
+    if x.kind == "f32":
+        # 1 - erf(4) is below half a unit in the last place of 1.
+        root = b.horner(b.clamp(magnitude, None, 4.0), table.ERFC_ROOT_F32)
+        square = root * root
+        large = b.fnma(square, square, 1.0)
+    else:
+        large = 1.0 - _erfc_f64(b, magnitude)
+    return b.select(magnitude < _ERF_SMALL[x.kind], small, large.copysign(x))
 
 
 def erfc(b: Builder, x: Val) -> Val:
