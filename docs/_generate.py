@@ -56,7 +56,7 @@ def cpu_passes() -> str:
     from polyblocks_cpu.describe import describe
     from polyblocks_cpu.lower import stage_s4
 
-    return pass_table(stage_s4(describe(CompileOptions(arch="x86-64"))))
+    return pass_table(stage_s4(describe(CompileOptions(arch="x86-64")), profile=True))
 
 
 def hooks() -> str:

@@ -8,6 +8,8 @@
 // CHECK:         call @other(
 // CHECK:       func.func private @k(
 // CHECK-SAME:    polyblocks.calls = 2 : i64
+// CHECK-SAME:    polyblocks.estimates = [{flops = 4 : i64}, {flops = 8 : i64}]
+// CHECK-SAME:    polyblocks.nests = ["k", "k_1"]
 // CHECK-SAME:    polyblocks.sources = ["a x.py:1", "b x.py:2"]
 // CHECK-NOT:   @k_1
 // CHECK:       func.func private @other(
@@ -18,11 +20,11 @@ func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) {
   call @other(%b, %a) : (memref<4xf32>, memref<4xf32>) -> ()
   return
 }
-func.func private @k(%x: memref<4xf32>, %y: memref<4xf32>) attributes {polyblocks.trips = 1 : i64, polyblocks.sources = ["a x.py:1"]} {
+func.func private @k(%x: memref<4xf32>, %y: memref<4xf32>) attributes {polyblocks.trips = 1 : i64, polyblocks.sources = ["a x.py:1"], polyblocks.nests = ["k"], polyblocks.estimate = {flops = 4 : i64}} {
   memref.copy %x, %y : memref<4xf32> to memref<4xf32>
   return
 }
-func.func private @k_1(%x: memref<4xf32>, %y: memref<4xf32>) attributes {polyblocks.trips = 1 : i64, polyblocks.sources = ["b x.py:2"]} {
+func.func private @k_1(%x: memref<4xf32>, %y: memref<4xf32>) attributes {polyblocks.trips = 1 : i64, polyblocks.sources = ["b x.py:2"], polyblocks.nests = ["k_1"], polyblocks.estimate = {flops = 8 : i64}} {
   memref.copy %x, %y : memref<4xf32> to memref<4xf32>
   return
 }

@@ -32,7 +32,7 @@ func.func @main(%x: memref<64x8xf32>, %y: memref<64x8xf32>, %ws: memref<1024xi8>
   // CHECK-SAME:    %[[B:[a-z0-9]*]]: index, %[[E:[a-z0-9]*]]: index,
   // CHECK-SAME:    %[[X:[a-z0-9]*]]: memref<64x8xf32> {llvm.dereferenceable = 2048 : i64, llvm.noalias, llvm.readonly},
   // CHECK-SAME:    %[[Y:[a-z0-9]*]]: memref<64x8xf32> {llvm.dereferenceable = 2048 : i64, llvm.noalias})
-  // CHECK-SAME:    attributes {polyblocks.trips = 64 : i64}
+  // CHECK-SAME:    attributes {polyblocks.nests = ["scale"], polyblocks.trips = 64 : i64}
   // CHECK-DAG:     %[[W:.*]] = memref.get_global @w
   // CHECK-DAG:     %[[T:.*]] = memref.alloca() : memref<8xf32>
   // CHECK:         affine.for %[[I:.*]] = %[[B]] to %[[E]] {

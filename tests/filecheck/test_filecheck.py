@@ -33,7 +33,7 @@ def run_passes(text: str) -> str:
     target = describe(options)
     pipeline = standard_pipeline(target, options)
     known = {p.name: p for passes in pipeline.stages.values() for p in passes}
-    known |= {p.name: p for p in stage_s4(target)}
+    known |= {p.name: p for p in stage_s4(target, profile=True)}
     module = mlir.parse(text)
     passes = [known[name.strip()] for name in names]
     run_stage("S4", passes, module, PassContext.create(target, options))

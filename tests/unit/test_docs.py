@@ -93,7 +93,7 @@ def test_every_pass_of_the_cpu_is_listed() -> None:
 
     text = page("how-it-works.md")
     listed = text[text.index("## The CPU target") : text.index("## What passes between")]
-    passes = stage_s4(describe(CompileOptions(arch="x86-64")))
+    passes = stage_s4(describe(CompileOptions(arch="x86-64")), profile=True)
     assert first_cells(listed) == [p.name for p in passes]
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from polyblocks.errors import OptionError
@@ -36,6 +39,7 @@ class CompileOptions:
         device_one_time_load: a GPU module is loaded once and kept.
         num_iters: run the compiled function this many times per call, for timing.
         simulate: run a GPU build in the simulator.
+        profile: measure the time of every kernel, for ``polyblocks explain``.
     """
 
     target: str = "cpu"
@@ -54,6 +58,7 @@ class CompileOptions:
     device_one_time_load: bool = True
     num_iters: int = 1
     simulate: bool = False
+    profile: bool = False
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any] | None) -> CompileOptions:
@@ -62,10 +67,9 @@ class CompileOptions:
         Raises:
             OptionError: unknown name (with the nearest one) or a value of the wrong kind.
         """
-        if options is None:
-            return cls()
         if isinstance(options, cls):
-            return options
+            return dataclasses.replace(options, **_overrides.get()) if _overrides.get() else options
+        options = {} if options is None else options
         if not isinstance(options, Mapping):
             raise OptionError(
                 f"compile_options must be a dictionary, not {type(options).__name__}; "
@@ -80,13 +84,28 @@ class CompileOptions:
                 hint = f"did you mean '{near[0]}'?" if near else listed
                 raise OptionError(f"unknown compile option '{name}'; {hint}")
             values[name] = _checked(name, value)
-        return cls(**values)
+        return cls(**{**values, **_overrides.get()})
 
     def cache_key(self) -> str:
         """Canonical JSON of the options that change generated code."""
         run_only = ("debug", "strict_target", "num_threads", "num_iters", "device_one_time_load")
         data = {k: v for k, v in dataclasses.asdict(self).items() if k not in run_only}
         return json.dumps(data, sort_keys=True)
+
+
+_overrides: ContextVar[Mapping[str, Any]] = ContextVar(
+    "polyblocks_option_overrides", default=MappingProxyType({})
+)
+
+
+@contextmanager
+def overriding(**values: Any) -> Iterator[None]:
+    """Give options these values in :meth:`CompileOptions.from_dict`, whatever the user says."""
+    token = _overrides.set({**_overrides.get(), **values})
+    try:
+        yield
+    finally:
+        _overrides.reset(token)
 
 
 def _checked(name: str, value: Any) -> Any:

@@ -6,7 +6,7 @@ every memory level and the arithmetic units, plus what it takes to start and joi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,8 @@ _FLOPS = frozenset(
 _SIMPLE = {"math.fma": 2, "math.sqrt": 1, "math.absf": 1, "math.floor": 1, "math.ceil": 1}
 #: The resource of arithmetic, beside the names of the memory levels.
 COMPUTE = "compute"
+#: The resource of starting and joining threads.
+LAUNCH = "launch"
 #: Share of a memory level that one nest's data may fill before other data drives it out.
 SHARE = 2
 
@@ -70,6 +72,26 @@ class Estimate:
         }
 
 
+def combine(estimates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The numbers of several nests together, as :meth:`Estimate.to_json` gives them.
+
+    None for none.
+    """
+    if not estimates:
+        return None
+    total: dict[str, Any] = dict(estimates[0])
+    for e in estimates[1:]:
+        for key in ("iterations", "flops", "floor_bytes", "moved_bytes", "predicted_seconds"):
+            total[key] = total[key] + e[key]
+        for key in ("bytes", "seconds"):
+            total[key] = {name: total[key][name] + value for name, value in e[key].items()}
+    total["seconds"] = {name: _short(s) for name, s in total["seconds"].items()}
+    total["predicted_seconds"] = _short(total["predicted_seconds"])
+    busy = {name: s for name, s in total["seconds"].items() if name != LAUNCH}
+    total["bound"] = max(busy, key=lambda name: busy[name])
+    return total
+
+
 class Estimator:
     """Estimates nests of one program.
 
@@ -108,7 +130,7 @@ class Estimator:
         bound = max(seconds, key=lambda name: seconds[name])
         launch = team.overhead if team is not None and threads > 1 else 0.0
         predicted = seconds[bound] + launch
-        seconds["launch"] = launch
+        seconds[LAUNCH] = launch
         touched = root.whole.items()
         compulsory = {b: t.read + t.written for b, t in touched if b.kind != "local"}
         floor = sum(compulsory.values())

@@ -227,6 +227,7 @@ class Nest:
         changed: whether it must be written back; a pass sets it after every change of the body.
         kind: what ``classify-nests`` found it to be.
         sources: ``op file:line`` of the framework's ops in it.
+        estimate: the attribute that ``estimate-nests`` gave it.
     """
 
     def __init__(self, body: list[Node], source: list[Any], changed: bool = False) -> None:
@@ -235,6 +236,7 @@ class Nest:
         self.source = source
         self.kind = ""
         self.sources: list[str] = []
+        self.estimate: Any = None
         self.changed = changed
 
     @property

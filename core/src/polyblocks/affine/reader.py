@@ -147,6 +147,8 @@ class _Reader:
             nest.name = attributes["polyblocks.kernel"].value
             nest.kind = attributes["polyblocks.kind"].value
             nest.sources = [s.value for s in attributes["polyblocks.sources"]]
+            if "polyblocks.estimate" in attributes:
+                nest.estimate = attributes["polyblocks.estimate"]
         self.items.append(nest)
 
     def _copy(self, op: Any) -> Nest | Opaque:

@@ -29,6 +29,7 @@ KERNEL_ATTRIBUTE = "polyblocks.kernel"
 LEVEL_ATTRIBUTE = "polyblocks.level"
 KIND_ATTRIBUTE = "polyblocks.kind"
 SOURCES_ATTRIBUTE = "polyblocks.sources"
+ESTIMATE_ATTRIBUTE = "polyblocks.estimate"
 
 
 def write(module: Any, before: Sequence, after: Sequence) -> None:
@@ -90,6 +91,8 @@ class _Writer:
                     attributes[SOURCES_ATTRIBUTE] = ir.ArrayAttr.get(
                         [ir.StringAttr.get(s) for s in nest.sources]
                     )
+                    if nest.estimate is not None:
+                        attributes[ESTIMATE_ATTRIBUTE] = nest.estimate
         return first
 
     def _node(self, node: Node) -> Any:

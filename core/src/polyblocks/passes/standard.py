@@ -11,6 +11,7 @@ from polyblocks.passes.affine.form_reductions import FormReductionsPass
 from polyblocks.passes.affine.form_scans import FormScansPass
 from polyblocks.passes.affine.fuse_slices import FuseSlicesPass
 from polyblocks.passes.affine.guard_indices import GuardIndicesPass
+from polyblocks.passes.affine.hoist_invariants import HoistInvariantsPass
 from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
@@ -66,6 +67,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 SplitReductionsPass(),
                 OrderLoopsPass(),
                 FlattenNestsPass(),
+                HoistInvariantsPass(),
                 MapParallelismPass(),
                 PlanMemoryPass(),
             ],

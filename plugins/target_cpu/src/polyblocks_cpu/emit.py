@@ -16,6 +16,7 @@ from polyblocks.isolation import native_lock
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.elf import read_symbols
+from polyblocks_cpu.load import PROFILE
 from polyblocks_cpu.openmp import SYMBOLS
 from polyblocks_cpu.passes.emit_entry import ENTRY
 
@@ -84,7 +85,8 @@ def _llvm_text(module: Any, spec: llvm.Machine) -> str:
         for op in module.body.operations
         if op.operation.name == "llvm.func"
     }
-    return llvm.prepare(mlir.translate_to_llvmir(module), spec, {ENTRY}, names - {ENTRY})
+    exports = {ENTRY, PROFILE}
+    return llvm.prepare(mlir.translate_to_llvmir(module), spec, exports, names - exports)
 
 
 def machine(target: TargetDescription) -> llvm.Machine:

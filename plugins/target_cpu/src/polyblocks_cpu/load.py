@@ -19,6 +19,9 @@ from polyblocks_cpu.host import family
 
 Entry = Callable[[bytes, int], int]
 
+#: Exported function of a program compiled with the option ``profile``: where its times are.
+PROFILE = "polyblocks_profile"
+
 _numbers = itertools.count()
 _linker_lock = threading.Lock()
 _linker: Any = None
@@ -38,10 +41,36 @@ class CpuExecutable:
             ``manifest["arguments"]`` in order, packed as native 64-bit integers.
     """
 
-    def __init__(self, manifest: dict[str, Any], library: Any, entry: Entry) -> None:
+    def __init__(
+        self, manifest: dict[str, Any], library: Any, entry: Entry, times: int | None = None
+    ) -> None:
         self.manifest = manifest
         self.entry = entry
         self._library = library
+        self._times = times
+
+    def profile(self) -> list[dict[str, Any]]:
+        """How long the kernels took so far, of a program compiled with the option ``profile``.
+
+        Returns:
+            One row per call in the program: ``kernel``, ``nest``, ``calls``, ``seconds`` of all
+            of them and ``minimum`` of one (None before the first). The row with empty names is
+            the whole program. Nothing if the program was compiled without.
+        """
+        names = self.manifest.get("profile", [])
+        if self._times is None or self._library is None:
+            return []
+        # float64: calls, seconds, smallest seconds; see the pass time-kernels.
+        table = (ctypes.c_double * (3 * len(names))).from_address(self._times)
+        return [
+            {
+                **name,
+                "calls": int(table[3 * i]),
+                "seconds": table[3 * i + 1],
+                "minimum": table[3 * i + 2] if table[3 * i] else None,
+            }
+            for i, name in enumerate(names)
+        ]
 
     def close(self) -> None:
         """Unload the code; ``entry`` must not run or be called any more."""
@@ -71,6 +100,9 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
         anchors = _anchors(objects, symbol) if _wants_perf_map() else {}
         for anchor in anchors.values():
             builder.export_symbol(anchor)
+        profiled = "profile" in artifact.manifest
+        if profiled:
+            builder.export_symbol(PROFILE)
         for name, address in imports.items():
             builder.import_symbol(name, address)
         try:
@@ -78,13 +110,14 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
         except RuntimeError as error:
             raise ArtifactError(f"the code cannot be linked: {error}") from error
         address = library[symbol]
+        times = ctypes.CFUNCTYPE(ctypes.c_void_p)(library[PROFILE])() if profiled else None
         for data, anchor in anchors.items():
             write_perf_map(data, anchor, library[anchor], artifact.manifest.get("name", "program"))
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32)
     entry = prototype(address)
     # Who keeps only the function keeps its code.
     entry.library = library  # type: ignore[attr-defined]
-    return CpuExecutable(artifact.manifest, library, entry)
+    return CpuExecutable(artifact.manifest, library, entry, times)
 
 
 def _wants_perf_map() -> bool:

@@ -23,13 +23,19 @@ from polyblocks_cpu.passes.hold_halves_as_integers import HoldHalvesAsIntegersPa
 from polyblocks_cpu.passes.lower_asserts import CHECKS, LowerAssertsPass
 from polyblocks_cpu.passes.lower_half_types import LowerHalfTypesPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
-from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
-from polyblocks_cpu.passes.outline_kernels import KIND, SOURCES, TRIPS, OutlineKernelsPass
+from polyblocks_cpu.passes.merge_kernels import CALLS, ESTIMATES, MergeKernelsPass
+from polyblocks_cpu.passes.outline_kernels import KIND, NESTS, SOURCES, TRIPS, OutlineKernelsPass
 from polyblocks_cpu.passes.store_booleans_as_bytes import StoreBooleansAsBytesPass
+from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
 
 
-def stage_s4(target: TargetDescription) -> list[Any]:
-    """The passes of S4 in order: from affine nests to the LLVM dialect."""
+def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
+    """The passes of S4 in order: from affine nests to the LLVM dialect.
+
+    Args:
+        target: a description made by this target.
+        profile: time every kernel.
+    """
     has = target.properties
     return [
         # Loops and scalars as LLVM likes them. Checks come before kernels are outlined, since a
@@ -41,6 +47,8 @@ def stage_s4(target: TargetDescription) -> list[Any]:
         # Before lower-affine, which drops the attributes that mark kernels.
         OutlineKernelsPass(),
         MergeKernelsPass(),
+        # While calls of kernels can be told from others, and a team's are one.
+        *([TimeKernelsPass()] if profile else []),
         MapOpenmpPass(),
         # From here on arithmetic that LLVM would turn into library calls is replaced; each pass
         # leaves only what the following ones and the chip's instructions can do.
@@ -97,7 +105,7 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
     """
     arguments = [row for row in signature.rows(module) if row["role"] != "status"]
     context = PassContext.create(target, options)
-    run_stage("S4", stage_s4(target), module, context)
+    run_stage("S4", stage_s4(target, options.profile), module, context)
     kernels = _kernels(module)
     objects = compile_llvm(module, context, [kernel["name"] for kernel in kernels])
     sizes = checked_symbols(objects)
@@ -108,6 +116,8 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
         "checks": _checks(module),
         "requires": required_features(target),
     }
+    if options.profile:
+        manifest["profile"] = _profile(module)
     return Artifact(manifest, {object_name(i): data for i, data in enumerate(objects)})
 
 
@@ -121,8 +131,12 @@ def _kernels(module: Any) -> list[dict[str, Any]]:
     """Rows of the outlined kernels.
 
     Keys: ``name``, ``parallel`` (iterations that threads share), ``kind``, ``sources`` (``op
-    file:line``), ``calls`` in one run of the program.
+    file:line``), ``calls`` in one run of the program, ``nests`` (names, one for each call) and
+    ``estimate`` (of all calls, see :class:`polyblocks.affine.estimate.Estimate`).
     """
+    from polyblocks.affine.estimate import combine
+    from polyblocks.passes.affine.estimate_nests import from_attribute
+
     rows = []
     for op in module.body.operations:
         a = op.operation.attributes
@@ -131,8 +145,16 @@ def _kernels(module: Any) -> list[dict[str, Any]]:
             row["kind"] = a[KIND].value if KIND in a else ""
             row["sources"] = [s.value for s in a[SOURCES]] if SOURCES in a else []
             row["calls"] = a[CALLS].value if CALLS in a else 1
+            row["nests"] = [n.value for n in a[NESTS]] if NESTS in a else []
+            row["estimate"] = combine([from_attribute(e) for e in a.get(ESTIMATES, ())])
             rows.append(row)
     return rows
+
+
+def _profile(module: Any) -> list[dict[str, str]]:
+    """What each row of the profile's table belongs to: ``kernel`` and ``nest``."""
+    pairs = [[name.value for name in pair] for pair in module.operation.attributes[ROWS]]
+    return [{"kernel": kernel, "nest": nest} for kernel, nest in pairs]
 
 
 def _checks(module: Any) -> list[str]:

@@ -16,9 +16,13 @@ LEVEL = "polyblocks.level"
 #: Unit attribute on a call: the first two operands are an iteration range to share among threads.
 TEAM_CALL = "polyblocks.team"
 
-#: What a nest is and the framework's ops in it; they move from the loop to the kernel.
+#: What a nest is, the framework's ops in it and what it costs; they move from the loop to the
+#: kernel.
 KIND = "polyblocks.kind"
 SOURCES = "polyblocks.sources"
+ESTIMATE = "polyblocks.estimate"
+#: Names of the nests that a kernel was made of, one for each call of it, in the order of calls.
+NESTS = "polyblocks.nests"
 
 #: Integer attribute on an outlined kernel: iterations that threads share; 1 for a serial one.
 TRIPS = "polyblocks.trips"
@@ -119,11 +123,12 @@ def _outline(module: Any, op: Any, name: str) -> None:
     begin, end = _range(op) if parallel else (0, 1)
     i64 = ir.IntegerType.get_signless(64)
     kernel.operation.attributes[TRIPS] = ir.IntegerAttr.get(i64, end - begin)
-    for key in (KIND, SOURCES):
+    for key in (KIND, SOURCES, ESTIMATE):
         if key in op.attributes:
             kernel.operation.attributes[key] = op.attributes[key]
             del op.attributes[key]
     if KERNEL in op.attributes:
+        kernel.operation.attributes[NESTS] = ir.ArrayAttr.get([op.attributes[KERNEL]])
         del op.attributes[KERNEL]
     if parallel:
         with ir.InsertionPoint(op):

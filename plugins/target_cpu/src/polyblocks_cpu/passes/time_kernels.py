@@ -1,0 +1,146 @@
+"""time-kernels: every call of a kernel is timed; only with the option ``profile``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks import signature
+from polyblocks_cpu.load import PROFILE
+from polyblocks_cpu.passes.outline_kernels import NESTS, TRIPS
+from polyblocks_cpu.passes.walk import nested
+
+#: Module attribute: ``[[kernel, nest], ...]``, what each row of the times belongs to. Row 0 is the
+#: whole program and has empty names.
+ROWS = "polyblocks.profile"
+#: float64 numbers per row: calls, seconds, smallest seconds.
+COLUMNS = 3
+
+#: The OpenMP runtime's clock, seconds as float64: the same on every architecture.
+_CLOCK = "omp_get_wtime"
+
+
+@dataclass(frozen=True)
+class TimeKernelsPass:
+    """Read the clock around every kernel call of ``@main``, and around all of it.
+
+    The times are summed in a global buffer that only this program has; calls from several threads
+    at once would mix them up. Before::
+
+        func.call @k(%x)
+
+    After::
+
+        %begin = func.call @omp_get_wtime() : () -> f64
+        func.call @k(%x)
+        %end = func.call @omp_get_wtime() : () -> f64
+        // times[row] += (1, %end - %begin), and the smallest
+    """
+
+    name: ClassVar[str] = "time-kernels"
+
+    def run(self, module: Any, context: Any) -> None:
+        """Rewrite ``@main``, add the buffer and the function that tells its address."""
+        from polyblocks import mlir
+
+        del context
+        ir = mlir.ir
+        func = mlir.dialect("func")
+        with module.context, ir.Location.unknown():
+            main = signature.main_of(module)
+            calls = _kernel_calls(module, main)
+            table = ir.MemRefType.get([1 + len(calls), COLUMNS], ir.F64Type.get())
+            with ir.InsertionPoint.at_block_begin(module.body):
+                _global(table)
+                func.FuncOp(
+                    _CLOCK, ir.FunctionType.get([], [table.element_type]), visibility="private"
+                )
+            with ir.InsertionPoint(module.body):
+                address = func.FuncOp(PROFILE, ir.FunctionType.get([], [ir.IndexType.get()]))
+            with ir.InsertionPoint(address.add_entry_block()):
+                memref = mlir.dialect("memref")
+                func.ReturnOp([memref.ExtractAlignedPointerAsIndexOp(_times(table)).result])
+            # Checks may have split the function into blocks with returns of their own.
+            blocks = list(main.body.blocks)
+            ends = [block.operations[len(block.operations) - 1].operation for block in blocks]
+            first = blocks[0].operations[0].operation
+            _time(table, 0, first, [op for op in ends if op.name == "func.return"])
+            for row, (call, _) in enumerate(calls, start=1):
+                _time(table, row, call, [_next(call)])
+            names = [("", ""), *(pair for _, pair in calls)]
+            module.operation.attributes[ROWS] = ir.ArrayAttr.get(
+                [ir.ArrayAttr.get([ir.StringAttr.get(n) for n in pair]) for pair in names]
+            )
+
+
+def _kernel_calls(module: Any, main: Any) -> list[tuple[Any, tuple[str, str]]]:
+    """Calls in the order of the program, with the names of kernel and nest."""
+    nests: dict[str, list[str]] = {}
+    for op in module.body.operations:
+        attributes = op.operation.attributes
+        if TRIPS in attributes:
+            names = [n.value for n in attributes[NESTS]] if NESTS in attributes else []
+            nests[attributes["sym_name"].value] = names
+    calls = []
+    for op in nested(main.operation):
+        if op.name == "func.call" and op.attributes["callee"].value in nests:
+            kernel = op.attributes["callee"].value
+            # Names are in the order of the calls; one without a name is called like the kernel.
+            nest = nests[kernel].pop(0) if nests[kernel] else kernel
+            calls.append((op, (kernel, nest)))
+    return calls
+
+
+def _global(table: Any) -> None:
+    import numpy as np
+
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    values = np.zeros(table.shape)
+    values[:, COLUMNS - 1] = math.inf
+    tensor = ir.RankedTensorType.get(table.shape, table.element_type)
+    ir.Operation.create(
+        "memref.global",
+        attributes={
+            "sym_name": ir.StringAttr.get(f"{PROFILE}_times"),
+            "sym_visibility": ir.StringAttr.get("private"),
+            "type": ir.TypeAttr.get(table),
+            "initial_value": ir.DenseElementsAttr.get(values, type=tensor),
+        },
+    )
+
+
+def _times(table: Any) -> Any:
+    from polyblocks import mlir
+
+    return mlir.dialect("memref").GetGlobalOp(table, f"{PROFILE}_times").result
+
+
+def _next(op: Any) -> Any:
+    operations = list(op.block.operations)
+    return operations[next(i for i, o in enumerate(operations) if o.operation == op) + 1].operation
+
+
+def _time(table: Any, row: int, first: Any, after: list[Any]) -> None:
+    """Time what runs from ``first`` until before each of ``after``."""
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    arith, func, memref = mlir.dialect("arith"), mlir.dialect("func"), mlir.dialect("memref")
+    f64, index = table.element_type, ir.IndexType.get()
+    with ir.InsertionPoint(first):
+        begin = func.CallOp([f64], _CLOCK, []).result
+    for op in after:
+        with ir.InsertionPoint(op):
+            end = func.CallOp([f64], _CLOCK, []).result
+            seconds = arith.SubFOp(end, begin).result
+            one = arith.ConstantOp(f64, 1.0).result
+            times = _times(table)
+            at = arith.ConstantOp(index, row).result
+            updates = ((arith.AddFOp, one), (arith.AddFOp, seconds), (arith.MinNumFOp, seconds))
+            for column, (combine, value) in enumerate(updates):
+                place = [at, arith.ConstantOp(index, column).result]
+                old = memref.LoadOp(times, place).result
+                memref.StoreOp(combine(old, value).result, times, place)
