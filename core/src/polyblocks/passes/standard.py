@@ -6,6 +6,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.passes.affine.bind_arguments import BindArgumentsPass
 from polyblocks.passes.affine.bufferize_scans import BufferizeScansPass
 from polyblocks.passes.affine.classify_nests import ClassifyNestsPass
+from polyblocks.passes.affine.estimate_nests import EstimateNestsPass
 from polyblocks.passes.affine.flatten_nests import FlattenNestsPass
 from polyblocks.passes.affine.form_reductions import FormReductionsPass
 from polyblocks.passes.affine.form_scans import FormScansPass
@@ -69,6 +70,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FlattenNestsPass(),
                 HoistInvariantsPass(),
                 MapParallelismPass(),
+                EstimateNestsPass(),
                 PlanMemoryPass(),
             ],
         }
