@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence, reads, writes
 
@@ -48,6 +48,10 @@ class Users:
         """Whether the first item comes before the second one."""
         return self._position[first] < self._position[second]
 
+    def position(self, item: Item) -> int:
+        """Where an item stands in the program."""
+        return self._position[item]
+
     def readers(self, buffer: Buffer) -> list[Item]:
         """Who reads the buffer, in program order."""
         return sorted(self._readers.get(buffer, ()), key=self._position.__getitem__)
@@ -56,13 +60,17 @@ class Users:
         """Who writes the buffer, in program order."""
         return sorted(self._writers.get(buffer, ()), key=self._position.__getitem__)
 
-    def written_between(self, buffers: Iterable[Buffer], first: Item, last: Item) -> bool:
-        """Whether an item between these two, without them, writes one of the buffers."""
-        return self._between(self._writers, buffers, first, last)
+    def written_between(
+        self, buffers: Iterable[Buffer], first: Item, last: Item, but: Collection[Item] = ()
+    ) -> bool:
+        """Whether an item between these two, none of ``but``, writes one of the buffers."""
+        return self._between(self._writers, buffers, first, last, but)
 
-    def read_between(self, buffers: Iterable[Buffer], first: Item, last: Item) -> bool:
-        """Whether an item between these two, without them, reads one of the buffers."""
-        return self._between(self._readers, buffers, first, last)
+    def read_between(
+        self, buffers: Iterable[Buffer], first: Item, last: Item, but: Collection[Item] = ()
+    ) -> bool:
+        """Whether an item between these two, none of ``but``, reads one of the buffers."""
+        return self._between(self._readers, buffers, first, last, but)
 
     def _between(
         self,
@@ -70,6 +78,11 @@ class Users:
         buffers: Iterable[Buffer],
         first: Item,
         last: Item,
+        but: Collection[Item],
     ) -> bool:
         low, high = self._position[first], self._position[last]
-        return any(low < self._position[item] < high for b in buffers for item in users.get(b, ()))
+        return any(
+            low < self._position[item] < high and item not in but
+            for b in buffers
+            for item in users.get(b, ())
+        )

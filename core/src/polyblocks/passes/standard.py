@@ -10,7 +10,8 @@ from polyblocks.passes.affine.estimate_nests import EstimateNestsPass
 from polyblocks.passes.affine.flatten_nests import FlattenNestsPass
 from polyblocks.passes.affine.form_reductions import FormReductionsPass
 from polyblocks.passes.affine.form_scans import FormScansPass
-from polyblocks.passes.affine.fuse_slices import FuseSlicesPass
+from polyblocks.passes.affine.fuse_slices import FuseElementsPass, FuseSlicesPass
+from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
 from polyblocks.passes.affine.guard_indices import GuardIndicesPass
 from polyblocks.passes.affine.hoist_invariants import HoistInvariantsPass
 from polyblocks.passes.affine.map_parallelism import MapParallelismPass
@@ -65,6 +66,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 UnrollReductionsPass(),
                 ClassifyNestsPass(),
                 FuseSlicesPass(),
+                FuseTilesPass(),
+                FuseElementsPass(),
                 SplitReductionsPass(),
                 OrderLoopsPass(),
                 FlattenNestsPass(),

@@ -29,10 +29,12 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.affine.simplify import eliminate_common
+from polyblocks.affine.stages import slots
 from polyblocks.affine.users import Users
 from polyblocks.passes.affine.base import NestPass
 from polyblocks.passes.affine.classify_nests import name_nests
 from polyblocks.passes.affine.normalize_nests import drop_dead_nests
+from polyblocks.target import TargetDescription
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class FuseSlicesPass(NestPass):
 
     * *slice*: the producer is point-wise (small windows are, once unrolled); every load of the
       buffer becomes the producer's body at that index. An element that is read several times is
-      computed several times, where the cost model says that this beats the way through memory;
+      computed several times, if that is cheaper than to load it from a first-level cache;
     * *epilogue*: the consumer is point-wise and reads the buffer just where it is produced; its
       body moves behind the producer's, reductions included.
 
@@ -97,34 +99,41 @@ class FuseSlicesPass(NestPass):
         return view.producer
 
     def _worth(self, view: _View, producer: _Producer, context: Any) -> bool:
-        target = context.target
-        body_ops = cost.operations(producer.body)
+        """Whether all consumers compute the producer's elements themselves."""
         times = 0
         for consumer in view.consumers:
             times += _distinct_reads(consumer.body, view.buffer, 1)
         numel = max(view.buffer.numel, 1)
-        extra = max(0, times - numel)
-        recompute = cost.compute_seconds(target, body_ops * extra)
-        # Written (which reads the line first) and read once by each consumer; neighbours that
-        # are read again come from a cache.
-        trips = 2 + len(view.consumers)
-        traffic = cost.traffic_seconds(target, trips * view.buffer.nbytes, view.buffer.nbytes)
         nodes = max(
             _nodes(c.body) + _sites(c.body, view.buffer) * len(producer.body)
             for c in view.consumers
         )
-        accept = nodes <= self.max_nodes and (extra == 0 or recompute <= traffic)
+        cheap, numbers = self._cheap(view, producer, times, context.target)
+        accept = nodes <= self.max_nodes and (times <= numel or cheap)
         context.decide(
             self.name,
             view.producer.name,
             "fused" if accept else "kept apart",
             buffer=list(view.buffer.shape),
-            recompute_seconds=recompute,
-            traffic_seconds=traffic,
+            buffer_bytes=view.buffer.nbytes,
+            consumers=[c.name for c in view.consumers],
             redundancy=times / numel,
             nodes=nodes,
+            **numbers,
         )
         return accept
+
+    def _cheap(
+        self, view: _View, producer: _Producer, times: int, target: TargetDescription
+    ) -> tuple[bool, dict[str, float]]:
+        """Whether computing an element anew for each read costs less than a cache does."""
+        del target
+        reads_ = times / max(view.buffer.numel, 1)
+        body = slots(producer.body)
+        anew = reads_ * body
+        # Computed once, stored, and loaded at every read.
+        stored = body + 2.0 + reads_
+        return anew <= stored, {"slots_anew": anew, "slots_stored": stored}
 
     def _epilogue(self, users: Users, view: _View, context: Any) -> Nest | None:
         """Move a point-wise consumer behind the producer's store; returns the consumer if so."""
@@ -133,7 +142,9 @@ class FuseSlicesPass(NestPass):
         consumer = view.consumers[0]
         store = view.store
         loops, body = perfect_loops(consumer.body)
-        if any(isinstance(n, (For, StoreAt)) for n in body) or any(f.inits for f in loops):
+        if any(isinstance(n, (For, StoreAt)) for n in body):
+            return None
+        if any(f.inits or f.bounded for f in loops):
             return None
         variables = [f.var for f in loops]
         loads = [n for n in walk(body) if isinstance(n, Load) and n.buffer is view.buffer]
@@ -172,6 +183,29 @@ class FuseSlicesPass(NestPass):
         producer.changed = True
         users.refresh(producer)
         return consumer
+
+
+@dataclass(frozen=True)
+class FuseElementsPass(FuseSlicesPass):
+    """As ``fuse-slices``, for what no tile holds: recomputation against the way through memory.
+
+    Before and after: see ``fuse-slices``; a producer that is read five times is computed five
+    times here, if its buffer would have to be written and read.
+    """
+
+    name: ClassVar[str] = "fuse-elements"
+
+    def _cheap(
+        self, view: _View, producer: _Producer, times: int, target: TargetDescription
+    ) -> tuple[bool, dict[str, float]]:
+        extra = max(0, times - view.buffer.numel)
+        recompute = cost.compute_seconds(target, cost.operations(producer.body) * extra)
+        # Written (which reads the line first) and read once by each consumer; neighbours that
+        # are read again come from a cache.
+        trips = 2 + len(view.consumers)
+        traffic = cost.traffic_seconds(target, trips * view.buffer.nbytes, view.buffer.nbytes)
+        numbers = {"recompute_seconds": recompute, "traffic_seconds": traffic}
+        return recompute <= traffic, numbers
 
 
 @dataclass
@@ -213,7 +247,7 @@ class _View:
         loops = _loops_around(producer.body, stores[0])
         if loops is None or not covers(buffer, stores[0].index, [f.var for f in loops]):
             return None
-        if any(f.inits for f in loops):
+        if any(f.inits or f.bounded for f in loops):
             return None
         readers = users.readers(buffer)
         if readers and users.before(readers[0], producer):
@@ -265,7 +299,9 @@ def _candidates(sequence: Sequence) -> list[Buffer]:
 
 def _pointwise(nest: Nest, buffer: Buffer) -> _Producer | None:
     loops, body = perfect_loops(nest.body)
-    if any(isinstance(n, (For, StoreAt)) for n in body) or any(f.inits for f in loops):
+    if any(isinstance(n, (For, StoreAt)) for n in body):
+        return None
+    if any(f.inits or f.bounded for f in loops):
         return None
     stores = [n for n in body if isinstance(n, Store)]
     if len(stores) != 1:

@@ -1,0 +1,151 @@
+"""Stages: nests in the form that slices are taken of, with what one iteration of them costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polyblocks.affine import cost
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    Check,
+    For,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Store,
+    StoreAt,
+    walk,
+)
+from polyblocks.affine.parallel import is_parallel
+
+
+@dataclass(frozen=True)
+class Place:
+    """How a store walks one dimension: ``var + at``, or ``at`` alone.
+
+    With ``whole`` it is an inner loop that walks it, and a slice takes all of the dimension.
+    """
+
+    var: Var | None
+    at: int
+    whole: bool = False
+
+
+@dataclass
+class Stage:
+    """A nest of independent outer loops that writes each element of a box once.
+
+    Attributes:
+        nest: the nest itself.
+        loops: its outer parallel loops, nested perfectly.
+        body: what is inside the innermost of them; reductions and scans are there.
+        loads: all affine loads.
+        gathered: buffers that are read at run-time indices.
+        stores: all stores.
+        slots: lanes of vector instructions that one iteration of ``loops`` takes.
+        reduces: whether loops carry values.
+    """
+
+    nest: Nest
+    loops: list[For]
+    body: list[Node]
+    loads: list[Load]
+    gathered: set[Buffer]
+    stores: list[Store]
+    slots: float
+    reduces: bool
+
+    @classmethod
+    def of(cls, nest: Nest) -> Stage | None:
+        """The nest as a stage; None if no slice of it can be computed alone."""
+        nodes = list(walk(nest.body))
+        if any(isinstance(n, (StoreAt, Check, Alloca)) for n in nodes):
+            return None
+        if any(isinstance(n, For) and (n.bounded or n.level) for n in nodes):
+            return None
+        loops: list[For] = []
+        body = nest.body
+        while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
+            if not is_parallel(body[0], nest.body):
+                break
+            loops.append(body[0])
+            body = body[0].body
+        stores = [n for n in nodes if isinstance(n, Store)]
+        if not stores:
+            return None
+        return cls(
+            nest,
+            loops,
+            body,
+            [n for n in nodes if isinstance(n, Load)],
+            {n.buffer for n in nodes if isinstance(n, LoadAt)},
+            stores,
+            slots(body),
+            any(isinstance(n, For) and n.inits for n in nodes),
+        )
+
+    @property
+    def body_is_flat(self) -> bool:
+        """Whether its innermost outer loop is the innermost loop of all."""
+        return not any(isinstance(n, For) for n in self.body)
+
+    @property
+    def variables(self) -> list[Var]:
+        """The variables of the outer loops."""
+        return [loop.var for loop in self.loops]
+
+    def places(self, store: Store) -> list[Place] | None:
+        """For each dimension of what is stored how it is walked; None if not in such a way."""
+        found: list[Place] = []
+        outer = set(self.variables)
+        seen: set[Var] = set()
+        for expr in store.index:
+            if expr.is_constant:
+                found.append(Place(None, expr.const))
+                continue
+            if len(expr.terms) != 1:
+                return None
+            ((atom, coefficient),) = expr.terms
+            if not isinstance(atom, Var) or coefficient != 1 or atom in seen:
+                return None
+            seen.add(atom)
+            if atom in outer:
+                found.append(Place(atom, expr.const))
+            elif expr.const == 0:
+                found.append(Place(None, 0, whole=True))
+            else:
+                return None
+        # A loop of one iteration leaves no trace in an index.
+        if any(v not in seen and v.extent != 1 for v in outer):
+            return None
+        return found
+
+
+def slots(nodes: list[Node]) -> float:
+    """Lanes of vector instructions of one execution, all inner iterations together.
+
+    Arithmetic, loads and stores overlap; a chip does about as many loads as operations at a time
+    and half as many stores.
+    """
+    operations = float(cost.operations([n for n in nodes if not isinstance(n, For)]))
+    accesses = 0.0
+    inner = 0.0
+    for node in nodes:
+        if isinstance(node, For):
+            inner += node.trips * slots(node.body)
+        elif isinstance(node, Load):
+            accesses += 1.0
+        elif isinstance(node, Store):
+            accesses += 2.0
+    return max(operations, accesses) + 0.25 * min(operations, accesses) + inner
+
+
+def full(var: Var) -> tuple[Expr, Expr]:
+    """The span of all values of a variable."""
+    return Expr(0), Expr(max(var.extent - 1, 0))
+
+
+__all__ = ["Place", "Stage", "full", "slots"]

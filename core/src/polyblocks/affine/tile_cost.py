@@ -1,0 +1,239 @@
+"""What a group of stages costs when it runs tile by tile, and the best tile for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer
+from polyblocks.affine.slices import Slices, Span
+from polyblocks.affine.stages import Stage, full
+from polyblocks.target import MemoryLevel, TargetDescription
+
+#: Vector instructions that starting an innermost loop costs: its bounds, its tail.
+ROW_START = 10.0
+#: The part of a cache that a tile may take; the rest is for what passes through.
+CACHE_PART = 0.75
+
+#: The part of the time of other resources that does not overlap with the bottleneck's.
+NOT_HIDDEN = 0.2
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Predicted seconds of one run, and where they come from.
+
+    Attributes:
+        seconds: the prediction.
+        compute: seconds of the vector units, recomputation and short rows included.
+        memory: seconds to move what enters and leaves the group.
+        cache: seconds to move what stays in caches.
+        redundancy: iterations over those that are needed at least.
+        tile_bytes: bytes that one tile touches.
+        over: how much the local buffers exceed what they may take, 0 if they fit.
+    """
+
+    seconds: float
+    compute: float
+    memory: float
+    cache: float
+    redundancy: float
+    tile_bytes: int
+    over: float = 0.0
+
+
+@dataclass
+class _Row:
+    """One stage: lanes per iteration, spans and extents of its loops."""
+
+    slots: float
+    spans: list[Span]
+    extents: list[int]
+    buffers: list[Buffer]
+    vectorized: bool
+
+
+@dataclass
+class TileCost:
+    """The cost of one group for any tile.
+
+    Attributes:
+        target: whose rates are used.
+        stages: the group.
+        found: its slices.
+        local: buffers that exist for one tile only.
+    """
+
+    target: TargetDescription
+    stages: list[Stage]
+    found: Slices
+    local: set[Buffer]
+    _rows: list[_Row] = field(default_factory=list)
+    _written: set[Buffer] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for stage in self.stages:
+            touched = {n.buffer: None for n in (*stage.loads, *stage.stores)}
+            width = max(n.buffer.bytes_per_element for n in stage.stores) / 4
+            self._rows.append(
+                _Row(
+                    stage.slots * max(width, 0.25),
+                    [self.found.spans.get(v) or full(v) for v in stage.variables],
+                    [v.extent for v in stage.variables],
+                    list(touched),
+                    stage.body_is_flat,
+                )
+            )
+            self._written.update(n.buffer for n in stage.stores)
+        level = self.target.parallel_level("team") or self.target.parallel[0]
+        self._threads = max(level.size, 1)
+        self._overhead = level.overhead
+        self._lanes = max(self.target.vector_bits // 32, 1)
+        peak = self.target.flops.get("float32", 0.0) or 1e11
+        #: Lanes per second of the whole chip; a fused multiply-add is one instruction.
+        self._rate = peak / 2
+
+    def best(self) -> tuple[tuple[int, ...], Cost]:
+        """The tile with the smallest predicted time, by descent along one dimension at a time."""
+        extents = [y.extent for y in self.found.tile]
+        tile = list(extents)
+        # A start that keeps every thread busy and lets neighbours share what they read.
+        for d in range(len(tile)):
+            if self.found.tile[d] not in self.found.whole:
+                tile[d] = min(tile[d], 32 if d >= len(tile) - 2 else 1)
+        best = self.of(tuple(tile))
+        for _ in range(3):
+            before = list(tile)
+            for d in reversed(range(len(tile))):
+                if self.found.tile[d] in self.found.whole:
+                    continue
+                for size in _sizes(extents[d]):
+                    trial = (*tile[:d], size, *tile[d + 1 :])
+                    cost = self.of(trial)
+                    if (cost.over, cost.seconds) < (best.over, best.seconds * 0.999):
+                        best, tile[d] = cost, size
+            if tile == before:
+                break
+        return tuple(tile), best
+
+    def of(self, tile: tuple[int, ...]) -> Cost:
+        """The cost with this tile: extents by dimension of the destination."""
+        first: dict[Var, int] = {}
+        last: dict[Var, int] = {}
+        count = 1
+        for y, size in zip(self.found.tile, tile, strict=True):
+            first[y], last[y] = 0, min(size, y.extent) - 1
+            count *= ceil(y.extent / size)
+        lanes = 0.0
+        needed = 0.0
+        spent = 0.0
+        touched = 0.0
+        for row in self._rows:
+            iterations, inner = 1, 1
+            least = 1
+            for span, extent in zip(row.spans, row.extents, strict=True):
+                inner = _extent(span, extent, first, last)
+                iterations *= inner
+                least *= extent
+            padded = iterations
+            if row.vectorized:
+                padded = iterations // max(inner, 1) * (ceil(inner / self._lanes) * self._lanes)
+                lanes += count * (iterations / max(inner, 1)) * ROW_START * self._lanes
+            lanes += count * padded * row.slots
+            spent += count * iterations * row.slots
+            needed += least * row.slots
+        bytes_of: dict[Buffer, int] = {}
+        for buffer, box in self.found.boxes.items():
+            n = buffer.bytes_per_element
+            for span, extent in zip(box, buffer.shape, strict=True):
+                n *= _extent(span, extent, first, last)
+            bytes_of[buffer] = n
+        for row in self._rows:
+            touched += count * sum(bytes_of.get(b, 0) for b in row.buffers)
+        tile_bytes = sum(bytes_of.values())
+        memory = 0.0
+        for buffer, n in bytes_of.items():
+            if buffer in self.local:
+                continue
+            rate = self._main(buffer.nbytes)
+            if buffer in self._written:
+                # A line is read before it is written.
+                memory += 2 * buffer.nbytes / rate
+            else:
+                memory += min(buffer.nbytes, count * n) / rate
+                # What neighbouring tiles read again comes from the last cache, if it holds it.
+                again = max(0, count * n - buffer.nbytes)
+                if tile_bytes > 0 and again:
+                    memory += again / self._rate_of(self._holding(n * self._threads, outer=True))
+        level = self._holding(tile_bytes)
+        cache = touched / self._rate_of(level)
+        room = self._room()
+        local_bytes = sum(n for b, n in bytes_of.items() if b in self.local)
+        over = max(0.0, local_bytes / room - 1.0)
+        shares = ceil(count / self._threads) * self._threads / count
+        compute = lanes / self._rate * shares
+        parts = (compute, memory, cache * shares)
+        # What is not the bottleneck does not hide behind it as a whole.
+        seconds = max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
+        redundancy = spent / needed if needed else 1.0
+        return Cost(seconds, compute, memory, cache, redundancy, tile_bytes, over)
+
+    def _room(self) -> float:
+        """Bytes that the local buffers of one tile may take."""
+        caches = [m for m in self.target.memory if m.size]
+        # The last cache belongs to all.
+        private = caches[:-1] or caches
+        return (private[-1].size if private else 1 << 18) * CACHE_PART
+
+    def _holding(self, nbytes: int, outer: bool = False) -> MemoryLevel:
+        """The fastest level that holds so many bytes; with ``outer`` no level of one core."""
+        for level in self.target.memory:
+            if outer and level is self.target.memory[0]:
+                continue
+            if level.size == 0 or nbytes <= level.size * CACHE_PART:
+                return level
+        return self.target.memory[-1]
+
+    def _rate_of(self, level: MemoryLevel) -> float:
+        """Bytes per second of all instances of a level."""
+        groups = max(1, self._threads // max(level.shared_by, 1))
+        return (level.bandwidth or 2e10) * groups
+
+    def _main(self, nbytes: int) -> float:
+        """The rate at which a buffer of the program comes: from the last cache if it fits."""
+        caches = [m for m in self.target.memory if m.size]
+        if caches and nbytes <= caches[-1].size / 4:
+            return self._rate_of(caches[-1])
+        return self._rate_of(self.target.memory[-1])
+
+
+def _extent(span: Span, extent: int, first: dict[Var, int], last: dict[Var, int]) -> int:
+    low, high = span
+    if low.is_constant and high.is_constant:
+        return min(extent, high.const - low.const + 1)
+    return max(1, min(extent, high.evaluate(last) - low.evaluate(first) + 1))
+
+
+def _sizes(extent: int) -> list[int]:
+    """Candidates for the extent of a tile in one dimension."""
+    sizes = [1 << k for k in range(extent.bit_length()) if 1 << k < extent]
+    return [*sizes, extent]
+
+
+def alone(target: TargetDescription, stage: Stage) -> float:
+    """Seconds of one stage as a nest of its own."""
+    found = Slices([])
+    for node in (*stage.loads, *stage.stores):
+        whole = [(Expr(0), Expr(n - 1)) for n in node.buffer.shape]
+        found.boxes.setdefault(node.buffer, whole)
+    cost = TileCost(target, [stage], found, set()).of(())
+    level = target.parallel_level("team") or target.parallel[0]
+    threads = max(level.size, 1) if stage.loops else 1
+    return max(cost.compute / threads, cost.memory) + level.overhead
+
+
+def fixed_extent(span: Span, at: dict[Var, Expr], end: dict[Var, Expr]) -> int | None:
+    """The extent of a span if it is the same for every tile, else None."""
+    difference = span[1].substitute(end) - span[0].substitute(at)
+    return difference.const + 1 if difference.is_constant else None

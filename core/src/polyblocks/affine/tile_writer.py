@@ -1,0 +1,171 @@
+"""From a group of stages and a tile to one nest."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    For,
+    Load,
+    Node,
+    Store,
+    Value,
+    clone,
+    walk,
+)
+from polyblocks.affine.slices import Slices, Span
+from polyblocks.affine.stages import Stage, full
+from polyblocks.affine.tile_cost import fixed_extent
+
+#: Elements to which the rows of local buffers are rounded up: they start on a line of their own.
+ROW = 16
+
+
+def tiled(
+    stages: list[Stage], found: Slices, tile: tuple[int, ...], local: set[Buffer]
+) -> list[Node] | None:
+    """The body of the nest that computes all stages tile by tile.
+
+    Loops over a part of a box count from the first element of the slice, so that their extents
+    are those of the tile; where a slice reaches beyond the box they are cut by bounds. None if a
+    slice has not the same extent for every tile.
+    """
+    loops: list[For] = []
+    at: dict[Var, Expr] = {}
+    end: dict[Var, Expr] = {}
+    for y, size in zip(found.tile, tile, strict=True):
+        count = ceil(y.extent / size)
+        first = Expr(0)
+        if count > 1:
+            var = Var(count, "t")
+            loops.append(For(var, []))
+            first = Expr.of(var) * size
+        at[y], end[y] = first, first + (size - 1)
+    writer = _Tile(at, end, found, local)
+    body = writer.body(stages)
+    if body is None:
+        return None
+    if not loops:
+        # One iteration, so that it is one nest and one kernel.
+        loops.append(For(Var(1, "t"), []))
+    for loop in reversed(loops):
+        loop.body = body
+        body = [loop]
+    return body
+
+
+class _Tile:
+    """One tile: its corners, and the local buffers with their first elements."""
+
+    def __init__(
+        self, at: dict[Var, Expr], end: dict[Var, Expr], found: Slices, local: set[Buffer]
+    ) -> None:
+        self.at = at
+        self.end = end
+        self.found = found
+        self.local = local
+        self.origins: dict[Buffer, list[Expr]] = {}
+        self.buffers: dict[Buffer, Buffer] = {}
+
+    def body(self, stages: list[Stage]) -> list[Node] | None:
+        out: list[Node] = []
+        written = dict.fromkeys(s.buffer for stage in stages for s in stage.stores)
+        for buffer in written:
+            if buffer in self.local:
+                if not self._allocate(buffer):
+                    return None
+                out.append(Alloca(self.buffers[buffer]))
+        for stage in stages:
+            nodes = self._stage(stage)
+            if nodes is None:
+                return None
+            out.extend(nodes)
+        return out
+
+    def _allocate(self, buffer: Buffer) -> bool:
+        shape: list[int] = []
+        origin: list[Expr] = []
+        for span, extent in zip(self.found.boxes[buffer], buffer.shape, strict=True):
+            size = fixed_extent(span, self.at, self.end)
+            if size is None:
+                return False
+            shape.append(min(size, extent))
+            origin.append(span[0].substitute(self.at) if size < extent else Expr(0))
+        if len(shape) > 1 and shape[-1] > ROW:
+            shape[-1] = -(-shape[-1] // ROW) * ROW
+        self.origins[buffer] = origin
+        self.buffers[buffer] = Buffer(
+            tuple(shape), buffer.element, "local", bytes_per_element=buffer.bytes_per_element
+        )
+        return True
+
+    def _stage(self, stage: Stage) -> list[Node] | None:
+        values: dict[Var, Expr] = {}
+        loops: list[For] = []
+        for var in stage.variables:
+            loop = self._loop(self.found.spans.get(var) or full(var), var, values)
+            if loop is None:
+                return None
+            if loop.var.extent != 1 or loop.bounded:
+                loops.append(loop)
+        guards = self._guards(stage)
+        if guards is None:
+            return None
+        body = clone(stage.body, dict[Value, Value](), values)
+        for node in walk(body):
+            if isinstance(node, (Load, Store)) and node.buffer in self.local:
+                origin = self.origins[node.buffer]
+                node.index = tuple(e - o for e, o in zip(node.index, origin, strict=True))
+                node.buffer = self.buffers[node.buffer]
+        for loop in reversed([*guards, *loops]):
+            loop.body = body
+            body = [loop]
+        return body
+
+    def _loop(self, span: Span, var: Var, values: dict[Var, Expr]) -> For | None:
+        """The loop over what a tile needs of one variable; ``values`` says what the variable is."""
+        size = fixed_extent(span, self.at, self.end)
+        if size is None:
+            return None
+        first = span[0].substitute(self.at)
+        if size > var.extent:
+            # Most of the slice lies outside: count from 0.
+            new = Var(var.extent)
+            values[var] = Expr.of(new)
+            low, high = first, first + size
+            lower = (low,) if low.range()[1] > 0 else ()
+            upper = (high,) if high.range()[0] < var.extent else ()
+            return For(new, [], lower=lower, upper=upper)
+        new = Var(size)
+        values[var] = first + new
+        low, high = Expr(0) - first, Expr(var.extent) - first
+        return For(
+            new,
+            [],
+            lower=(low,) if low.range()[1] > 0 else (),
+            upper=(high,) if high.range()[0] < size else (),
+        )
+
+    def _guards(self, stage: Stage) -> list[For] | None:
+        """Loops of at most one iteration: whether the tile has the constant index that is stored.
+
+        None if stores of one stage need different ones.
+        """
+        found: list[For] = []
+        for store in stage.stores:
+            box = self.found.boxes[store.buffer]
+            for place, span in zip(stage.places(store) or (), box, strict=True):
+                if place.var is not None or place.whole:
+                    continue
+                if span[0].is_constant and span[1].is_constant:
+                    continue
+                if len(stage.stores) > 1:
+                    return None
+                # Iteration 0 is there if low <= constant <= high.
+                low = span[0].substitute(self.at) - place.at
+                high = span[1].substitute(self.end) - place.at + 1
+                found.append(For(Var(1), [], lower=(low,), upper=(high,)))
+        return found

@@ -1,0 +1,237 @@
+"""fuse-tiles: chains of nests run tile by tile, with what is between them in on-chip buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from polyblocks.affine.model import (
+    Buffer,
+    Nest,
+    Opaque,
+    Sequence,
+    reads,
+    walk,
+    writes,
+)
+from polyblocks.affine.slices import Slices, slices
+from polyblocks.affine.stages import Stage
+from polyblocks.affine.tile_cost import Cost, TileCost, alone
+from polyblocks.affine.tile_writer import tiled
+from polyblocks.affine.users import Users
+from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.affine.classify_nests import kind, name_nests
+
+
+@dataclass(frozen=True)
+class FuseTilesPass(NestPass):
+    """Group nests around a destination, tile the destination, compute producers where needed.
+
+    Groups grow from the consumers backwards: whoever writes a buffer that a group reads joins it
+    when the cost model says that the group with the best tile is faster than the parts. A tile
+    computes of every stage what it needs, its neighbours' parts included, so that tiles stay
+    independent; buffers that only the group uses shrink to the size of a tile. Nothing is asked
+    but accesses and costs: chains of stencils, normalizations over rows and updates of a part of a
+    buffer are the same thing.
+
+    Before::
+
+        affine.for %i = 0 to 1026 { ... affine.store %v, %b[%i] }
+        affine.for %i = 0 to 1024 { ... affine.load %b[%i] ... affine.load %b[%i + 2] ... }
+
+    After::
+
+        affine.for %t = 0 to 16 {
+          %l = memref.alloca() : memref<66xf32>
+          affine.for %r = 0 to 66 { ... %t * 64 + %r ... affine.store %v, %l[%r] }
+          affine.for %r = 0 to 64 { ... affine.load %l[%r] ... affine.load %l[%r + 2] ... } }
+    """
+
+    name: ClassVar[str] = "fuse-tiles"
+    #: Stages of one group.
+    max_stages: int = 64
+    #: Nodes of one group; LLVM's time grows with it.
+    max_nodes: int = 3000
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Grow groups from the last nest to the first, then write them."""
+        if context.options.polyblocks_disable_affine_fusion:
+            return
+        grouping = _Grouping(self, sequence, context)
+        groups = grouping.grow()
+        for group in groups:
+            grouping.write(group)
+        if groups:
+            name_nests(sequence)
+
+
+@dataclass(eq=False)
+class _Group:
+    """Stages that run together, in program order; the last one gives the destination."""
+
+    stages: list[Stage]
+    seconds: float
+    found: Slices | None = None
+    tile: tuple[int, ...] = ()
+    cost: Cost | None = None
+    local: set[Buffer] = field(default_factory=set)
+    refused: set[Buffer] = field(default_factory=set)
+
+    @property
+    def last(self) -> Nest:
+        """Where the group stands in the program."""
+        return self.stages[-1].nest
+
+    def nests(self) -> set[Nest]:
+        """The nests of its stages."""
+        return {stage.nest for stage in self.stages}
+
+
+class _Grouping:
+    def __init__(self, owner: FuseTilesPass, sequence: Sequence, context: Any) -> None:
+        self.owner = owner
+        self.sequence = sequence
+        self.context = context
+        self.users = Users(sequence)
+        self.viewed = {b.base for b in sequence.buffers if b.base is not b}
+        self.nodes: dict[Nest, int] = {}
+        self.group_of: dict[Nest, _Group] = {}
+        for nest in sequence.nests():
+            stage = None if kind(nest) == "contraction" else Stage.of(nest)
+            if stage is not None and not stage.gathered & self.viewed:
+                seconds = alone(context.target, stage)
+                self.group_of[nest] = _Group([stage], seconds)
+                self.nodes[nest] = sum(1 for _ in walk(nest.body))
+
+    def grow(self) -> list[_Group]:
+        """The groups of more than one stage."""
+        done: list[_Group] = []
+        for nest in reversed(self.sequence.nests()):
+            group = self.group_of.get(nest)
+            if group is None or group.last is not nest:
+                continue
+            again = True
+            while again:
+                again = False
+                for buffer in self._candidates(group):
+                    merged = self._merge(group, buffer)
+                    if merged is None:
+                        group.refused.add(buffer)
+                        continue
+                    for stage in merged.stages:
+                        self.group_of[stage.nest] = merged
+                    group, again = merged, True
+                    break
+            if len(group.stages) > 1:
+                done.append(group)
+        return done
+
+    def _candidates(self, group: _Group) -> list[Buffer]:
+        """Buffers that join the group with those who write them, the latest written first."""
+        inside = group.nests()
+        found: dict[Buffer, int] = {}
+        for stage in group.stages:
+            for node in (*stage.loads, *stage.stores):
+                buffer = node.buffer
+                if buffer in group.refused or buffer in found or buffer.kind == "input":
+                    continue
+                outside = [w for w in self.users.writers(buffer.base) if w not in inside]
+                before = [w for w in outside if self.users.before(w, group.last)]
+                if before:
+                    found[buffer] = self.users.position(before[-1])
+        return sorted(found, key=lambda b: -found[b])
+
+    def _merge(self, group: _Group, buffer: Buffer) -> _Group | None:
+        """The group with all who write ``buffer``, if that is allowed and pays."""
+        if buffer.base is not buffer or buffer in self.viewed:
+            return None
+        parts: dict[_Group, None] = {group: None}
+        inside = group.nests()
+        for writer in self.users.writers(buffer):
+            if writer in inside:
+                continue
+            if isinstance(writer, Opaque) or self.users.before(group.last, writer):
+                return None
+            part = self.group_of.get(writer)
+            if part is None:
+                return None
+            parts.setdefault(part)
+        stages = [stage for part in parts for stage in part.stages]
+        stages.sort(key=lambda s: self.users.position(s.nest))
+        if len(stages) > self.owner.max_stages or stages[-1].nest is not group.last:
+            return None
+        if sum(self.nodes[s.nest] for s in stages) > self.owner.max_nodes:
+            return None
+        joined = self._joined(stages)
+        if joined is None:
+            return None
+        apart = sum(part.seconds for part in parts)
+        assert joined.cost is not None
+        accept = joined.cost.over == 0 and joined.seconds < apart
+        accept = accept and not self._blocked(stages)
+        self.context.decide(
+            self.owner.name,
+            group.last.name,
+            "fused" if accept else "kept apart",
+            with_=[s.nest.name for part in parts if part is not group for s in part.stages],
+            buffer=list(buffer.shape),
+            buffer_bytes=buffer.nbytes,
+            tile=list(joined.tile),
+            apart_seconds=apart,
+            fused_seconds=joined.seconds,
+            compute_seconds=joined.cost.compute,
+            memory_seconds=joined.cost.memory,
+            cache_seconds=joined.cost.cache,
+            redundancy=joined.cost.redundancy,
+            tile_bytes=joined.cost.tile_bytes,
+        )
+        return joined if accept else None
+
+    def _joined(self, stages: list[Stage]) -> _Group | None:
+        """These stages as one group with its best tile; None if they cannot be."""
+        inside = {stage.nest for stage in stages}
+        local: set[Buffer] = set()
+        kept: set[Buffer] = set()
+        for written in dict.fromkeys(s.buffer for stage in stages for s in stage.stores):
+            if written.base is not written or written in self.viewed:
+                return None
+            users = [*self.users.readers(written), *self.users.writers(written)]
+            if written.kind == "alloc" and all(u in inside for u in users):
+                local.add(written)
+            else:
+                kept.add(written)
+        own = dict.fromkeys(s.buffer for s in stages[-1].stores)
+        root = next((b for b in own if b in kept), None)
+        if root is None:
+            return None
+        found = slices(stages, root, kept)
+        if found is None:
+            return None
+        tile, cost = TileCost(self.context.target, stages, found, local).best()
+        return _Group(stages, cost.seconds, found, tile, cost, local)
+
+    def _blocked(self, stages: list[Stage]) -> bool:
+        """Whether a stage cannot move down to the last one past the nests between them."""
+        inside = {stage.nest for stage in stages}
+        last = stages[-1].nest
+        for stage in stages[:-1]:
+            read = {b.base for b in reads(stage.nest)}
+            written = {b.base for b in writes(stage.nest)}
+            if self.users.written_between(read | written, stage.nest, last, inside):
+                return True
+            if self.users.read_between(written, stage.nest, last, inside):
+                return True
+        return False
+
+    def write(self, group: _Group) -> None:
+        """Put the nest of a group in the place of its last stage."""
+        assert group.found is not None
+        body = tiled(group.stages, group.found, group.tile, group.local)
+        if body is None:
+            return
+        last = group.last
+        last.body = body
+        last.changed = True
+        last.sources = list(dict.fromkeys(s for stage in group.stages for s in stage.nest.sources))
+        for stage in group.stages[:-1]:
+            self.sequence.items.remove(stage.nest)
