@@ -197,7 +197,7 @@ class _Work:
 
     def add(self, nodes: list[Node], times: int) -> None:
         """Add nodes that run ``times`` times."""
-        straight = [n for n in nodes if not isinstance(n, For)]
+        straight: list[Node] = [n for n in nodes if not isinstance(n, For)]
         loops = [n for n in nodes if isinstance(n, For)]
         wide = 1.0
         if self._loops and not loops:
