@@ -80,6 +80,7 @@ class TargetDescription:
         memory: levels of memory, fastest first, main memory last.
         vector_bits: width of one vector register; 0 for a target without SIMD registers.
         vector_registers: number of vector registers.
+        masked_vectors: whether loads and stores of any element type work under a mask of lanes.
         flops: peak operations per second by dtype, all units together, without matrix units.
         matrix_units: matrix primitives, best first.
         properties: further facts that only the target's own lowering reads; JSON values.
@@ -91,6 +92,7 @@ class TargetDescription:
     memory: tuple[MemoryLevel, ...]
     vector_bits: int = 0
     vector_registers: int = 0
+    masked_vectors: bool = False
     flops: Mapping[str, float] = field(default_factory=dict)
     matrix_units: tuple[MatrixUnit, ...] = ()
     properties: Mapping[str, Any] = field(default_factory=dict)

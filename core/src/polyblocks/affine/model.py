@@ -177,6 +177,21 @@ class Check:
     location: Any = None
 
 
+@dataclass(frozen=True)
+class Simd:
+    """How an innermost loop, or a loop around it, is written in vectors.
+
+    Attributes:
+        width: lanes of one vector, a power of two.
+        accumulators: vectors that each carried value is spread over, a power of two.
+        masked: whether the last iterations are one vector under a mask; else a scalar loop.
+    """
+
+    width: int
+    accumulators: int = 1
+    masked: bool = True
+
+
 @dataclass(eq=False)
 class For:
     """A loop ``var = max(0, *lower) … min(extent, *upper) - 1`` with loop-carried values.
@@ -189,6 +204,7 @@ class For:
         level: the parallel level that it is mapped to (``team``), None for a serial loop.
         lower: it starts at the largest of these and 0.
         upper: it ends before the smallest of these and the extent.
+        simd: how it is written in vectors; None for a scalar loop.
     """
 
     var: Var
@@ -200,6 +216,7 @@ class For:
     level: str | None = None
     lower: tuple[Expr, ...] = ()
     upper: tuple[Expr, ...] = ()
+    simd: Simd | None = None
 
     @property
     def bounded(self) -> bool:

@@ -37,6 +37,8 @@ STRAIGHT_LINE = {
     "memref.load",
     "memref.store",
 }
+#: The parallel level of an ``affine.parallel``.
+LEVEL_ATTRIBUTE = "polyblocks.level"
 #: Larger constants are left in memory.
 MAX_CONSTANT = 4096
 
@@ -93,7 +95,7 @@ class _Reader:
         elif name == "affine.for" and len(op.results):
             # What it carried out is stored by the operations behind it.
             self.run.append(op)
-        elif name == "affine.for":
+        elif name in ("affine.for", "affine.parallel"):
             self._flush()
             self._nest([op])
         elif name == "memref.copy":
@@ -229,7 +231,9 @@ class _Reader:
         elif name == "memref.alloca" and not len(op.operands):
             buffer = self._buffer(op.results[0], "local")
             body.append(Alloca(buffer))
-        elif name in ("affine.yield", "affine.parallel"):
+        elif name == "affine.parallel":
+            body.append(self._level(op, values, variables))
+        elif name == "affine.yield":
             raise _Unreadable
         else:
             raise _Unreadable
@@ -255,6 +259,24 @@ class _Reader:
         return For(
             loop.var, inner, inits, arguments, results, yields, lower=loop.lower, upper=loop.upper
         )
+
+    def _level(self, op: Any, values: dict[Any, Value], variables: dict[Any, Expr]) -> For:
+        """A loop that ``map-parallelism`` has given a level: one dimension from 0, step 1."""
+        steps = [ir.IntegerAttr(a).value for a in ir.ArrayAttr(op.attributes["steps"])]
+        low = _constant_bound(op.attributes["lowerBoundsMap"])
+        high = _constant_bound(op.attributes["upperBoundsMap"])
+        if steps != [1] or low != 0 or high is None or len(op.results):
+            raise _Unreadable
+        if LEVEL_ATTRIBUTE not in op.attributes:
+            raise _Unreadable
+        var = Var(high)
+        block = op.regions[0].blocks[0]
+        variables[block.arguments[0]] = Expr.of(var)
+        inner: list[Node] = []
+        for child in block.operations:
+            if child.operation.name != "affine.yield":
+                self._node(child.operation, inner, values, variables)
+        return For(var, inner, level=op.attributes[LEVEL_ATTRIBUTE].value)
 
     def _bounds(
         self, op: Any, values: dict[Any, Value], variables: dict[Any, Expr]

@@ -22,14 +22,18 @@ from polyblocks.affine.model import (
     Store,
     StoreAt,
     Value,
+    walk,
 )
+from polyblocks.affine.reader import LEVEL_ATTRIBUTE
+from polyblocks.affine.vector_writer import write_loop
 from polyblocks.mlir import dialect, ir
 
 KERNEL_ATTRIBUTE = "polyblocks.kernel"
-LEVEL_ATTRIBUTE = "polyblocks.level"
 KIND_ATTRIBUTE = "polyblocks.kind"
 SOURCES_ATTRIBUTE = "polyblocks.sources"
 ESTIMATE_ATTRIBUTE = "polyblocks.estimate"
+#: Lanes of the vectors in a nest, ascending; absent if it has none.
+VECTOR_ATTRIBUTE = "polyblocks.vector"
 
 
 def write(module: Any, before: Sequence, after: Sequence) -> None:
@@ -93,6 +97,9 @@ class _Writer:
                     )
                     if nest.estimate is not None:
                         attributes[ESTIMATE_ATTRIBUTE] = nest.estimate
+                    widths = {n.simd.width for n in walk([node]) if isinstance(n, For) and n.simd}
+                    if widths:
+                        attributes[VECTOR_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(sorted(widths))
         return first
 
     def _node(self, node: Node) -> Any:
@@ -100,7 +107,7 @@ class _Writer:
             op = ir.Operation.create(
                 node.name,
                 results=[r.type for r in node.results],
-                operands=[self._use(v) for v in node.operands],
+                operands=[self.use(v) for v in node.operands],
                 attributes=node.attributes,
                 loc=node.location or self.unknown,
             )
@@ -108,27 +115,15 @@ class _Writer:
                 self.values[result] = value
             return op
         if isinstance(node, Index):
-            amap, operands = self._map((node.expr,))
-            if node.expr.is_constant:
-                value = ir.IntegerAttr.get(self.index, node.expr.const)
-                op = ir.Operation.create(
-                    "arith.constant", results=[self.index], attributes={"value": value}
-                )
-            else:
-                op = ir.Operation.create(
-                    "affine.apply",
-                    results=[self.index],
-                    operands=operands,
-                    attributes={"map": amap},
-                )
-            self.values[node.result] = op.results[0]
-            return op
+            value = self.apply(node.expr)
+            self.values[node.result] = value
+            return None if isinstance(value.owner, ir.Block) else value.owner.operation
         if isinstance(node, Load):
             amap, operands = self._map(node.index)
             op = ir.Operation.create(
                 "affine.load",
                 results=[node.result.type],
-                operands=[self._buffer(node.buffer), *operands],
+                operands=[self.memref(node.buffer), *operands],
                 attributes={"map": amap},
                 loc=node.location or self.unknown,
             )
@@ -138,7 +133,7 @@ class _Writer:
             amap, operands = self._map(node.index)
             return ir.Operation.create(
                 "affine.store",
-                operands=[self._use(node.value), self._buffer(node.buffer), *operands],
+                operands=[self.use(node.value), self.memref(node.buffer), *operands],
                 attributes={"map": amap},
                 loc=node.location or self.unknown,
             )
@@ -146,28 +141,46 @@ class _Writer:
             op = ir.Operation.create(
                 "memref.load",
                 results=[node.result.type],
-                operands=[self._buffer(node.buffer), *map(self._use, node.index)],
+                operands=[self.memref(node.buffer), *map(self.use, node.index)],
                 loc=node.location or self.unknown,
             )
             self.values[node.result] = op.results[0]
             return op
         if isinstance(node, StoreAt):
-            where = map(self._use, node.index)
+            where = map(self.use, node.index)
             return ir.Operation.create(
                 "memref.store",
-                operands=[self._use(node.value), self._buffer(node.buffer), *where],
+                operands=[self.use(node.value), self.memref(node.buffer), *where],
                 loc=node.location or self.unknown,
             )
         if isinstance(node, Check):
             return ir.Operation.create(
                 "cf.assert",
-                operands=[self._use(node.condition)],
+                operands=[self.use(node.condition)],
                 attributes={"msg": node.message},
                 loc=node.location or self.unknown,
             )
         if isinstance(node, Alloca):
             return self._alloca(node.buffer)
         return self._parallel(node) if node.level else self._for(node)
+
+    def apply(self, expr: Expr) -> Any:
+        """An affine expression of the loops around, as a value of type index."""
+        if expr.const == 0 and len(expr.terms) == 1 and expr.terms[0][1] == 1:
+            atom = expr.terms[0][0]
+            if isinstance(atom, Var):
+                return self.variables[atom]
+        if expr.is_constant:
+            value = ir.IntegerAttr.get(self.index, expr.const)
+            op = ir.Operation.create(
+                "arith.constant", results=[self.index], attributes={"value": value}
+            )
+        else:
+            amap, operands = self._map((expr,))
+            op = ir.Operation.create(
+                "affine.apply", results=[self.index], operands=operands, attributes={"map": amap}
+            )
+        return op.results[0]
 
     def _alloca(self, buffer: Buffer) -> Any:
         type_ = ir.MemRefType.get(list(buffer.shape), buffer.element)
@@ -184,20 +197,26 @@ class _Writer:
         return op
 
     def _for(self, node: For) -> Any:
+        if node.simd is not None:
+            return write_loop(self, node)
         affine = dialect("affine")
-        inits = [self._use(v) for v in node.inits]
-        op = self._for_op(node, inits)
+        op = self.open_loop(node, [self.use(v) for v in node.inits])
         block = op.regions[0].blocks[0]
-        self.variables[node.var] = block.arguments[0]
         for argument, value in zip(node.arguments, list(block.arguments)[1:], strict=True):
             self.values[argument] = value
         with ir.InsertionPoint(block):
             for child in node.body:
                 self._node(child)
-            affine.AffineYieldOp([self._use(v) for v in node.yields])
+            affine.AffineYieldOp([self.use(v) for v in node.yields])
         for result, value in zip(node.results, op.results, strict=True):
             self.values[result] = value
         return op.operation
+
+    def open_loop(self, node: For, inits: list[Any]) -> Any:
+        """An ``affine.for`` without body that carries ``inits``; its variable is known inside."""
+        op = self._for_op(node, inits)
+        self.variables[node.var] = op.regions[0].blocks[0].arguments[0]
+        return op
 
     def _for_op(self, node: For, inits: list[Any]) -> Any:
         affine = dialect("affine")
@@ -245,10 +264,12 @@ class _Writer:
             dialect("affine").AffineYieldOp([])
         return op
 
-    def _use(self, value: Value) -> Any:
+    def use(self, value: Value) -> Any:
+        """The MLIR value of a value that is already written."""
         return value.external if value.external is not None else self.values[value]
 
-    def _buffer(self, buffer: Buffer) -> Any:
+    def memref(self, buffer: Buffer) -> Any:
+        """The MLIR value of a buffer, which is allocated if it has none yet."""
         if buffer.value is None:
             type_ = ir.MemRefType.get(list(buffer.shape), buffer.element)
             if buffer.viewed is not None:
@@ -262,7 +283,7 @@ class _Writer:
     def _flat_view(self, buffer: Buffer, type_: Any) -> None:
         """A one-dimensional view of the whole of what it views, right behind that."""
         assert buffer.viewed is not None
-        source = self._buffer(buffer.viewed)
+        source = self.memref(buffer.viewed)
         owner = source.owner
         if isinstance(owner, ir.Block):
             point = ir.InsertionPoint.at_block_begin(owner)

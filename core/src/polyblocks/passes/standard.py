@@ -20,6 +20,7 @@ from polyblocks.passes.affine.order_loops import OrderLoopsPass
 from polyblocks.passes.affine.plan_memory import PlanMemoryPass
 from polyblocks.passes.affine.split_reductions import SplitReductionsPass
 from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
+from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.affine.widen_accumulators import WidenAccumulatorsPass
 from polyblocks.passes.tensor.separate_empties import SeparateEmptiesPass
 from polyblocks.passes.tensor.set_fastmath import SetFastmathPass
@@ -74,6 +75,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 HoistInvariantsPass(),
                 MapParallelismPass(),
                 EstimateNestsPass(),
+                # Last of those that change nests: vector code is not read again.
+                VectorizeNestsPass(),
                 PlanMemoryPass(),
             ],
         }

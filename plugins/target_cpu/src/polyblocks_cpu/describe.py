@@ -92,6 +92,8 @@ def _description(
         memory=tuple(memory),
         vector_bits=vector_bits,
         vector_registers=arch.vector_registers,
+        # AVX-512: the older sets mask 32 and 64 bits only, the others nothing.
+        masked_vectors=arch.family == X86 and arch.vector_registers == 32,
         flops={"float32": float32, "float64": float32 / 2},
         properties={
             "family": arch.family,

@@ -74,7 +74,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
             "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
             "convert-openmp-to-llvm,"
             # One conversion for the rest: a pass of its own for each costs 20 ms apiece.
-            "convert-to-llvm{filter-dialects=complex,math,arith,index,cf},"
+            "convert-to-llvm{filter-dialects=complex,math,arith,index,cf,ub,vector},"
             "reconcile-unrealized-casts",
         ),
         # Memref descriptors fold away, so that OpenMP regions capture bare pointers. It halves the

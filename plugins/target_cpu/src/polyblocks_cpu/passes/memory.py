@@ -21,9 +21,9 @@ VIEWS = frozenset(
     }
 )
 
-_READERS = frozenset({"affine.load", "affine.vector_load", "memref.load", "vector.load"})
+_READERS = frozenset({"affine.load", "memref.load", "vector.load", "vector.maskedload"})
 #: Writers whose memref is operand 1, after the value.
-_WRITERS = frozenset({"affine.store", "affine.vector_store", "memref.store"})
+_WRITERS = frozenset({"affine.store", "memref.store", "vector.store"})
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,8 @@ def written_operands(op: Any) -> Sequence[Any]:
         return (op.operands[1],)
     if op.name == "memref.copy":
         return (op.operands[1],)
+    if op.name == "vector.maskedstore":
+        return (op.operands[0],)
     return [v for v in op.operands if isinstance(v.type, ir.MemRefType)]
 
 

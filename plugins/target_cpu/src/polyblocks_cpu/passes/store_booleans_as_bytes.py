@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from polyblocks_cpu.passes.walk import nested
 
-_LOADS = ("affine.load", "memref.load")
-_STORES = ("affine.store", "memref.store")
+_LOADS = ("affine.load", "memref.load", "vector.load", "vector.maskedload")
+#: Position of the value among the operands of a store.
+_STORES = {"affine.store": 0, "memref.store": 0, "vector.store": 0, "vector.maskedstore": -1}
 _BOOLEAN_MEMORY = re.compile(r"memref<(?:\d+x|\?x)*i1[,>]")
 
 
@@ -91,13 +92,15 @@ def _rewrite_load(op: Any) -> None:
 
     ir = mlir.ir
     arith = mlir.dialect("arith")
-    i8 = ir.IntegerType.get_signless(8)
+    bytes_ = _byte_like(op.results[0].type)
+    operands = list(op.operands)
     with op.location, ir.InsertionPoint(op):
+        if op.name == "vector.maskedload":
+            operands[-1] = arith.ExtUIOp(bytes_, operands[-1]).result
         byte = ir.Operation.create(
-            op.name, results=[i8], operands=list(op.operands), attributes=_attributes(op)
+            op.name, results=[bytes_], operands=operands, attributes=_attributes(op)
         ).result
-        zero = arith.ConstantOp(i8, 0).result
-        value = arith.CmpIOp(arith.CmpIPredicate.ne, byte, zero).result
+        value = arith.CmpIOp(arith.CmpIPredicate.ne, byte, _zero(bytes_)).result
     op.results[0].replace_all_uses_with(value)
     op.erase()
 
@@ -106,10 +109,29 @@ def _rewrite_store(op: Any) -> None:
     from polyblocks import mlir
 
     ir = mlir.ir
-    i8 = ir.IntegerType.get_signless(8)
+    position = _STORES[op.name] % len(op.operands)
     with op.location, ir.InsertionPoint(op):
-        byte = mlir.dialect("arith").ExtUIOp(i8, op.operands[0]).result
-    op.operands[0] = byte
+        value = op.operands[position]
+        byte = mlir.dialect("arith").ExtUIOp(_byte_like(value.type), value).result
+    op.operands[position] = byte
+
+
+def _byte_like(type_: Any) -> Any:
+    """i8, or a vector of i8 in the shape of a vector of i1."""
+    from polyblocks.mlir import ir
+
+    i8 = ir.IntegerType.get_signless(8)
+    return ir.VectorType.get(type_.shape, i8) if isinstance(type_, ir.VectorType) else i8
+
+
+def _zero(type_: Any) -> Any:
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    zero = ir.IntegerAttr.get(ir.IntegerType.get_signless(8), 0)
+    if isinstance(type_, ir.VectorType):
+        zero = ir.DenseElementsAttr.get_splat(type_, zero)
+    return mlir.dialect("arith").ConstantOp(type_, zero).result
 
 
 def _attributes(op: Any) -> dict[str, Any]:

@@ -1,0 +1,79 @@
+"""Reductions in vectors: what lanes start with, and how accumulators and lanes are joined."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from polyblocks.affine.model import Op
+from polyblocks.mlir import ir
+
+#: Ops with ``op(x, x) = x``: every lane may start with the value that the reduction starts with.
+IDEMPOTENT = {
+    "arith.andi",
+    "arith.maximumf",
+    "arith.maxnumf",
+    "arith.maxsi",
+    "arith.maxui",
+    "arith.minimumf",
+    "arith.minnumf",
+    "arith.minsi",
+    "arith.minui",
+    "arith.ori",
+}
+#: The value that changes nothing, of the others. x + -0.0 is x for both zeros.
+_NEUTRAL = {
+    "arith.addf": -0.0,
+    "arith.mulf": 1.0,
+    "arith.addi": 0,
+    "arith.muli": 1,
+    "arith.xori": 0,
+}
+
+
+def identity(name: str, type_: Any) -> Any:
+    """Attribute of the element that changes nothing, for ops that are not idempotent."""
+    value = _NEUTRAL[name]
+    if isinstance(type_, ir.FloatType):
+        return ir.FloatAttr.get(type_, value)
+    return ir.IntegerAttr.get(type_, int(value))
+
+
+def combine(op: Op, left: Any, right: Any) -> Any:
+    """One application of a reduction's op, on scalars or vectors."""
+    return ir.Operation.create(
+        op.name,
+        results=[left.type],
+        operands=[left, right],
+        attributes=op.attributes,
+        loc=op.location or ir.Location.unknown(),
+    ).results[0]
+
+
+def join_lanes(op: Op, vector: Any) -> Any:
+    """All lanes of a vector in one scalar.
+
+    Halves of the vector are combined until one lane is left, so that every type does that has the
+    op on vectors.
+    """
+    (width,) = vector.type.shape
+    element = vector.type.element_type
+    for level in range(int(math.log2(width))):
+        half = width >> (level + 1)
+        low, high = (_part(vector, begin, half, element) for begin in (0, half))
+        vector = combine(op, low, high)
+    return ir.Operation.create(
+        "vector.extract",
+        results=[element],
+        operands=[vector],
+        attributes={"static_position": ir.DenseI64ArrayAttr.get([0])},
+    ).results[0]
+
+
+def _part(vector: Any, begin: int, count: int, element: Any) -> Any:
+    return ir.Operation.create(
+        "vector.shuffle",
+        results=[ir.VectorType.get([count], element)],
+        operands=[vector, vector],
+        attributes={"mask": ir.DenseI64ArrayAttr.get(list(range(begin, begin + count)))},
+    ).results[0]

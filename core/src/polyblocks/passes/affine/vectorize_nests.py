@@ -1,0 +1,218 @@
+"""vectorize-nests: the iterations of innermost loops become lanes of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine import cost
+from polyblocks.affine.access import address, stride_along, strides
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.lanes import BITS, Lanes, NoLanesError, lanes_of, last_is_contiguous
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Load,
+    Nest,
+    Node,
+    Sequence,
+    Simd,
+    Store,
+    transform_indices,
+    walk,
+)
+from polyblocks.affine.parallel import is_parallel
+from polyblocks.passes.affine.base import NestPass
+
+
+@dataclass(frozen=True)
+class VectorizeNestsPass(NestPass):
+    """Write innermost loops in vectors, with what is left of the iterations in a masked one.
+
+    A loop is taken if its iterations are independent, or combined by operations whose order does
+    not matter, and if it walks memory element by element. A reduction is carried in several
+    vectors, so that one addition need not wait for the other. A loop that threads share is cut
+    into blocks first, each of which is walked in vectors.
+
+    Before::
+
+        affine.for %i = 0 to 1000 {
+          %x = affine.load %a[%i] ... affine.store %y, %b[%i] }
+
+    After::
+
+        scf.for %i = 0 to 992 step 16 {
+          %x = vector.load %a[%i] ... vector.store %y, %b[%i] }
+        %x = vector.maskedload %a[992], %first_eight ...
+        vector.maskedstore %b[992], %first_eight, %y
+    """
+
+    name: ClassVar[str] = "vectorize-nests"
+    #: Shorter loops are left to be unrolled.
+    min_trips: int = 4
+    #: Iterations of a block of a loop that threads share: long against the start of a loop, short
+    #: against the share of a thread.
+    block: int = 8192
+    #: Vectors of a reduction in flight; latency times instructions started per cycle.
+    accumulators: int = 8
+    #: Instructions of a loop's body above which it is not written for several accumulators.
+    body: int = 48
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Mark the loops of every nest."""
+        target = context.target
+        if not target.vector_bits:
+            return
+        level = target.parallel_level("team") or target.parallel[0]
+        flat = _FlatViews(sequence)
+        for nest in sequence.nests():
+            for loop, around in list(_innermost(nest.body, [])):
+                reason = self._refusal(loop, nest)
+                lanes = None
+                if not reason:
+                    try:
+                        lanes = lanes_of(loop)
+                    except NoLanesError as error:
+                        reason = str(error)
+                if lanes is None or not flat.possible(loop):
+                    context.decide(self.name, nest.name, "scalar", reason=reason or "a local view")
+                    continue
+                flat.apply(loop)
+                simd = self._simd(loop, lanes, target)
+                loop = _outside_of_team(nest, loop, simd, self.block, level.size)
+                loop.simd = simd
+                if loop.inits:
+                    _mark_chain(loop, around, simd)
+                nest.changed = True
+                context.decide(
+                    self.name,
+                    nest.name,
+                    "vectors",
+                    width=simd.width,
+                    accumulators=simd.accumulators,
+                    trips=loop.trips,
+                )
+
+    def _refusal(self, loop: For, nest: Nest) -> str:
+        """Why a loop must or should stay scalar; empty if nothing is against vectors."""
+        if loop.trips < self.min_trips:
+            return "few iterations"
+        if not is_parallel(loop, nest.body):
+            return "iterations depend on each other"
+        return ""
+
+    def _simd(self, loop: For, lanes: Lanes, target: Any) -> Simd:
+        width = _width(lanes, target.vector_bits)
+        while width > 2 and width >= 2 * loop.trips:
+            width //= 2
+        accumulators = self.accumulators if loop.inits else 1
+        # Long bodies have other work to do while one waits.
+        most = max(1, self.body // max(1, cost.operations(loop.body)))
+        while accumulators > 1 and (
+            accumulators * width > loop.trips
+            or accumulators * len(loop.inits) > self.accumulators
+            or accumulators > most
+        ):
+            accumulators //= 2
+        return Simd(width, accumulators, target.masked_vectors)
+
+
+def _width(lanes: Lanes, vector_bits: int) -> int:
+    """Lanes with which the type that most operations work on fills a register.
+
+    Rarer wider types take several registers then, rarer narrower ones a part of one.
+    """
+    total = sum(lanes.types.values())
+    sizes = sorted({BITS[name] for name in lanes.types if name != "i1"}, reverse=True) or [8]
+    for size in sizes:
+        count = sum(n for name, n in lanes.types.items() if BITS[name] == size)
+        if 2 * count >= total or size == sizes[-1]:
+            break
+        total -= count
+    return max(2, vector_bits // size)
+
+
+def _innermost(nodes: list[Node], around: list[For]) -> Iterator[tuple[For, list[For]]]:
+    """Loops without loops in them, each with the loops around it."""
+    for node in nodes:
+        if isinstance(node, For):
+            if any(isinstance(n, For) for n in node.body):
+                yield from _innermost(node.body, [*around, node])
+            else:
+                yield node, around
+
+
+def _outside_of_team(nest: Nest, loop: For, simd: Simd, block: int, threads: int) -> For:
+    """The loop to vectorize: the loop itself, or what is inside of it if it is a kernel's range.
+
+    A loop that threads share hands out blocks; the only loop of a nest stays one loop.
+    """
+    if loop.level is None:
+        if nest.body == [loop] and not loop.inits:
+            nest.body = [For(Var(1), [loop])]
+        return loop
+    extent = loop.var.extent
+    step = 4 * simd.width
+    share = -(-extent // (4 * threads * step)) * step
+    length = min(block, share)
+    outer, inner = Var(-(-extent // length), loop.var.name), Var(length)
+    body = loop.body
+    moved = Expr.of(outer) * length + Expr.of(inner)
+    transform_indices(body, lambda e: e.substitute({loop.var: moved}))
+    upper = (Expr(extent) - Expr.of(outer) * length,) if extent % length else ()
+    new = For(inner, body, upper=upper)
+    nest.body = [For(outer, [new], level=loop.level)]
+    return new
+
+
+def _mark_chain(loop: For, around: list[For], simd: Simd) -> None:
+    """Loops around that do nothing but hand on what is carried hand on vectors."""
+    for outer in reversed(around):
+        if not outer.inits or outer.level is not None or outer.body != [loop]:
+            return
+        if loop.inits != outer.arguments or outer.yields != loop.results:
+            return
+        outer.simd = simd
+        loop = outer
+
+
+class _FlatViews:
+    """One-dimensional views, for buffers whose last dimension is not the one in order."""
+
+    def __init__(self, sequence: Sequence) -> None:
+        self.sequence = sequence
+        self.views: dict[Buffer, Buffer] = {}
+
+    def possible(self, loop: For) -> bool:
+        """Whether every access that needs a view can have one."""
+        return all(n.buffer.kind != "local" for n in self._needed(loop))
+
+    def apply(self, loop: For) -> None:
+        """Replace the accesses that need it by accesses of views."""
+        for node in list(self._needed(loop)):
+            node.index = (address(node.buffer, node.index),)
+            node.buffer = self._view(node.buffer)
+
+    def _needed(self, loop: For) -> Iterator[Load | Store]:
+        for node in walk(loop.body):
+            if (
+                isinstance(node, (Load, Store))
+                and not last_is_contiguous(node)
+                and stride_along(node.buffer, node.index, loop.var)
+            ):
+                yield node
+
+    def _view(self, buffer: Buffer) -> Buffer:
+        if buffer not in self.views:
+            pairs = zip(buffer.shape, strides(buffer), strict=True)
+            span = 1 + sum((extent - 1) * stride for extent, stride in pairs)
+            self.views[buffer] = Buffer(
+                (span,),
+                buffer.element,
+                "other",
+                bytes_per_element=buffer.bytes_per_element,
+                base=buffer,
+            )
+            self.sequence.buffers.append(self.views[buffer])
+        return self.views[buffer]
