@@ -44,18 +44,31 @@ class ClassifyNestsPass(NestPass):
         """Classify all nests."""
         for nest in sequence.nests():
             nest.sources = [f"{op} {where}".strip() for op, where in sources(nest.body)]
-        name_nests(sequence)
+        name_nests(self.name, sequence, context)
         for nest in sequence.nests():
             context.decide(self.name, nest.name, nest.kind, sources=nest.sources)
 
 
-def name_nests(sequence: Sequence) -> None:
-    """Set kind and name of every nest; also for passes that have changed what nests do."""
+def name_nests(owner: str, sequence: Sequence, context: Any) -> None:
+    """Set kind and name of every nest; also for passes that have changed what nests do.
+
+    What is called otherwise afterwards is reported, so that earlier decisions can be followed.
+
+    Args:
+        owner: name of the pass.
+        sequence: whose nests are named.
+        context: takes the decision ``renamed``.
+    """
     used: dict[str, int] = {}
+    renamed: dict[str, str] = {}
     for nest in sequence.nests():
         nest.kind = kind(nest)
-        nest.name = _unique(_name(nest), used)
+        before, nest.name = nest.name, _unique(_name(nest), used)
         nest.changed = True
+        if before not in ("", nest.name):
+            renamed[before] = nest.name
+    if renamed:
+        context.decide(owner, "main", "renamed", names=renamed)
 
 
 def kind(nest: Nest) -> str:

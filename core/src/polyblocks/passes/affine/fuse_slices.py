@@ -78,7 +78,7 @@ class FuseSlicesPass(NestPass):
                 sequence.items.remove(gone)
                 users.drop(gone)
         drop_dead_nests(sequence)
-        name_nests(sequence)
+        name_nests(self.name, sequence, context)
 
     def _slice(self, users: Users, view: _View, context: Any) -> Nest | None:
         """Compute the producer inside all of its consumers; returns it if it is needed no more."""
@@ -174,7 +174,13 @@ class FuseSlicesPass(NestPass):
         if not keep:
             place.remove(store)
         context.decide(
-            self.name, view.producer.name, "epilogue", buffer=list(view.buffer.shape), kept=keep
+            self.name,
+            view.producer.name,
+            "epilogue",
+            consumers=[consumer.name],
+            buffer=list(view.buffer.shape),
+            buffer_bytes=view.buffer.nbytes,
+            kept=keep,
         )
         producer = view.producer
         _absorb(producer, consumer)

@@ -62,7 +62,7 @@ class FuseTilesPass(NestPass):
         for group in groups:
             grouping.write(group)
         if groups:
-            name_nests(sequence)
+            name_nests(self.name, sequence, context)
 
 
 @dataclass(eq=False)
