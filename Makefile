@@ -5,6 +5,8 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11 pytho
 	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 VENV := .venv
 PY := $(VENV)/bin/python
+# The frameworks that the benchmark compares with; their versions may not agree with ours.
+PEERS := .venv-bench
 # The constraints travel as a variable so that they also hold for what pip builds.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -19,7 +21,7 @@ help:
 	@echo "make demo    blur a photograph; writes before/after pictures and prints a table"
 	@echo "make test    all tests"
 	@echo "make lint    ruff, formatting, types"
-	@echo "make bench   times against the framework's own execution"
+	@echo "make bench   times against eight peers, installed into .venv-bench (an hour or less)"
 	@echo "make docs    the documentation, into site/"
 	@echo "make opinfo  PyTorch's database of operators, every float32 entry (up to 30 minutes)"
 	@echo "make format  let ruff rewrite the code"
@@ -27,7 +29,7 @@ help:
 demo: $(VENV)/.done-demo
 	$(PY) examples/blur_demo.py
 
-test: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs
+test: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs $(VENV)/.done-bench
 	$(PY) -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.done-lint
@@ -39,8 +41,8 @@ format: $(VENV)/.done-lint
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: $(VENV)/.done-demo
-	$(PY) -m bench
+bench: $(VENV)/.done-bench $(PEERS)/.done-peers
+	$(PY) -m bench $(BENCH_ARGS)
 
 docs: $(VENV)/.done-docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
@@ -50,7 +52,7 @@ opinfo: $(VENV)/.done-test
 	$(PY) tests/opinfo/run.py
 
 clean:
-	rm -rf $(VENV) site build dist
+	rm -rf $(VENV) $(PEERS) site build dist
 
 # --- set-up -----------------------------------------------------------------------------------
 
@@ -65,4 +67,10 @@ $(VENV)/.done-packages: requirements/build.txt constraints.txt $(PYPROJECTS) | $
 
 $(VENV)/.done-%: requirements/%.txt $(VENV)/.done-packages
 	$(PY) -m pip install --quiet --requirement $<
+	@touch $@
+
+$(PEERS)/.done-peers: requirements/peers.txt constraints.txt | $(PY)
+	$(PY) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --requirement $<
+	$(PEERS)/bin/python -m pip check
 	@touch $@

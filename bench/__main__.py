@@ -1,16 +1,22 @@
-"""``python -m bench``: time every case against its peers and write the results."""
+"""``python -m bench``: time every case in every peer, judge, write JSON, a page and a plot."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markdown import Markdown
+
+from bench import contest, crew, page, plot, report, table
+from bench.engines import ENGINES, OURS, QUICK
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -18,50 +24,145 @@ RESULTS = Path(__file__).parent / "results"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run; the exit status is 1 if a result is wrong or a case does not compile here."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument(
+        "--only", default="", help="cases whose names contain one of these, comma-separated"
+    )
+    parser.add_argument("--peers", default=",".join(ENGINES), help="default: all, %(default)s")
+    parser.add_argument("--quick", action="store_true", help=f"peers: {', '.join(QUICK)}")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each peer (default: 5)")
+    parser.add_argument("--threads", type=int, default=2, help="of each peer (default: 2)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the results")
+    parser.add_argument(
+        "--reuse",
+        type=Path,
+        metavar="JSON",
+        help="measure only ours and take the peers from these earlier results; not for publishing: "
+        "refuses to write into bench/results",
+    )
     args = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="bench-") as caches:
-        # First calls compile: nobody is to find the work of an earlier run in a cache.
-        os.environ["POLYBLOCKS_CACHE_DIR"] = f"{caches}/polyblocks"
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{caches}/inductor"
-        return run(args.only, args.rounds, args.results)
-
-
-def run(only: str, rounds: int, folder: Path) -> int:
-    """Measure the chosen cases, write and print the results."""
-    import torch
-
-    from bench import measure, peers, report
-    from bench.cases import CASES, floor_bytes
-
-    chosen = [case for case in CASES if only in case.name]
-    if not chosen:
-        names = ", ".join(case.name for case in CASES)
-        print(f"error: no case contains '{only}'; the cases are {names}", file=sys.stderr)
+    try:
+        cases = table.named(args.only)
+        peers = chosen_peers(",".join(QUICK) if args.quick else args.peers)
+        if args.reuse and args.results.resolve() == RESULTS.resolve():
+            raise ValueError("--reuse needs --results: its results are not for publishing")
+        earlier = report.rows_of(args.reuse) if args.reuse else None
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
         return 1
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)
-    results = report.header(rounds)
-    with torch.no_grad():
-        for case in chosen:
+    results = report.header(args.rounds, args.threads)
+    if earlier:
+        results["reused"] = args.reuse.name
+        results["peers"] = dict(earlier[0])
+        peers = (OURS,)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        run(results, cases, peers, earlier[1] if earlier else {}, Path(folder))
+    return publish(results, args.results)
+
+
+def chosen_peers(names: str) -> tuple[str, ...]:
+    """The peers of a comma-separated list, ours always first.
+
+    Raises:
+        ValueError: one is not known, or its environment is not there.
+    """
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in ENGINES:
+            raise ValueError(f"no peer is called '{name}'; the peers are {', '.join(ENGINES)}")
+        if not crew.python_for(name).exists():
+            raise ValueError(
+                f"peer '{name}' is not installed; `make bench` does it, or use --quick"
+            )
+    return (OURS, *(name for name in ENGINES if name in wanted and name != OURS))
+
+
+def run(
+    results: dict[str, Any],
+    cases: Sequence[table.Case],
+    peers: Sequence[str],
+    earlier: dict[str, list[dict[str, Any]]],
+    folder: Path,
+) -> None:
+    """Measure ceilings and cases; the results are complete afterwards."""
+    console = _console()
+    threads = results["machine"]["threads"]
+    console.print("measuring the machine's ceilings", highlight=False)
+    before = ceilings(threads)
+    pace = contest.Pace(results["rounds"])
+    # First calls compile: nobody is to find the work of an earlier run in a cache.
+    caches = {
+        "POLYBLOCKS_CACHE_DIR": str(folder / "polyblocks"),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+    }
+    with crew.crew(peers, threads, caches, folder) as members:
+        for member in members:
+            results["peers"][member.name] = member.ask("describe")
+        able = [m for m in members if "problem" not in results["peers"][m.name]]
+        absent = [
+            {"peer": m.name, "problem": results["peers"][m.name]["problem"]}
+            for m in members
+            if m not in able
+        ]
+        for number, case in enumerate(cases):
             console.print(f"measuring {case.name}", highlight=False)
-            inputs = case.inputs()
-            expected = case.expected(inputs)
-            nbytes = floor_bytes(inputs, expected)
-            contestants = [make(case.function) for make in peers.PEERS.values()]
-            contestants.append(peers.copy(nbytes))
-            timings = measure.compare(contestants, inputs, expected, rounds=rounds)
-            report.add_case(results, case, nbytes, timings)
-    places = report.write(results, folder)
-    console.print(Markdown(report.markdown(results)))
-    console.print(f"wrote {places[0]} and {places[1].name}", highlight=False)
+            scores = contest.compare(case, able, folder / f"case{number}", pace)
+            rows = [report.row(score, case.tolerance) for score in scores]
+            report.add_case(results, case, rows + absent + earlier.get(case.name, []))
+    after = ceilings(threads)
+    report.finish(results, better(before, after) if before and after else before or after)
+
+
+def ceilings(threads: int) -> dict[str, Any] | None:
+    """:func:`bench.ceilings.measure` in a process of its own; None, and why, if it fails."""
+    command = [sys.executable, "-m", "bench.ceilings", str(threads)]
+    environment = os.environ | crew.thread_variables(threads)
+    done = subprocess.run(
+        command, cwd=crew.ROOT, env=environment, capture_output=True, text=True, timeout=300
+    )
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
+        print(f"warning: the ceilings were not measured: {last[0]}", file=sys.stderr)
+        return None
+    return dict(json.loads(done.stdout))
+
+
+def better(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The higher of each rate of two measurements of the same machine."""
+    result = dict(one)
+    result["peaks"] = {k: max((v, other["peaks"][k]), key=_known) for k, v in one["peaks"].items()}
+    result["memory"] = {
+        level: {kind: max(rate, other["memory"][level][kind]) for kind, rate in rates.items()}
+        for level, rates in one["memory"].items()
+    }
+    return result
+
+
+def publish(results: dict[str, Any], folder: Path) -> int:
+    """Write and print the results; the exit status."""
+    path = report.write(results, folder)
+    picture = path.with_suffix(".png")
+    try:
+        plot.draw(results, picture)
+    except ImportError:
+        print("warning: no plot, matplotlib is not installed", file=sys.stderr)
+    text = page.markdown(results, picture.name if picture.exists() else None)
+    path.with_suffix(".md").write_text(text)
+    console = _console()
+    console.print(Markdown(text))
+    console.print(f"wrote {path}, .md and .png", highlight=False)
     failures = report.failures(results)
     for failure in failures:
         print(f"error: {failure}", file=sys.stderr)
     return 1 if failures else 0
+
+
+def _known(rate: float | None) -> float:
+    return rate or 0.0
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=200)
 
 
 if __name__ == "__main__":

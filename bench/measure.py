@@ -1,4 +1,7 @@
-"""Measuring: peers in turns with idle time between, errors against float64."""
+"""Measuring in one process, for the demo: peers in turns with idle time between.
+
+``make bench`` gives every peer a process of its own instead, see :mod:`bench.contest`.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,9 @@ from typing import Any
 
 import torch
 
+from bench.contest import IDLE_S, TURN_S
+from bench.errors import max_error
 from bench.peers import Contestant
-
-#: Seconds of silence before a peer's turn: OpenMP's threads spin 0.2 s after their last region
-#: and would take the cores from whoever comes next.
-IDLE_S = 0.3
-
-#: Seconds of calls per peer and round; at least one call.
-TURN_S = 0.15
 
 
 @dataclass
@@ -89,7 +87,7 @@ def compare(
             timing.problem = contestant.explain(error)
             continue
         if contestant.checked:
-            timing.max_error = max_error(result, expected)
+            timing.max_error = max_error(result.numpy(), expected.numpy())
         del result
         running.append((timing, call))
     for _ in range(rounds):
@@ -108,19 +106,6 @@ def one_turn(call: Any, inputs: tuple[torch.Tensor, ...], turn_s: float) -> list
         call(*inputs)
         samples.append(time.perf_counter() - begin)
     return samples
-
-
-def max_error(result: torch.Tensor, expected: torch.Tensor) -> float:
-    """Largest difference, relative to the largest expected magnitude where that is above 1.
-
-    Infinite if the shapes differ or the result holds a NaN where none is expected.
-    """
-    if result.shape != expected.shape:
-        return math.inf
-    if expected.numel() == 0:
-        return 0.0
-    off = (result.double() - expected).abs().max().item()
-    return off / max(1.0, expected.abs().max().item()) if math.isfinite(off) else math.inf
 
 
 def blur_reference(image: torch.Tensor) -> torch.Tensor:

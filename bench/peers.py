@@ -1,8 +1,7 @@
-"""Peers: who is compared, how each compiles a function, and what it says when it cannot."""
+"""PyTorch's ways to run a function: how each compiles it, and what it says when it cannot."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -40,12 +39,18 @@ def eager(function: Function) -> Contestant:
     return Contestant("eager", lambda: function)
 
 
-def inductor(function: Function) -> Contestant:
-    """``torch.compile`` with its default backend, for static shapes."""
+def inductor(function: Function, name: str = "inductor", **options: Any) -> Contestant:
+    """``torch.compile`` with its default backend, for static shapes.
+
+    Args:
+        function: what to compile.
+        name: the name in tables.
+        options: further arguments of ``torch.compile``.
+    """
     return Contestant(
-        "inductor",
-        lambda: torch.compile(function, dynamic=False),
-        lambda: torch.compile(_tiny, dynamic=False)(torch.ones(4)),
+        name,
+        lambda: torch.compile(function, dynamic=False, **options),
+        lambda: torch.compile(_tiny, dynamic=False, **options)(torch.ones(4)),
     )
 
 
@@ -83,20 +88,12 @@ def copy(nbytes: int) -> Contestant:
     return Contestant("copy", prepare, checked=False)
 
 
-#: Every peer, in the order of the tables; the last is the one that the others are compared with.
+#: In the order of the tables; the last is the one that the others are compared with.
 PEERS: dict[str, Callable[[Function], Contestant]] = {
     "eager": eager,
     "inductor": inductor,
     "polyblocks": polyblocks,
 }
-
-
-def versions() -> dict[str, str]:
-    """Versions of what the peers are made of."""
-    from importlib.metadata import version
-
-    names = ("torch", "polyblocks", "polyblocks-torch", "polyblocks-cpu", "torch-mlir", "llvmlite")
-    return {name: version(name) for name in names} | {"g++": _compiler()}
 
 
 def compiler_is_missing(error: BaseException) -> bool:
@@ -107,15 +104,6 @@ def compiler_is_missing(error: BaseException) -> bool:
             return True
         seen = seen.__cause__ or seen.__context__
     return False
-
-
-def _compiler() -> str:
-    import subprocess
-
-    path = shutil.which("g++")
-    if path is None:
-        return "none"
-    return subprocess.run([path, "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
 
 
 def _tiny(x: torch.Tensor) -> torch.Tensor:

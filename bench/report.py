@@ -1,30 +1,45 @@
-"""Reporting: results as JSON for machines and as a Markdown table for people."""
+"""The results as JSON: what was measured, on what, with which versions.
+
+The keys, in the order of the file. Times are in seconds, sizes in bytes, errors as
+:func:`bench.errors.max_error` has them; what is unknown is null.
+
+- ``schema``, ``date``, ``machine``, ``python``, ``rounds``
+- ``load``: processes that wanted to run, mean of the minute before, at the start and at the end
+- ``reused``: the file that the peers' numbers were taken from; null if all were measured now
+- ``ceilings``: see :func:`bench.ceilings.measure`
+- ``peers``: by name, ``outputs`` (allocated or reused) and ``versions``, or a ``problem``
+- ``cases``: ``case``, ``program``, ``floor_bytes``, ``bar``, ``copy_share``, ``tolerance``,
+  ``peers`` (rows), ``verdict`` (:func:`bench.verdict.judge`)
+- ``summary``: :func:`bench.verdict.summary`
+"""
 
 from __future__ import annotations
 
 import datetime
 import json
 import math
+import os
 import platform
 import re
+import shutil
+import statistics
+import subprocess
 from pathlib import Path
 from typing import Any
 
-import torch
+from bench import verdict
+from bench.contest import Score
+from bench.engines import OURS
+from bench.table import Case
 
-from bench import peers
-from bench.cases import Case
-from bench.measure import Timing
+Json = dict[str, Any]
 
 #: Version of the JSON; raised when a field changes its meaning or goes away.
-SCHEMA = 1
-
-#: What the others are compared with.
-OURS = "polyblocks"
+SCHEMA = 2
 
 
-def header(rounds: int) -> dict[str, Any]:
-    """Date, machine, versions: what makes two results comparable or not."""
+def header(rounds: int, threads: int) -> Json:
+    """Date and machine: what makes two results comparable or not."""
     return {
         "schema": SCHEMA,
         "date": datetime.date.today().isoformat(),
@@ -32,109 +47,111 @@ def header(rounds: int) -> dict[str, Any]:
             "cpu": cpu_name(),
             "arch": platform.machine(),
             "system": platform.system(),
-            "threads": torch.get_num_threads(),
+            "processors": os.cpu_count(),
+            "threads": threads,
+            "c++": compiler_version(),
         },
         "python": platform.python_version(),
-        "versions": peers.versions(),
         "rounds": rounds,
+        "load": [load(), None],
+        "reused": None,
+        "ceilings": None,
+        "peers": {},
         "cases": [],
+        "summary": None,
     }
 
 
-def add_case(results: dict[str, Any], case: Case, nbytes: int, timings: list[Timing]) -> None:
-    """Add one case; times are in seconds, errors as :func:`bench.measure.max_error` has them."""
-    results["cases"].append(
-        {
-            "case": case.name,
-            "floor_bytes": nbytes,
-            "tolerance": case.tolerance,
-            "peers": [peer_row(case, timing) for timing in timings],
-        }
-    )
+def add_case(results: Json, case: Case, rows: list[Json]) -> Json:
+    """Add one case with its rows; returns it."""
+    entry: Json = {
+        "case": case.name,
+        "program": case.program,
+        "floor_bytes": case.floor_bytes,
+        "bar": case.bar,
+        "copy_share": case.copy_share,
+        "tolerance": case.tolerance,
+        "peers": rows,
+    }
+    entry["verdict"] = verdict.judge(entry, copy_bandwidth(results))
+    results["cases"].append(entry)
+    return entry
 
 
-def peer_row(case: Case, timing: Timing) -> dict[str, Any]:
-    """One peer on one case, in JSON values: what is unknown is null."""
-    if timing.problem:
-        return {"peer": timing.peer, "problem": timing.problem}
-    checked = not math.isnan(timing.max_error)
+def row(score: Score, tolerance: float) -> Json:
+    """One peer on one case, in JSON values."""
+    if score.problem or not score.samples:
+        return {"peer": score.peer, "problem": score.problem or "it was not run"}
     return {
-        "peer": timing.peer,
-        "first_call": timing.first_call,
-        "minimum": timing.minimum,
-        "median": timing.median,
-        "calls": len(timing.samples),
+        "peer": score.peer,
+        "first_call": score.first_call,
+        "overhead": score.overhead,
+        "minimum": min(score.samples),
+        "median": statistics.median(score.samples),
+        "calls": len(score.samples),
+        "predicted": score.predicted,
         # JSON has no infinity: a result of the wrong shape, or with NaN, has no error.
-        "max_error": timing.max_error if math.isfinite(timing.max_error) else None,
-        "correct": timing.max_error <= case.tolerance if checked else None,
+        "max_error": score.error if math.isfinite(score.error) else None,
+        "correct": score.error <= tolerance,
     }
 
 
-def failures(results: dict[str, Any]) -> list[str]:
+def finish(results: Json, ceilings: Json | None) -> None:
+    """Judge again with the final ceilings, and sum up."""
+    results["ceilings"] = ceilings
+    results["load"][1] = load()
+    for case in results["cases"]:
+        case["verdict"] = verdict.judge(case, copy_bandwidth(results))
+    results["summary"] = verdict.summary(results["cases"])
+
+
+def copy_bandwidth(results: Json) -> float | None:
+    """Bytes per second, read + written, that the main memory reaches; None if not measured."""
+    ceilings = results["ceilings"]
+    return ceilings["memory"]["main"]["copy"] if ceilings else None
+
+
+def failures(results: Json) -> list[str]:
     """Wrong results of anybody, and cases that we could not run, in one line each."""
     found = []
     for case in results["cases"]:
-        for row in case["peers"]:
-            if row.get("correct") is False:
-                found.append(f"{case['case']}: {row['peer']} is wrong by {row['max_error']}")
-            elif "problem" in row and row["peer"] == OURS:
-                found.append(f"{case['case']}: {row['problem']}")
+        for entry in case["peers"]:
+            if entry.get("correct") is False:
+                found.append(f"{case['case']}: {entry['peer']} is wrong by {entry['max_error']}")
+            elif "problem" in entry and entry["peer"] == OURS:
+                found.append(f"{case['case']}: {entry['problem']}")
     return found
 
 
-def markdown(results: dict[str, Any]) -> str:
-    """A page with one table: minimum ms of each peer, ratios to ours, errors of ours."""
-    machine = results["machine"]
-    versions = ", ".join(f"{name} {v}" for name, v in results["versions"].items())
-    names = list(dict.fromkeys(r["peer"] for c in results["cases"] for r in c["peers"]))
-    others = [name for name in names if name not in (OURS, "copy")]
-    heads = [
-        "case",
-        *(f"{name} ms" for name in names),
-        *(f"{name} / ours" for name in others),
-        "first call s",
-        "max error",
-    ]
-    lines = [
-        f"# {results['date']}, {machine['cpu']}",
-        "",
-        f"{machine['threads']} threads, Python {results['python']}, {versions}. "
-        "Minimum of all calls after the first; peers take turns, with idle time between. "
-        "`copy` moves the case's inputs and outputs once, between warm buffers. "
-        "First call and error are ours; errors are against float64.",
-        "",
-        f"| {' | '.join(heads)} |",
-        f"|{'---|' * len(heads)}",
-    ]
-    for case in results["cases"]:
-        rows = {row["peer"]: row for row in case["peers"]}
-        ours = rows[OURS]
-        cells = [case["case"], *(_milliseconds(rows.get(name)) for name in names)]
-        cells += [_ratio(rows.get(name), ours) for name in others]
-        error = ours.get("max_error")
-        cells += [
-            f"{ours['first_call']:.2f}" if "first_call" in ours else "–",
-            f"{error:.1e}" if error is not None else "–",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    problems = [
-        f"- {case['case']}: {row['peer']} did not run: {row['problem']}"
-        for case in results["cases"]
-        for row in case["peers"]
-        if "problem" in row
-    ]
-    return "\n".join([*lines, *([""] if problems else []), *problems]) + "\n"
-
-
-def write(results: dict[str, Any], folder: Path) -> tuple[Path, Path]:
-    """Write ``<date>-<cpu>.json`` and ``.md``; returns both paths."""
-    folder.mkdir(parents=True, exist_ok=True)
+def place(results: Json, folder: Path) -> Path:
+    """Where the results belong: ``folder/<date>-<cpu>``, without an ending."""
     chip = re.sub(r"[^a-z0-9]+", "-", results["machine"]["cpu"].lower()).strip("-")
-    base = folder / f"{results['date']}-{chip}"
-    places = base.with_name(base.name + ".json"), base.with_name(base.name + ".md")
-    places[0].write_text(json.dumps(results, indent=2, allow_nan=False) + "\n")
-    places[1].write_text(markdown(results))
-    return places
+    return folder / f"{results['date']}-{chip}"
+
+
+def write(results: Json, folder: Path) -> Path:
+    """Write the JSON; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = place(results, folder)
+    path = path.with_name(path.name + ".json")
+    path.write_text(json.dumps(results, indent=2, allow_nan=False) + "\n")
+    return path
+
+
+def rows_of(path: Path) -> tuple[Json, dict[str, list[Json]]]:
+    """Earlier results: their ``peers``, and by case the rows of all peers but ours.
+
+    Raises:
+        ValueError: the file is of another schema.
+    """
+    stored = json.loads(path.read_text())
+    if stored.get("schema") != SCHEMA:
+        raise ValueError(f"{path} has schema {stored.get('schema')}; this program reads {SCHEMA}")
+    rows = {
+        case["case"]: [entry for entry in case["peers"] if entry["peer"] != OURS]
+        for case in stored["cases"]
+    }
+    return {name: value for name, value in stored["peers"].items() if name != OURS}, rows
 
 
 def cpu_name() -> str:
@@ -147,11 +164,15 @@ def cpu_name() -> str:
     return match[1].strip() if match else platform.machine()
 
 
-def _milliseconds(row: dict[str, Any] | None) -> str:
-    return f"{row['minimum'] * 1e3:.3g}" if row and "minimum" in row else "–"
+def compiler_version() -> str:
+    """The C++ compiler that Inductor uses."""
+    path = shutil.which("g++")
+    if path is None:
+        return "none"
+    done = subprocess.run([path, "-dumpfullversion"], capture_output=True, text=True)
+    return f"g++ {done.stdout.strip()}"
 
 
-def _ratio(row: dict[str, Any] | None, ours: dict[str, Any]) -> str:
-    if not row or "minimum" not in row or "minimum" not in ours:
-        return "–"
-    return f"{row['minimum'] / ours['minimum']:.2f}"
+def load() -> float | None:
+    """Processes that wanted to run, mean of the last minute; None where the system does not say."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None

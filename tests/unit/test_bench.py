@@ -1,62 +1,98 @@
-"""The harness: what is measured, what counts as wrong, and what is written."""
+"""The harness: what is measured, what counts as wrong, what is asked, and what is written."""
 
 from __future__ import annotations
 
 import json
 import math
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from bench import measure, peers, report
-from bench.__main__ import run
-from bench.cases import CASES, Case, floor_bytes
+from bench import contest, crew, engines, measure, page, peers, plot, report, table, verdict, worker
+from bench.__main__ import better, chosen_peers, main, publish
+from bench.errors import ROUNDING, as_good_as, max_error
+from bench.programs import in_torch
 
-DOUBLE = Case("double 8", lambda x: 2 * x, lambda: (torch.arange(8.0),))
-
-
-def compare(*contestants: peers.Contestant) -> list[measure.Timing]:
-    inputs = DOUBLE.inputs()
-    expected = DOUBLE.expected(inputs)
-    return measure.compare(contestants, inputs, expected, rounds=2, idle_s=0, turn_s=0)
+DOUBLE = table.Case("softmax 2x4", "softmax", table.normal((2, 4)), 64)
+QUICKLY = contest.Pace(rounds=2, turn_s=0, idle_s=0)
 
 
-def results(*contestants: peers.Contestant) -> dict[str, Any]:
-    found = report.header(2)
-    report.add_case(found, DOUBLE, 64, compare(*contestants))
+class Fake:
+    """A peer of this process: computes softmax, or what it is told."""
+
+    def __init__(self, name: str, function: Any = None, problem: str = "", dies: bool = False):
+        self.name = name
+        self.function = function or (lambda x: torch.softmax(x, -1))
+        self.problem, self.dies = problem, dies
+        self.orders: list[str] = []
+
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        self.orders.append(do)
+        if self.problem or (self.dies and do == "turn"):
+            return {"problem": self.problem or "it died"}
+        if do == "prepare":
+            folder = Path(arguments["folder"])
+            (value,) = (np.load(file) for file in folder.glob("input*.npy"))
+            np.save(folder / f"{self.name}.npy", self.function(torch.from_numpy(value)).numpy())
+            return {"first_call": 0.5, "overhead": 0.1}
+        return {"samples": [0.25, 0.125]} if do == "turn" else {}
+
+
+def compare(tmp_path: Path, *fakes: Fake, case: table.Case = DOUBLE) -> list[contest.Score]:
+    return contest.compare(case, fakes, tmp_path / "case", QUICKLY)
+
+
+def results(tmp_path: Path, *fakes: Fake, **facts: Any) -> dict[str, Any]:
+    case = table.Case("softmax 2x4", "softmax", table.normal((2, 4)), 64, **facts)
+    found = report.header(2, 2)
+    scores = compare(tmp_path, *fakes, case=case)
+    report.add_case(found, case, [report.row(score, case.tolerance) for score in scores])
+    found["peers"] = {fake.name: {"outputs": "new", "versions": {"x": "1"}} for fake in fakes}
+    report.finish(found, None)
     return found
 
 
-def fails() -> Any:
-    def call(*inputs: torch.Tensor) -> torch.Tensor:
-        raise RuntimeError("no such\nthing")
-
-    return call
-
-
-def test_every_peer_has_one_sample_per_round_at_least() -> None:
-    (timing,) = compare(peers.eager(DOUBLE.function))
-    assert len(timing.samples) == 2
-    assert timing.minimum <= timing.median
-    assert timing.max_error == 0
-    assert timing.first_call > 0
+CEILINGS = {
+    "threads": 2,
+    "peaks": {"float32": 1e11, "int8": None},
+    "memory": {"main": {"read": 5e9, "copy": 4e9}},
+    "levels": {"main": 1 << 20},
+}
 
 
-def test_a_peer_that_cannot_run_does_not_stop_the_others() -> None:
-    broken, eager = compare(peers.Contestant("x", fails), peers.eager(DOUBLE.function))
-    assert broken.problem == "RuntimeError: no such thing"
-    assert math.isnan(broken.first_call)
-    assert not eager.problem
+# --- one case -------------------------------------------------------------------------------
 
 
-def test_inductor_without_a_compiler_says_what_to_install() -> None:
-    from torch._inductor.exc import InvalidCxxCompiler
+def test_peers_take_turns_and_drop_the_case(tmp_path: Path) -> None:
+    one, two = Fake("one"), Fake("two")
+    scores = compare(tmp_path, one, two)
+    assert [score.peer for score in scores] == ["one", "two"]
+    assert one.orders == two.orders == ["prepare", "turn", "turn", "drop"]
+    assert scores[0].samples == [0.25, 0.125] * 2
+    assert 0 < scores[0].error < 1e-6
+    assert not (tmp_path / "case").exists()
 
-    problem = RuntimeError("backend failed")
-    problem.__cause__ = InvalidCxxCompiler()
-    assert "install g++" in peers.inductor(DOUBLE.function).explain(problem)
-    assert "g++" not in peers.inductor(DOUBLE.function).explain(RuntimeError("other"))
+
+def test_a_peer_that_cannot_run_does_not_stop_the_others(tmp_path: Path) -> None:
+    broken, dying, well = compare(
+        tmp_path, Fake("a", problem="no"), Fake("b", dies=True), Fake("c")
+    )
+    assert (broken.problem, dying.problem, well.problem) == ("no", "it died", "")
+    assert report.row(broken, 0) == {"peer": "a", "problem": "no"}
+    assert report.row(dying, 0)["problem"] == "it died"
+    assert len(well.samples) == 4
+
+
+def test_the_reference_is_computed_in_float64() -> None:
+    case = table.Case("gather", "gather_rows", table.rows_of_table(5, 7, 3), 0)
+    values, rows = case.inputs()
+    expected = contest.reference(case, (values, rows))
+    assert expected.dtype == np.float64
+    assert np.array_equal(expected, values[rows].astype(np.float64))
 
 
 @pytest.mark.parametrize(
@@ -69,71 +105,357 @@ def test_inductor_without_a_compiler_says_what_to_install() -> None:
     ],
 )
 def test_errors_are_relative_to_the_largest_magnitude(result: list[float], error: float) -> None:
-    expected = torch.tensor([1.0, 2.0], dtype=torch.float64)
-    assert measure.max_error(torch.tensor(result), expected) == error
+    assert max_error(np.array(result, np.float32), np.array([1.0, 2.0])) == error
 
 
-def test_small_results_have_absolute_errors() -> None:
-    expected = torch.tensor([0.25], dtype=torch.float64)
-    assert measure.max_error(torch.tensor([0.5]), expected) == 0.25
+def test_small_results_have_absolute_errors_and_empty_ones_none() -> None:
+    assert max_error(np.array([0.5], np.float32), np.array([0.25])) == 0.25
+    assert max_error(np.zeros(0, np.float32), np.zeros(0)) == 0.0
+
+
+def test_accuracy_is_twice_that_of_eager_or_rounding() -> None:
+    assert as_good_as(2e-6, 1e-6)
+    assert not as_good_as(2.1e-6, 1e-6)
+    assert as_good_as(ROUNDING, 0.0)
+    assert not as_good_as(math.inf, 1e-6)
+
+
+# --- the worker and its process -------------------------------------------------------------
+
+
+def test_a_worker_obeys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker.importlib, "import_module", lambda name: FakeEngine)
+    found = worker.Worker("jax", 1)
+    assert found.obey({"do": "describe"})["outputs"] == "new"
+    assert found.obey({"do": "turn", "seconds": 0}) == {
+        "problem": "RuntimeError: there is no case to run"
+    }
+    np.save(tmp_path / "input00.npy", np.ones(3))
+    answer = found.obey({"do": "prepare", "program": "twice", "folder": str(tmp_path)})
+    assert answer["first_call"] > 0
+    assert answer["overhead"] is None
+    assert np.load(tmp_path / "jax.npy").tolist() == [2, 2, 2]
+    assert len(found.obey({"do": "turn", "seconds": 0})["samples"]) == 2
+    assert found.obey({"do": "drop"}) == {}
+    assert "no such program" in found.obey(
+        {"do": "prepare", "program": "thrice", "folder": str(tmp_path)}
+    )["problem"]  # fmt: skip
+
+
+class FakeEngine:
+    OUTPUTS = {"jax": "new"}
+    DISTRIBUTIONS = {"jax": ("numpy",)}
+
+    @staticmethod
+    def warm_up(name: str, threads: int) -> None:
+        assert (name, threads) == ("jax", 1)
+
+    @staticmethod
+    def prepare(name: str, program: str, inputs: tuple[Any, ...]) -> engines.Prepared:
+        if program != "twice":
+            raise ValueError("no such\nprogram")
+        return engines.Prepared(lambda: 2 * inputs[0], np.asarray)
+
+
+def member(tmp_path: Path, body: str) -> crew.Member:
+    code = (
+        f"import sys, json, os, time\nfor line in sys.stdin:\n    order = json.loads(line)\n{body}"
+    )
+    return crew.Member("x", 1, {}, tmp_path, [sys.executable, "-c", code])
+
+
+def test_a_process_answers_until_it_is_closed(tmp_path: Path) -> None:
+    peer = member(tmp_path, "    print(json.dumps({'pid': os.getpid()} | order), flush=True)")
+    first, second = peer.ask("a", x=1), peer.ask("b")
+    assert (first["do"], first["x"]) == ("a", 1)
+    assert second["pid"] == first["pid"]
+    peer.close()
+    assert peer.ask("c")["pid"] != first["pid"]
+    peer.close()
+    peer.close()
+
+
+def test_a_process_that_dies_says_how_and_is_replaced(tmp_path: Path) -> None:
+    body = (
+        "    if order['do'] == 'die':\n"
+        "        print('alas', file=sys.stderr, flush=True)\n"
+        "        os.kill(os.getpid(), 11)\n"
+        "    print('{}', flush=True)"
+    )
+    peer = member(tmp_path, body)
+    assert peer.ask("live") == {}
+    name = signal.Signals(11).name
+    assert peer.ask("die")["problem"] == f"the process was ended by {name}; its last words: alas"
+    assert peer.ask("live") == {}
+    peer.close()
+
+
+def test_a_process_that_ends_by_itself_or_is_silent(tmp_path: Path) -> None:
+    assert (
+        "ended with status 3; it said nothing"
+        in member(tmp_path, "    sys.exit(3)").ask("a")["problem"]
+    )
+    peer = member(tmp_path, "    time.sleep(60)")
+    assert peer.ask("a", patience_s=0.2)["problem"] == "no answer after 0 s"
+
+
+def test_a_crew_is_ended(tmp_path: Path) -> None:
+    with crew.crew(("eager",), 1, {}, tmp_path) as (only,):
+        answer = only.ask("describe")
+        assert answer["versions"] == {"torch": torch.__version__}
+        np.save(tmp_path / "input00.npy", np.ones((2, 4), np.float32))
+        only.ask("prepare", program="softmax", folder=str(tmp_path))
+        assert np.load(tmp_path / "eager.npy").tolist() == [[0.25] * 4] * 2
+        process = only._process
+        assert process is not None
+    assert process.poll() is not None
+
+
+# --- what is asked --------------------------------------------------------------------------
+
+
+def row(peer: str, seconds: float, error: float | None = 1e-7) -> dict[str, Any]:
+    return {
+        "peer": peer, "minimum": seconds, "first_call": seconds + 0.5, "overhead": 0.1,
+        "max_error": error,
+    }  # fmt: skip
+
+
+def judged(*rows: dict[str, Any], bar: float = 1.0, share: float = 0.0) -> dict[str, Any]:
+    case = {"peers": list(rows), "bar": bar, "copy_share": share, "floor_bytes": 1000}
+    return verdict.judge(case, 1e6)
+
+
+def test_a_verdict() -> None:
+    found = judged(row(engines.OURS, 2e-3), row("eager", 8e-3), row("inductor", 5e-3))
+    assert found["best"] == "inductor"
+    assert found["to_best"] == found["to_inductor"] == pytest.approx(2.5)
+    assert found["floor"] == pytest.approx(1e-3)
+    assert found["share"] == pytest.approx(0.5)
+    assert found["compile"] == pytest.approx(0.4)
+    assert found["accurate"] is True
+    assert found["met"] is True
+
+
+def test_each_condition_of_a_bar_counts() -> None:
+    ours, eager = row(engines.OURS, 2e-3), row("eager", 8e-3)
+    assert judged(ours, eager, bar=4.0)["met"]
+    assert not judged(ours, eager, bar=4.1)["met"]
+    assert not judged(ours, eager, share=0.6)["met"]
+    assert not judged(row(engines.OURS, 2e-3, 2.1e-7), eager)["met"]
+    assert not judged(row(engines.OURS, 2e-3, None), eager)["met"]
+
+
+def test_what_does_not_exist_is_none() -> None:
+    alone = judged(row(engines.OURS, 2e-3))
+    assert (alone["best"], alone["to_best"], alone["met"]) == (None, None, None)
+    failed = judged({"peer": engines.OURS, "problem": "no"}, row("eager", 1e-3))
+    assert (failed["best"], failed["to_best"], failed["met"]) == ("eager", None, False)
+    assert verdict.compile_seconds({"overhead": None}) is None
+    assert verdict.geometric_mean([None]) is None
+    assert verdict.geometric_mean([2.0, None, 8.0]) == pytest.approx(4.0)
+
+
+def test_a_case_that_we_cannot_run_is_not_met_in_the_summary(tmp_path: Path) -> None:
+    found = results(tmp_path, Fake(engines.OURS, problem="no"), Fake("eager"))
+    assert (found["summary"]["rows_met"], found["summary"]["rows_judged"]) == (0, 1)
+    assert report.failures(found) == ["softmax 2x4: no"]
+
+
+def test_the_cases_are_those_of_the_table() -> None:
+    programs = [case.program for case in table.CASES]
+    assert len(programs) == len(set(programs)) == 17
+    assert all(callable(getattr(in_torch, name)) for name in programs)
+    bars = {case.program: case.bar for case in table.CASES if case.bar != 1}
+    assert bars == {"blur_x_blur_y": 5, "adaptive_sharpen": 5, "heat": 3}
+
+
+def test_every_framework_has_every_program() -> None:
+    """Read, not imported: the other frameworks need not be here."""
+    folder = Path(in_torch.__file__).parent
+    for name in ("in_jax.py", "in_tensorflow.py"):
+        text = (folder / name).read_text()
+        assert [c.program for c in table.CASES if f"\ndef {c.program}(" not in text] == []
+
+
+def test_cases_are_chosen_by_parts_of_names() -> None:
+    assert table.named("") == table.CASES
+    assert [case.program for case in table.named("heat, total")] == ["total", "heat"]
+    with pytest.raises(ValueError, match="no case contains 'nonsense'; the cases are blur"):
+        table.named("heat,nonsense")
+
+
+def test_inputs_are_the_same_each_time() -> None:
+    for make in (table.normal((3,)), table.uniform((3,)), table.picture(4, 5)):
+        assert np.array_equal(make()[0], make()[0])
+        assert make()[0].dtype == np.float32
+
+
+# --- the programs ---------------------------------------------------------------------------
 
 
 def test_the_reference_of_the_blur_is_the_two_convolutions() -> None:
-    blur = next(case for case in CASES if case.name.startswith("blur"))
-    assert blur.reference is measure.blur_reference
     image = torch.rand(3, 9, 12, dtype=torch.float64)
-    kernel = torch.tensor([0.0625, 0.25, 0.375, 0.25, 0.0625], dtype=torch.float64)
-    across = torch.nn.functional.conv2d(image.view(3, 1, 9, 12), kernel.view(1, 1, 1, 5))
-    expected = torch.nn.functional.conv2d(across, kernel.view(1, 1, 5, 1)).view(3, 5, 8)
-    torch.testing.assert_close(measure.blur_reference(image), expected)
+    torch.testing.assert_close(measure.blur_reference(image), in_torch.blur_x_blur_y(image))
 
 
-def test_the_floor_is_inputs_and_output_in_their_own_type() -> None:
-    inputs = (torch.zeros(10), torch.zeros(2))
-    assert floor_bytes(inputs, torch.zeros(5, dtype=torch.float64)) == 4 * (10 + 2 + 5)
+def test_sharpening_changes_edges_and_leaves_flat_parts() -> None:
+    flat = torch.full((20, 24), 0.3, dtype=torch.float64)
+    encoded = torch.sqrt(flat * flat * (0.8 + 0.2 * flat))[:12, :16]
+    torch.testing.assert_close(in_torch.adaptive_sharpen(flat), encoded)
+    edge = flat.clone()
+    edge[:, 12:] = 0.6
+    result = in_torch.adaptive_sharpen(edge)
+    assert result.max() > torch.sqrt(torch.tensor(0.6 * 0.6 * 0.92))
+    assert result.min() < encoded.min()
+
+
+def test_heat_flows_and_the_border_keeps_its_temperature() -> None:
+    plate = torch.zeros(8, 8, dtype=torch.float64)
+    plate[0] = 1.0
+    later = in_torch.heat(plate)
+    assert torch.equal(later[0], plate[0])
+    assert torch.equal(later[1:, 0], plate[1:, 0])
+    inner = later[1:-1, 1:-1]
+    assert bool((inner[:-1] > inner[1:]).all())
+
+
+# --- what is written ------------------------------------------------------------------------
+
+
+def test_json_and_page_hold_the_same(tmp_path: Path) -> None:
+    found = results(tmp_path, Fake(engines.OURS), Fake("eager"), Fake("jax", problem="no jax"))
+    report.finish(found, CEILINGS)
+    stored = json.loads(report.write(found, tmp_path).read_text())
+    assert stored["schema"] == report.SCHEMA
+    (case,) = stored["cases"]
+    assert [entry["peer"] for entry in case["peers"]] == [engines.OURS, "eager", "jax"]
+    assert case["peers"][0]["minimum"] == 0.125
+    assert case["verdict"]["floor"] == pytest.approx(16e-9)
+    text = page.markdown(stored, "x.png")
+    assert "| case | polyblocks | eager | jax | floor |" in text
+    assert "| softmax 2x4 | 125 | **125** | – |" in text
+    assert "| float32 multiply-adds | 100 Gop/s |" in text
+    assert "| int8 multiply-adds | – |" in text
+    assert "- softmax 2x4: jax: no jax" in text
+    assert "![ratios and distance to the floor](x.png)" in text
+    assert "| eager | new | x 1 |" in text
+
+
+def test_every_table_has_as_many_cells_as_heads(tmp_path: Path) -> None:
+    found = results(tmp_path, Fake(engines.OURS), Fake("eager"))
+    report.finish(found, CEILINGS)
+    lines = page.markdown(found).splitlines()
+    for before, after in zip(lines, lines[1:], strict=False):
+        if before.startswith("|") and after.startswith("|"):
+            assert before.count("|") == after.count("|")
+
+
+def test_wrong_results_are_failures(tmp_path: Path) -> None:
+    found = results(tmp_path, Fake("eager", lambda x: x), Fake("jax", lambda x: x * math.nan))
+    eager, jax = found["cases"][0]["peers"]
+    assert not eager["correct"]
+    assert jax["max_error"] is None
+    assert [line.split(" by ")[0] for line in report.failures(found)] == [
+        "softmax 2x4: eager is wrong",
+        "softmax 2x4: jax is wrong",
+    ]
+
+
+def test_publishing_writes_three_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = results(tmp_path, Fake(engines.OURS), Fake("inductor"))
+    assert publish(found, tmp_path / "out") == 0
+    base = report.place(found, tmp_path / "out").name
+    endings = sorted(path.suffix for path in (tmp_path / "out").glob(f"{base}.*"))
+    assert endings == [".json", ".md", ".png"]
+    assert publish(results(tmp_path, Fake("eager", lambda x: x)), tmp_path / "out") == 1
+    assert "error: softmax 2x4: eager is wrong by" in capsys.readouterr().err
+
+
+def test_the_plot_takes_cases_that_nobody_could_run(tmp_path: Path) -> None:
+    found = results(tmp_path, Fake(engines.OURS, problem="no"), Fake("eager", problem="no"))
+    report.finish(found, CEILINGS)
+    plot.draw(found, tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_better_of_two_measurements() -> None:
+    other = json.loads(json.dumps(CEILINGS))
+    other["memory"]["main"]["copy"] = 6e9
+    other["peaks"]["float32"] = 5e10
+    found = better(CEILINGS, other)
+    assert found["memory"]["main"] == {"read": 5e9, "copy": 6e9}
+    assert found["peaks"] == {"float32": 1e11, "int8": None}
+
+
+# --- the command line -----------------------------------------------------------------------
+
+
+def test_unknown_names_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--only", "nonsense", "--results", str(tmp_path)]) == 1
+    assert "no case contains 'nonsense'" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="no peer is called 'gcc'; the peers are polyblocks"):
+        chosen_peers("gcc")
+
+
+def test_peers_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "PEERS_PYTHON", tmp_path / "python")
+    with pytest.raises(ValueError, match="peer 'jax' is not installed; `make bench` does it"):
+        chosen_peers("eager,jax")
+    assert chosen_peers("inductor, eager") == (engines.OURS, "eager", "inductor")
+
+
+def test_reused_peers_are_marked_and_not_published(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = results(tmp_path, Fake(engines.OURS), Fake("jax"))
+    path = report.write(found, tmp_path)
+    assert main(["--reuse", str(path)]) == 1
+    assert "--reuse needs --results" in capsys.readouterr().err
+    described, rows = report.rows_of(path)
+    assert list(described) == ["jax"]
+    assert [entry["peer"] for entry in rows["softmax 2x4"]] == ["jax"]
+    found["reused"] = path.name
+    assert "**Not for publishing:**" in page.markdown(found)
+    path.write_text('{"schema": 1}')
+    with pytest.raises(ValueError, match="has schema 1; this program reads 2"):
+        report.rows_of(path)
+
+
+# --- the demo's part ------------------------------------------------------------------------
+
+
+def timings(*contestants: peers.Contestant) -> list[measure.Timing]:
+    inputs = (torch.arange(8.0),)
+    expected = 2 * inputs[0].double()
+    return measure.compare(contestants, inputs, expected, rounds=2, idle_s=0, turn_s=0)
+
+
+def fails() -> Any:
+    def call(*inputs: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no such\nthing")
+
+    return call
+
+
+def test_contestants_of_one_process() -> None:
+    eager, broken = timings(peers.eager(lambda x: 2 * x), peers.Contestant("x", fails))
+    assert len(eager.samples) == 2
+    assert eager.minimum <= eager.median
+    assert eager.max_error == 0
+    assert broken.problem == "RuntimeError: no such thing"
+    assert math.isnan(broken.first_call)
+
+
+def test_inductor_without_a_compiler_says_what_to_install() -> None:
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    problem = RuntimeError("backend failed")
+    problem.__cause__ = InvalidCxxCompiler()
+    assert "install g++" in peers.inductor(torch.neg).explain(problem)
+    assert "g++" not in peers.inductor(torch.neg).explain(RuntimeError("other"))
 
 
 def test_the_copy_moves_the_bytes_that_it_is_asked_for() -> None:
     call = peers.copy(800).prepare()
     assert 2 * call().nbytes == 800
-
-
-def test_json_holds_what_the_table_shows(tmp_path: Path) -> None:
-    ours = peers.Contestant("polyblocks", lambda: DOUBLE.function)
-    found = results(peers.eager(DOUBLE.function), ours, peers.copy(64))
-    places = report.write(found, tmp_path)
-    stored = json.loads(places[0].read_text())
-    assert stored["schema"] == report.SCHEMA
-    assert stored["versions"]["torch"] == torch.__version__
-    (case,) = stored["cases"]
-    assert [row["peer"] for row in case["peers"]] == ["eager", "polyblocks", "copy"]
-    assert [row["correct"] for row in case["peers"]] == [True, True, None]
-    heads, _, row = places[1].read_text().splitlines()[-3:]
-    assert heads.startswith("| case | eager ms | polyblocks ms | copy ms | eager / ours |")
-    assert row.startswith("| double 8 | ")
-    assert heads.count("|") == row.count("|")
-    assert report.failures(stored) == []
-
-
-def test_wrong_results_and_cases_that_we_cannot_run_are_failures() -> None:
-    wrong = peers.Contestant("eager", lambda: lambda x: 2 * x + 1)
-    found = results(wrong, peers.Contestant("polyblocks", fails))
-    assert report.failures(found) == [
-        f"double 8: eager is wrong by {1 / 14}",
-        "double 8: RuntimeError: no such thing",
-    ]
-    assert "- double 8: polyblocks did not run: RuntimeError: no such thing" in report.markdown(
-        found
-    )
-
-
-def test_a_peer_of_ours_that_is_missing_is_no_failure() -> None:
-    ours = peers.Contestant("polyblocks", lambda: DOUBLE.function)
-    found = results(peers.Contestant("inductor", fails), ours)
-    assert report.failures(found) == []
-    assert "| – |" in report.markdown(found)
-
-
-def test_unknown_cases_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("nonsense", 1, tmp_path) == 1
-    assert "no case contains 'nonsense'; the cases are blur" in capsys.readouterr().err

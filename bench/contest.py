@@ -1,0 +1,127 @@
+"""One case: every peer compiles it, its result is checked, then the peers take turns."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from bench.errors import max_error
+from bench.table import Arrays, Case
+
+#: Seconds of silence before a peer's turn: OpenMP's threads spin 0.2 s after their last region
+#: and would take the cores from whoever comes next.
+IDLE_S = 0.3
+
+#: Seconds of calls per peer and turn.
+TURN_S = 0.15
+
+
+class Peer(Protocol):
+    """What is asked of :class:`bench.crew.Member`."""
+
+    name: str
+
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """Give an order, wait for the answer."""
+
+
+@dataclass
+class Score:
+    """What was measured of one peer on one case.
+
+    Attributes:
+        peer: its name.
+        first_call: seconds of the first call, which compiles.
+        overhead: seconds of it that the framework's own capture takes; None if not known.
+        samples: seconds of each later call.
+        error: see :func:`bench.errors.max_error`; infinite for wrong shapes and NaNs.
+        predicted: seconds of a call that its own model expects; None if there is none.
+        problem: why there is nothing, in one line.
+    """
+
+    peer: str
+    first_call: float = math.nan
+    overhead: float | None = None
+    samples: list[float] = field(default_factory=list)
+    error: float = math.nan
+    predicted: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long it takes: turns of each peer, seconds of a turn and of the silence before it."""
+
+    rounds: int = 5
+    turn_s: float = TURN_S
+    idle_s: float = IDLE_S
+
+
+def compare(case: Case, peers: Sequence[Peer], folder: Path, pace: Pace = Pace()) -> list[Score]:
+    """Measure all peers on one case.
+
+    Args:
+        case: what to compute.
+        peers: who computes it.
+        folder: where arguments and results are exchanged; emptied at the end.
+        pace: how long it takes.
+    """
+    folder.mkdir(parents=True)
+    inputs = case.inputs()
+    for i, value in enumerate(inputs):
+        np.save(folder / f"input{i:02d}.npy", value)
+    expected = reference(case, inputs)
+    del inputs
+    scores = [_first_call(case, peer, folder, expected, pace) for peer in peers]
+    shutil.rmtree(folder)
+    running = [
+        (peer, score) for peer, score in zip(peers, scores, strict=True) if not score.problem
+    ]
+    for turn in range(pace.rounds):
+        # Nobody always comes after the same other one.
+        shift = turn % max(1, len(running))
+        for peer, score in running[shift:] + running[:shift]:
+            time.sleep(pace.idle_s)
+            answer = peer.ask("turn", seconds=pace.turn_s)
+            score.samples += answer.get("samples", [])
+            score.problem = score.problem or answer.get("problem", "")
+    for peer, _ in running:
+        peer.ask("drop")
+    return scores
+
+
+def reference(case: Case, inputs: Arrays) -> np.ndarray[Any, Any]:
+    """The case's result in float64: PyTorch's own, from arguments that are converted first."""
+    import torch
+
+    from bench.programs import in_torch
+
+    arguments = [torch.from_numpy(x) for x in inputs]
+    arguments = [x.double() if x.is_floating_point() else x for x in arguments]
+    with torch.no_grad():
+        result: torch.Tensor = getattr(in_torch, case.program)(*arguments)
+    return result.double().numpy()
+
+
+def _first_call(
+    case: Case, peer: Peer, folder: Path, expected: np.ndarray[Any, Any], pace: Pace
+) -> Score:
+    score = Score(peer.name)
+    time.sleep(pace.idle_s)
+    answer = peer.ask("prepare", program=case.program, folder=str(folder))
+    score.problem = answer.get("problem", "")
+    if not score.problem:
+        score.first_call = answer["first_call"]
+        score.overhead = answer.get("overhead")
+        score.predicted = answer.get("predicted")
+        result = folder / f"{peer.name}.npy"
+        score.error = max_error(np.load(result), expected)
+        result.unlink()
+    return score

@@ -1,0 +1,69 @@
+"""PyTorch eager, Inductor, and this compiler."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench import peers
+from bench.engines import OURS, Prepared
+from bench.programs import in_torch
+
+_ALLOCATES = "allocated by PyTorch at each call"
+OUTPUTS = {
+    "eager": _ALLOCATES,
+    "inductor": _ALLOCATES,
+    "inductor-max-autotune": _ALLOCATES,
+    OURS: "new at each call; from 1 MiB on out of a pool that takes them back when they are freed",
+}
+DISTRIBUTIONS = dict.fromkeys(OUTPUTS, ("torch",)) | {
+    OURS: ("polyblocks", "polyblocks-torch", "polyblocks-cpu", "torch-mlir", "llvmlite", "torch")
+}
+
+_AUTOTUNE = "max-autotune-no-cudagraphs"
+
+
+def warm_up(name: str, threads: int) -> None:
+    """Set the threads; compile something small."""
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+    _contestant(name, lambda x: x + 1).warm_up()
+
+
+def prepare(name: str, program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -> Prepared:
+    """The function as this peer runs it."""
+    function = getattr(in_torch, program)
+    torch._dynamo.reset()
+    arguments = [torch.from_numpy(x) for x in inputs]
+    call = _contestant(name, function).prepare()
+
+    def capture() -> float:
+        """Seconds of Dynamo with a backend that does nothing, in a process that has used it."""
+        torch._dynamo.reset()
+        captured = torch.compile(function, backend="eager", dynamic=False)
+        seconds = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            captured(*arguments)
+            seconds.append(time.perf_counter() - begin)
+        return seconds[0] - min(seconds[1:])
+
+    return Prepared(
+        lambda: call(*arguments),
+        lambda result: result.numpy(),
+        capture if name == OURS else None,
+    )
+
+
+def explain(name: str, error: Exception) -> str:
+    """Why it could not run, in one line."""
+    return _contestant(name, torch.neg).explain(error)
+
+
+def _contestant(name: str, function: Any) -> peers.Contestant:
+    if name == "inductor-max-autotune":
+        return peers.inductor(function, name, mode=_AUTOTUNE)
+    return peers.PEERS[name](function)

@@ -1,0 +1,156 @@
+"""The results as a page of Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.engines import OURS
+
+Json = dict[str, Any]
+
+NONE = "–"
+
+
+def markdown(results: Json, plot: str | None = None) -> str:
+    """The page: a table of times, one of verdicts, ceilings, peers, and who could not run.
+
+    Args:
+        results: see :mod:`bench.report`.
+        plot: file name of the plot, if there is one.
+    """
+    machine = results["machine"]
+    lines = [f"# {results['date']}, {machine['cpu']}", ""]
+    if results["reused"]:
+        lines += [
+            f"**Not for publishing:** the peers' numbers are those of `{results['reused']}`.",
+            "",
+        ]
+    lines += [
+        f"{machine['threads']} threads on {machine['processors']} processors, float32, Python "
+        f"{results['python']}, {machine['c++']}. Minimum of all calls after the first, "
+        f"{results['rounds']} turns of each peer, each in a process of its own, with idle time "
+        f"between; load {_number(results['load'][0])} at the start.",
+        "",
+        *_summary(results),
+    ]
+    if plot:
+        lines += ["", f"![ratios and distance to the floor]({plot})"]
+    lines += ["", "## Times, ms", "", *_times(results)]
+    lines += ["", "## Verdicts", "", *_verdicts(results)]
+    if results["ceilings"]:
+        lines += ["", "## Ceilings", "", *_ceilings(results["ceilings"])]
+    lines += ["", "## Peers", "", *_peers(results)]
+    problems = _problems(results)
+    if problems:
+        lines += ["", "## Not run", "", *problems]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(results: Json) -> list[str]:
+    summary = results["summary"]
+    if not summary:
+        return []
+    return [
+        f"{summary['rows_met']} of {summary['rows_judged']} rows meet their bars. Geometric mean "
+        f"{_number(summary['geomean_inductor'], '×')} against Inductor and "
+        f"{_number(summary['geomean_best'], '×')} against the best peer of each row. Slowest "
+        f"compilation {_number(summary['slowest_compile'], ' s')}.",
+    ]
+
+
+def table(heads: list[str], rows: list[list[str]]) -> list[str]:
+    """Lines of a Markdown table; all columns but the first are numbers."""
+    rule = ["---", *["---:"] * (len(heads) - 1)]
+    return [f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows)]
+
+
+def _times(results: Json) -> list[str]:
+    names = [OURS, *(n for n in _names(results) if n != OURS)]
+    rows = []
+    for case in results["cases"]:
+        times = {row["peer"]: row["minimum"] for row in case["peers"] if "minimum" in row}
+        best = case["verdict"]["best"]
+        cells = []
+        for name in names:
+            cell = _milliseconds(times.get(name))
+            cells.append(f"**{cell}**" if name == best else cell)
+        rows.append([case["case"], *cells, _milliseconds(case["verdict"]["floor"])])
+    return table(["case", *names, "floor"], rows)
+
+
+def _verdicts(results: Json) -> list[str]:
+    heads = [
+        "case", "best / ours", "at least", "Inductor / ours", "% of copy", "at least", "met",
+        "compile s", "predicted ms", "error", "eager's error",
+    ]  # fmt: skip
+    rows = []
+    for case in results["cases"]:
+        verdict = case["verdict"]
+        by_name = {row["peer"]: row for row in case["peers"]}
+        ours, eager = by_name.get(OURS, {}), by_name.get("eager", {})
+        asked = f"{case['copy_share'] * 100:.0f}" if case["copy_share"] else ""
+        rows.append(
+            [
+                case["case"],
+                _number(verdict["to_best"]),
+                _number(case["bar"]),
+                _number(verdict["to_inductor"]),
+                f"{verdict['share'] * 100:.0f}" if verdict["share"] else NONE,
+                asked,
+                {True: "yes", False: "no", None: NONE}[verdict["met"]],
+                _number(verdict["compile"]),
+                _milliseconds(ours.get("predicted")),
+                _error(ours),
+                _error(eager),
+            ]
+        )
+    return table(heads, rows)
+
+
+def _ceilings(ceilings: Json) -> list[str]:
+    rows = [
+        [f"{kind} multiply-adds", f"{rate / 1e9:.0f} Gop/s" if rate else NONE]
+        for kind, rate in ceilings["peaks"].items()
+    ]
+    for level, rates in ceilings["memory"].items():
+        for kind, rate in rates.items():
+            rows.append([f"{level} {kind}", f"{rate / 1e9:.0f} GB/s"])
+    lines = table([f"{ceilings['threads']} threads", "reached"], rows)
+    return [*lines, "", "A copy counts what it reads and what it writes."]
+
+
+def _peers(results: Json) -> list[str]:
+    rows = []
+    for name, peer in results["peers"].items():
+        versions = ", ".join(f"{k} {v}" for k, v in peer.get("versions", {}).items())
+        rows.append([name, peer.get("outputs", NONE), versions or peer.get("problem", NONE)])
+    return table(["peer", "outputs", "versions"], rows)
+
+
+def _problems(results: Json) -> list[str]:
+    return [
+        f"- {case['case']}: {row['peer']}: {row['problem']}"
+        for case in results["cases"]
+        for row in case["peers"]
+        if "problem" in row
+    ]
+
+
+def _names(results: Json) -> list[str]:
+    return list(dict.fromkeys(row["peer"] for case in results["cases"] for row in case["peers"]))
+
+
+def _milliseconds(seconds: float | None) -> str:
+    if seconds is None:
+        return NONE
+    value = seconds * 1e3
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    return NONE if value is None else f"{value:.2f}{unit}"
+
+
+def _error(row: Json) -> str:
+    value = row.get("max_error")
+    return NONE if value is None else f"{value:.1e}"

@@ -1,0 +1,1 @@
+"""The cases' functions, written once for each framework: functions of the same names."""

@@ -1,0 +1,86 @@
+"""What the numbers of a case mean: best peer, ratios, bars, distance to the floor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from bench.engines import OURS
+from bench.errors import as_good_as
+
+Json = dict[str, Any]
+
+
+def judge(case: Json, copy_bandwidth: float | None) -> Json:
+    """The verdict on one case of the results.
+
+    Args:
+        case: ``peers``, ``bar``, ``copy_share``, ``floor_bytes``; see :mod:`bench.report`.
+        copy_bandwidth: bytes per second (read + written) of the main memory, if measured.
+
+    Returns:
+        What does not exist (nobody ran, we failed, no Inductor) is None.
+        ``best``: the fastest peer; ``to_best``, ``to_inductor``: their time over ours; ``floor``:
+        seconds that moving ``floor_bytes`` takes; ``share``: floor over our time; ``compile``:
+        seconds of our first call that are neither capture nor running; ``accurate``: our error is
+        within twice eager's; ``met``: bar, share and accuracy all hold (False if only we failed).
+    """
+    rows = {row["peer"]: row for row in case["peers"] if "minimum" in row}
+    ours = rows.get(OURS)
+    others = {name: row for name, row in rows.items() if name != OURS}
+    best = min(others, key=lambda name: others[name]["minimum"], default=None)
+    floor = case["floor_bytes"] / copy_bandwidth if copy_bandwidth else None
+    verdict: Json = {"best": best, "floor": floor}
+    verdict["to_best"] = _over(others[best], ours) if best else None
+    verdict["to_inductor"] = _over(others["inductor"], ours) if "inductor" in others else None
+    verdict["share"] = floor / ours["minimum"] if ours and floor else None
+    verdict["compile"] = compile_seconds(ours) if ours else None
+    verdict["accurate"] = _accurate(ours, others.get("eager"))
+    verdict["met"] = _met(case, verdict)
+    return verdict
+
+
+def compile_seconds(row: Json) -> float | None:
+    """Seconds that compiling takes on top of the framework's capture; None if that is not known."""
+    if row.get("overhead") is None:
+        return None
+    return max(0.0, row["first_call"] - row["overhead"] - row["minimum"])
+
+
+def geometric_mean(ratios: Iterable[float | None]) -> float | None:
+    """Of those that exist; None if none does."""
+    found = [ratio for ratio in ratios if ratio is not None]
+    return math.exp(math.fsum(map(math.log, found)) / len(found)) if found else None
+
+
+def summary(cases: list[Json]) -> Json:
+    """Over all cases: ``geomean_inductor``, rows that meet their bars, and how many are judged."""
+    verdicts = [case["verdict"] for case in cases]
+    judged = [v for v in verdicts if v["met"] is not None]
+    return {
+        "geomean_inductor": geometric_mean(v["to_inductor"] for v in verdicts),
+        "geomean_best": geometric_mean(v["to_best"] for v in verdicts),
+        "rows_met": sum(v["met"] for v in judged),
+        "rows_judged": len(judged),
+        "slowest_compile": max((v["compile"] for v in verdicts if v["compile"]), default=None),
+    }
+
+
+def _over(row: Json, ours: Json | None) -> float | None:
+    return row["minimum"] / ours["minimum"] if ours else None
+
+
+def _accurate(ours: Json | None, eager: Json | None) -> bool | None:
+    if ours is None or eager is None or eager["max_error"] is None:
+        return None
+    return ours["max_error"] is not None and as_good_as(ours["max_error"], eager["max_error"])
+
+
+def _met(case: Json, verdict: Json) -> bool | None:
+    if verdict["best"] is None:
+        return None
+    if verdict["to_best"] is None:
+        return False
+    enough = verdict["share"] is None or verdict["share"] >= case["copy_share"]
+    return verdict["to_best"] >= case["bar"] and enough and verdict["accurate"] is not False

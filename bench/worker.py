@@ -1,0 +1,123 @@
+"""``python -m bench.worker PEER THREADS``: one peer in a process of its own.
+
+It obeys lines of JSON on its standard input and answers each with one on what was its standard
+output; whatever libraries print goes to standard error. Between orders it waits in a read, so
+that its threads go to sleep.
+
+========== =============================== ======================================================
+order      arguments                       answer
+========== =============================== ======================================================
+describe                                   ``outputs``, ``versions``
+prepare    ``program``, ``folder``         ``first_call``, ``overhead``; the result is in
+                                           ``folder/PEER.npy``
+turn       ``seconds``                     ``samples``: seconds of each call
+drop                                       nothing
+========== =============================== ======================================================
+
+An order that fails is answered with ``problem``.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.metadata
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.engines import ENGINES, Prepared
+
+
+class Worker:
+    """One peer, and the case that it works on."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self.name = name
+        self.engine = importlib.import_module(ENGINES[name])
+        self.engine.warm_up(name, threads)
+        self.prepared: Prepared | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """How it returns results, and what it is made of."""
+        version = importlib.metadata.version
+        versions = {name: version(name) for name in self.engine.DISTRIBUTIONS[self.name]}
+        return {"outputs": self.engine.OUTPUTS[self.name], "versions": versions}
+
+    def prepare(self, program: str, folder: str) -> dict[str, Any]:
+        """Load the inputs, make the first call, leave its result in the folder."""
+        self.drop()
+        files = sorted(Path(folder).glob("input*.npy"))
+        inputs = tuple(np.load(file) for file in files)
+        prepared = self.engine.prepare(self.name, program, inputs)
+        begin = time.perf_counter()
+        result = prepared.call()
+        first_call = time.perf_counter() - begin
+        np.save(Path(folder) / f"{self.name}.npy", prepared.to_numpy(result))
+        del result
+        overhead = prepared.compile_overhead
+        self.prepared = prepared
+        return {"first_call": first_call, "overhead": overhead() if overhead else None}
+
+    def turn(self, seconds: float) -> dict[str, Any]:
+        """Call again and again for so many seconds, twice at least."""
+        if self.prepared is None:
+            raise RuntimeError("there is no case to run")
+        return {"samples": timed(self.prepared.call, seconds)}
+
+    def drop(self) -> dict[str, Any]:
+        """Forget the case."""
+        self.prepared = None
+        gc.collect()
+        return {}
+
+    def obey(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Carry out one order; a failure is an answer, too."""
+        try:
+            return getattr(self, order.pop("do"))(**order)
+        except Exception as error:
+            return {"problem": self.explain(error)}
+
+    def explain(self, error: Exception) -> str:
+        """Why an order failed, in one line."""
+        known = getattr(self.engine, "explain", None)
+        return known(self.name, error) if known else in_one_line(error)
+
+
+def timed(call: Callable[[], Any], seconds: float) -> list[float]:
+    """Seconds of each call. What a call returns is given up before the next one begins."""
+    samples: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(samples) < 2 or time.perf_counter() < end:
+        begin = time.perf_counter()
+        call()
+        samples.append(time.perf_counter() - begin)
+    return samples
+
+
+def in_one_line(error: BaseException) -> str:
+    """An error's type and message."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
+def main() -> None:
+    """Serve until the standard input ends."""
+    # Libraries that print must not disturb the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    worker = Worker(sys.argv[1], int(sys.argv[2]))
+    for line in sys.stdin:
+        answers.write(json.dumps(worker.obey(json.loads(line))) + "\n")
+        answers.flush()
+    # Some of the frameworks crash when they are taken down; nothing is left to be saved.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
