@@ -25,7 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from vector_math_jit import CHUNK, Compiled, Loop
+from vector_math_jit import CHUNK, Compiled, Loop, host_has_ldexp
 
 from polyblocks.codegen.vector_math.accuracy import MAX_ULP
 
@@ -90,6 +90,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", default=NAMES, help="functions; default: all")
     parser.add_argument("--stride", type=int, default=1, help="try every n-th bit pattern")
     parser.add_argument("--no-fma", action="store_true", help="test the code for old chips")
+    parser.add_argument("--no-ldexp", action="store_true", help="powers of two by integers")
     parser.add_argument("--own-reference", action="store_true", help="our float64 as reference")
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.names) - set(NAMES))
@@ -101,7 +102,8 @@ def main() -> int:
     for name in arguments.names:
         loops[f"{name}_f32"] = Loop(f"math.{name}", ("f32",), ("f32",))
         loops[f"{name}_f64"] = Loop(f"math.{name}", ("f64",), ("f64",))
-    compiled = Compiled(loops, fma=not arguments.no_fma)
+    ldexp = host_has_ldexp() and not arguments.no_ldexp
+    compiled = Compiled(loops, fma=not arguments.no_fma, ldexp=ldexp)
     failed = False
     for name in arguments.names:
         begun = time.perf_counter()

@@ -93,11 +93,12 @@ class Compiled:
         loops: Mapping[str, Loop],
         *,
         fma: bool = True,
+        ldexp: bool = False,
         machine: llvm.Machine | None = None,
     ) -> None:
         self.loops = dict(loops)
         text = "module {\n" + "".join(loop.text(name) for name, loop in loops.items()) + "}\n"
-        self._code = Code(text, list(loops), fma=fma, machine=machine)
+        self._code = Code(text, list(loops), fma=fma, ldexp=ldexp, machine=machine)
         self.expanded = self._code.expanded
         self.assembly = self._code.assembly
 
@@ -126,11 +127,17 @@ class Code:
     """A module of functions on bare pointers, expanded and compiled."""
 
     def __init__(
-        self, text: str, names: Sequence[str], *, fma: bool, machine: llvm.Machine | None
+        self,
+        text: str,
+        names: Sequence[str],
+        *,
+        fma: bool,
+        ldexp: bool = False,
+        machine: llvm.Machine | None,
     ) -> None:
         self.names = names
         module = mlir.parse(text)
-        expand_math(module, fma=fma)
+        expand_math(module, fma=fma, ldexp=ldexp)
         module.operation.verify()
         self.expanded = str(module)
         mlir.run_textual(module, _PIPELINE)
@@ -173,6 +180,13 @@ def host_machine() -> llvm.Machine:
     from llvmlite import binding
 
     return llvm.Machine("", binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
+
+
+def host_has_ldexp() -> bool:
+    """Whether the machine that the tests run on scales by powers of two in one instruction."""
+    from llvmlite import binding
+
+    return bool(binding.get_host_cpu_features().get("avx512f", False))
 
 
 def ulp_error(result: np.ndarray, exact: np.ndarray) -> np.ndarray:

@@ -24,7 +24,8 @@ def _exp(name: str, degree: int, about: str, limit: mpf, minus_one: bool) -> Spe
         f"(exp(r) - 1 - r) / r^2{about}",
         near_zero(lambda r: (mp.expm1(r) - r) / r**2, mpf(1) / 2),
         near_zero(
-            (lambda r: r**2 / mp.expm1(r)) if minus_one else (lambda r: r**2 / mp.exp(r)), mpf(0)
+            (lambda r: abs(r**2 / mp.expm1(r))) if minus_one else (lambda r: r**2 / mp.exp(r)),
+            mpf(0),
         ),
         -limit,
         limit,
@@ -141,7 +142,15 @@ SPECS = [
     _cos("COS_F32", 2),
     _odd("TAN_F32", mp.tan, "tan", mpf(1) / 3, QUARTER_PI_SQUARED, 6),
     # Hyperbolic and error functions, float32.
-    _odd("TANH_F32", mp.tanh, "tanh", -mpf(1) / 3, mpf("0.6255") ** 2, 4),
+    Spec(
+        "HALF_EXPM1_F32",
+        "((exp(2r) - 1) / 2 - r) / r^2 with error relative to expm1",
+        near_zero(lambda r: (mp.expm1(2 * r) / 2 - r) / r**2, mpf(1)),
+        near_zero(lambda r: abs(2 * r**2 / mp.expm1(2 * r)), mpf(0)),
+        -HALF_LN2 / 2,
+        HALF_LN2 / 2,
+        4,
+    ),
     _odd("SINH_F32", mp.sinh, "sinh", mpf(1) / 6, mpf("1.0005") ** 2, 3),
     _erf("ERF_F32", 6, mpf("1.051")),
     Spec(

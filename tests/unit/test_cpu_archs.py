@@ -147,12 +147,13 @@ def test_unknown_arch_names_the_nearest(wish: str, hint: str) -> None:
 def test_what_old_chips_lack() -> None:
     def has(name: str) -> tuple[Any, ...]:
         properties = describe(CompileOptions(arch=name)).properties
-        return tuple(properties[key] for key in ("fma", "half", "rounding"))
+        return tuple(properties[key] for key in ("fma", "half", "rounding", "ldexp"))
 
-    assert has("x86-64") == (False, False, False)
-    assert has("x86-64-v2") == (False, False, True)
-    assert has("ivybridge") == (False, True, True)
-    assert has("x86-64-v3") == has("neoverse-n1") == (True, True, True)
+    assert has("x86-64") == (False, False, False, False)
+    assert has("x86-64-v2") == (False, False, True, False)
+    assert has("ivybridge") == (False, True, True, False)
+    assert has("x86-64-v3") == has("neoverse-n1") == (True, True, True, False)
+    assert has("x86-64-v4") == has("znver4") == (True, True, True, True)
 
 
 def test_caches_are_read(tmp_path: Path) -> None:

@@ -13,7 +13,15 @@ import numpy as np
 import pytest
 from mpmath import mp
 from vector_math_coefficients import TARGET, coefficients_file
-from vector_math_jit import Compiled, Loop, compile_text, specials, spread, ulp_error
+from vector_math_jit import (
+    Compiled,
+    Loop,
+    compile_text,
+    host_has_ldexp,
+    specials,
+    spread,
+    ulp_error,
+)
 
 from polyblocks import mlir
 from polyblocks.codegen import llvm
@@ -55,25 +63,30 @@ def _loops(kind: str) -> dict[str, Loop]:
 
 
 @functools.cache
-def _compiled(kind: str, fma: bool) -> Compiled:
-    # Without fused multiply-add also means: the oldest chip that this machine can stand in for.
-    old = not fma and platform.machine() in ("x86_64", "AMD64")
-    return Compiled(_loops(kind), fma=fma, machine=llvm.Machine("", "x86-64") if old else None)
+def _compiled(kind: str, chip: str) -> Compiled:
+    # The oldest chip that this machine can stand in for.
+    old = chip == "no-fma" and platform.machine() in ("x86_64", "AMD64")
+    return Compiled(
+        _loops(kind),
+        fma=chip != "no-fma",
+        ldexp=chip == "native" and host_has_ldexp(),
+        machine=llvm.Machine("", "x86-64") if old else None,
+    )
 
 
-@pytest.fixture(params=[True, False], ids=["fma", "no-fma"])
-def fma(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
+@pytest.fixture(params=["native", "fma", "no-fma"])
+def chip(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def f32(fma: bool) -> Compiled:
-    return _compiled("f32", fma)
+def f32(chip: str) -> Compiled:
+    return _compiled("f32", chip)
 
 
 @pytest.fixture
-def f64(fma: bool) -> Compiled:
-    return _compiled("f64", fma)
+def f64(chip: str) -> Compiled:
+    return _compiled("f64", chip)
 
 
 def _samples(kind: str, count: int, seed: int) -> np.ndarray:
@@ -376,6 +389,20 @@ def test_without_fma_none_is_created() -> None:
     assert "math.powf" not in str(module)
 
 
+def test_powers_of_two_in_one_instruction() -> None:
+    machine, _, _ = _MACHINES["wide"]
+    loops = {
+        f"exp_{kind}_{lanes}": Loop("math.exp", (kind,), (kind,), lanes)
+        for kind in ("f32", "f64")
+        for lanes in (0, 8)
+    }
+    compiled = Compiled(loops, ldexp=True, machine=machine)
+    for loop in loops:
+        text = compiled.assembly_of(loop)
+        assert re.search(r"vscalefp[sd]\s.*%[yz]mm", text), loop
+        assert not _CALL.search(text), loop
+
+
 def test_native_operations_stay() -> None:
     text = """
       func.func @f(%x: f32, %i: i32) -> (f32, f32, f32, i32) {
@@ -428,3 +455,15 @@ def test_vector_shapes(type_: str) -> None:
     assert expand_math(module) == 1
     assert module.operation.verify()
     assert "vector.reduction <or>" in str(module)
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"), [("vector<4xf64>", True), ("vector<2x4xf32>", False)]
+)
+def test_ldexp_is_for_vectors_that_llvm_knows(type_: str, expected: bool) -> None:
+    module = mlir.parse(
+        f"func.func @f(%x: {type_}) -> {type_} {{ %0 = math.exp %x : {type_} return %0 : {type_} }}"
+    )
+    assert expand_math(module, ldexp=True) == 1
+    assert module.operation.verify()
+    assert ("llvm.ldexp" in str(module)) == expected

@@ -192,6 +192,7 @@ class Builder:
         block: the block whose beginning receives constants.
         constants: cache of constants of that block, shared among expansions.
         fma: the target has a fused multiply-add instruction.
+        ldexp: the target has an instruction for multiplying by a power of two.
     """
 
     def __init__(
@@ -201,12 +202,15 @@ class Builder:
         block: Any,
         constants: dict[tuple[object, ...], Any],
         fma: bool,
+        ldexp: bool = False,
     ) -> None:
         self.shape = None if shape is None else tuple(shape)
         self.scalable = None if scalable is None else tuple(scalable)
         self.block = block
         self.constants = constants
         self.has_fma = fma
+        # LLVM's intrinsic takes neither vectors of several dimensions nor scalable ones everywhere.
+        self.has_ldexp = ldexp and (self.shape is None or len(self.shape) == 1) and not scalable
         self._types: dict[str, Any] = {}
         self._i64_attrs: dict[int, Any] = {}
 
@@ -303,6 +307,19 @@ class Builder:
             y, z = self.lift(y, x.kind), self.lift(z, x.kind)
             return self.fma(-x, y, z) if self.has_fma else z - x * y
         return self.fma(x, -y, z)
+
+    def ldexp(self, x: Val, exponent: Val) -> Val:
+        """``x * 2^exponent``, rounded once; only where `has_ldexp`.
+
+        ``exponent`` is an integer as wide as ``x``; a loop vectorizer knows the operation.
+        """
+        # The dialect's own ldexp op takes no vectors.
+        attributes = {
+            "intrin": ir.StringAttr.get("llvm.ldexp"),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        }
+        return self.op("llvm.call_intrinsic", x.kind, x, exponent, attributes=attributes)
 
     def horner(self, x: Val, coefficients: Sequence[float]) -> Val:
         """Polynomial in ``x``; ``coefficients[i]`` belongs to ``x**i``."""

@@ -12,7 +12,9 @@ from polyblocks.mlir import ir
 Expansion = Callable[[Builder, Any, Sequence[Val]], "Sequence[Val] | None"]
 
 
-def expand_ops(module: Any, expansions: Mapping[str, Expansion], *, fma: bool = False) -> int:
+def expand_ops(
+    module: Any, expansions: Mapping[str, Expansion], *, fma: bool = False, ldexp: bool = False
+) -> int:
     """Replace ops by name, in place, on scalars and vectors.
 
     Args:
@@ -20,6 +22,7 @@ def expand_ops(module: Any, expansions: Mapping[str, Expansion], *, fma: bool = 
         expansions: op name -> how to build its replacement, called with the insertion point
             before the op. The created ops carry no fastmath flags.
         fma: whether the expansions may use fused multiply-add.
+        ldexp: whether they may use LLVM's ldexp.
 
     Returns:
         How many ops were replaced.
@@ -40,7 +43,7 @@ def expand_ops(module: Any, expansions: Mapping[str, Expansion], *, fma: bool = 
             block = op.block
             _, cache = caches.setdefault(hash(block), (block, {}))
             with op.location, ir.InsertionPoint(op):
-                builder = _builder(op, block, cache, fma)
+                builder = _builder(op, block, cache, fma, ldexp)
                 operands = [Val(builder, v, element(v.type)) for v in op.operands]
                 results = expansions[op.name](builder, op, operands)
             if results is None:
@@ -52,12 +55,14 @@ def expand_ops(module: Any, expansions: Mapping[str, Expansion], *, fma: bool = 
     return count
 
 
-def _builder(op: Any, block: Any, cache: dict[tuple[object, ...], Any], fma: bool) -> Builder:
+def _builder(
+    op: Any, block: Any, cache: dict[tuple[object, ...], Any], fma: bool, ldexp: bool
+) -> Builder:
     type_ = op.results[0].type
     if not isinstance(type_, ir.VectorType):
-        return Builder(None, None, block, cache, fma)
+        return Builder(None, None, block, cache, fma, ldexp)
     scalable = tuple(type_.scalable_dims) if type_.scalable else None
-    return Builder(tuple(type_.shape), scalable, block, cache, fma)
+    return Builder(tuple(type_.shape), scalable, block, cache, fma, ldexp)
 
 
 def element(type_: Any) -> str:

@@ -100,8 +100,14 @@ def _description(
             "cpu": arch.cpu,
             "features": list(features),
             **{name: name not in arch.lacks for name in INSTRUCTIONS},
+            "ldexp": _has_ldexp(arch, features),
         },
     )
+
+
+def _has_ldexp(arch: Arch, features: Sequence[str]) -> bool:
+    """Whether a vector is multiplied by powers of two in one instruction (AVX-512's vscalef)."""
+    return arch.family == X86 and arch.vector_registers == 32 and "-avx512f" not in features
 
 
 def required_features(target: TargetDescription) -> list[str]:

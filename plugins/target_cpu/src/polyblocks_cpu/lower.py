@@ -88,7 +88,8 @@ def _expand_math(module: Any, context: PassContext) -> None:
     """Elementary functions become straight-line arithmetic that LLVM vectorizes."""
     from polyblocks.codegen.vector_math import expand_math
 
-    expand_math(module, fma=context.target.properties["fma"])
+    has = context.target.properties
+    expand_math(module, fma=has["fma"], ldexp=has["ldexp"])
 
 
 def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:

@@ -55,7 +55,7 @@ _SIMPLE_POWERS = (-1.0, 0.5, 1.0, 2.0, 3.0)
 _HALF = ("f16", "bf16")
 
 
-def expand_math(module: Any, *, fma: bool = True) -> int:
+def expand_math(module: Any, *, fma: bool = True, ldexp: bool = False) -> int:
     """Replace every math operation that would become a library call by generated code.
 
     Works on scalars and vectors of f32, f64, f16 and bf16 (the last two compute in f32), in
@@ -65,6 +65,8 @@ def expand_math(module: Any, *, fma: bool = True) -> int:
     Args:
         module: an MLIR module (or any operation wrapper with ``.operation``).
         fma: the target has fused multiply-add; without it no ``math.fma`` is created.
+        ldexp: the target multiplies by powers of two in one instruction, and what comes after
+            understands LLVM's ``ldexp`` intrinsic.
 
     Returns:
         How many operations were replaced.
@@ -79,7 +81,7 @@ def expand_math(module: Any, *, fma: bool = True) -> int:
     expansions["math.clampf"] = classify.clampf
     for name in ("isnan", "isinf", "isfinite", "isnormal"):
         expansions[f"math.{name}"] = classify.classify
-    return expand_ops(module, expansions, fma=fma)
+    return expand_ops(module, expansions, fma=fma, ldexp=ldexp)
 
 
 def _float_expansion(expansion: Formula) -> Expansion:

@@ -44,6 +44,8 @@ def scale_by_power_of_two(x: Val, exponent: Val) -> Val:
 
     Two factors, since 2^exponent alone may be outside the format when the product is not.
     """
+    if x.b.has_ldexp:
+        return x.b.ldexp(x, exponent)
     half = exponent >> 1
     return x * power_of_two(half, x.kind) * power_of_two(exponent - half, x.kind)
 

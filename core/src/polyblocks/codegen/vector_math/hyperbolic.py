@@ -1,6 +1,7 @@
 """tanh, sinh, cosh.
 
-tanh: odd polynomial below 0.625, beyond it 1 - 2/(exp(2x)+1). sinh and cosh: from
+tanh: float32 from t = (exp(2x) - 1) / 2 in one polynomial and one quotient; float64 an odd
+polynomial below 0.625, beyond it 1 - 2/(exp(2x)+1). sinh and cosh: from
 h = exp(|x|)/2 as h -+ 1/(4h), sinh with an odd polynomial below 1.
 """
 
@@ -10,6 +11,8 @@ from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
 from polyblocks.codegen.vector_math.exp_log import exp_polynomial, exp_reduced
 from polyblocks.codegen.vector_math.formats import (
+    LN2_HI,
+    LN2_LO,
     LOG2_E,
     power_of_two,
     round_scaled,
@@ -19,17 +22,35 @@ from polyblocks.codegen.vector_math.formats import (
 
 def tanh(b: Builder, x: Val) -> Val:
     """Hyperbolic tangent, float32 and float64."""
-    single = x.kind == "f32"
     magnitude = abs(x)
-    # Beyond these it is 1 to working precision, and 2^n below stays in range.
-    y = b.clamp(magnitude, None, 10.0 if single else 20.0) * 2.0
+    result = _tanh_f32(b, magnitude) if x.kind == "f32" else _tanh_f64(b, magnitude)
+    return result.copysign(x)
+
+
+def _tanh_f32(b: Builder, magnitude: Val) -> Val:
+    # Beyond 10 it is 1 to working precision, and 2^n below stays in range.
+    y = b.clamp(magnitude, None, 10.0)
+    n, i = round_scaled(b, y, 2.0 * LOG2_E)
+    r = b.fnma(n, LN2_HI["f32"] / 2, y)
+    r = b.fnma(n, LN2_LO["f32"] / 2, r)
+    # h = (exp(2r) - 1) / 2, and t the same of y: tanh(y) = t / (t + 1).
+    h = b.fma(r * r, b.horner(r, table.HALF_EXPM1_F32), r)
+    scale = power_of_two(i, "f32")
+    t = b.fma(scale, h, b.fma(scale, 0.5, -0.5))
+    # As t - t*t/(t + 1) below t = 1 and as 1 - 1/(t + 1) above, where the rounding errors of the
+    # quotient count little; min is both.
+    m = b.clamp(t, None, 1.0)
+    return b.fnma(m, m / (t + 1.0), m)
+
+
+def _tanh_f64(b: Builder, magnitude: Val) -> Val:
+    y = b.clamp(magnitude, None, 20.0) * 2.0
     n, i = round_scaled(b, y, LOG2_E)
-    e = exp_polynomial(b, exp_reduced(b, y, n)) * power_of_two(i, x.kind)
+    e = exp_polynomial(b, exp_reduced(b, y, n)) * power_of_two(i, "f64")
     large = 1.0 - 2.0 / (e + 1.0)
-    s = x * x
-    p = b.horner(s, table.TANH_F32 if single else table.TANH_F64)
-    small = b.fma(magnitude * s, p, magnitude)
-    return b.select(magnitude < 0.625, small, large).copysign(x)
+    s = magnitude * magnitude
+    small = b.fma(magnitude * s, b.horner(s, table.TANH_F64), magnitude)
+    return b.select(magnitude < 0.625, small, large)
 
 
 def _half_exp(b: Builder, magnitude: Val) -> Val:
