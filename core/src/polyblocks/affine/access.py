@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import Buffer, Load, Node, Store, walk
 
 
@@ -26,7 +26,19 @@ def address(buffer: Buffer, index: Iterable[Expr]) -> Expr:
     total = Expr(0)
     for expr, stride in zip(index, strides(buffer), strict=True):
         total = total + expr * stride
-    return total
+    return join_parts(total)
+
+
+def join_parts(expr: Expr) -> Expr:
+    """``d * (e floordiv d) + e mod d`` is ``e``, also when both have a common factor."""
+    for atom, factor in expr.terms:
+        if not isinstance(atom, Mod):
+            continue
+        whole = Div(atom.dividend, atom.divisor)
+        if dict(expr.terms).get(whole) == factor * atom.divisor:
+            parts = Expr(0, {atom: factor, whole: factor * atom.divisor})
+            return join_parts(expr - parts + atom.dividend * factor)
+    return expr
 
 
 def stride_along(buffer: Buffer, index: Iterable[Expr], var: Var) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Node
@@ -43,22 +43,39 @@ def distinguishes(index: Sequence[Expr], var: Var) -> bool:
     return False
 
 
-def same_for(index_a: Sequence[Expr], index_b: Sequence[Expr], var: Var) -> bool:
+def same_for(
+    index_a: Sequence[Expr], index_b: Sequence[Expr], var: Var, inner: Set[Var] | None = None
+) -> bool:
     """Whether both accesses touch a common element only in the same iteration of ``var``.
 
     Sufficient: some dimension tells iterations of ``var`` apart in both, by the same factor, and
-    the two differ there by less than the factor in whatever else varies.
+    the two differ there by less than the factor in whatever else varies: the variables ``inner``
+    of loops inside, all others being the same for both; None stands for all variables.
     """
     for a, b in zip(index_a, index_b, strict=True):
         factor = a.coefficient(var)
         if not factor or b.coefficient(var) != factor:
             continue
-        rest_a, rest_b = a - Expr(0, {var: factor}), b - Expr(0, {var: factor})
-        low_a, high_a = rest_a.range()
-        low_b, high_b = rest_b.range()
-        if max(high_a, high_b) - min(low_a, low_b) < abs(factor):
+        fixed_a, moving_a = _split(a - Expr(0, {var: factor}), inner)
+        fixed_b, moving_b = _split(b - Expr(0, {var: factor}), inner)
+        low, high = (fixed_a - fixed_b).range()
+        low_a, high_a = moving_a.range()
+        low_b, high_b = moving_b.range()
+        if max(high + high_a - low_b, -(low + low_a - high_b)) < abs(factor):
             return True
     return False
+
+
+def _split(expr: Expr, inner: Set[Var] | None) -> tuple[Expr, Expr]:
+    """The terms without and with variables of ``inner``."""
+    if inner is None:
+        return Expr(expr.const), Expr(0, dict(expr.terms))
+    moving = {
+        atom: factor
+        for atom, factor in expr.terms
+        if any(v in inner for v in Expr(0, {atom: 1}).variables())
+    }
+    return expr - Expr(0, moving), Expr(0, moving)
 
 
 def perfect_loops(body: list[Node]) -> tuple[list[For], list[Node]]:

@@ -105,13 +105,13 @@ def _visit(loop: For, node: Node, lanes: Lanes, makers: dict[Value, Node]) -> No
             varying.add(node.result)
     elif isinstance(node, Load):
         stride = stride_along(node.buffer, node.index, loop.var)
-        _check_access(loop, node, stride, (0, 1))
+        _check_access(node, stride, (0, 1))
         if stride:
             varying.add(node.result)
             _count(lanes, str(node.result.type))
     elif isinstance(node, Store):
         stride = stride_along(node.buffer, node.index, loop.var)
-        _check_access(loop, node, stride, (1,))
+        _check_access(node, stride, (1,))
         _count(lanes, str(node.buffer.element))
     elif isinstance(node, LoadAt):
         if not any(v in varying for v in node.index):
@@ -159,10 +159,8 @@ def _count(lanes: Lanes, name: str) -> None:
     lanes.types[name] = lanes.types.get(name, 0) + 1
 
 
-def _check_access(
-    loop: For, node: Load | Store, stride: int | None, allowed: tuple[int, ...]
-) -> None:
-    if stride not in allowed or any(e.coefficient(loop.var) is None for e in node.index):
+def _check_access(node: Load | Store, stride: int | None, allowed: tuple[int, ...]) -> None:
+    if stride not in allowed:
         what = "a load" if isinstance(node, Load) else "a store"
         raise NoLanesError(f"{what} with stride {stride if stride is not None else 'unknown'}")
 

@@ -15,6 +15,7 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
         if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer not in local
     ]
     stores = [n for n in accesses if isinstance(n, (Store, StoreAt))]
+    inner = {n.var for n in walk(loop.body) if isinstance(n, For)}
     for store in stores:
         if isinstance(store, StoreAt):
             return False
@@ -23,6 +24,6 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
                 continue
             if not isinstance(other, (Load, Store)) or other.buffer is not store.buffer:
                 return False
-            if not same_for(store.index, other.index, loop.var):
+            if not same_for(store.index, other.index, loop.var, inner):
                 return False
     return True

@@ -20,7 +20,6 @@ from polyblocks.affine.model import (
     Simd,
     Store,
     transform_indices,
-    walk,
 )
 from polyblocks.affine.parallel import is_parallel
 from polyblocks.passes.affine.base import NestPass
@@ -54,8 +53,8 @@ class VectorizeNestsPass(NestPass):
     #: Iterations of a block of a loop that threads share: long against the start of a loop, short
     #: against the share of a thread.
     block: int = 8192
-    #: Vectors of a reduction in flight; latency times instructions started per cycle.
-    accumulators: int = 8
+    #: Vectors of a reduction in flight: latency in cycles, with one load per cycle.
+    accumulators: int = 4
     #: Instructions of a loop's body above which it is not written for several accumulators.
     body: int = 48
 
@@ -111,7 +110,7 @@ class VectorizeNestsPass(NestPass):
         most = max(1, self.body // max(1, cost.operations(loop.body)))
         while accumulators > 1 and (
             accumulators * width > loop.trips
-            or accumulators * len(loop.inits) > self.accumulators
+            or accumulators * len(loop.inits) > target.vector_registers // 2
             or accumulators > most
         ):
             accumulators //= 2
@@ -195,12 +194,13 @@ class _FlatViews:
             node.buffer = self._view(node.buffer)
 
     def _needed(self, loop: For) -> Iterator[Load | Store]:
-        for node in walk(loop.body):
-            if (
-                isinstance(node, (Load, Store))
-                and not last_is_contiguous(node)
-                and stride_along(node.buffer, node.index, loop.var)
-            ):
+        """Accesses that are in order in memory, which their indices do not show."""
+        for node in loop.body:
+            if not isinstance(node, (Load, Store)):
+                continue
+            stride = stride_along(node.buffer, node.index, loop.var)
+            hidden = any(e.coefficient(loop.var) is None for e in node.index)
+            if stride is not None and (hidden or (stride and not last_is_contiguous(node))):
                 yield node
 
     def _view(self, buffer: Buffer) -> Buffer:
