@@ -1,8 +1,9 @@
 """sin, cos, tan and sincos, right for every argument including the largest.
 
-Reduction to x = n*pi/2 + r + rest, |r| <= pi/4. float32 reduces in float64, float64 in
-double-double arithmetic with pi/2 in parts of 33 bits (FDLIBM e_rem_pio2.c); both hold while n
-has at most 20 bits. Larger arguments multiply by as many bits of 2/pi as matter (M. Payne,
+Reduction to x = n*pi/2 + r + rest, |r| <= pi/4. float64 reduces in double-double arithmetic with
+pi/2 in parts of 33 bits (FDLIBM e_rem_pio2.c), float32 in float64 (tan, and all where products are
+rounded before they are added) or with pi/2 in three float32 (W. J. Cody, W. Waite, 1980). All hold
+while n has at most 19 bits. Larger arguments multiply by as many bits of 2/pi as matter (M. Payne,
 R. Hanek, SIGNUM 18(1), 1983), in `huge_arguments`.
 Kernels: odd and even polynomials on [0, pi/4], the rounding error of r carried along.
 """
@@ -25,6 +26,10 @@ _HALF_PI = (
 )
 #: pi/2 less its first part, rounded.
 _HALF_PI_REST = 6.07710050650619224932e-11
+#: pi/2 in three float32, each rounded down.
+_HALF_PI_F32 = (1.5707962512969971, 7.549789415861596e-08, 5.390302529957765e-15)
+#: Beyond it the rounding of n takes r out of the polynomials' interval.
+_HUGE_F32 = 2.0**19
 #: Beyond it n has more than 20 bits.
 _HUGE = 1.0e6
 
@@ -66,9 +71,34 @@ def _cos_kernel(b: Builder, r: Val, rest: Val, s: Val) -> Val:
 
 def _kernels(b: Builder, x: Val) -> tuple[Val, Val, Val]:
     """sin(r), cos(r) and n; NaN for infinite x."""
+    if x.kind == "f32" and b.has_fma:
+        return _kernels_f32(b, x)
     r, rest, n = _reduce(b, x)
     s = r * r
-    return _sin_kernel(b, r, rest, s), _cos_kernel(b, r, rest, s), n
+    sine = b.select(x.eq(0.0), x, _sin_kernel(b, r, rest, s))
+    return sine, _cos_kernel(b, r, rest, s), n
+
+
+def _kernels_f32(b: Builder, x: Val) -> tuple[Val, Val, Val]:
+    """As `_kernels`, without float64 up to `_HUGE_F32`; needs fused multiply-add."""
+    n, i = round_scaled(b, x, _TWO_OVER_PI)
+    # The first difference is exact, a multiple of 2^-24 below 1; the second is rounded, once.
+    exact = b.fnma(n, _HALF_PI_F32[0], x)
+    r = b.fnma(n, _HALF_PI_F32[1], exact)
+    excess = n * _HALF_PI_F32[2]
+
+    def huge() -> tuple[Val, Val, Val]:
+        wide, quadrant = reduce_huge_f32(b, x)
+        single = wide.to("f32")
+        return single, (single.to("f64") - wide).to("f32"), quadrant
+
+    r, excess, i = b.when_any(abs(x) > _HUGE_F32, huge, (r, excess, i))
+    s = r * r
+    p = b.horner(s, [-c for c in table.SIN_F32])
+    # Parts of pi/2 that are all positive, and a difference here: so -0 stays -0.
+    sine = r - b.fma(r * s, p, excess)
+    cosine = b.fma(s, b.fma(s, b.horner(s, table.COS_F32), -0.5), 1.0)
+    return sine, cosine, i
 
 
 def _quadrant(b: Builder, n: Val, even: Val, odd: Val) -> Val:
@@ -81,13 +111,13 @@ def _quadrant(b: Builder, n: Val, even: Val, odd: Val) -> Val:
 def sincos(b: Builder, x: Val) -> tuple[Val, Val]:
     """sin(x) and cos(x) from one reduction."""
     sine, cosine, n = _kernels(b, x)
-    return b.select(x.eq(0.0), x, _quadrant(b, n, sine, cosine)), _quadrant(b, n + 1, sine, cosine)
+    return _quadrant(b, n, sine, cosine), _quadrant(b, n + 1, sine, cosine)
 
 
 def sin(b: Builder, x: Val) -> Val:
     """sin(x), float32 and float64."""
     sine, cosine, n = _kernels(b, x)
-    return b.select(x.eq(0.0), x, _quadrant(b, n, sine, cosine))
+    return _quadrant(b, n, sine, cosine)
 
 
 def cos(b: Builder, x: Val) -> Val:
