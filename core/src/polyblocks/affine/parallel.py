@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from polyblocks.affine.boxes import Box, overlap
 from polyblocks.affine.coverage import same_for
+from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Alloca, For, Load, LoadAt, Node, Store, StoreAt, walk
 
 
@@ -16,6 +20,7 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
     ]
     stores = [n for n in accesses if isinstance(n, (Store, StoreAt))]
     inner = {n.var for n in walk(loop.body) if isinstance(n, For)}
+    reach: _Reach | None = None
     for store in stores:
         if isinstance(store, StoreAt):
             return False
@@ -25,5 +30,71 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
             if not isinstance(other, (Load, Store)) or other.buffer is not store.buffer:
                 return False
             if not same_for(store.index, other.index, loop.var, inner):
-                return False
+                reach = reach or _Reach(loop)
+                if not reach.apart(store, other):
+                    return False
     return True
+
+
+class _Reach:
+    """Where the accesses in a loop can go, with the bounds of the loops around them."""
+
+    def __init__(self, loop: For) -> None:
+        self.var = loop.var
+        self.around = dict(_with_loops(loop.body, ()))
+
+    def apart(self, a: Load | Store, b: Load | Store) -> bool:
+        """Whether different iterations never touch the same element through ``a`` and ``b``."""
+        if overlap(self._box(a), self._box(b)):
+            (first_a, last_a), (first_b, last_b) = self._active(a), self._active(b)
+            # Both run in one and the same iteration only.
+            return max(last_a, last_b) <= min(first_a, first_b)
+        return True
+
+    def _box(self, access: Load | Store) -> Box:
+        return tuple(_range(e, self.around[access]) for e in access.index)
+
+    def _active(self, access: Load | Store) -> tuple[int, int]:
+        """First and last iteration in which an access can happen, from bounds that say so."""
+        first, last = 0, self.var.extent - 1
+        for loop in self.around[access]:
+            for low in (Expr(0), *loop.lower):
+                for high in (Expr(loop.var.extent), *loop.upper):
+                    # The loop runs where high - low >= 1.
+                    room = high - low - 1
+                    factor = room.coefficient(self.var)
+                    if not factor:
+                        continue
+                    _, rest = (room - Expr(0, {self.var: factor})).range()
+                    if factor > 0:
+                        first = max(first, -(rest // factor))
+                    else:
+                        last = min(last, rest // -factor)
+        return first, last
+
+
+def _with_loops(
+    nodes: list[Node], around: tuple[For, ...]
+) -> Iterator[tuple[Load | Store, tuple[For, ...]]]:
+    for node in nodes:
+        if isinstance(node, For):
+            yield from _with_loops(node.body, (*around, node))
+        elif isinstance(node, (Load, Store)):
+            yield node, around
+
+
+def _range(expr: Expr, loops: tuple[For, ...]) -> tuple[int, int]:
+    """First value and end of an expression, seen through the bounds of the loops around it."""
+    low, high = expr.range()
+    for loop in loops:
+        factor = expr.coefficient(loop.var)
+        if not factor or not loop.bounded:
+            continue
+        rest = expr - Expr(0, {loop.var: factor})
+        lows = [(rest + e * factor).range() for e in loop.lower]
+        highs = [(rest + (e - 1) * factor).range() for e in loop.upper]
+        if factor < 0:
+            lows, highs = highs, lows
+        low = max([low, *(r[0] for r in lows)])
+        high = min([high, *(r[1] for r in highs)])
+    return low, high + 1

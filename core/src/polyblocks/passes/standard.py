@@ -10,6 +10,7 @@ from polyblocks.passes.affine.estimate_nests import EstimateNestsPass
 from polyblocks.passes.affine.flatten_nests import FlattenNestsPass
 from polyblocks.passes.affine.form_reductions import FormReductionsPass
 from polyblocks.passes.affine.form_scans import FormScansPass
+from polyblocks.passes.affine.forward_copies import ForwardCopiesPass
 from polyblocks.passes.affine.fuse_slices import FuseElementsPass, FuseSlicesPass
 from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
 from polyblocks.passes.affine.guard_indices import GuardIndicesPass
@@ -18,6 +19,7 @@ from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
 from polyblocks.passes.affine.plan_memory import PlanMemoryPass
+from polyblocks.passes.affine.split_fills import SplitFillsPass
 from polyblocks.passes.affine.split_reductions import SplitReductionsPass
 from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
@@ -62,6 +64,9 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 NormalizeNestsPass(),
                 FormReductionsPass(),
                 FormScansPass(),
+                ForwardCopiesPass(),
+                # When all parts of an array are written to their place.
+                SplitFillsPass(),
                 # Before reductions are unrolled, while they can still be told from other code.
                 WidenAccumulatorsPass(),
                 UnrollReductionsPass(),

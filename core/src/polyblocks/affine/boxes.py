@@ -1,0 +1,89 @@
+"""Boxes of array elements: what an access covers, and what is left of it.
+
+A box is a tuple of half-open ranges ``(first, end)``, one for each dimension of a buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import For
+
+Box = tuple[tuple[int, int], ...]
+
+
+def touched(index: Sequence[Expr]) -> Box:
+    """A box around everything that an access can touch, whatever its loops do."""
+    ranges = (expr.range() for expr in index)
+    return tuple((low, high + 1) for low, high in ranges)
+
+
+def covered(index: Sequence[Expr], loops: Sequence[For]) -> Box | None:
+    """The box whose elements an access touches once each; None where it is no box.
+
+    Recognized is what is easily seen: every dimension is a constant, or a loop variable of its own
+    plus a constant; every loop is used, and none has bounds that depend on another one.
+    """
+    free = {loop.var for loop in loops if loop.var.extent != 1}
+    if any(loop.bounded for loop in loops):
+        return None
+    box: list[tuple[int, int]] = []
+    for expr in index:
+        if expr.is_constant:
+            box.append((expr.const, expr.const + 1))
+            continue
+        if len(expr.terms) != 1:
+            return None
+        ((atom, factor),) = expr.terms
+        if not isinstance(atom, Var) or factor != 1 or atom not in free:
+            return None
+        free.remove(atom)
+        box.append((expr.const, expr.const + atom.extent))
+    return None if free else tuple(box)
+
+
+def volume(box: Box) -> int:
+    """Number of elements."""
+    n = 1
+    for low, high in box:
+        n *= max(0, high - low)
+    return n
+
+
+def overlap(a: Box, b: Box) -> bool:
+    """Whether two boxes have an element in common."""
+    return all(max(la, lb) < min(ha, hb) for (la, ha), (lb, hb) in zip(a, b, strict=True))
+
+
+def intersection(a: Box, b: Box) -> Box:
+    """The elements that are in both; a range that ends where it starts if there are none."""
+    ranges = [(max(la, lb), min(ha, hb)) for (la, ha), (lb, hb) in zip(a, b, strict=True)]
+    return tuple((low, max(low, high)) for low, high in ranges)
+
+
+def subtract(box: Box, other: Box) -> list[Box]:
+    """The part of ``box`` outside of ``other`` as disjoint boxes, two for each dimension at most.
+
+    Slabs are cut off along the first dimensions first, so that they are long in memory.
+    """
+    if not overlap(box, other):
+        return [box] if volume(box) else []
+    out: list[Box] = []
+    rest = list(box)
+    for dim, (low, high) in enumerate(other):
+        first, end = rest[dim]
+        if first < low:
+            out.append((*rest[:dim], (first, low), *rest[dim + 1 :]))
+        if high < end:
+            out.append((*rest[:dim], (high, end), *rest[dim + 1 :]))
+        rest[dim] = (max(first, low), min(end, high))
+    return out
+
+
+def difference(box: Box, others: Iterable[Box]) -> list[Box]:
+    """The part of ``box`` that is in none of the others, as disjoint boxes."""
+    left = [box] if volume(box) else []
+    for other in others:
+        left = [piece for b in left for piece in subtract(b, other)]
+    return left

@@ -1,0 +1,268 @@
+"""forward-copies: what would be copied elsewhere is made there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.access import strides
+from polyblocks.affine.boxes import overlap, touched
+from polyblocks.affine.coverage import covers, distinguishes, perfect_loops
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Load,
+    LoadAt,
+    Nest,
+    Sequence,
+    Store,
+    StoreAt,
+    reads,
+    walk,
+    writes,
+)
+from polyblocks.affine.users import Item, Users
+from polyblocks.passes.affine.base import NestPass
+
+
+@dataclass(frozen=True)
+class ForwardCopiesPass(NestPass):
+    """Nests that fill a buffer which is then copied fill the copy's destination instead.
+
+    The copy must read the whole of the buffer, and put elements that are neighbours there next to
+    each other. If the destination is in use between the first nest that fills the buffer and the
+    copy, these nests move down to where the copy stands. Others that read the buffer read the
+    destination, as long as that keeps what was put there.
+
+    Before (one of the parts of a concatenation)::
+
+        affine.for %i = 0 to 8 { ... affine.store %v, %part[%i] }
+        affine.for %i = 0 to 8 {
+          %x = affine.load %part[%i]
+          affine.store %x, %whole[%i + 24] }
+
+    After::
+
+        affine.for %i = 0 to 8 { ... affine.store %v, %whole[%i + 24] }
+    """
+
+    name: ClassVar[str] = "forward-copies"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Forward every copy, until none is left that can be."""
+        viewed = {b.base for b in sequence.buffers if b.base is not b}
+        candidates = [n for n in sequence.nests() if _Copy.of(n, viewed) is not None]
+        users = Users(sequence) if candidates else None
+        # From the end: what a copy reads may be the destination of an earlier one.
+        for nest in reversed(candidates):
+            copy = _Copy.of(nest, viewed)
+            if copy is None or users is None:
+                continue
+            moved = copy.forward(sequence, users)
+            if moved is None:
+                continue
+            context.decide(
+                self.name,
+                nest.name or "copy",
+                "forwarded",
+                buffer=list(copy.source.shape),
+                moved=moved,
+            )
+            if moved:
+                users = Users(sequence)
+
+
+@dataclass
+class _Copy:
+    """A nest that copies a whole buffer.
+
+    Attributes:
+        nest: the nest.
+        source: the buffer that it reads, an allocation.
+        target: the buffer that it writes.
+        variables: for each dimension of the source its loop, None for a dimension of one.
+        index: the place in the target, in these variables.
+    """
+
+    nest: Nest
+    source: Buffer
+    target: Buffer
+    variables: list[Var | None]
+    index: tuple[Expr, ...]
+
+    @classmethod
+    def of(cls, nest: Nest, viewed: set[Buffer]) -> _Copy | None:
+        loops, body = perfect_loops(nest.body)
+        if len(body) != 2 or any(f.inits or f.bounded for f in loops):
+            return None
+        load, store = body
+        if not isinstance(load, Load) or not isinstance(store, Store):
+            return None
+        source, target = load.buffer, store.buffer
+        if store.value is not load.result or source.kind != "alloc" or source.base is target.base:
+            return None
+        if target.kind not in ("alloc", "output") or viewed & {source, target}:
+            return None
+        variables = [f.var for f in loops]
+        if not covers(source, load.index, variables):
+            return None
+        if not all(distinguishes(store.index, v) for v in variables):
+            return None
+        along = [next(expr.variables(), None) for expr in load.index]
+        if not _keeps_neighbours(along, store, target):
+            return None
+        return cls(nest, source, target, along, store.index)
+
+    def place(self, index: Items[Expr]) -> tuple[Expr, ...]:
+        """Where in the target an element of the source goes."""
+        at = {v: e for v, e in zip(self.variables, index, strict=True) if v is not None}
+        return tuple(e.substitute(at) for e in self.index)
+
+    def forward(self, sequence: Sequence, users: Users) -> int | None:
+        """Rewrite the nests and drop the copy; the number of nests that moved, None if refused."""
+        writers = users.writers(self.source)
+        readers = [r for r in users.readers(self.source) if r is not self.nest]
+        touching = [*writers, *(r for r in readers if r not in writers)]
+        earlier = [item for item in touching if users.before(item, self.nest)]
+        if not writers or not all(w in earlier for w in writers):
+            return None
+        if not all(self._follows(item) for item in touching):
+            return None
+        if readers and len(writers) == 1 and _is_pointwise(writers[0]):
+            # Computing it where it is needed leaves nothing to be read by anybody.
+            return None
+        box = touched(self.index)
+        if any(self._in_the_way(item, box) for item in earlier) or not self._stays(users, readers):
+            return None
+        moving: list[Nest] = []
+        if not self._unused_before(users, writers[0]):
+            if not self._may_sink(users, earlier):
+                return None
+            moving = [item for item in earlier if isinstance(item, Nest)]
+            moving.sort(key=sequence.items.index)
+        for item in touching:
+            assert isinstance(item, Nest)
+            self._rewrite(item)
+            users.refresh(item)
+        for item in moving:
+            sequence.items.remove(item)
+        at = sequence.items.index(self.nest)
+        sequence.items[at : at + 1] = [_moved(item) for item in moving]
+        users.drop(self.nest)
+        return len(moving)
+
+    def _follows(self, item: Item) -> bool:
+        """Whether all accesses of an item to the source can go to the target."""
+        if not isinstance(item, Nest):
+            return False
+        read, written = _bases(reads(item)), _bases(writes(item))
+        both = {self.source, self.target.base}
+        if self.target.base in read | written and both & read and both & written:
+            # Iterations that read and write one buffer are hard to tell to be independent.
+            return False
+        same = self._same_place()
+        return all(
+            n.buffer is self.source and (same or isinstance(n, (Load, Store)))
+            for n in walk(item.body)
+            if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer.base is self.source
+        )
+
+    def _same_place(self) -> bool:
+        """Whether every element keeps its indices."""
+        if self.source.shape != self.target.shape:
+            return False
+        plain = [Expr.of(v) if v is not None else Expr(0) for v in self.variables]
+        return list(self.index) == plain
+
+    def _stays(self, users: Users, readers: list[Item]) -> bool:
+        """Whether what was copied is still in the target when the last reader comes."""
+        later = [r for r in readers if users.before(self.nest, r)]
+        if not later:
+            return True
+        box = touched(self.index)
+        # A later reader may itself go on to write the target.
+        for item in users.writers(self.target.base):
+            behind = users.before(self.nest, item)
+            if behind and not users.before(later[-1], item) and self._in_the_way(item, box):
+                return False
+        return True
+
+    def _in_the_way(self, item: Item, box: Any) -> bool:
+        """Whether an item touches this part of the target."""
+        if not isinstance(item, Nest):
+            return True
+        for n in walk(item.body):
+            if not isinstance(n, (Load, Store, LoadAt, StoreAt)):
+                continue
+            if n.buffer.base is not self.target.base:
+                continue
+            plain = isinstance(n, (Load, Store)) and n.buffer is self.target
+            if not plain or overlap(touched(n.index), box):  # type: ignore[arg-type]
+                return True
+        return False
+
+    def _unused_before(self, users: Users, first: Item) -> bool:
+        """Whether nobody touches the place from the first writer of the source to the copy."""
+        box = touched(self.index)
+        base = self.target.base
+        return not any(
+            users.before(first, item) and users.before(item, self.nest)
+            for item in {*users.readers(base), *users.writers(base)}
+            if self._in_the_way(item, box)
+        )
+
+    def _may_sink(self, users: Users, moving: list[Item]) -> bool:
+        """Whether these nests may run right before the copy, in the same order."""
+        for nest in moving:
+            needs = _bases(reads(nest)) - {self.source}
+            makes = _bases(writes(nest)) - {self.source}
+            for buffer in needs | makes:
+                between = {*users.writers(buffer)}
+                if buffer in makes:
+                    between |= {*users.readers(buffer)}
+                for item in between:
+                    inside = users.before(nest, item) and users.before(item, self.nest)
+                    if inside and item not in moving:
+                        return False
+        return True
+
+    def _rewrite(self, nest: Nest) -> None:
+        for n in walk(nest.body):
+            if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer is self.source:
+                n.buffer = self.target
+                if isinstance(n, (Load, Store)):
+                    n.index = self.place(n.index)
+        nest.changed = True
+
+
+def _keeps_neighbours(along: list[Var | None], store: Store, target: Buffer) -> bool:
+    """Whether neighbours in the source's last dimension are neighbours in the target."""
+    inner = next((v for v in reversed(along) if v is not None), None)
+    if inner is None:
+        return True
+    pairs = zip(store.index, strides(target), strict=True)
+    step: int | None = 0
+    for expr, stride in pairs:
+        factor = expr.coefficient(inner)
+        step = None if factor is None or step is None else step + factor * stride
+    return step == 1
+
+
+def _moved(nest: Nest) -> Nest:
+    """The nest as a new one: an old one is written back to where it was read."""
+    new = Nest(nest.body, [], changed=True)
+    new.name, new.kind, new.sources = nest.name, nest.kind, nest.sources
+    return new
+
+
+def _is_pointwise(item: Item) -> bool:
+    if not isinstance(item, Nest):
+        return False
+    loops, body = perfect_loops(item.body)
+    return not any(isinstance(n, For) for n in body) and not any(f.inits for f in loops)
+
+
+def _bases(buffers: Any) -> set[Buffer]:
+    return {b.base for b in buffers}

@@ -1,0 +1,94 @@
+"""is_parallel against a run of all iterations."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer, For, Load, Node, Store, Value
+from polyblocks.affine.parallel import is_parallel
+
+Access = tuple[str, int, int]
+
+
+def store(buffer: Buffer, *index: Expr | int) -> Store:
+    return Store(Value("f32"), buffer, tuple(Expr.of(e) for e in index))
+
+
+def load(buffer: Buffer, *index: Expr | int) -> Load:
+    return Load(Value("f32"), buffer, tuple(Expr.of(e) for e in index))
+
+
+def conflict(loop: For) -> bool:
+    """Whether two iterations touch one element and one of them writes it."""
+    written: dict[object, set[int]] = {}
+    touched: dict[object, set[int]] = {}
+
+    def run(nodes: list[Node], values: dict[Var, int], t: int) -> None:
+        for node in nodes:
+            if isinstance(node, For):
+                low = max([0, *(e.evaluate(values) for e in node.lower)])
+                high = min([node.var.extent, *(e.evaluate(values) for e in node.upper)])
+                for i in range(low, high):
+                    run(node.body, values | {node.var: i}, t)
+            elif isinstance(node, (Load, Store)):
+                place = (node.buffer, tuple(e.evaluate(values) for e in node.index))
+                touched.setdefault(place, set()).add(t)
+                if isinstance(node, Store):
+                    written.setdefault(place, set()).add(t)
+
+    for t in range(loop.var.extent):
+        run(loop.body, {loop.var: t}, t)
+    return any(len(touched[place]) > 1 for place in written)
+
+
+def border_and_interior(rows: int, first: int) -> For:
+    """Tiles of 8 rows of a fill of row 0 and of the rows from ``first`` on."""
+    b = Buffer((rows, 4), "f32", "output")
+    t, row, r, j = Var(-(-rows // 8)), Var(1), Var(8), Var(4)
+    tile = Expr.of(t) * 8
+    border = For(row, [For(j, [store(b, 0, Expr.of(j))])], lower=(tile,), upper=(tile + 8,))
+    inside = For(
+        r,
+        [store(b, tile + r, 2)],
+        lower=(Expr(first) - tile,),
+        upper=(Expr(rows) - tile,),
+    )
+    return For(t, [border, inside])
+
+
+@pytest.mark.parametrize("rows", [8, 16, 30])
+def test_pieces_of_one_array_in_tiles(rows: int) -> None:
+    apart = border_and_interior(rows, 1)
+    assert not conflict(apart)
+    assert is_parallel(apart, [apart])
+
+
+def test_piece_that_is_written_in_every_tile() -> None:
+    loop = border_and_interior(16, 1)
+    (border, _) = loop.body
+    assert isinstance(border, For)
+    border.lower, border.upper = (), ()
+    assert conflict(loop)
+    assert not is_parallel(loop, [loop])
+
+
+def test_random_bounded_pieces_are_never_called_parallel_wrongly() -> None:
+    found = 0
+    for low, high, shift, size in itertools.product((-1, 0, 3), (5, 8), (-2, 0, 2), (4, 8)):
+        b = Buffer((64,), "f32", "output")
+        t, r, q = Var(4), Var(8), Var(size)
+        tile = Expr.of(t) * 8
+        loop = For(
+            t,
+            [
+                For(r, [store(b, tile + r + 8)], lower=(Expr(low),), upper=(Expr(high),)),
+                For(q, [load(b, tile + q + 8 + shift)], upper=(Expr(20) - tile,)),
+            ],
+        )
+        if is_parallel(loop, [loop]):
+            found += 1
+            assert not conflict(loop)
+    assert found
