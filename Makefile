@@ -21,7 +21,7 @@ help:
 	@echo "make demo    blur a photograph; writes before/after pictures and prints a table"
 	@echo "make test    all tests"
 	@echo "make lint    ruff, formatting, types"
-	@echo "make bench   times against eight peers, installed into .venv-bench (an hour or less)"
+	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more)"
 	@echo "make docs    the documentation, into site/"
 	@echo "make opinfo  PyTorch's database of operators, every float32 entry (up to 30 minutes)"
 	@echo "make format  let ruff rewrite the code"

@@ -8,8 +8,8 @@ that its threads go to sleep.
 order      arguments                       answer
 ========== =============================== ======================================================
 describe                                   ``outputs``, ``versions``
-prepare    ``program``, ``folder``         ``first_call``, ``overhead``; the result is in
-                                           ``folder/PEER.npy``
+prepare    ``program``, ``folder``         ``first_call`` and :attr:`Prepared.facts`; the result
+                                           is in ``folder/PEER.npy``
 turn       ``seconds``                     ``samples``: seconds of each call
 drop                                       nothing
 ========== =============================== ======================================================
@@ -61,9 +61,8 @@ class Worker:
         first_call = time.perf_counter() - begin
         np.save(Path(folder) / f"{self.name}.npy", prepared.to_numpy(result))
         del result
-        overhead = prepared.compile_overhead
         self.prepared = prepared
-        return {"first_call": first_call, "overhead": overhead() if overhead else None}
+        return {"first_call": first_call, **prepared.facts()}
 
     def turn(self, seconds: float) -> dict[str, Any]:
         """Call again and again for so many seconds, twice at least."""

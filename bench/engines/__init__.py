@@ -46,10 +46,11 @@ class Prepared:
     Attributes:
         call: computes the case once, and returns when the result is there.
         to_numpy: the array in what ``call`` returns.
-        compile_overhead: seconds of the first call that the framework's own capture takes; where
-            it is not asked for, None.
+        facts: what else is known after the first call: ``overhead``, the seconds of it that the
+            framework's own capture takes, and ``predicted``, the seconds of a call that the
+            compiler expects.
     """
 
     call: Callable[[], Any]
     to_numpy: Callable[[Any], np.ndarray[Any, Any]]
-    compile_overhead: Callable[[], float] | None = None
+    facts: Callable[[], dict[str, float | None]] = dict

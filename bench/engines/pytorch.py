@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,21 +41,38 @@ def prepare(name: str, program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -
     arguments = [torch.from_numpy(x) for x in inputs]
     call = _contestant(name, function).prepare()
 
-    def capture() -> float:
-        """Seconds of Dynamo with a backend that does nothing, in a process that has used it."""
-        torch._dynamo.reset()
-        captured = torch.compile(function, backend="eager", dynamic=False)
-        seconds = []
-        for _ in range(3):
-            begin = time.perf_counter()
-            captured(*arguments)
-            seconds.append(time.perf_counter() - begin)
-        return seconds[0] - min(seconds[1:])
+    prepared = partial(Prepared, lambda: call(*arguments), lambda result: result.numpy())
+    if name != OURS:
+        return prepared()
+    return prepared(
+        lambda: {
+            "predicted": predicted_seconds(call.polyblocks_report().to_json()),
+            "overhead": capture_seconds(function, arguments),
+        }
+    )
 
-    return Prepared(
-        lambda: call(*arguments),
-        lambda result: result.numpy(),
-        capture if name == OURS else None,
+
+def capture_seconds(function: Any, arguments: list[torch.Tensor]) -> float:
+    """Seconds of Dynamo with a backend that does nothing, in a process that has used it."""
+    torch._dynamo.reset()
+    captured = torch.compile(function, backend="eager", dynamic=False)
+    seconds = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        captured(*arguments)
+        seconds.append(time.perf_counter() - begin)
+    return seconds[0] - min(seconds[1:])
+
+
+def predicted_seconds(report: dict[str, Any]) -> float | None:
+    """What the cost model expects of one call; None if it says nothing about some kernel."""
+    kernels = [kernel for part in report["parts"] for kernel in part["kernels"]]
+    estimates = [kernel.get("estimate") for kernel in kernels]
+    if not kernels or None in estimates:
+        return None
+    return sum(
+        estimate["predicted_seconds"] * kernel["calls"]
+        for estimate, kernel in zip(estimates, kernels, strict=True)
     )
 
 
