@@ -2,7 +2,7 @@
 //
 // A loop in order becomes vectors and a masked rest. A loop that threads share is cut into blocks
 // first. A sum is carried in several vectors; a maximum starts with the same value in all lanes. A
-// scan, a strided load and a short loop stay as they are.
+// recurrence, a strided load and a short loop stay as they are.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.for %[[ROW:.*]] = 0 to 8 {
@@ -67,7 +67,7 @@ func.func @main(%a: memref<8x1000xf32>, %b: memref<8x1000xf32>, %n: memref<10000
     %zero = arith.constant 0.0 : f32
     %r = affine.for %j = 0 to 1000 iter_args(%p = %zero) -> (f32) {
       %x = affine.load %a[%i, %j] : memref<8x1000xf32>
-      %u = arith.addf %p, %x fastmath<reassoc> : f32
+      %u = arith.subf %x, %p fastmath<reassoc> : f32
       affine.store %u, %b[%i, %j] : memref<8x1000xf32>
       affine.yield %u : f32
     }

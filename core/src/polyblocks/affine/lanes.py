@@ -22,6 +22,7 @@ from polyblocks.affine.model import (
     operands,
 )
 from polyblocks.affine.reductions import ReductionNest
+from polyblocks.affine.scan_vectors import scan_combiners
 
 #: Element types that a vector may have, and their bits.
 BITS = {
@@ -59,11 +60,13 @@ class Lanes:
         combiners: for each carried value the commutative op that combines it.
         types: the type names of what vector operations compute, load and store, and how many
             there are of each.
+        scan: whether the loop uses what it carries, so that every lane needs its own.
     """
 
     varying: set[Value]
     combiners: list[Op]
     types: dict[str, int] = field(default_factory=dict)
+    scan: bool = False
 
 
 class NoLanesError(Exception):
@@ -77,13 +80,16 @@ def lanes_of(loop: For) -> Lanes:
         NoLanesError: an operation, an access or a carried value forbids vectors.
     """
     combiners: list[Op] = []
+    scan = False
     if loop.inits:
         # Values are combined lane by lane and across the lanes at the end: in any order.
         found = ReductionNest([], [], [loop], loop.body, []).combiners()
         if found is None:
+            found, scan = scan_combiners(loop), True
+        if found is None:
             raise NoLanesError("a carried value is no reduction")
         combiners = found
-    lanes = Lanes(set(loop.arguments), combiners)
+    lanes = Lanes(set(loop.arguments), combiners, scan=scan)
     makers: dict[Value, Node] = {}
     for node in loop.body:
         _visit(loop, node, lanes, makers)

@@ -26,6 +26,7 @@ from polyblocks.affine.model import (
     Value,
 )
 from polyblocks.affine.reduction_vectors import IDEMPOTENT, combine, identity, join_lanes
+from polyblocks.affine.scan_vectors import last_lane, prefixes
 from polyblocks.mlir import dialect, ir
 
 #: Makes a body at a position; takes and returns the carried values.
@@ -143,7 +144,7 @@ class _LoopWriter:
         carried: list[Any] = []
         for init, op in zip(self.chain[0].inits, self.lanes.combiners, strict=True):
             type_ = self.vector(init.type)
-            if op.name in IDEMPOTENT:
+            if op.name in IDEMPOTENT or self.lanes.scan:
                 value = _broadcast(self.writer.use(init), type_)
             else:
                 element = identity(op.name, init.type)
@@ -168,8 +169,8 @@ class _LoopWriter:
         for vector, init, result, op in zip(
             vectors, loop.inits, loop.results, self.lanes.combiners, strict=True
         ):
-            joined = join_lanes(op, vector)
-            if op.name not in IDEMPOTENT:
+            joined = _extract(vector, 0) if self.lanes.scan else join_lanes(op, vector)
+            if op.name not in IDEMPOTENT and not self.lanes.scan:
                 joined = combine(op, self.writer.use(init), joined)
             self.writer.values[result] = joined
 
@@ -423,12 +424,16 @@ class _VectorBody(_Body):
         self.splats: dict[Value, Any] = {}
         #: Varying indices in lane 0, for loads of neighbours.
         self.firsts: dict[Value, Any] = {}
+        #: What a scan hands to the next vector, by the running value.
+        self.totals: dict[Value, Any] = {}
         #: Constants of the body, to be written as constants of vectors.
         self.constants: dict[Value, Any] = {}
 
     def node(self, node: Node) -> None:
         varying = self.owner.lanes.varying
-        if isinstance(node, Op) and any(v in varying for v in node.operands):
+        if self.owner.lanes.scan and node in self.owner.lanes.combiners:
+            self._running(node)
+        elif isinstance(node, Op) and any(v in varying for v in node.operands):
             self._op(node)
         elif isinstance(node, Index) and node.result in varying:
             self._index(node)
@@ -442,7 +447,17 @@ class _VectorBody(_Body):
             self.write_scalar(node)
 
     def carried(self, value: Value) -> Any:
-        return self.lanes(value)
+        return self.totals[value] if value in self.totals else self.lanes(value)
+
+    def _running(self, node: Op) -> None:
+        """The running values of a scan: all lanes of what is carried are equal."""
+        before, term = node.operands
+        if before not in self.owner.loop.arguments:
+            before, term = term, before
+        lanes = prefixes(node, self.lanes(term))
+        (result,) = node.results
+        self.values[result] = combine(node, self.lanes(before), lanes)
+        self.totals[result] = combine(node, self.lanes(before), last_lane(lanes))
 
     def lanes(self, value: Value) -> Any:
         """A value as a vector."""

@@ -103,6 +103,11 @@ class VectorizeNestsPass(NestPass):
 
     def _simd(self, loop: For, lanes: Lanes, target: Any) -> Simd:
         width = _width(lanes, target.vector_bits)
+        if lanes.scan:
+            # As many lanes as one register holds: every vector waits for the one before it. What is
+            # left is done one by one, since the last lane is what counts.
+            width = target.vector_bits // max(BITS[str(v.type)] for v in loop.inits)
+            return Simd(max(2, width), masked=False)
         while width > 2 and width >= 2 * loop.trips:
             width //= 2
         accumulators = self.accumulators if loop.inits else 1
