@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
-from polyblocks.affine.coverage import perfect_loops
 from polyblocks.affine.model import Alloca, For, Nest, Node, Op, Value, operands, walk
+from polyblocks.affine.subnests import parallel_shell
 
 #: Ops with which a reduction gives the same result in any order (floating point: where
 #: reassociation is allowed).
@@ -26,6 +28,8 @@ COMMUTATIVE = {
     "arith.ori",
     "arith.xori",
 }
+#: Of these, sums and products whose rounding errors add up.
+ROUNDING = {"arith.addf", "arith.mulf"}
 #: Of these, floating-point ops that must say that they may be reassociated.
 NEED_FLAG = {"arith.addf", "arith.mulf"}
 
@@ -51,11 +55,12 @@ class ReductionNest:
     @classmethod
     def of(cls, nest: Nest) -> ReductionNest | None:
         """The parts of a nest; None if it is no such nest."""
-        parallel, body = perfect_loops(nest.body)
-        # perfect_loops also walks into a reduction that stands alone.
-        carried = [i for i, f in enumerate(parallel) if f.inits]
-        if carried:
-            return None
+        return cls.of_nodes(nest.body)
+
+    @classmethod
+    def of_nodes(cls, nodes: list[Node]) -> ReductionNest | None:
+        """The parts of a nest or of a sub-nest of a tile; None if it is no such nest."""
+        parallel, body = parallel_shell(nodes)
         loops = [i for i, n in enumerate(body) if isinstance(n, For)]
         if len(loops) != 1 or any(isinstance(n, Alloca) for n in body):
             return None
@@ -74,6 +79,16 @@ class ReductionNest:
                 return None
             chain.append(inner[0])
         return cls(parallel, body[: loops[0]], chain, chain[-1].body, body[loops[0] + 1 :])
+
+    @property
+    def iterations(self) -> int:
+        """Iterations of the parallel loops together, at most."""
+        return math.prod(loop.trips for loop in self.parallel)
+
+    @property
+    def trips(self) -> int:
+        """Iterations of the reduction loops together, at most."""
+        return math.prod(loop.trips for loop in self.reductions)
 
     def reorderable(self) -> bool:
         """Whether the reduction loops may run in any order.
@@ -106,3 +121,45 @@ class ReductionNest:
                 return None
             found.append(op)
         return found
+
+
+def identities(combiners: list[Op]) -> list[Op] | None:
+    """New constants that the combiners leave alone; None if one has no identity."""
+    found: list[Op] = []
+    for op in combiners:
+        attribute = identity(op.name, op.results[0].type)
+        if attribute is None:
+            return None
+        found.append(Op("arith.constant", [], {"value": attribute}, [Value(op.results[0].type)]))
+    return found
+
+
+def identity(name: str, type_: Any) -> Any | None:
+    """The identity of a commutative op as an MLIR attribute; None if it has none."""
+    from polyblocks.mlir import ir
+
+    if name in ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf"):
+        # Minus zero: zero would turn a sum of minus zeros into plus zero.
+        values = {"addf": -0.0, "mulf": 1.0, "maximumf": float("-inf"), "minimumf": float("inf")}
+        return ir.FloatAttr.get(type_, values[name.removeprefix("arith.")])
+    if not isinstance(type_, ir.IntegerType):
+        return None
+    width = type_.width
+    integers = {
+        "arith.addi": 0,
+        "arith.andi": -1,
+        "arith.maxsi": -(1 << (width - 1)),
+        "arith.maxui": 0,
+        "arith.minsi": (1 << (width - 1)) - 1,
+        "arith.minui": -1,
+        "arith.muli": 1,
+        "arith.ori": 0,
+        "arith.xori": 0,
+    }
+    if name not in integers:
+        return None
+    if width == 1:
+        # As a signed number true is less than false.
+        booleans = {"arith.andi": True, "arith.ori": False, "arith.xori": False}
+        return ir.BoolAttr.get(booleans[name]) if name in booleans else None
+    return ir.Attribute.parse(f"{integers[name]} : i{width}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from polyblocks.options import CompileOptions
 from polyblocks.passes.affine.bind_arguments import BindArgumentsPass
 from polyblocks.passes.affine.bufferize_scans import BufferizeScansPass
+from polyblocks.passes.affine.cascade_sums import CascadeSumsPass
 from polyblocks.passes.affine.classify_nests import ClassifyNestsPass
 from polyblocks.passes.affine.estimate_nests import EstimateNestsPass
 from polyblocks.passes.affine.flatten_nests import FlattenNestsPass
@@ -15,6 +16,7 @@ from polyblocks.passes.affine.fuse_slices import FuseElementsPass, FuseSlicesPas
 from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
 from polyblocks.passes.affine.guard_indices import GuardIndicesPass
 from polyblocks.passes.affine.hoist_invariants import HoistInvariantsPass
+from polyblocks.passes.affine.jam_reductions import JamReductionsPass
 from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
@@ -76,6 +78,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FuseElementsPass(),
                 SplitReductionsPass(),
                 OrderLoopsPass(),
+                JamReductionsPass(),
+                CascadeSumsPass(),
                 FlattenNestsPass(),
                 HoistInvariantsPass(),
                 MapParallelismPass(),

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine import cost
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.loop_order import shares
 from polyblocks.affine.model import (
     Buffer,
     For,
@@ -21,7 +22,7 @@ from polyblocks.affine.model import (
     clone,
     remove_dead,
 )
-from polyblocks.affine.reductions import ReductionNest
+from polyblocks.affine.reductions import ReductionNest, identities
 from polyblocks.passes.affine.base import NestPass
 
 
@@ -62,15 +63,14 @@ class SplitReductionsPass(NestPass):
             shape = ReductionNest.of(nest)
             if shape is None:
                 continue
-            iterations = 1
-            for loop in shape.parallel:
-                iterations *= loop.var.extent
+            iterations = shares(shape, context.target)
             extent = shape.reductions[0].var.extent
             # A pass over the data by one thread, at its share of the memory's bandwidth.
             seconds = cost.compute_seconds(context.target, cost.work(nest.body)) * level.size
             if iterations >= 2 * level.size or seconds < self.min_gain * level.overhead:
                 continue
-            starts = _identities(shape)
+            combiners = shape.combiners()
+            starts = None if combiners is None else identities(combiners)
             parts = min(self.parts_per_thread * level.size, extent // 2)
             if starts is None or parts < 2:
                 continue
@@ -176,44 +176,3 @@ def _part(
         new_body = [For(loop_var, new_body)]
     remove_dead(new_body)
     return Nest(new_body, [], changed=True)
-
-
-def _identities(shape: ReductionNest) -> list[Op] | None:
-    """For each carried value the constant that its operation leaves alone; None if one has none."""
-    combiners = shape.combiners()
-    if combiners is None:
-        return None
-    found = []
-    for op in combiners:
-        attribute = identity(op.name, op.results[0].type)
-        if attribute is None:
-            return None
-        found.append(Op("arith.constant", [], {"value": attribute}, [Value(op.results[0].type)]))
-    return found
-
-
-def identity(name: str, type_: Any) -> Any | None:
-    """The identity of a commutative op as an MLIR attribute; None if it has none."""
-    from polyblocks.mlir import ir
-
-    if name in ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf"):
-        # Minus zero: zero would turn a sum of minus zeros into plus zero.
-        values = {"addf": -0.0, "mulf": 1.0, "maximumf": float("-inf"), "minimumf": float("inf")}
-        return ir.FloatAttr.get(type_, values[name.removeprefix("arith.")])
-    if not isinstance(type_, ir.IntegerType):
-        return None
-    width = type_.width
-    integers = {
-        "arith.addi": 0,
-        "arith.andi": -1,
-        "arith.maxsi": -(1 << (width - 1)),
-        "arith.maxui": 0,
-        "arith.minsi": (1 << (width - 1)) - 1,
-        "arith.minui": -1,
-        "arith.muli": 1,
-        "arith.ori": 0,
-        "arith.xori": 0,
-    }
-    if name not in integers:
-        return None
-    return ir.Attribute.parse(f"{integers[name]} : i{width}") if width > 1 else None

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from polyblocks_cpu.passes.walk import nested
 
 #: Ops that move values without looking at them, besides those of the structural dialects.
-_MOVES = frozenset({"arith.bitcast", "arith.constant", "arith.select"})
+_MOVES = frozenset({"arith.bitcast", "arith.constant", "arith.select", "ub.poison"})
 _STRUCTURAL = ("affine.", "builtin.", "func.", "memref.", "omp.", "scf.", "vector.")
 
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+\.\d+(?:[eE][+-]?\d+)?")

@@ -1,0 +1,84 @@
+"""Where nests stand: alone, or one after the other inside the loops of a tile.
+
+After tile fusion the body of a nest may be tile loops around several sub-nests, which share
+buffers of the tile's size. A pass on nests then works on each sub-nest as if it stood alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from polyblocks.affine.model import Alloca, For, Nest, Node, Sequence, remove_dead
+
+#: Gets a sub-nest's nodes and the tile loops around it (none for a nest that stands alone);
+#: returns the nodes that take their place, or None to leave them.
+Change = Callable[[list[Node], list[For]], "list[Node] | None"]
+
+
+def parallel_shell(nodes: list[Node]) -> tuple[list[For], list[Node]]:
+    """The perfectly nested loops that carry no values, from the outside in, and what they hold."""
+    loops: list[For] = []
+    while len(nodes) == 1 and isinstance(nodes[0], For) and not nodes[0].inits:
+        loops.append(nodes[0])
+        nodes = nodes[0].body
+    return loops, nodes
+
+
+def is_tile(nodes: list[Node]) -> bool:
+    """Whether these nodes, the body of some loops, hold sub-nests and not just one computation."""
+    loops = [n for n in nodes if isinstance(n, For)]
+    if any(isinstance(n, Alloca) for n in nodes) or len(loops) > 1:
+        return bool(loops)
+    return bool(loops) and len(nodes) > 1 and not loops[0].inits
+
+
+def change_subnests(nest: Nest, change: Change) -> bool:
+    """Offer every sub-nest to ``change``; whether any of them changed.
+
+    A sub-nest is a loop in a tile with all that it contains; a nest that is no tile is its own
+    only sub-nest.
+    """
+    new = _change(nest.body, [], change)
+    if new is None:
+        return False
+    nest.body = new
+    nest.changed = True
+    return True
+
+
+def _change(nodes: list[Node], around: list[For], change: Change) -> list[Node] | None:
+    loops, inner = parallel_shell(nodes)
+    if not is_tile(inner):
+        return change(nodes, around)
+    out: list[Node] = []
+    changed = False
+    for node in inner:
+        new = _change([node], [*around, *loops], change) if isinstance(node, For) else None
+        out.extend([node] if new is None else new)
+        changed = changed or new is not None
+    if not changed:
+        return None
+    # In place: the loops around hold this list.
+    inner[:] = out
+    return nodes
+
+
+def separate_loops(sequence: Sequence, nest: Nest) -> list[Nest]:
+    """Make a nest of its own of each loop, if a nest's body is nothing but independent loops.
+
+    Returns all of them, in order; the first one is ``nest``.
+    """
+    if len(nest.body) < 2 or not all(isinstance(n, For) and not n.inits for n in nest.body):
+        return [nest]
+    first, *rest = nest.body
+    nest.body = [first]
+    nests = [nest]
+    for loop in rest:
+        tail = Nest([loop], [], changed=True)
+        tail.name, tail.kind, tail.sources = f"{nest.name}_tail", nest.kind, nest.sources
+        sequence.items.insert(sequence.items.index(nests[-1]) + 1, tail)
+        nests.append(tail)
+    for each in nests:
+        remove_dead(each.body)
+        each.changed = True
+    return nests
