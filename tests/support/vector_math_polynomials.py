@@ -167,12 +167,16 @@ SPECS = [
     # float64 arithmetic for float32 results.
     Spec(
         "LOG2_WIDE",
-        "log2(1+f) / f",
-        near_zero(lambda f: mp.log1p(f) / LN2 / f, 1 / LN2),
-        near_zero(lambda f: f * LN2 / mp.log1p(f), LN2),
-        ROOT[0],
-        ROOT[1],
-        14,
+        "log2((1+s)/(1-s)) / s in z = s^2",
+        near_zero(
+            lambda z: mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) / mp.sqrt(z) / LN2, 2 / LN2
+        ),
+        near_zero(
+            lambda z: mp.sqrt(z) * LN2 / mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))), LN2 / 2
+        ),
+        mpf(0),
+        mpf("0.02948"),
+        4,
     ),
     Spec(
         "EXP2_WIDE",

@@ -50,8 +50,6 @@ _FLOAT: dict[str, Formula] = {
     "math.rsqrt": power.rsqrt,
 }
 
-#: Exponents for which a product, a quotient or a root is at least as accurate as the general way.
-_SIMPLE_POWERS = (-1.0, 0.5, 1.0, 2.0, 3.0)
 _HALF = ("f16", "bf16")
 
 
@@ -100,15 +98,14 @@ def _float_expansion(expansion: Formula) -> Expansion:
 
 
 def _power(general: Formula) -> Expansion:
-    """powf and fpowi: constant exponents that a product or a quotient serves are treated apart."""
+    """powf and fpowi: constant exponents that products, a quotient or a root serve are apart."""
 
     def expand(b: Builder, operation: Any, operands: Sequence[Val]) -> Sequence[Val] | None:
         exponent = _constant(operation.operands[1])
 
         def formula(b: Builder, x: Val, y: Val) -> Val | Sequence[Val]:
-            if exponent in _SIMPLE_POWERS:
-                return power.simple_power(b, x, exponent)
-            return general(b, x, y)
+            simple = None if exponent is None else power.constant_power(b, x, float(exponent))
+            return general(b, x, y) if simple is None else simple
 
         return _float_expansion(formula)(b, operation, operands)
 

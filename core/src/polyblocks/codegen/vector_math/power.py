@@ -1,7 +1,7 @@
 """powf, fpowi, ipowi, rsqrt, cbrt.
 
-powf in float32 is 2^(y * log2|x|) in float64 arithmetic: the logarithm is good to 2^-41 relative,
-so that the largest exponents (128) still leave 2^-34. powf in float64 takes the logarithm, the
+powf in float32 is 2^(y * log2|x|) in float64 arithmetic: the logarithm is good to 2^-37 relative,
+so that the largest exponents (150) still leave 2^-30. powf in float64 takes the logarithm, the
 product and the reduction of the exponential in double-double arithmetic.
 """
 
@@ -17,12 +17,15 @@ from polyblocks.codegen.vector_math.formats import (
     INFINITY,
     LN2_HI,
     LN2_LO,
+    MANTISSA_BITS,
     NAN,
     ROUNDER,
     round_scaled,
-    scale_by_power_of_two,
     split_exponent,
 )
+
+#: Largest constant exponent that is done by products.
+_LARGEST_PRODUCT = 64
 
 
 def rsqrt(b: Builder, x: Val) -> Val:
@@ -34,8 +37,8 @@ def _log2_wide(b: Builder, x: Val) -> Val:
     """log2 of a positive float64 that came from a float32; -inf for 0, +inf for +inf."""
     # A denormal float32 is a normal float64.
     m, e = split_exponent(b, x, denormals=False)
-    f = m - 1.0
-    result = b.fma(f, b.horner(f, table.LOG2_WIDE), e)
+    s = (m - 1.0) / (m + 1.0)
+    result = b.fma(s, b.horner(s * s, table.LOG2_WIDE), e)
     result = b.select(x.eq(0.0), -INFINITY, result)
     return b.select(x < INFINITY, result, x)
 
@@ -44,7 +47,9 @@ def exp2_wide(b: Builder, x: Val) -> Val:
     """2^x in float64 for a float32 result; saturates well outside the float32 range."""
     x = b.clamp(x, -300.0, 300.0)
     n, i = round_scaled(b, x, 1.0)
-    return scale_by_power_of_two(b.horner(x - n, table.EXP2_WIDE), i)
+    # The exponents of normal numbers suffice, so that an integer addition does it.
+    power = b.horner(x - n, table.EXP2_WIDE).bits() + (i << MANTISSA_BITS["f64"])
+    return power.as_float()
 
 
 def integer_and_odd(b: Builder, y: Val) -> tuple[Val, Val]:
@@ -78,21 +83,44 @@ def powf(b: Builder, x: Val, y: Val) -> Val:
         magnitude = exp2_wide(b, wide_y * _log2_wide(b, abs(x).to("f64"))).to("f32")
     else:
         magnitude = _powf_f64(b, abs(x), y)
-    return pow_specials(b, x, y, magnitude)
+    # A positive base is special only where the product with the logarithm is (0 * inf, NaN).
+    rare = (x.bits() < 0) | magnitude.is_nan()
+    (result,) = b.when_any(rare, lambda: [pow_specials(b, x, y, magnitude)], [magnitude])
+    return result
 
 
-def simple_power(b: Builder, x: Val, exponent: float) -> Val:
-    """x^exponent for the exponents -1, 0.5, 1, 2 and 3: at most two roundings."""
-    if exponent == 1.0:
-        return x
-    if exponent == 2.0:
-        return x * x
-    if exponent == 3.0:
-        return x * x * x
+def constant_power(b: Builder, x: Val, exponent: float) -> Val | None:
+    """x^exponent where a few products, a quotient or a root do it; None for other exponents.
+
+    At most three roundings, float32 with exponents beyond 3 a single one.
+    """
+    if exponent in (1.0, 2.0, 3.0):
+        return _product(x, int(exponent))
     if exponent == -1.0:
         return 1.0 / x
-    # pow(-0, 0.5) is +0 and pow(-inf, 0.5) is +inf, unlike the square root.
-    return b.select(x.eq(-INFINITY), INFINITY, (x + 0.0).sqrt())
+    if abs(exponent) == 0.5:
+        # pow(-0, 0.5) is +0 and pow(-inf, 0.5) is +inf, unlike the square root.
+        root = (x + 0.0).sqrt()
+        root = b.select(x.eq(-INFINITY), INFINITY, root)
+        return root if exponent > 0 else 1.0 / root
+    if x.kind == "f32" and exponent.is_integer() and 2 <= abs(exponent) <= _LARGEST_PRODUCT:
+        # What overflows or vanishes in float64 does so in float32.
+        power = _product(x.to("f64"), int(abs(exponent)))
+        return (power if exponent > 0 else 1.0 / power).to("f32")
+    return None
+
+
+def _product(x: Val, exponent: int) -> Val:
+    """x^exponent for ``exponent >= 1``, with as few products as its bits ask for."""
+    result: Val | None = None
+    while True:
+        if exponent & 1:
+            result = x if result is None else result * x
+        exponent >>= 1
+        if not exponent:
+            assert result is not None
+            return result
+        x = x * x
 
 
 def _powf_f64(b: Builder, x: Val, y: Val) -> Val:
@@ -200,13 +228,5 @@ def ipowi(b: Builder, x: Val, n: Val) -> Val:
 
 
 def constant_ipowi(b: Builder, x: Val, exponent: int) -> Val:
-    """x^exponent for integers and ``exponent >= 0``, as few products as its bits ask for."""
-    result: Val | None = None
-    power = x
-    while exponent:
-        if exponent & 1:
-            result = power if result is None else result * power
-        exponent >>= 1
-        if exponent:
-            power = power * power
-    return b.const(x.kind, 1) if result is None else result
+    """x^exponent for integers and ``exponent >= 0``."""
+    return _product(x, exponent) if exponent else b.const(x.kind, 1)
