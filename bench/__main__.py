@@ -17,6 +17,7 @@ from rich.markdown import Markdown
 
 from bench import contest, crew, page, plot, report, table
 from bench.engines import ENGINES, OURS, QUICK
+from bench.silence import Silence
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -88,7 +89,7 @@ def run(
     threads = results["machine"]["threads"]
     console.print("measuring the machine's ceilings", highlight=False)
     before = ceilings(threads)
-    pace = contest.Pace(results["rounds"])
+    pace, silence = contest.Pace(results["rounds"]), Silence()
     # First calls compile: nobody is to find the work of an earlier run in a cache.
     caches = {
         "POLYBLOCKS_CACHE_DIR": str(folder / "polyblocks"),
@@ -105,11 +106,12 @@ def run(
         ]
         for number, case in enumerate(cases):
             console.print(f"measuring {case.name}", highlight=False)
-            scores = contest.compare(case, able, folder / f"case{number}", pace)
+            scores = contest.compare(case, able, folder / f"case{number}", pace, silence)
             rows = [report.row(score, case.tolerance) for score in scores]
             report.add_case(results, case, rows + absent + earlier.get(case.name, []))
     after = ceilings(threads)
-    report.finish(results, better(before, after) if before and after else before or after)
+    rates = better(before, after) if before and after else before or after
+    report.finish(results, rates, silence.busy())
 
 
 def ceilings(threads: int) -> dict[str, Any] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bench.errors import max_error
+from bench.silence import Silence
 from bench.table import Arrays, Case
 
 #: Seconds of silence before a peer's turn: OpenMP's threads spin 0.2 s after their last region
@@ -64,7 +64,13 @@ class Pace:
     idle_s: float = IDLE_S
 
 
-def compare(case: Case, peers: Sequence[Peer], folder: Path, pace: Pace = Pace()) -> list[Score]:
+def compare(
+    case: Case,
+    peers: Sequence[Peer],
+    folder: Path,
+    pace: Pace = Pace(),
+    silence: Silence | None = None,
+) -> list[Score]:
     """Measure all peers on one case.
 
     Args:
@@ -72,14 +78,16 @@ def compare(case: Case, peers: Sequence[Peer], folder: Path, pace: Pace = Pace()
         peers: who computes it.
         folder: where arguments and results are exchanged; emptied at the end.
         pace: how long it takes.
+        silence: watches the machine before each turn.
     """
+    silence = silence or Silence()
     folder.mkdir(parents=True)
     inputs = case.inputs()
     for i, value in enumerate(inputs):
         np.save(folder / f"input{i:02d}.npy", value)
     expected = reference(case, inputs)
     del inputs
-    scores = [_first_call(case, peer, folder, expected, pace) for peer in peers]
+    scores = [_first_call(case, peer, folder, expected, pace, silence) for peer in peers]
     shutil.rmtree(folder)
     running = [
         (peer, score) for peer, score in zip(peers, scores, strict=True) if not score.problem
@@ -88,7 +96,7 @@ def compare(case: Case, peers: Sequence[Peer], folder: Path, pace: Pace = Pace()
         # Nobody always comes after the same other one.
         shift = turn % max(1, len(running))
         for peer, score in running[shift:] + running[:shift]:
-            time.sleep(pace.idle_s)
+            silence.keep(pace.idle_s)
             answer = peer.ask("turn", seconds=pace.turn_s)
             score.samples += answer.get("samples", [])
             score.problem = score.problem or answer.get("problem", "")
@@ -111,10 +119,15 @@ def reference(case: Case, inputs: Arrays) -> np.ndarray[Any, Any]:
 
 
 def _first_call(
-    case: Case, peer: Peer, folder: Path, expected: np.ndarray[Any, Any], pace: Pace
+    case: Case,
+    peer: Peer,
+    folder: Path,
+    expected: np.ndarray[Any, Any],
+    pace: Pace,
+    silence: Silence,
 ) -> Score:
     score = Score(peer.name)
-    time.sleep(pace.idle_s)
+    silence.keep(pace.idle_s)
     answer = peer.ask("prepare", program=case.program, folder=str(folder))
     score.problem = answer.get("problem", "")
     if not score.problem:

@@ -10,6 +10,9 @@ Json = dict[str, Any]
 
 NONE = "–"
 
+#: Processors kept busy by others, above which the page warns.
+BUSY = 0.1
+
 
 def markdown(results: Json, plot: str | None = None) -> str:
     """The page: a table of times, one of verdicts, ceilings, peers, and who could not run.
@@ -25,11 +28,13 @@ def markdown(results: Json, plot: str | None = None) -> str:
             f"**Not for publishing:** the peers' numbers are those of `{results['reused']}`.",
             "",
         ]
+    if (results["busy"] or 0) > BUSY:
+        lines += ["**The machine was busy with other work: do not trust these numbers.**", ""]
     lines += [
         f"{machine['threads']} threads on {machine['processors']} processors, float32, Python "
         f"{results['python']}, {machine['c++']}. Minimum of all calls after the first, "
         f"{results['rounds']} turns of each peer, each in a process of its own, with idle time "
-        f"between; load {_number(results['load'][0])} at the start.",
+        f"between. Other processes kept {_number(results['busy'])} processors busy.",
         "",
         *_summary(results),
     ]

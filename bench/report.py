@@ -4,7 +4,8 @@ The keys, in the order of the file. Times are in seconds, sizes in bytes, errors
 :func:`bench.errors.max_error` has them; what is unknown is null.
 
 - ``schema``, ``date``, ``machine``, ``python``, ``rounds``
-- ``load``: processes that wanted to run, mean of the minute before, at the start and at the end
+- ``busy``: processors that other processes kept busy in the silences, mean; see
+  :mod:`bench.silence`
 - ``reused``: the file that the peers' numbers were taken from; null if all were measured now
 - ``ceilings``: see :func:`bench.ceilings.measure`
 - ``peers``: by name, ``outputs`` (allocated or reused) and ``versions``, or a ``problem``
@@ -53,7 +54,7 @@ def header(rounds: int, threads: int) -> Json:
         },
         "python": platform.python_version(),
         "rounds": rounds,
-        "load": [load(), None],
+        "busy": None,
         "reused": None,
         "ceilings": None,
         "peers": {},
@@ -96,10 +97,16 @@ def row(score: Score, tolerance: float) -> Json:
     }
 
 
-def finish(results: Json, ceilings: Json | None) -> None:
-    """Judge again with the final ceilings, and sum up."""
+def finish(results: Json, ceilings: Json | None, busy: float | None = None) -> None:
+    """Judge again with the final ceilings, and sum up.
+
+    Args:
+        results: complete afterwards.
+        ceilings: see :func:`bench.ceilings.measure`.
+        busy: processors that other processes kept busy.
+    """
     results["ceilings"] = ceilings
-    results["load"][1] = load()
+    results["busy"] = busy
     for case in results["cases"]:
         case["verdict"] = verdict.judge(case, copy_bandwidth(results))
     results["summary"] = verdict.summary(results["cases"])
@@ -171,8 +178,3 @@ def compiler_version() -> str:
         return "none"
     done = subprocess.run([path, "-dumpfullversion"], capture_output=True, text=True)
     return f"g++ {done.stdout.strip()}"
-
-
-def load() -> float | None:
-    """Processes that wanted to run, mean of the last minute; None where the system does not say."""
-    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None

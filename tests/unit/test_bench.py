@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import signal
 import sys
 from pathlib import Path
@@ -13,7 +14,20 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
-from bench import contest, crew, engines, measure, page, peers, plot, report, table, verdict, worker
+from bench import (
+    contest,
+    crew,
+    engines,
+    measure,
+    page,
+    peers,
+    plot,
+    report,
+    silence,
+    table,
+    verdict,
+    worker,
+)
 from bench.__main__ import better, chosen_peers, main, publish
 from bench.engines import pytorch
 from bench.errors import ROUNDING, as_good_as, max_error
@@ -120,6 +134,30 @@ def test_accuracy_is_twice_that_of_eager_or_rounding() -> None:
     assert not as_good_as(2.1e-6, 1e-6)
     assert as_good_as(ROUNDING, 0.0)
     assert not as_good_as(math.inf, 1e-6)
+
+
+def test_what_others_do_in_a_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = silence.Silence()
+    silent.keep(0)
+    assert silent.busy() is None
+    seconds = iter([10.0, 10.5])
+    monkeypatch.setattr(silence, "busy_seconds", lambda: next(seconds))
+    silent.keep(0.03)
+    assert silent.busy() == pytest.approx(0.5 / 0.01, rel=0.5)
+
+
+def test_busy_seconds_are_all_but_idling_and_waiting(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  100 20 30 9999 8888 1 2 47 5 6\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+    assert silence.busy_seconds(stat) == pytest.approx(200 / os.sysconf("SC_CLK_TCK"))
+    assert silence.busy_seconds(tmp_path / "none") is None
+
+
+def test_a_busy_machine_is_told(tmp_path: Path) -> None:
+    found = results(tmp_path, Fake(engines.OURS), Fake("eager"))
+    for busy, told in ((0.5, True), (0.01, False), (None, False)):
+        report.finish(found, None, busy)
+        assert ("**The machine was busy" in page.markdown(found)) == told
 
 
 # --- the worker and its process -------------------------------------------------------------
