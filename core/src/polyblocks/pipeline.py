@@ -9,13 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from polyblocks import events, reproducer
-from polyblocks.errors import PassError, PolyBlocksError
+from polyblocks import events
+from polyblocks.blame import blaming
 from polyblocks.options import CompileOptions
+from polyblocks.passes.affine.base import NestPass
 from polyblocks.target import TargetDescription
+
+if TYPE_CHECKING:
+    from polyblocks.affine.held import HeldNests
 
 #: Stage -> its readable name; together they are the dump's file name and the resume point.
 STAGES: dict[str, str] = {
@@ -25,6 +30,9 @@ STAGES: dict[str, str] = {
     "S4": "target",
     "S5": "llvm",
 }
+
+#: What writing the nests is called where times are told.
+WRITE_NESTS = "write-nests"
 
 #: Module attribute: the last stage, or ``stage:pass``, that a dumped module went through.
 RESUME_ATTRIBUTE = "polyblocks.done"
@@ -40,6 +48,8 @@ class PassContext:
         dump_folder: where dumps go; None for none.
         dump_passes: dump after every pass, not only after every stage.
         verify: verify the module after every Python pass (upstream passes always are).
+        hold: passes on nests share one model, and the module is written when somebody wants to
+            see it; with False every pass reads the module and writes it.
     """
 
     target: TargetDescription
@@ -47,7 +57,9 @@ class PassContext:
     dump_folder: Path | None = None
     dump_passes: bool = False
     verify: bool = True
+    hold: bool = True
     _dump_count: int = field(default=0, repr=False)
+    _nests: HeldNests | None = field(default=None, repr=False)
 
     @classmethod
     def create(
@@ -77,6 +89,31 @@ class PassContext:
             yield
         finally:
             _active.reset(token)
+
+    @property
+    def holds_nests(self) -> bool:
+        """Whether a model of the nests is held, which may be ahead of the module."""
+        return self._nests is not None
+
+    def nests(self, module: Any) -> HeldNests:
+        """The model of the module's nests, read unless it is held already."""
+        from polyblocks.affine.held import HeldNests
+
+        if self._nests is None:
+            self._nests = HeldNests(module)
+        return self._nests
+
+    def flush(self) -> None:
+        """Make the module say what the model says; the model stays."""
+        if self._nests is not None and self._nests.write() and self.verify:
+            self._nests.module.operation.verify()
+
+    def release(self) -> None:
+        """Flush and forget the model, before somebody else changes the module."""
+        try:
+            self.flush()
+        finally:
+            self._nests = None
 
     def decide(self, pass_name: str, nest: str, what: str, **numbers: Any) -> None:
         """Report a decision with its numbers, for ``explain``."""
@@ -236,21 +273,24 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
     # One snapshot per stage is cheap; the state right before a failing pass is made from it.
     snapshot = bytecode(module)
     finished: list[Any] = []
+    blame = partial(blaming, snapshot, stage, finished, context)
     for p in todo:
-        try:
+        if not shares_nests(p):
+            with blame():
+                _write_nests(stage, context)
+        with blame(p):
             _run_pass(stage, p, module, context)
-        except PolyBlocksError:
-            raise
-        except Exception as error:
-            path = reproducer.write(snapshot, stage, finished, p.name, context)
-            # MLIR's notes repeat the operation over many lines; the reproducer has it anyway.
-            detail = " ".join(f"{type(error).__name__}: {error}".partition("\n note:")[0].split())
-            raise PassError(p.name, stage, detail, path) from error
         finished.append(p)
         if context.dump_folder is not None and context.dump_passes:
+            with blame():
+                context.flush()
             context.dump(module, f"{stage}-{p.name}", done=f"{stage}:{p.name}")
         for watcher in _watchers.get():
+            with blame():
+                context.flush()
             watcher(stage, p.name, module)
+    with blame():
+        _write_nests(stage, context)
     if context.dump_folder is not None:
         context.dump(module, f"{stage}-{STAGES[stage]}", done=stage)
     for watcher in _watchers.get():
@@ -261,10 +301,33 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
 def _run_pass(stage: str, p: Any, module: Any, context: PassContext) -> None:
     events.emit("pass-begin", stage=stage, name=p.name)
     begin = time.perf_counter()
-    p.run(module, context)
-    if context.verify and not isinstance(p, UpstreamPass):
-        module.operation.verify()
+    if shares_nests(p):
+        if type(p).prepare is not NestPass.prepare:
+            context.release()
+            p.prepare(module)
+        context.nests(module).apply(p.transform, context)
+        if not context.hold:
+            context.release()
+    else:
+        p.run(module, context)
+        if context.verify and not isinstance(p, UpstreamPass):
+            module.operation.verify()
     events.emit("pass-end", stage=stage, name=p.name, seconds=time.perf_counter() - begin)
+
+
+def shares_nests(p: Any) -> bool:
+    """Whether a pass works on the model of the nests alone, so that the next one can go on."""
+    return isinstance(p, NestPass) and type(p).run is NestPass.run
+
+
+def _write_nests(stage: str, context: PassContext) -> None:
+    """Write what passes on nests did; this shows as a pass of its own."""
+    if context.holds_nests:
+        events.emit("pass-begin", stage=stage, name=WRITE_NESTS)
+        begin = time.perf_counter()
+        context.release()
+        seconds = time.perf_counter() - begin
+        events.emit("pass-end", stage=stage, name=WRITE_NESTS, seconds=seconds)
 
 
 def bytecode(module: Any) -> bytes:

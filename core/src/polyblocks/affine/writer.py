@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from polyblocks import signature
@@ -36,10 +37,11 @@ ESTIMATE_ATTRIBUTE = "polyblocks.estimate"
 VECTOR_ATTRIBUTE = "polyblocks.vector"
 
 
-def write(module: Any, before: Sequence, after: Sequence) -> None:
-    """Make ``@main`` say what ``after`` says; ``before`` is what was read from it.
+def write(module: Any, before: Iterable[Nest | Opaque], after: Sequence) -> None:
+    """Make ``@main`` say what ``after`` says; ``before`` is what it says now.
 
     A changed nest is written where the last of its sources stands; nests that are gone are erased.
+    Afterwards nothing is changed any more: the sources of every nest are its new operations.
     """
     kept = {
         id(op)
@@ -48,14 +50,13 @@ def write(module: Any, before: Sequence, after: Sequence) -> None:
         for op in item.source
     }
     doomed = [
-        op
-        for item in before.items
-        if isinstance(item, Nest)
-        for op in item.source
-        if id(op) not in kept
+        op for item in before if isinstance(item, Nest) for op in item.source if id(op) not in kept
     ]
+    block = signature.main_of(module).body.blocks[0]
+    # What is written of a nest stands between a mark and its anchor.
+    written: list[tuple[Nest, Any, Any]] = []
     with module.context, ir.Location.unknown():
-        end: Any = None
+        end: Any = block.operations[len(block.operations) - 1].operation
         for item in reversed(after.items):
             if isinstance(item, Opaque):
                 end = item.operation
@@ -63,13 +64,25 @@ def write(module: Any, before: Sequence, after: Sequence) -> None:
                 end = item.source[0]
             else:
                 anchor = item.source[-1] if item.source else end
-                if anchor is None:
-                    block = signature.main_of(module).body.blocks[0]
-                    anchor = block.operations[len(block.operations) - 1].operation
-                end = _Writer(module, anchor).nest(item) or anchor
+                with ir.InsertionPoint(anchor):
+                    end = ir.Operation.create("builtin.unrealized_conversion_cast")
+                _Writer(module, anchor).nest(item)
+                written.append((item, end, anchor))
+        _find_sources(block, written)
         for op in reversed(doomed):
             op.erase()
-        _drop_unused_buffers(module)
+        for _, mark, _ in written:
+            mark.erase()
+        _drop_unused_buffers(module, after)
+
+
+def _find_sources(block: Any, written: list[tuple[Nest, Any, Any]]) -> None:
+    """Tell every written nest its operations."""
+    operations = [op.operation for op in block.operations]
+    position = {op: i for i, op in enumerate(operations)}
+    for nest, mark, anchor in written:
+        nest.source = operations[position[mark] + 1 : position[anchor]]
+        nest.changed = False
 
 
 class _Writer:
@@ -81,13 +94,11 @@ class _Writer:
         self.unknown = ir.Location.unknown()
         self.index = ir.IndexType.get()
 
-    def nest(self, nest: Nest) -> Any:
-        """Write one nest before the anchor; returns its first operation, None if it has none."""
-        first: Any = None
+    def nest(self, nest: Nest) -> None:
+        """Write one nest before the anchor."""
         with ir.InsertionPoint(self.anchor):
             for node in nest.body:
                 written = self._node(node)
-                first = first or written
                 if isinstance(node, For) and nest.name:
                     attributes = written.attributes
                     attributes[KERNEL_ATTRIBUTE] = ir.StringAttr.get(nest.name)
@@ -100,7 +111,6 @@ class _Writer:
                     widths = {n.simd.width for n in walk([node]) if isinstance(n, For) and n.simd}
                     if widths:
                         attributes[VECTOR_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(sorted(widths))
-        return first
 
     def _node(self, node: Node) -> Any:
         if isinstance(node, Op):
@@ -338,13 +348,17 @@ def _ones() -> Any:
     return np.ones(1, dtype=np.int32)
 
 
-def _drop_unused_buffers(module: Any) -> None:
+def _drop_unused_buffers(module: Any, sequence: Sequence) -> None:
     """Erase allocations and views that nobody uses any more."""
     from polyblocks.affine.views import VIEWS
 
     removable = VIEWS | {"memref.alloc", "memref.alloca", "memref.get_global", "arith.constant"}
     block = signature.main_of(module).body.blocks[0]
+    holder = {b.value: b for b in sequence.buffers if b.value is not None}
     for op in reversed(list(block.operations)):
         o = op.operation
         if o.name in removable and not any(True for r in o.results for _ in r.uses):
+            for result in o.results:
+                if result in holder:
+                    holder[result].value = None
             o.erase()

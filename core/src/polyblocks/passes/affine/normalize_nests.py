@@ -44,10 +44,9 @@ class NormalizeNestsPass(NestPass):
 
     name: ClassVar[str] = "normalize-nests"
 
-    def run(self, module: Any, context: Any) -> None:
-        """Hoist allocations, then normalize the nests."""
+    def prepare(self, module: Any) -> None:
+        """Hoist allocations."""
         hoist_allocations(module)
-        super().run(module, context)
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Normalize every nest, then drop dead ones."""
