@@ -1,6 +1,6 @@
 // PASSES: vectorize-nests
 //
-// A loop in order becomes vectors and a masked rest. A loop that threads share is cut into blocks
+// A loop in order becomes vectors and a rest, under a mask if that is no power of two. A loop that threads share is cut into blocks
 // first. A sum is carried in several vectors; a maximum starts with the same value in all lanes. A
 // recurrence, a strided load and a short loop stay as they are.
 
@@ -10,8 +10,8 @@
 // CHECK:             %[[X:.*]] = vector.load %{{.*}}[%[[ROW]], %[[I]]] : memref<8x1000xf32>, vector<16xf32>
 // CHECK:             %[[Y:.*]] = arith.addf %[[X]], %{{.*}} fastmath<reassoc> : vector<16xf32>
 // CHECK:             vector.store %[[Y]], %{{.*}}[%[[ROW]], %[[I]]]
-// CHECK:           vector.maskedload {{.*}} : memref<8x1000xf32>, vector<16xi1>, vector<16xf32>
-// CHECK:           vector.maskedstore
+// CHECK:           vector.load {{.*}} : memref<8x1000xf32>, vector<8xf32>
+// CHECK:           vector.store {{.*}} : memref<8x1000xf32>, vector<8xf32>
 // CHECK:         polyblocks.vector = array<i64: 16>
 //
 // CHECK:         affine.parallel (%[[BLOCK:.*]]) = (0) to (32) {
@@ -20,6 +20,7 @@
 // CHECK:             vector.load {{.*}} vector<8xi64>
 // CHECK:           scf.if
 // CHECK:             vector.maskedload {{.*}} vector<8xi64>
+// CHECK:             vector.maskedstore {{.*}} vector<8xi64>
 //
 // CHECK:         affine.for
 // CHECK:           vector.broadcast %{{.*}} : f32 to vector<16xf32>

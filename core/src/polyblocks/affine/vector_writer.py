@@ -184,9 +184,13 @@ class _LoopWriter:
             carried = self._steps(_Range(0, whole), block, carried, self._blocks)
         if single > whole:
             carried = self._singles(_Range(whole, single), carried)
-        if extent > single:
-            if self.simd.masked:
-                mask = self._fixed_mask(extent - single)
+        left = extent - single
+        if left:
+            if left > 1 and left & (left - 1) == 0 and not carried:
+                # A narrower vector, which needs no mask and can be kept in a register.
+                _VectorBody(self, self.number(single), left).run([])
+            elif self.simd.masked:
+                mask = self._fixed_mask(left)
                 carried = self._first(self.number(single), carried, mask)
             else:
                 carried = self._rest(_Range(single, extent), carried)
@@ -277,7 +281,7 @@ class _LoopWriter:
     # Bodies
 
     def _body(self, position: Any, carried: list[Any], mask: Any) -> list[Any]:
-        results = _VectorBody(self, position, mask).run(carried)
+        results = _VectorBody(self, position, self.width, mask).run(carried)
         if mask is None:
             return results
         select = dialect("arith").SelectOp
@@ -288,9 +292,9 @@ class _LoopWriter:
 
     # Small things
 
-    def vector(self, element: Any) -> Any:
-        """The vector type of an element type."""
-        return ir.VectorType.get([self.width], element)
+    def vector(self, element: Any, width: int | None = None) -> Any:
+        """The vector type of an element type; of as many lanes as all but the last vectors."""
+        return ir.VectorType.get([width or self.width], element)
 
     def _extreme(self, name: str, exprs: list[Expr]) -> Any:
         """The largest or smallest of some bounds."""
@@ -418,8 +422,9 @@ class _ScalarBody(_Body):
 class _VectorBody(_Body):
     """As many iterations as a vector has lanes; under a mask only the first of them count."""
 
-    def __init__(self, owner: _LoopWriter, position: Any, mask: Any) -> None:
+    def __init__(self, owner: _LoopWriter, position: Any, width: int, mask: Any = None) -> None:
         super().__init__(owner, position)
+        self.width = width
         self.mask = mask
         self.splats: dict[Value, Any] = {}
         #: Varying indices in lane 0, for loads of neighbours.
@@ -446,6 +451,9 @@ class _VectorBody(_Body):
                 self.constants[node.results[0]] = node.attributes["value"]
             self.write_scalar(node)
 
+    def vector(self, element: Any) -> Any:
+        return self.owner.vector(element, self.width)
+
     def carried(self, value: Value) -> Any:
         return self.totals[value] if value in self.totals else self.lanes(value)
 
@@ -464,7 +472,7 @@ class _VectorBody(_Body):
         if value in self.owner.lanes.varying:
             return self.values[value]
         if value not in self.splats:
-            type_ = self.owner.vector(value.type)
+            type_ = self.vector(value.type)
             if value in self.constants:
                 splat = ir.DenseElementsAttr.get_splat(type_, self.constants[value])
                 self.splats[value] = self.owner.constant(splat)
@@ -476,7 +484,7 @@ class _VectorBody(_Body):
         operands = [self.lanes(v) for v in node.operands]
         op = ir.Operation.create(
             node.name,
-            results=[self.owner.vector(r.type) for r in node.results],
+            results=[self.vector(r.type) for r in node.results],
             operands=operands,
             attributes=node.attributes,
             loc=node.location or ir.Location.unknown(),
@@ -486,8 +494,8 @@ class _VectorBody(_Body):
     def _index(self, node: Index) -> None:
         owner = self.owner
         factor = node.expr.coefficient(owner.loop.var) or 0
-        type_ = owner.vector(owner.index)
-        steps = [ir.IntegerAttr.get(owner.index, factor * k) for k in range(owner.width)]
+        type_ = self.vector(owner.index)
+        steps = [ir.IntegerAttr.get(owner.index, factor * k) for k in range(self.width)]
         lanes = owner.constant(ir.DenseElementsAttr.get(steps, type_))
         first = self.at(node.expr)
         self.firsts[node.result] = first
@@ -501,7 +509,7 @@ class _VectorBody(_Body):
         return [*(self.scalar(v) for v in outer), first]
 
     def _load(self, node: Load | LoadAt) -> None:
-        type_ = self.owner.vector(node.result.type)
+        type_ = self.vector(node.result.type)
         memref, where = self.writer.memref(node.buffer), self.where(node)
         location = node.location or ir.Location.unknown()
         if self.mask is None:

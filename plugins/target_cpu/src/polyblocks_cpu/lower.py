@@ -24,7 +24,14 @@ from polyblocks_cpu.passes.lower_asserts import CHECKS, LowerAssertsPass
 from polyblocks_cpu.passes.lower_half_types import LowerHalfTypesPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, ESTIMATES, MergeKernelsPass
-from polyblocks_cpu.passes.outline_kernels import KIND, NESTS, SOURCES, TRIPS, OutlineKernelsPass
+from polyblocks_cpu.passes.outline_kernels import (
+    KIND,
+    NESTS,
+    SOURCES,
+    TRIPS,
+    VECTOR,
+    OutlineKernelsPass,
+)
 from polyblocks_cpu.passes.store_booleans_as_bytes import StoreBooleansAsBytesPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
 
@@ -144,6 +151,7 @@ def _kernels(module: Any) -> list[dict[str, Any]]:
         if TRIPS in a:
             row: dict[str, Any] = {"name": a["sym_name"].value, "parallel": a[TRIPS].value}
             row["kind"] = a[KIND].value if KIND in a else ""
+            row["vector"] = list(a[VECTOR]) if VECTOR in a else []
             row["sources"] = [s.value for s in a[SOURCES]] if SOURCES in a else []
             row["calls"] = a[CALLS].value if CALLS in a else 1
             row["nests"] = [n.value for n in a[NESTS]] if NESTS in a else []

@@ -21,6 +21,8 @@ TEAM_CALL = "polyblocks.team"
 KIND = "polyblocks.kind"
 SOURCES = "polyblocks.sources"
 ESTIMATE = "polyblocks.estimate"
+#: Lanes of the vectors in a nest; it moves as well.
+VECTOR = "polyblocks.vector"
 #: Names of the nests that a kernel was made of, one for each call of it, in the order of calls.
 NESTS = "polyblocks.nests"
 
@@ -123,7 +125,7 @@ def _outline(module: Any, op: Any, name: str) -> None:
     begin, end = _range(op) if parallel else (0, 1)
     i64 = ir.IntegerType.get_signless(64)
     kernel.operation.attributes[TRIPS] = ir.IntegerAttr.get(i64, end - begin)
-    for key in (KIND, SOURCES, ESTIMATE):
+    for key in (KIND, SOURCES, ESTIMATE, VECTOR):
         if key in op.attributes:
             kernel.operation.attributes[key] = op.attributes[key]
             del op.attributes[key]

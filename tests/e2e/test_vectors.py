@@ -1,0 +1,126 @@
+"""Vector code against eager PyTorch: every size of the rest, every type, special values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+SIZES = [1, 2, 7, 15, 16, 17, 31, 33, 64, 1000, 100003]
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
+#: One chip with masks, one with wide and one with narrow vectors without.
+ARCHS = ["native", "x86-64-v3", "x86-64"]
+
+
+def values(size: int, dtype: torch.dtype) -> torch.Tensor:
+    if dtype == torch.bool:
+        return torch.rand(size) > 0.5
+    if dtype.is_floating_point:
+        x = torch.randn(size, dtype=torch.float64).to(dtype)
+        for k, special in enumerate((float("nan"), float("inf"), -float("inf"), -0.0)):
+            x[3 + 5 * k :: 97] = special
+        return x
+    return torch.randint(-100 if dtype.is_signed else 0, 100, (size,), dtype=dtype)
+
+
+def same_bits(ours: torch.Tensor, eager: torch.Tensor) -> None:
+    """Equal, with -0 told from 0; NaN is NaN."""
+    torch.testing.assert_close(ours, eager, rtol=0, atol=0, equal_nan=True)
+    number = ~eager.isnan()
+    assert torch.equal(ours.signbit()[number], eager.signbit()[number])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_pointwise_of_every_size(check: Callable[..., Any], size: int) -> None:
+    x, y = torch.randn(size), torch.randn(size)
+    check(lambda x, y: torch.where(x > y, x * y + 1, torch.tanh(x)), x, y)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, torch.bool], ids=str)
+@pytest.mark.parametrize("size", [7, 33, 1003])
+def test_types(check: Callable[..., Any], dtype: torch.dtype, size: int) -> None:
+    x = values(size, dtype)
+    check(lambda x: (x == x.flip(0), x.to(torch.float32) * 2, x.to(torch.int64, copy=True)), x)
+    if dtype != torch.bool:
+        check(lambda x: (x + x, x * 3, torch.maximum(x, x.flip(0))), x)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_special_values_keep_their_bits(dtype: torch.dtype, arch: str) -> None:
+    from polyblocks_torch import polyblocks_jit_torch
+
+    x = values(1003, dtype)
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return -x, x * 0.5, torch.clamp(x, -0.5, 0.5), torch.where(x > 0, x, -x)
+
+    ours = polyblocks_jit_torch(function, compile_options={"arch": arch})(x)
+    for a, b in zip(ours, function(x), strict=True):
+        same_bits(a, b)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("size", SIZES)
+def test_reductions_of_every_size(check: Callable[..., Any], size: int, arch: str) -> None:
+    x = torch.rand(3, size) + 0.5
+    check(lambda x: (x.sum(1), x.amax(1), x.amin(1), x.pow(0.01).prod(1), x.sum()), x, arch=arch)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_reductions_of_integers(check: Callable[..., Any], dtype: torch.dtype) -> None:
+    x = values(3 * 217, dtype).reshape(3, 217)
+    check(lambda x: (x.sum(1), x.amax(1), x.amin(1), (x != 0).all(1), (x > 50).any(1)), x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("position", [0, 15, 16, 100, 998])
+def test_maximum_finds_nan_in_every_lane(
+    check: Callable[..., Any], dtype: torch.dtype, position: int
+) -> None:
+    x = torch.randn(2, 999).to(dtype)
+    x[1, position] = float("nan")
+    check(lambda x: (x.amax(1), x.amin(1)), x)
+
+
+def test_extremes_of_rows_without_finite_numbers(check: Callable[..., Any]) -> None:
+    x = torch.full((2, 37), -float("inf"))
+    x[1] = float("inf")
+    check(lambda x: (x.amax(1), x.amin(1), x.sum(1)), x)
+
+
+def test_sum_of_negative_zeros(check: Callable[..., Any]) -> None:
+    from polyblocks_torch import polyblocks_jit_torch
+
+    x = torch.full((3, 50), -0.0)
+    same_bits(polyblocks_jit_torch(lambda x: x.amax(1))(x), x.amax(1))
+    same_bits(polyblocks_jit_torch(lambda x: x.sum(1))(x), x.sum(1))
+
+
+@pytest.mark.parametrize("position", [0, 1, 16, 500, 1000])
+def test_first_of_equal_maxima_wins(check: Callable[..., Any], position: int) -> None:
+    x = torch.zeros(3, 1001)
+    x[:, position] = 5
+    x[:, 1000] = 5
+    check(lambda x: (x.argmax(1), x.argmin(1)), x)
+
+
+def test_in_place_update(check: Callable[..., Any]) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        x.mul_(2).add_(1)
+        return x.sum()
+
+    check(function, torch.randn(1003))
+
+
+def test_rows_gathered(check: Callable[..., Any]) -> None:
+    x, i = torch.randn(50, 67), torch.randint(0, 50, (101,))
+    check(lambda x, i: (x[i], x.t()[:, i]), x, i)
+
+
+def test_transposed_argument(check: Callable[..., Any]) -> None:
+    x = torch.randn(67, 50).t()
+    check(lambda x: (x + 1, x.sum(0), x.sum(1)), x)

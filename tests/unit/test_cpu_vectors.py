@@ -1,0 +1,161 @@
+"""Vector code at the edge of memory: nothing outside of a buffer is read or written."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+
+import numpy as np
+import pytest
+from cpu_kernels import load, pack
+
+from polyblocks import mlir
+from polyblocks.options import CompileOptions
+from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
+from polyblocks.pipeline import PassContext
+from polyblocks_cpu.describe import describe
+from polyblocks_cpu.load import CpuExecutable
+from polyblocks_cpu.lower import lower_program
+
+
+def compiled(text: str, arch: str | None = None) -> CpuExecutable:
+    """A module with its loops in vectors, loaded."""
+    options = CompileOptions(arch=arch)
+    target = describe(options)
+    module = mlir.parse(text)
+    VectorizeNestsPass().run(module, PassContext(target, options))
+    return load(lower_program(module, target, options))
+
+
+class Fence:
+    """Arrays that end where memory ends: one byte more, and the process gets SIGSEGV."""
+
+    def __init__(self) -> None:
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.maps: list[mmap.mmap] = []
+
+    def array(self, count: int, dtype: str) -> np.ndarray:
+        page = mmap.PAGESIZE
+        nbytes = count * np.dtype(dtype).itemsize
+        pages = -(-nbytes // page)
+        memory = mmap.mmap(-1, (pages + 1) * page)
+        self.maps.append(memory)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        assert self.libc.mprotect(ctypes.c_void_p(start + pages * page), page, 0) == 0
+        return np.frombuffer(memory, dtype, count, pages * page - nbytes)
+
+
+def exit_code(executable: CpuExecutable, arrays: list[np.ndarray]) -> int:
+    """Call in a child, which may crash; 0 if it went well, minus the signal if not."""
+    child = os.fork()
+    if child == 0:
+        os._exit(executable.entry(pack(arrays), 1))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def doubled(count: int, type_: str, last: int) -> str:
+    """``b[i] = a[i] + a[i]`` for i up to ``last``."""
+    add = "arith.addf" if type_.startswith("f") else "arith.addi"
+    return f"""
+    func.func @main(%a: memref<{count}x{type_}>, %b: memref<{count}x{type_}>) {{
+      affine.for %i = 0 to {last} {{
+        %x = affine.load %a[%i] : memref<{count}x{type_}>
+        %y = {add} %x, %x : {type_}
+        affine.store %y, %b[%i] : memref<{count}x{type_}>
+      }} {{polyblocks.kernel = "k", polyblocks.kind = "", polyblocks.sources = []}}
+      return
+    }}
+    """
+
+
+@pytest.mark.parametrize("arch", [None, "x86-64"])
+@pytest.mark.parametrize("count", [5, 16, 23, 1003])
+@pytest.mark.parametrize(
+    ("type_", "dtype"), [("f32", "float32"), ("f64", "float64"), ("i8", "int8"), ("f16", "float16")]
+)
+def test_rest_stays_inside(type_: str, dtype: str, count: int, arch: str | None) -> None:
+    fence = Fence()
+    a, b = fence.array(count, dtype), fence.array(count, dtype)
+    executable = compiled(doubled(count, type_, count), arch)
+    assert exit_code(executable, [a, b]) == 0
+    a[:] = np.arange(count) % 50
+    assert executable.entry(pack([a, b]), 1) == 0
+    np.testing.assert_array_equal(b, a + a)
+
+
+def test_the_fence_catches_what_is_outside() -> None:
+    fence = Fence()
+    arrays = [fence.array(1003, "float32"), fence.array(1003, "float32")]
+    executable = compiled(doubled(2000, "f32", 1500))
+    assert exit_code(executable, arrays) == -11
+
+
+def test_rest_of_a_reduction_stays_inside() -> None:
+    text = """
+    func.func @main(%a: memref<1003xf32>, %b: memref<1xf32>) {
+      affine.for %k = 0 to 1 {
+        %z = arith.constant 0.0 : f32
+        %r = affine.for %i = 0 to 1003 iter_args(%s = %z) -> (f32) {
+          %x = affine.load %a[%i] : memref<1003xf32>
+          %t = arith.addf %s, %x fastmath<reassoc> : f32
+          affine.yield %t : f32
+        }
+        affine.store %r, %b[0] : memref<1xf32>
+      } {polyblocks.kernel = "k", polyblocks.kind = "", polyblocks.sources = []}
+      return
+    }
+    """
+    fence = Fence()
+    a, b = fence.array(1003, "float32"), fence.array(1, "float32")
+    executable = compiled(text)
+    assert exit_code(executable, [a, b]) == 0
+    a[:] = np.arange(1003)
+    assert executable.entry(pack([a, b]), 1) == 0
+    assert b[0] == np.arange(1003).sum()
+
+
+@pytest.mark.parametrize("arch", [None, "x86-64"])
+@pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 40), (3, 8), (7, 39), (12, 12), (9, 4)])
+def test_bounds_that_are_known_at_run_time(low: int, high: int, arch: str | None) -> None:
+    """The bounds depend on the loop around; a loop may also have no iteration."""
+    text = f"""
+    func.func @main(%a: memref<3x40xf32>, %b: memref<3x40xf32>, %c: memref<3xf32>) {{
+      affine.for %r = 0 to 3 {{
+        affine.for %i = max affine_map<(d) -> (0, d + {low})>(%r) to
+            min affine_map<(d) -> (40, d + {high})>(%r) {{
+          %x = affine.load %a[%r, %i] : memref<3x40xf32>
+          %y = arith.addf %x, %x : f32
+          affine.store %y, %b[%r, %i] : memref<3x40xf32>
+        }}
+        %z = arith.constant 5.0 : f32
+        %s = affine.for %i = max affine_map<(d) -> (0, d + {low})>(%r) to
+            min affine_map<(d) -> (40, d + {high})>(%r) iter_args(%p = %z) -> (f32) {{
+          %x = affine.load %a[%r, %i] : memref<3x40xf32>
+          %t = arith.addf %p, %x fastmath<reassoc> : f32
+          affine.yield %t : f32
+        }}
+        affine.store %s, %c[%r] : memref<3xf32>
+      }} {{polyblocks.kernel = "k", polyblocks.kind = "", polyblocks.sources = []}}
+      return
+    }}
+    """
+    a = np.arange(120, dtype=np.float32).reshape(3, 40)
+    b, c = np.zeros((3, 40), np.float32), np.zeros(3, np.float32)
+    executable = compiled(text, arch)
+    assert executable.entry(pack([a, b, c]), 1) == 0
+    for r in range(3):
+        expected = np.zeros(40, np.float32)
+        part = slice(r + low, min(40, r + high))
+        expected[part] = 2 * a[r, part]
+        np.testing.assert_array_equal(b[r], expected)
+        assert c[r] == 5 + a[r, part].sum()
+
+
+def test_kernels_tell_their_vectors() -> None:
+    options = CompileOptions(arch="x86-64-v4")
+    target = describe(options)
+    module = mlir.parse(doubled(100, "f64", 100))
+    VectorizeNestsPass().run(module, PassContext(target, options))
+    (kernel,) = lower_program(module, target, options).manifest["kernels"]
+    assert kernel["vector"] == [8]

@@ -1,0 +1,219 @@
+"""vectorize-nests on the model: which loops, how wide, and why not the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from polyblocks import mlir
+from polyblocks.affine import reader
+from polyblocks.affine.lanes import NoLanesError, lanes_of
+from polyblocks.affine.model import For, Sequence, Simd, walk
+from polyblocks.options import CompileOptions
+from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
+from polyblocks.pipeline import PassContext
+from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
+
+
+def target(bits: int = 512, masked: bool = True) -> TargetDescription:
+    return TargetDescription(
+        name="test",
+        arch="test",
+        parallel=(ParallelLevel("team", 4),),
+        memory=(MemoryLevel("main", 0),),
+        vector_bits=bits,
+        vector_registers=32,
+        masked_vectors=masked,
+    )
+
+
+def read(arguments: str, body: str) -> Sequence:
+    module = mlir.parse(f"func.func @main({arguments}) {{ {body} return }}")
+    with module.context, mlir.ir.Location.unknown():
+        return reader.read(module)
+
+
+def vectorized(arguments: str, body: str, chip: TargetDescription | None = None) -> list[For]:
+    """The loops with vectors after the pass, outer ones first."""
+    sequence = read(arguments, body)
+    context = PassContext(chip or target(), CompileOptions())
+    with mlir.make_context(), mlir.ir.Location.unknown():
+        VectorizeNestsPass().transform(sequence, context)
+    nodes = (node for nest in sequence.nests() for node in walk(nest.body))
+    return [node for node in nodes if isinstance(node, For) and node.simd is not None]
+
+
+def loop_of(arguments: str, body: str) -> For:
+    """The innermost loop of the only nest."""
+    (nest,) = read(arguments, body).nests()
+    return [n for n in walk(nest.body) if isinstance(n, For)][-1]
+
+
+def copy(
+    source: str, target_: str, index: str = "%i", op: str = "", extent: int = 100
+) -> tuple[str, str]:
+    """Arguments and body of a loop that moves one element, maybe through an operation."""
+    load = f"%x = affine.load %a[{index}] : memref<400x{source}>"
+    value = "%y" if op else "%x"
+    return (
+        f"%a: memref<400x{source}>, %b: memref<400x{target_}>",
+        f"affine.for %i = 0 to {extent} {{ {load} {op} "
+        f"affine.store {value}, %b[%i] : memref<400x{target_}> }}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "result", "op", "width"),
+    [
+        ("f32", "f32", "%y = arith.negf %x : f32", 16),
+        ("f64", "f64", "%y = arith.negf %x : f64", 8),
+        ("i8", "i8", "%y = arith.addi %x, %x : i8", 64),
+        ("f16", "f32", "%y = arith.extf %x : f16 to f32", 16),
+        # Two of three are narrow: the wide one takes two registers.
+        ("f32", "f64", "%z = arith.negf %x : f32 %y = arith.extf %z : f32 to f64", 8),
+        ("f32", "i1", "%y = arith.cmpf olt, %x, %x : f32", 16),
+    ],
+)
+def test_width_is_that_of_the_type_most_used(source: str, result: str, op: str, width: int) -> None:
+    (loop,) = vectorized(*copy(source, result, op=op))
+    assert loop.simd is not None
+    assert loop.simd.width == width
+
+
+def test_short_loops_take_narrow_vectors_and_very_short_ones_none() -> None:
+    assert [f.simd for f in vectorized(*copy("f32", "f32", extent=5))] == [Simd(8)]
+    assert vectorized(*copy("f32", "f32", extent=3)) == []
+
+
+def test_no_vectors_on_a_target_without() -> None:
+    assert vectorized(*copy("f32", "f32"), chip=target(bits=0)) == []
+
+
+def test_rest_is_scalar_where_there_are_no_masks() -> None:
+    (loop,) = vectorized(*copy("f32", "f32"), chip=target(bits=128, masked=False))
+    assert loop.simd == Simd(4, 1, masked=False)
+
+
+def test_chain_of_reductions_carries_vectors() -> None:
+    body = """
+    %z = arith.constant 0.0 : f32
+    affine.for %r = 0 to 4 {
+      %s = affine.for %i = 0 to 7 iter_args(%p = %z) -> (f32) {
+        %t = affine.for %j = 0 to 100 iter_args(%q = %p) -> (f32) {
+          %x = affine.load %a[%r, %i, %j] : memref<4x7x100xf32>
+          %u = arith.addf %q, %x fastmath<reassoc> : f32
+          affine.yield %u : f32
+        }
+        affine.yield %t : f32
+      }
+      affine.store %s, %b[%r] : memref<4xf32>
+    }"""
+    loops = vectorized("%a: memref<4x7x100xf32>, %b: memref<4xf32>", body)
+    assert [f.var.extent for f in loops] == [7, 100]
+    assert loops[0].simd == loops[1].simd == Simd(16, 4)
+
+
+def test_long_bodies_have_fewer_accumulators() -> None:
+    body = """
+    %z = arith.constant 0.0 : f32
+    affine.for %r = 0 to 4 {
+      %t = affine.for %j = 0 to 1000 iter_args(%q = %z) -> (f32) {
+        %x = affine.load %a[%r, %j] : memref<4x1000xf32>
+        %e = math.exp %x : f32
+        %f = math.sin %e : f32
+        %u = arith.addf %q, %f fastmath<reassoc> : f32
+        affine.yield %u : f32
+      }
+      affine.store %t, %b[%r] : memref<4xf32>
+    }"""
+    (loop,) = vectorized("%a: memref<4x1000xf32>, %b: memref<4xf32>", body)
+    assert loop.simd == Simd(16, 1)
+
+
+def test_loop_of_the_team_hands_out_blocks() -> None:
+    arguments, body = copy("f32", "f32", extent=400)
+    body = body.replace("affine.for %i = 0 to 400", "affine.parallel (%i) = (0) to (400)")
+    (loop,) = vectorized(arguments, body[:-1] + '} {polyblocks.level = "team"}')
+    assert loop.level is None
+    assert loop.var.extent == 64
+    assert [repr(e).split(" + ")[-1] for e in loop.upper] == ["400"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "body", "reason"),
+    [
+        (*copy("f32", "f32", index="%i * 2"), "a load with stride 2"),
+        (*copy("f32", "f32", index="%i floordiv 3"), "a load with stride unknown"),
+        (*copy("f32", "f32", op="%y = arith.remf %x, %x : f32"), "arith.remf has no vector form"),
+        (*copy("i32", "i32", op="%y = arith.divsi %x, %x : i32"), "an integer division"),
+        (*copy("complex<f32>", "complex<f32>"), "values of complex<f32>"),
+        (
+            "%a: memref<4x100xf32>",
+            "%z = arith.constant 0.0 : f32 affine.for %i = 0 to 100 {"
+            " affine.store %z, %a[0, 0] : memref<4x100xf32> }",
+            "a store with stride 0",
+        ),
+        (
+            "%a: memref<100xi1>, %b: memref<100xi1>",
+            'affine.for %i = 0 to 100 { %x = affine.load %a[%i] : memref<100xi1> cf.assert %x, ""'
+            " affine.store %x, %b[%i] : memref<100xi1> }",
+            "a check in every iteration",
+        ),
+        (
+            "%a: memref<100xf32>, %b: memref<f32>",
+            "%z = arith.constant 0.0 : f32"
+            " %r = affine.for %i = 0 to 100 iter_args(%s = %z) -> (f32) {"
+            " %x = affine.load %a[%i] : memref<100xf32> %t = arith.addf %s, %x : f32"
+            " affine.yield %t : f32 } affine.store %r, %b[] : memref<f32>",
+            "a carried value is no reduction",
+        ),
+        (
+            "%a: memref<100xindex>, %b: memref<100xf32>, %c: memref<9xf32>",
+            "affine.for %i = 0 to 100 { %n = affine.load %a[%i] : memref<100xindex>"
+            " %x = memref.load %c[%n] : memref<9xf32> affine.store %x, %b[%i] : memref<100xf32> }",
+            "a gather",
+        ),
+        (
+            "%a: memref<100xindex>, %c: memref<9xf32>",
+            "%z = arith.constant 0.0 : f32 affine.for %i = 0 to 100 {"
+            " %n = affine.load %a[%i] : memref<100xindex>"
+            " memref.store %z, %c[%n] : memref<9xf32> }",
+            "it contains a StoreAt",
+        ),
+        (
+            "%a: memref<1xi1>",
+            'affine.for %i = 0 to 100 { %x = affine.load %a[0] : memref<1xi1> cf.assert %x, "" }',
+            "nothing differs between iterations",
+        ),
+    ],
+)
+def test_what_stays_scalar(arguments: str, body: str, reason: str) -> None:
+    loop = loop_of(arguments, body)
+    with pytest.raises(NoLanesError, match=reason):
+        lanes_of(loop)
+
+
+def test_division_by_a_constant_is_possible() -> None:
+    op = "%c = arith.constant 7 : i32 %y = arith.divsi %x, %c : i32"
+    assert len(vectorized(*copy("i32", "i32", op=op))) == 1
+
+
+def test_rows_that_a_gather_picks_are_read_in_order() -> None:
+    body = """
+    affine.for %i = 0 to 10 {
+      affine.for %j = 0 to 64 {
+        %n = affine.load %a[%i] : memref<10xindex>
+        %x = memref.load %c[%n, %j] : memref<9x64xf32>
+        affine.store %x, %b[%i, %j] : memref<10x64xf32>
+      }
+    }"""
+    arguments = "%a: memref<10xindex>, %b: memref<10x64xf32>, %c: memref<9x64xf32>"
+    assert [f.var.extent for f in vectorized(arguments, body)] == [64]
+
+
+def test_iterations_that_depend_on_each_other_stay_scalar() -> None:
+    body = """
+    affine.for %i = 0 to 99 {
+      %x = affine.load %a[%i] : memref<100xf32>
+      affine.store %x, %a[%i + 1] : memref<100xf32>
+    }"""
+    assert vectorized("%a: memref<100xf32>", body) == []
