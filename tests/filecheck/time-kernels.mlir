@@ -5,27 +5,34 @@
 
 // CHECK:       module attributes {polyblocks.profile = {{\[}}["", ""], ["k", "first"], ["k", "second"], ["other", "other"]]}
 // CHECK:       memref.global "private" @polyblocks_profile_times : memref<4x3xf64>
-// CHECK:       func.func private @omp_get_wtime() -> f64
+// CHECK:       func.func private @clock_gettime(i32, memref<2xi64>) -> i32
 // CHECK-LABEL: func.func @main
-// CHECK:         %[[ALL:.*]] = call @omp_get_wtime()
-// CHECK:         %[[BEGIN:.*]] = call @omp_get_wtime()
-// CHECK:         call @k(
-// CHECK-NEXT:    %[[END:.*]] = call @omp_get_wtime()
-// CHECK-NEXT:    %[[T:.*]] = arith.subf %[[END]], %[[BEGIN]]
+// CHECK:         %[[NOW:.*]] = memref.alloca() : memref<2xi64>
+// CHECK:         call @clock_gettime(%{{.*}}, %[[NOW]])
+// CHECK:         %[[ALL:.*]] = arith.addi
+// CHECK:         call @clock_gettime(%{{.*}}, %[[NOW]])
+// CHECK:         %[[BEGIN:.*]] = arith.addi
+// CHECK-NEXT:    call @k(
+// CHECK:         call @clock_gettime(%{{.*}}, %[[NOW]])
+// CHECK:         %[[END:.*]] = arith.addi
+// CHECK-NEXT:    %[[PASSED:.*]] = arith.subi %[[END]], %[[BEGIN]]
+// CHECK-NEXT:    %[[NS:.*]] = arith.sitofp %[[PASSED]]
+// CHECK:         %[[T:.*]] = arith.mulf %[[NS]]
 // CHECK:         %[[ROW:.*]] = arith.constant 1 : index
 // CHECK:         arith.addf %{{.*}}, %[[T]]
 // CHECK:         arith.minnumf %{{.*}}, %[[T]]
 // CHECK:         affine.for
-// CHECK:           call @omp_get_wtime()
-// CHECK-NEXT:      call @k(
-// CHECK-NEXT:      call @omp_get_wtime()
-// CHECK:         call @omp_get_wtime()
-// CHECK-NEXT:    call @other(
-// CHECK-NEXT:    call @omp_get_wtime()
-// CHECK-NOT:     omp_get_wtime
+// CHECK:           func.call @clock_gettime
+// CHECK:           func.call @k(
+// CHECK:           func.call @clock_gettime
+// CHECK:         call @clock_gettime
+// CHECK:         call @other(
+// CHECK:         call @clock_gettime
+// CHECK-NOT:     clock_gettime
 // CHECK:         call @helper()
-// CHECK:         %[[LAST:.*]] = call @omp_get_wtime()
-// CHECK-NEXT:    arith.subf %[[LAST]], %[[ALL]]
+// CHECK:         call @clock_gettime
+// CHECK:         %[[LAST:.*]] = arith.addi
+// CHECK-NEXT:    arith.subi %[[LAST]], %[[ALL]]
 // CHECK:         return
 // CHECK:       func.func @polyblocks_profile() -> index
 // CHECK-NEXT:    %[[TABLE:.*]] = memref.get_global @polyblocks_profile_times

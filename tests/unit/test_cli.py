@@ -199,6 +199,51 @@ def test_explain_an_artifact(run, add_file):
     assert data["parts"][0]["kernels"][0]["name"]
 
 
+def test_explain_a_file_measures_its_kernels(run, add_file, tmp_path):
+    html = tmp_path / "add.html"
+    status, out, err = run("explain", add_file, "--html", html, "--num-threads", 1)
+    assert status == 0, err
+    assert "measured" in out
+    assert f"wrote {html}" in out
+    assert "What it costs" in html.read_text()
+    (part,) = json.loads(run("explain", "--json", add_file)[1])["parts"]
+    (kernel,) = part["kernels"]
+    assert part["totals"]["runs"] > 3
+    assert kernel["measured_seconds"] > 0
+    assert kernel["estimate"]["flops"] == 12
+    assert kernel["estimate"]["floor_bytes"] == 3 * 12 * 4
+    (part,) = json.loads(run("explain", "--json", "--no-measure", add_file)[1])["parts"]
+    assert (part["measured"], part["profiled"]) == (False, False)
+    assert part["kernels"][0]["predicted_seconds"] > 0
+
+
+def test_explain_json_keeps_what_a_script_prints_apart(run, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("print('hello')\n")
+    status, out, err = run("explain", "--json", script)
+    assert status == 0
+    assert json.loads(out)["title"] == "nothing was compiled"
+    assert "hello" in err
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["FILE:blur"], "has no function 'blur'; it has double"),
+        (["nothing.py:f"], "there is no file nothing.py"),
+        (["FILE:double", "-i", "float32"], "'float32' is no input; write dtype[extents], e.g."),
+        (["FILE:double", "-i", "float32[2,x]"], "'float32[2,x]' is no input; write dtype"),
+        (["FILE:double", "-i", "f32[2]"], "there is no dtype 'f32'; there are float64, float32"),
+    ],
+)
+def test_explain_of_a_function_that_cannot_be_called(run, tmp_path, arguments, message):
+    file = tmp_path / "functions.py"
+    file.write_text("def double(x):\n    return x + x\n")
+    status, _, err = run("explain", *(a.replace("FILE", str(file)) for a in arguments))
+    assert status == 1
+    assert message in err
+
+
 def test_explain_what_is_not_there(run):
     status, _, err = run("explain", "ffff")
     assert status == 1
@@ -258,7 +303,7 @@ def test_cache_list_clear_verify(run, own_cache):
     assert f"damaged: {damaged}" in out
     assert "2 entries checked, 1 damaged" in out
     assert "damaged" in run("cache", "list")[1]
-    assert run("explain", "b" * 10)[1].startswith("second: 0 kernels for toy (v1), from the cache")
+    assert "second: 0 kernels for toy (v1), from the cache" in run("explain", "b" * 10)[1]
     assert run("cache", "clear")[1].startswith("2 entries removed")
     assert own_cache.entries() == []
 

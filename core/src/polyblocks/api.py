@@ -58,19 +58,27 @@ def compile(
     if not callable(function):
         raise InputError(f"polyblocks.compile takes a function, not {type(function).__name__}")
     CompileOptions.from_dict(compile_options)
-    if frontend is None:
-        installed = frontends()
-        if not installed:
-            raise PluginError("no frontend is installed; pip install polyblocks-torch")
-        if len(installed) > 1:
-            raise InputError(
-                f"several frontends are installed ({', '.join(installed)}); "
-                f"say which: polyblocks.compile(f, frontend={installed[0]!r})"
-            )
-        frontend = installed[0]
-    hook = get_registry().frontend(frontend).hook
+    hook = get_registry().frontend(frontend or chosen_frontend()).hook
     compiled: Callable[..., Any] = hook.jit(function=function, compile_options=compile_options)
     return compiled
+
+
+def chosen_frontend() -> str:
+    """The name of the only frontend that is installed.
+
+    Raises:
+        PluginError: there is none.
+        InputError: there are several.
+    """
+    installed = frontends()
+    if not installed:
+        raise PluginError("no frontend is installed; pip install polyblocks-torch")
+    if len(installed) > 1:
+        raise InputError(
+            f"several frontends are installed ({', '.join(installed)}); "
+            f"say which: polyblocks.compile(f, frontend={installed[0]!r})"
+        )
+    return installed[0]
 
 
 def compile_file(path: Path, options: CompileOptions, after: str | None = None) -> Artifact:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import json
-import runpy
 import sys
 import time
 from pathlib import Path
@@ -139,47 +139,72 @@ def compile_command(
     _print(f"{place}\n{report}")
 
 
-@app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-)
-def explain(
+def explain_command(
     context: typer.Context,
     what: Annotated[
         str,
-        typer.Argument(help="A Python script, an artifact (.zip), or the key of a cache entry."),
+        typer.Argument(
+            help="A Python script with its arguments, FILE.py:FUNCTION, an .mlir file, an artifact "
+            "(.zip), or the key of a cache entry."
+        ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", help="An argument of FUNCTION: float32[3,224,224]."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page to this file as well.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON; what a script prints goes to stderr.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All kernels, decisions and passes, not only the largest.")
+    ] = False,
+    measure: Annotated[
+        bool, typer.Option("--measure/--no-measure", help="Measure the time of every kernel.")
+    ] = True,
+    **options: Any,
 ) -> None:
-    """Say what was compiled, into which kernels, and what fell back and why.
+    """Say what was compiled, into which kernels and why, how long each takes, what fell back.
 
-    A script is run with the arguments that follow it, under observation.
+    A script is run with the arguments that follow it; a function and an .mlir file are run with
+    random inputs. To measure, they are compiled with the option 'profile'. The options of the
+    compiler are for files and functions that are not decorated; a script has its own.
     """
-    path = Path(what)
-    report = _explain_script(path, context.args) if path.suffix == ".py" else _explain_stored(what)
+    from polyblocks.explanation.document import document
+    from polyblocks.explanation.page import page
+    from polyblocks.explanation.tree import tree
+
+    given = {name: value for name, value in options.items() if value is not None}
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        report = _explained(what, context.args, inputs or [], given, measure)
+    data = document(report)
+    if html is not None:
+        html.write_text(page(data), encoding="utf-8")
     if as_json:
-        _print_json(report.to_json())
-    else:
-        _print(str(report))
+        _print_json(data)
+        return
+    _print(tree(data, everything))
+    if html is not None:
+        _print(f"wrote {html}")
 
 
-def _explain_script(path: Path, arguments: list[str]) -> Report:
-    from polyblocks import report as reports
+def _explained(
+    what: str, arguments: list[str], inputs: list[str], options: dict[str, Any], measure: bool
+) -> Report:
+    from polyblocks.explanation import run
 
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    saved = list(sys.argv), list(sys.path)
-    sys.argv = [str(path), *arguments]
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        with reports.explain() as report:
-            try:
-                runpy.run_path(str(path), run_name="__main__")
-            except SystemExit as exit_:
-                if exit_.code not in (None, 0):
-                    report.failures.append(f"the script left with {exit_.code}")
-    finally:
-        sys.argv, sys.path = saved
-    return report
+    file, colon, function = what.rpartition(":")
+    if colon and file.endswith(".py"):
+        return run.explain_function(Path(file), function, inputs, options, measure)
+    path = Path(what)
+    if path.suffix == ".py":
+        return run.explain_script(path, arguments, measure)
+    if path.suffix == ".mlir":
+        checked = CompileOptions.from_dict(options | {"profile": measure})
+        return run.explain_module(path, checked, measure=measure)
+    return _explain_stored(what)
 
 
 def _explain_stored(what: str) -> Report:
@@ -219,7 +244,8 @@ def bisect_command(
     seed: Annotated[int, typer.Option(help="Of the random inputs.")] = 0,
     limit: Annotated[float, typer.Option(help="Seconds that one run may take.")] = 60.0,
     all_passes: Annotated[
-        bool, typer.Option("--all", help="Go on behind the first difference.")
+        bool,
+        typer.Option("--all", help="Run every module, not only those that a search needs."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     **options: Any,
@@ -355,6 +381,9 @@ def _option_texts() -> dict[str, str]:
 
 
 app.command("compile")(_with_compile_options(compile_command))
+app.command("explain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
+    _with_compile_options(explain_command)
+)
 app.command("bisect", context_settings={"allow_extra_args": True})(
     _with_compile_options(bisect_command)
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polyblocks import events
@@ -187,7 +188,11 @@ def compile_module(
         versions=toolchain_versions(registry.packages(target)),
     )
     artifact.manifest.setdefault("report", {}).update(
-        seconds=seconds, passes=record.passes, decisions=record.decisions, **(metadata or {})
+        seconds=seconds,
+        passes=record.passes,
+        decisions=record.decisions,
+        chip=_chip(description),
+        **(metadata or {}),
     )
     events.emit("compile-end", name=name, seconds=seconds)
     return artifact
@@ -197,7 +202,24 @@ def load(artifact: Artifact, device: int | None = None) -> Executable:
     """Load an artifact on a device through its own target."""
     target = get_registry().target(artifact.manifest["target"])
     executable: Executable = target.hook.load_artifact(artifact=artifact, device=device)
+    for collected in _collecting:
+        collected.append(executable)
     return executable
+
+
+_collecting: list[list[Executable]] = []
+
+
+@contextmanager
+def collecting_loads() -> Iterator[list[Executable]]:
+    """The programs that this process loads inside the block, kept alive as long as the list is."""
+    collected: list[Executable] = []
+    _collecting.append(collected)
+    try:
+        yield collected
+    finally:
+        # By identity: equal lists are not the same one.
+        _collecting[:] = [c for c in _collecting if c is not collected]
 
 
 class _Record:
@@ -212,6 +234,18 @@ class _Record:
             self.passes.append(event.data)
         elif event.kind == "decision":
             self.decisions.append(event.data)
+
+
+def _chip(description: TargetDescription) -> dict[str, Any]:
+    """What of the description the report compares with: rates and sizes."""
+    return {
+        "flops": dict(description.flops),
+        "memory": [
+            {"name": level.name, "size": level.size, "bandwidth": level.bandwidth}
+            for level in description.memory
+        ],
+        "threads": description.parallel[0].size if description.parallel else 1,
+    }
 
 
 def _module_name(module: Any) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, overload
 
 from polyblocks.events import Event
+from polyblocks.explanation import units
+from polyblocks.options import overriding
 
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact
@@ -45,6 +47,12 @@ class Part:
         cached: it was taken from the cache; None for an artifact that was read from a file.
         key: its key in the cache; empty for one from a file.
         report: the manifest's report: passes with seconds, decisions with numbers, source ops.
+        arguments: rows of the manifest.
+        workspace_bytes: bytes of all intermediate buffers together.
+        digest: of the code; equal programs have equal ones.
+        profiled: whether the program can time its kernels (option ``profile``).
+        profile: time of each kernel call as the loaded program tells it, see
+            :meth:`Report.measure`; empty if it was not measured.
     """
 
     name: str
@@ -55,6 +63,11 @@ class Part:
     cached: bool | None = None
     key: str = ""
     report: dict[str, Any] = field(default_factory=dict)
+    arguments: tuple[dict[str, Any], ...] = ()
+    workspace_bytes: int = 0
+    digest: str = ""
+    profiled: bool = False
+    profile: tuple[dict[str, Any], ...] = ()
 
     @classmethod
     def of(cls, artifact: Artifact, *, cached: bool | None = None, key: str = "") -> Part:
@@ -70,6 +83,10 @@ class Part:
             cached=cached,
             key=key,
             report=report,
+            arguments=tuple(manifest.get("arguments", ())),
+            workspace_bytes=int(manifest.get("workspace_bytes", 0)),
+            digest=_digest(manifest),
+            profiled="profile" in manifest,
         )
 
 
@@ -116,6 +133,26 @@ class Report:
         else:
             self._parts.append(Part.of(artifact, cached=cached, key=key))
 
+    def measure(self, executables: Iterable[Any]) -> None:
+        """Take the times that loaded programs measured so far.
+
+        Args:
+            executables: with a method ``profile()`` where their target has one, see
+                :class:`polyblocks.runtime.executable.Executable`.
+        """
+        profiles: dict[str, list[dict[str, Any]]] = {}
+        for executable in executables:
+            rows = executable.profile() if hasattr(executable, "profile") else []
+            ran = rows and rows[0]["calls"]
+            digest = _digest(executable.manifest)
+            # Several loaded copies of one program: that which ran most.
+            if ran and ran > (profiles[digest][0]["calls"] if digest in profiles else 0):
+                profiles[digest] = rows
+        self._parts = [
+            replace(part, profile=tuple(profiles.get(part.digest, part.profile)))
+            for part in self.parts
+        ]
+
     @property
     def parts(self) -> list[Part]:
         """What was compiled, or taken from the cache, in order."""
@@ -132,10 +169,22 @@ class Report:
         """Whether something was compiled and nothing fell back."""
         return bool(self.parts) and not self._fallbacks
 
+    def document(self) -> dict[str, Any]:
+        """JSON values for ``polyblocks explain --json``, see ``explanation/schema.json``."""
+        from polyblocks.explanation.document import document
+
+        return document(self)
+
+    def html(self) -> str:
+        """A page with kernels, costs and decisions; needs no other file."""
+        from polyblocks.explanation.page import page
+
+        return page(self.document())
+
     def to_json(self) -> dict[str, Any]:
         """JSON values: ``parts``, ``fallbacks`` and ``failures``."""
         return {
-            "parts": [vars(part) | {"kernels": list(part.kernels)} for part in self.parts],
+            "parts": [asdict(part) for part in self.parts],
             "fallbacks": [vars(f) | {"count": n} for f, n in self._fallbacks.items()],
             "failures": list(self.failures),
         }
@@ -186,24 +235,92 @@ def describe_kernel(kernel: dict[str, Any]) -> str:
         facts.append(f"called {kernel['calls']} times")
     if kernel.get("code_bytes") is not None:
         facts.append(f"{kernel['code_bytes']} bytes of code")
-    known = {"name", "kind", "parallel", "calls", "code_bytes", "sources"}
+    if (estimate := kernel.get("estimate")) is not None:
+        facts.append(f"predicted {units.seconds(estimate['predicted_seconds'])}")
+    known = {"name", "kind", "parallel", "calls", "code_bytes", "sources", "nests", "estimate"}
     facts += [f"{k}={v}" for k, v in kernel.items() if k not in known and v is not None]
     line = f"{kernel.get('name', '?')}: {', '.join(f for f in facts if f)}".removesuffix(": ")
     sources = kernel.get("sources") or []
     return line + (f"; from {', '.join(sources)}" if sources else "")
 
 
+@overload
+def explain(*, profile: bool = False) -> AbstractContextManager[Report]: ...
+
+
+@overload
+def explain(
+    function: Callable[..., Any],
+    *inputs: Any,
+    compile_options: Mapping[str, Any] | None = None,
+    frontend: str | None = None,
+    profile: bool = True,
+) -> Report: ...
+
+
+def explain(
+    function: Callable[..., Any] | None = None,
+    *inputs: Any,
+    compile_options: Mapping[str, Any] | None = None,
+    frontend: str | None = None,
+    profile: bool | None = None,
+) -> Any:
+    """What is compiled, into which kernels and why, and how long they take.
+
+    Args:
+        function: compiled and called with ``inputs`` a few times. Without it the result is a
+            context manager that watches what the ``with`` block does.
+        inputs: example arguments.
+        compile_options: see :class:`polyblocks.CompileOptions`.
+        frontend: which framework the function is written in; default: the only one installed.
+        profile: measure the time of every kernel; it must then be compiled for that, whatever is
+            in the cache. Default: for a function, but not for a block.
+
+    Returns:
+        A :class:`Report`, or a context manager that gives one.
+
+    Raises:
+        InputError: see :func:`polyblocks.compile`; or the function is compiled already.
+
+    Example::
+
+        report = polyblocks.explain(f, x)
+        Path("f.html").write_text(report.html())
+
+        with polyblocks.explain() as report:
+            f(x)
+        print(report)
+    """
+    if function is None:
+        return _watch(bool(profile))
+    from polyblocks.explanation.run import explain_call
+
+    return explain_call(function, inputs, compile_options, frontend, profile is not False)
+
+
 @contextmanager
-def explain() -> Iterator[Report]:
-    """Watch the compiler inside a ``with`` block; the Report says what it did there."""
+def _watch(profile: bool) -> Iterator[Report]:
+    from polyblocks.driver import collecting_loads
     from polyblocks.registry import get_registry
 
     report = Report()
     stop = get_registry().watch(report.add, "explain")
     try:
-        yield report
+        if profile:
+            with overriding(profile=True), collecting_loads() as loaded:
+                try:
+                    yield report
+                finally:
+                    report.measure(loaded)
+        else:
+            yield report
     finally:
         stop()
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    blobs = manifest.get("blobs", {})
+    return ".".join(blobs[name]["sha256"] for name in sorted(blobs))
 
 
 def _count(things: Any, noun: str) -> str:

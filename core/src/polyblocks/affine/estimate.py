@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyblocks.affine import cost
-from polyblocks.affine.access import stride_along
+from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.expr import Var
 from polyblocks.affine.footprints import Level, analyze
 from polyblocks.affine.model import Buffer, For, Load, LoadAt, Nest, Node, Op, Store, StoreAt
@@ -237,11 +237,19 @@ def lanes_per_element(nodes: Iterable[Node], var: Var, trips: int, lanes: int) -
     for node in nodes:
         if isinstance(node, (LoadAt, StoreAt)):
             return float(lanes)
-        if isinstance(node, (Load, Store)):
-            stride = stride_along(node.buffer, node.index, var)
-            if stride not in (0, 1):
-                return float(lanes)
+        if isinstance(node, (Load, Store)) and not _contiguous(node, var):
+            return float(lanes)
     return -(-trips // lanes) * lanes / trips if trips else 1.0
+
+
+def _contiguous(node: Load | Store, var: Var) -> bool:
+    """Whether neighbouring iterations access the same element or neighbouring ones."""
+    moved = [d for d, e in enumerate(node.index) if var in set(e.variables())]
+    if not moved:
+        return True
+    if moved == [len(node.index) - 1] and (factor := node.index[-1].coefficient(var)) is not None:
+        return factor * strides(node.buffer)[-1] == 1
+    return stride_along(node.buffer, node.index, var) in (0, 1)
 
 
 def flops(op: Op) -> int:

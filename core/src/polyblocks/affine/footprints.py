@@ -99,19 +99,22 @@ class Box:
             self.counts[d] = max(self.counts[d], other.counts[d])
             self.counts[d] = min(self.counts[d], self.high[d] - self.low[d] + 1)
 
-    def lines(self, buffer: Buffer, line: int) -> int:
+    def lines(self, buffer: Buffer, dims: list[tuple[int, int]], line: int) -> int:
         """Bytes of the memory lines that it touches.
 
         Runs of neighbouring elements are rounded up to lines, as if they began at one.
+
+        Args:
+            buffer: that the box is in.
+            dims: stride and number of the dimensions in which neighbours differ, ascending.
+            line: bytes of a line.
         """
         run, rows = buffer.bytes_per_element, 1
         # The stride of a dimension whose neighbours continue the run; -1: it has ended.
         step = 1
-        for stride, d in sorted(zip(strides(buffer), range(len(self.low)), strict=True)):
+        for stride, d in dims:
             extent, count = buffer.shape[d], self.counts[d]
             span = self.high[d] - self.low[d] + 1
-            if extent == 1 or stride == 0:
-                continue
             if stride != step:
                 rows *= count
             elif count < span:
@@ -212,7 +215,7 @@ def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
     """
     root = Level(None, 1)
     _collect(root, nodes, {})
-    _measure(root, line)
+    _Measure(line).level(root)
     return root
 
 
@@ -254,54 +257,74 @@ def _start(loop: For, shifts: dict[Var, Expr]) -> Expr:
     return moving[0] if moving else max(bounds, key=lambda e: e.const, default=Expr(0))
 
 
-def _measure(level: Level, line: int) -> list[tuple[list[Level], Group]]:
-    """Set the footprints of a level and all inside; returns its groups, with their loops."""
-    inside: list[tuple[list[Level], Group]] = [([], group) for group in level.groups]
-    for inner in level.inner:
-        inside += _measure(inner, line)
-    level.once = _touched(inside, line)
-    for path, _ in inside:
-        path.append(level)
-    level.whole = level.once if level.trips == 1 else _touched(inside, line)
-    return inside
+class _Measure:
+    """Sets the footprints of levels."""
 
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self.dims: dict[Buffer, list[tuple[int, int]]] = {}
 
-def _touched(inside: list[tuple[list[Level], Group]], line: int) -> dict[Buffer, Touched]:
-    boxes: dict[tuple[Buffer, bool], list[Box]] = {}
-    scattered: dict[tuple[Buffer, bool], int] = {}
-    most: dict[tuple[Buffer, bool], int] = {}
-    for path, group in inside:
-        key = (group.buffer, group.write)
-        times = group.count
-        for level in path:
-            times *= level.trips
-        most[key] = most.get(key, 0) + times
-        if group.terms is None:
-            scattered[key] = scattered.get(key, 0) + times
-            continue
-        widths = {level.var: level.trips for level in path if level.var is not None}
-        box = group.box(widths)
-        known = boxes.setdefault(key, [])
-        met = next((b for b in known if b.meets(box)), None)
-        if met is None:
-            known.append(box)
+    def level(self, level: Level) -> list[tuple[list[Level], Group]]:
+        """Set those of a level and all inside; returns its groups, with the loops around them."""
+        inside: list[tuple[list[Level], Group]] = [([], group) for group in level.groups]
+        for inner in level.inner:
+            inside += self.level(inner)
+        if len(level.inner) == 1 and not level.groups:
+            level.once = level.inner[0].whole
         else:
-            met.include(box)
-    result: dict[Buffer, Touched] = {}
-    for key, times in most.items():
-        buffer, write = key
-        size = buffer.bytes_per_element
-        some = boxes.get(key, [])
-        elements = sum(b.elements for b in some) + scattered.get(key, 0)
-        nbytes = min(elements, times, buffer.numel) * size
-        lines = sum(b.lines(buffer, line) for b in some) + scattered.get(key, 0) * line
-        lines = max(nbytes, min(lines, times * line, _up(buffer.nbytes, line)))
-        touched = result.setdefault(buffer, Touched())
-        if write:
-            touched.written, touched.written_lines = nbytes, lines
-        else:
-            touched.read, touched.read_lines = nbytes, lines
-    return result
+            level.once = self.touched(inside)
+        for path, _ in inside:
+            path.append(level)
+        level.whole = level.once if level.trips == 1 else self.touched(inside)
+        return inside
+
+    def touched(self, inside: list[tuple[list[Level], Group]]) -> dict[Buffer, Touched]:
+        """What the groups touch while the loops of their paths run."""
+        boxes: dict[tuple[Buffer, bool], list[Box]] = {}
+        scattered: dict[tuple[Buffer, bool], int] = {}
+        most: dict[tuple[Buffer, bool], int] = {}
+        for path, group in inside:
+            key = (group.buffer, group.write)
+            times = group.count
+            for level in path:
+                times *= level.trips
+            most[key] = most.get(key, 0) + times
+            if group.terms is None:
+                scattered[key] = scattered.get(key, 0) + times
+                continue
+            box = group.box({level.var: level.trips for level in path if level.var is not None})
+            known = boxes.setdefault(key, [])
+            met = next((b for b in known if b.meets(box)), None)
+            if met is None:
+                known.append(box)
+            else:
+                met.include(box)
+        result: dict[Buffer, Touched] = {}
+        for key, times in most.items():
+            buffer, write = key
+            elements = lines = 0
+            for box in boxes.get(key, ()):
+                elements += box.elements
+                lines += box.lines(buffer, self._dims(buffer), self.line)
+            elements += scattered.get(key, 0)
+            lines += scattered.get(key, 0) * self.line
+            nbytes = min(elements, times, buffer.numel) * buffer.bytes_per_element
+            largest = min(times * self.line, _up(buffer.nbytes, self.line))
+            touched = result.setdefault(buffer, Touched())
+            if write:
+                touched.written, touched.written_lines = nbytes, max(nbytes, min(lines, largest))
+            else:
+                touched.read, touched.read_lines = nbytes, max(nbytes, min(lines, largest))
+        return result
+
+    def _dims(self, buffer: Buffer) -> list[tuple[int, int]]:
+        """(stride, number) of the dimensions in which neighbours differ, ascending."""
+        dims = self.dims.get(buffer)
+        if dims is None:
+            known = zip(strides(buffer), range(len(buffer.shape)), strict=True)
+            dims = sorted((s, d) for s, d in known if s != 0 and buffer.shape[d] != 1)
+            self.dims[buffer] = dims
+        return dims
 
 
 def _values(atom: Atom, widths: dict[Var, int]) -> int:

@@ -22,5 +22,9 @@ class Executable(Protocol):
     manifest: dict[str, Any]
     entry: Callable[[bytes, int], int]
 
+    # A target that can measure its kernels (option ``profile``) also has a method
+    # ``profile() -> list[dict]``, one row per kernel call of the program, the whole program first:
+    # ``kernel`` and ``nest`` (empty for the whole), ``calls``, ``seconds``, ``minimum``.
+
     def close(self) -> None:
         """Unload the program; ``entry`` must not run, nor be called any more."""

@@ -120,5 +120,10 @@ class CompiledModule(OptimizedModule):
         """What became of this module so far."""
         return self._polyblocks[1]
 
+    @property
+    def polyblocks_original(self) -> Any:
+        """The module that was compiled."""
+        return self._orig_mod
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _compile, (self._orig_mod, self._polyblocks[0])

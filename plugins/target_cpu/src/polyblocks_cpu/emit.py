@@ -16,7 +16,7 @@ from polyblocks.isolation import native_lock
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.elf import read_symbols
-from polyblocks_cpu.load import PROFILE
+from polyblocks_cpu.load import CLOCK, PROFILE
 from polyblocks_cpu.openmp import SYMBOLS
 from polyblocks_cpu.passes.emit_entry import ENTRY
 
@@ -107,12 +107,13 @@ def checked_symbols(objects: Sequence[bytes]) -> dict[str, int]:
     """Bytes of code by function; of an object of another format than ELF nothing is known.
 
     Raises:
-        UnsupportedError: they call anything but each other and the OpenMP runtime; names it.
+        UnsupportedError: they call anything but each other, the OpenMP runtime and, to be timed,
+            the clock; names it.
     """
     known = [symbols for symbols in map(read_symbols, objects) if symbols is not None]
     functions = {name: size for symbols in known for name, size in symbols.functions.items()}
     undefined = {name for symbols in known for name in symbols.undefined}
-    foreign = sorted(undefined - functions.keys() - set(SYMBOLS))
+    foreign = sorted(undefined - functions.keys() - {*SYMBOLS, CLOCK})
     if "malloc" in foreign:
         # Buffers of static size are planned into the workspace or lie on the stack.
         raise UnsupportedError("it needs a buffer whose size depends on the data")

@@ -21,6 +21,9 @@ Entry = Callable[[bytes, int], int]
 
 #: Exported function of a program compiled with the option ``profile``: where its times are.
 PROFILE = "polyblocks_profile"
+#: What such a program calls, of POSIX; nanoseconds, where the OpenMP runtime's clock has
+#: microseconds.
+CLOCK = "clock_gettime"
 
 _numbers = itertools.count()
 _linker_lock = threading.Lock()
@@ -103,6 +106,9 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
         profiled = "profile" in artifact.manifest
         if profiled:
             builder.export_symbol(PROFILE)
+        if profiled:
+            clock = getattr(ctypes.CDLL(None), CLOCK)
+            imports = imports | {CLOCK: ctypes.cast(clock, ctypes.c_void_p).value or 0}
         for name, address in imports.items():
             builder.import_symbol(name, address)
         try:

@@ -21,8 +21,6 @@ SYMBOLS = (
     "__kmpc_push_num_threads",
     "omp_get_num_threads",
     "omp_get_thread_num",
-    # Only programs compiled with the option ``profile`` call this one.
-    "omp_get_wtime",
 )
 
 #: Milliseconds that idle threads spin; see :func:`symbols`.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks_cpu.load import PROFILE
+from polyblocks_cpu.load import CLOCK, PROFILE
 from polyblocks_cpu.passes.outline_kernels import NESTS, TRIPS
 from polyblocks_cpu.passes.walk import nested
 
@@ -15,9 +16,6 @@ from polyblocks_cpu.passes.walk import nested
 ROWS = "polyblocks.profile"
 #: float64 numbers per row: calls, seconds, smallest seconds.
 COLUMNS = 3
-
-#: The OpenMP runtime's clock, seconds as float64: the same on every architecture.
-_CLOCK = "omp_get_wtime"
 
 
 @dataclass(frozen=True)
@@ -31,9 +29,9 @@ class TimeKernelsPass:
 
     After::
 
-        %begin = func.call @omp_get_wtime() : () -> f64
+        func.call @clock_gettime(%monotonic, %now)  // and %begin = load %now
         func.call @k(%x)
-        %end = func.call @omp_get_wtime() : () -> f64
+        func.call @clock_gettime(%monotonic, %now)  // and %end
         // times[row] += (1, %end - %begin), and the smallest
     """
 
@@ -52,9 +50,7 @@ class TimeKernelsPass:
             table = ir.MemRefType.get([1 + len(calls), COLUMNS], ir.F64Type.get())
             with ir.InsertionPoint.at_block_begin(module.body):
                 _global(table)
-                func.FuncOp(
-                    _CLOCK, ir.FunctionType.get([], [table.element_type]), visibility="private"
-                )
+                func.FuncOp(CLOCK, _clock_type(), visibility="private")
             with ir.InsertionPoint(module.body):
                 address = func.FuncOp(PROFILE, ir.FunctionType.get([], [ir.IndexType.get()]))
             with ir.InsertionPoint(address.add_entry_block()):
@@ -64,9 +60,12 @@ class TimeKernelsPass:
             blocks = list(main.body.blocks)
             ends = [block.operations[len(block.operations) - 1].operation for block in blocks]
             first = blocks[0].operations[0].operation
-            _time(table, 0, first, [op for op in ends if op.name == "func.return"])
+            with ir.InsertionPoint(first):
+                now = mlir.dialect("memref").AllocaOp(_timespec(), [], []).result
+            timer = _Timer(table, now)
+            timer.time(0, first, [op for op in ends if op.name == "func.return"])
             for row, (call, _) in enumerate(calls, start=1):
-                _time(table, row, call, [_next(call)])
+                timer.time(row, call, [_next(call)])
             names = [("", ""), *(pair for _, pair in calls)]
             module.operation.attributes[ROWS] = ir.ArrayAttr.get(
                 [ir.ArrayAttr.get([ir.StringAttr.get(n) for n in pair]) for pair in names]
@@ -121,24 +120,70 @@ def _next(op: Any) -> Any:
     return operations[next(i for i, o in enumerate(operations) if o.operation == op) + 1].operation
 
 
-def _time(table: Any, row: int, first: Any, after: list[Any]) -> None:
-    """Time what runs from ``first`` until before each of ``after``."""
-    from polyblocks import mlir
+def _timespec() -> Any:
+    """POSIX's ``struct timespec`` on 64 bits: seconds, nanoseconds."""
+    from polyblocks.mlir import ir
 
-    ir = mlir.ir
-    arith, func, memref = mlir.dialect("arith"), mlir.dialect("func"), mlir.dialect("memref")
-    f64, index = table.element_type, ir.IndexType.get()
-    with ir.InsertionPoint(first):
-        begin = func.CallOp([f64], _CLOCK, []).result
-    for op in after:
-        with ir.InsertionPoint(op):
-            end = func.CallOp([f64], _CLOCK, []).result
-            seconds = arith.SubFOp(end, begin).result
-            one = arith.ConstantOp(f64, 1.0).result
-            times = _times(table)
-            at = arith.ConstantOp(index, row).result
-            updates = ((arith.AddFOp, one), (arith.AddFOp, seconds), (arith.MinNumFOp, seconds))
-            for column, (combine, value) in enumerate(updates):
-                place = [at, arith.ConstantOp(index, column).result]
-                old = memref.LoadOp(times, place).result
-                memref.StoreOp(combine(old, value).result, times, place)
+    return ir.MemRefType.get([2], ir.IntegerType.get_signless(64))
+
+
+def _clock_type() -> Any:
+    from polyblocks.mlir import ir
+
+    i32 = ir.IntegerType.get_signless(32)
+    return ir.FunctionType.get([i32, _timespec()], [i32])
+
+
+class _Timer:
+    """Writes the code that reads the clock.
+
+    Args:
+        table: type of the buffer of times.
+        now: where the clock writes.
+    """
+
+    def __init__(self, table: Any, now: Any) -> None:
+        self.table = table
+        self.now = now
+
+    def time(self, row: int, first: Any, after: list[Any]) -> None:
+        """Time what runs from ``first`` until before each of ``after``."""
+        from polyblocks import mlir
+
+        ir = mlir.ir
+        arith, memref = mlir.dialect("arith"), mlir.dialect("memref")
+        f64, index = self.table.element_type, ir.IndexType.get()
+        with ir.InsertionPoint(first):
+            begin = self._nanoseconds()
+        for op in after:
+            with ir.InsertionPoint(op):
+                passed = arith.SIToFPOp(f64, arith.SubIOp(self._nanoseconds(), begin).result)
+                seconds = arith.MulFOp(passed.result, arith.ConstantOp(f64, 1e-9).result).result
+                one = arith.ConstantOp(f64, 1.0).result
+                times = _times(self.table)
+                at = arith.ConstantOp(index, row).result
+                updates = (
+                    (arith.AddFOp, one),
+                    (arith.AddFOp, seconds),
+                    (arith.MinNumFOp, seconds),
+                )
+                for column, (combine, value) in enumerate(updates):
+                    place = [at, arith.ConstantOp(index, column).result]
+                    old = memref.LoadOp(times, place).result
+                    memref.StoreOp(combine(old, value).result, times, place)
+
+    def _nanoseconds(self) -> Any:
+        """The clock's time as i64."""
+        from polyblocks import mlir
+
+        ir = mlir.ir
+        arith, func, memref = mlir.dialect("arith"), mlir.dialect("func"), mlir.dialect("memref")
+        i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+        which = arith.ConstantOp(i32, time.CLOCK_MONOTONIC).result
+        func.CallOp([i32], CLOCK, [which, self.now])
+        seconds, rest = (
+            memref.LoadOp(self.now, [arith.ConstantOp(ir.IndexType.get(), i).result]).result
+            for i in (0, 1)
+        )
+        billion = arith.ConstantOp(i64, 1_000_000_000).result
+        return arith.AddIOp(arith.MulIOp(seconds, billion).result, rest).result

@@ -1,0 +1,1 @@
+"""``polyblocks explain``: what was compiled, why so, and how fast it runs."""

@@ -1,0 +1,100 @@
+"""The explanation as one HTML file that needs nothing else: no network, no other files."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from importlib.resources import files
+from typing import Any
+
+from polyblocks.explanation import units
+from polyblocks.explanation.decisions import grouped
+from polyblocks.explanation.document import verdicts
+from polyblocks.explanation.tree import misprediction, unmeasured
+
+#: Kernels and passes in view; what comes after them is folded.
+KERNELS = 15
+PASSES = 12
+
+
+def page(document: dict[str, Any]) -> str:
+    """HTML of a document, see :func:`polyblocks.explanation.document.document`."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    for name in ("nbytes", "seconds", "rate", "count", "percent", "shape", "several", "three"):
+        environment.filters[name] = getattr(units, name)
+    environment.filters["basename"] = _basename
+    environment.globals.update(
+        unmeasured=unmeasured,
+        misprediction=misprediction,
+        verdicts=verdicts,
+        stages=_stages,
+        grouped=grouped,
+        decisions_of=_decisions_of,
+        levels_of=_levels_of,
+    )
+    folder = files("polyblocks.explanation")
+    template = environment.from_string((folder / "page.html.jinja").read_text())
+    return template.render(
+        document=document,
+        style=(folder / "page.css").read_text(),
+        kernels_in_view=KERNELS,
+        passes_in_view=PASSES,
+    )
+
+
+def _basename(location: str) -> str:
+    """``/home/me/model.py:12`` -> ``model.py:12``."""
+    return location.replace("\\", "/").rpartition("/")[2]
+
+
+def _stages(part: dict[str, Any]) -> dict[str, float]:
+    """Seconds of each stage of the compiler, in order."""
+    stages: dict[str, float] = defaultdict(float)
+    for p in part["passes"]:
+        stages[p["stage"]] += p["seconds"]
+    return dict(stages)
+
+
+def _decisions_of(part: dict[str, Any], kernel: dict[str, Any]) -> list[tuple[dict[str, Any], int]]:
+    """The decisions that made a kernel what it is, and how many like each there were."""
+    return grouped(
+        d for d in part["decisions"] if kernel["name"] in d["kernels"] and d["accepted"] is not None
+    )
+
+
+def _levels_of(part: dict[str, Any], kernel: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a kernel's table: each memory level, then arithmetic."""
+    estimate = kernel["estimate"]
+    seconds: dict[str, float] = estimate["seconds"]
+    longest = max(seconds.values(), default=0.0) or 1.0
+    rates = {level["name"]: level["bandwidth"] for level in (part["chip"] or {}).get("memory", ())}
+    rows = [
+        {
+            "name": name,
+            "work": units.nbytes(moved),
+            "rate": units.rate(rates[name], "B") if rates.get(name) else "",
+            "seconds": seconds.get(name, 0.0),
+        }
+        for name, moved in estimate["bytes"].items()
+    ]
+    peak = max((part["chip"] or {}).get("flops", {}).values(), default=0.0)
+    rows.append(
+        {
+            "name": "arithmetic",
+            "work": f"{units.count(estimate['flops'])} FLOP",
+            "rate": units.rate(peak, "FLOP") if peak else "",
+            "seconds": seconds.get("compute", 0.0),
+        }
+    )
+    if seconds.get("launch"):
+        rows.append(
+            {"name": "starting threads", "work": "", "rate": "", "seconds": seconds["launch"]}
+        )
+    bound = {"compute": "arithmetic"}.get(estimate["bound"], estimate["bound"])
+    return [
+        row | {"share": float(str(row["seconds"])) / longest, "bound": row["name"] == bound}
+        for row in rows
+    ]

@@ -1,0 +1,223 @@
+"""What ``polyblocks explain`` runs to have something to explain: scripts, functions, programs."""
+
+from __future__ import annotations
+
+import ctypes
+import runpy
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyblocks.errors import InputError
+from polyblocks.options import CompileOptions
+from polyblocks.program import DTYPES, ArraySpec
+from polyblocks.report import Report, explain
+from polyblocks.runtime.arrays import HOST, ArrayInterface
+
+#: A function is called until this many seconds have passed or so many times, whatever is first.
+SECONDS = 0.5
+RUNS = 50
+#: Calls that are always made: the first ones find caches cold and threads asleep.
+LEAST_RUNS = 4
+
+
+def explain_script(path: Path, arguments: Sequence[str], profile: bool = True) -> Report:
+    """Run a script with its arguments, under observation.
+
+    Args:
+        path: the script.
+        arguments: its ``sys.argv[1:]``.
+        profile: also measure the kernels; what is in the cache without is compiled again.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    saved = list(sys.argv), list(sys.path)
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        with explain(profile=profile) as report:
+            try:
+                runpy.run_path(str(path), run_name="__main__")
+            except SystemExit as left:
+                if left.code not in (None, 0):
+                    report.failures.append(f"the script left with {left.code}")
+    finally:
+        sys.argv, sys.path = saved
+    return report
+
+
+def explain_function(
+    path: Path,
+    name: str,
+    inputs: Sequence[str],
+    compile_options: Mapping[str, Any] | None = None,
+    profile: bool = True,
+) -> Report:
+    """Call a function of a Python file with random arrays, under observation.
+
+    Args:
+        path: the file; what runs only as a script in it does not run.
+        name: of a function or module in it, decorated or not.
+        inputs: of each argument, ``float32[3,224,224]``.
+        compile_options: for a function that is not decorated.
+        profile: measure the kernels.
+
+    Raises:
+        InputError: there is no such file or function, or an input is misspelt.
+    """
+    from polyblocks.api import chosen_frontend
+    from polyblocks.registry import get_registry
+
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    specs = [parse_input(text) for text in inputs]
+    saved = list(sys.path)
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        with explain(profile=profile) as report:
+            names = runpy.run_path(str(path), run_name="polyblocks_explained")
+            if not callable(names.get(name)):
+                callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
+                raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
+            arrays: ArrayInterface = (
+                get_registry().frontend(chosen_frontend()).hook.array_interface()
+            )
+            call_often(compiled(names[name], compile_options), [fill(arrays, s) for s in specs])
+    finally:
+        sys.path[:] = saved
+    return report
+
+
+def explain_call(
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    compile_options: Mapping[str, Any] | None = None,
+    frontend: str | None = None,
+    profile: bool = True,
+) -> Report:
+    """Compile a function and call it with example inputs, under observation.
+
+    See :func:`polyblocks.explain`.
+
+    Raises:
+        InputError: the function is compiled already and does not tell what it was made of.
+    """
+    if hasattr(function, "polyblocks_report"):
+        # A compiled function has been compiled before anybody watched.
+        original = getattr(function, "polyblocks_original", None)
+        original = original or getattr(function, "__wrapped__", None)
+        if original is None:
+            raise InputError("give polyblocks.explain the function itself, not the compiled one")
+        function = original
+    with explain(profile=profile) as report:
+        call_often(compiled(function, compile_options, frontend), inputs)
+    return report
+
+
+def explain_module(
+    path: Path, options: CompileOptions, after: str | None = None, measure: bool = True
+) -> Report:
+    """Compile an MLIR file and run it with random inputs.
+
+    Args:
+        path: linalg on tensors, or a dump to be resumed.
+        options: the checked options; kernels are timed with ``profile`` only.
+        after: see :func:`polyblocks.api.compile_file`.
+        measure: run it at all.
+
+    Raises:
+        InputError: the file cannot be read or is not valid MLIR; a program that refuses the
+            inputs is a failure of the report.
+    """
+    from polyblocks import api, driver
+    from polyblocks.errors import PolyBlocksError
+    from polyblocks.runtime.launch import bind
+    from polyblocks.runtime.numpy_arrays import NumpyArrays
+    from polyblocks.signature import spec_of
+
+    artifact = api.compile_file(path, options, after)
+    report = Report()
+    report.add_artifact(artifact, cached=False)
+    if not measure:
+        return report
+    executable = driver.load(artifact)
+    arrays = NumpyArrays()
+    try:
+        rows = [row for row in artifact.manifest["arguments"] if row["role"] == "input"]
+        inputs = [fill(arrays, spec_of(row)) for row in rows]
+        call_often(bind(executable, arrays, num_threads=options.num_threads), inputs)
+    except PolyBlocksError as error:
+        report.failures.append(f"it cannot be run with made-up inputs: {error}")
+    report.measure([executable])
+    return report
+
+
+def compiled(
+    function: Callable[..., Any],
+    compile_options: Mapping[str, Any] | None = None,
+    frontend: str | None = None,
+) -> Callable[..., Any]:
+    """The function, compiled unless it is decorated already."""
+    from polyblocks.api import compile
+
+    if hasattr(function, "polyblocks_report"):
+        return function
+    return compile(function, frontend=frontend, compile_options=compile_options)
+
+
+def call_often(function: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    """Call until there is a time worth telling."""
+    function(*inputs)
+    begin = time.perf_counter()
+    for run in range(RUNS):
+        if run >= LEAST_RUNS and time.perf_counter() - begin > SECONDS:
+            break
+        function(*inputs)
+
+
+def parse_input(text: str) -> ArraySpec:
+    """``float32[3,224,224]`` -> the spec of a contiguous array.
+
+    Raises:
+        InputError: it is not of this form, or there is no such dtype.
+    """
+    dtype, bracket, rest = text.strip().partition("[")
+    extents = rest.removesuffix("]").split(",") if rest != "]" else []
+    if not bracket or not rest.endswith("]") or not all(e.strip().isdigit() for e in extents):
+        raise InputError(f"'{text}' is no input; write dtype[extents], e.g. float32[3,224,224]")
+    if dtype not in DTYPES:
+        raise InputError(f"there is no dtype '{dtype}'; there are {', '.join(DTYPES)}")
+    return ArraySpec.contiguous(tuple(int(e) for e in extents), dtype)
+
+
+def fill(arrays: ArrayInterface, spec: ArraySpec) -> Any:
+    """An array with values that most programs take: floats from 0 to 1, integers 0.
+
+    The seed is fixed: equal specs give equal values.
+    """
+    array = arrays.empty(spec, HOST)
+    nbytes = spec.nbytes
+    if nbytes == 0:
+        return array
+    address = (ctypes.c_uint8 * nbytes).from_address(arrays.pointer(array))
+    memory = np.ctypeslib.as_array(address)
+    width = DTYPES[spec.dtype][1]
+    count = nbytes // width
+    values = np.random.default_rng(0).random(count, np.float32)
+    if spec.dtype == "bfloat16":
+        # The upper half of a float32.
+        memory.view(np.uint16)[:count] = values.view(np.uint32) >> 16
+    elif spec.dtype == "bool":
+        memory[:count] = values < 0.5
+    elif spec.dtype.startswith(("float", "complex")):
+        memory.view(spec.dtype)[:count] = values
+    else:
+        memory[:] = 0
+    return array

@@ -1,0 +1,200 @@
+"""The explanation as a tree for the terminal."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from rich.text import Text
+from rich.tree import Tree
+
+from polyblocks.explanation import units
+from polyblocks.explanation.decisions import grouped
+
+#: Kernels and decisions that are shown unless everything is wanted.
+KERNELS = 12
+DECISIONS = 6
+PASSES = 5
+#: Differences between measured and predicted times of one call that nobody should worry about.
+NOISE_SECONDS = 10e-6
+
+
+def tree(document: dict[str, Any], everything: bool = False) -> Tree:
+    """A tree of programs, kernels and decisions.
+
+    Args:
+        document: see :func:`polyblocks.explanation.document.document`.
+        everything: all kernels, decisions and passes, not only the most important ones.
+    """
+    root = Tree(Text(document["title"], style="bold"), guide_style="dim")
+    for part in document["parts"]:
+        _part(root.add(_headline(part)), part, everything)
+    if not document["parts"]:
+        root.add(Text("nothing was compiled", style="yellow"))
+    fallbacks = document["fallbacks"]
+    if fallbacks:
+        label = f"{units.several(len(fallbacks), 'op')} left to the framework:"
+        node = root.add(Text(label, style="yellow"))
+        for f in fallbacks:
+            where = f" at {f['location']}" if f["location"] else ""
+            times = f" ({f['count']} times)" if f["count"] > 1 else ""
+            node.add(Text(f"{f['op']}{where}: {f['reason']}{times}"))
+    else:
+        root.add(Text("nothing fell back", style="green"))
+    for failure in document["failures"]:
+        root.add(Text(f"failed: {failure}", style="red"))
+    return root
+
+
+def _headline(part: dict[str, Any]) -> Text:
+    origin = {True: ", from the cache", False: ", compiled", None: ""}[part["cached"]]
+    kernels = units.several(len(part["kernels"]), "kernel")
+    return Text.assemble(
+        (part["name"], "bold cyan"),
+        f": {kernels} for {part['target']} ({part['arch']}){origin}, "
+        f"{part['compile_seconds']:.2f} s to compile",
+    )
+
+
+def _part(node: Tree, part: dict[str, Any], everything: bool) -> None:
+    for line in summary(part):
+        node.add(Text(line))
+    kernels = part["kernels"]
+    shown = kernels if everything else kernels[:KERNELS]
+    branch = node.add(Text("kernels, the slowest first", style="bold")) if kernels else node
+    for kernel in shown:
+        _kernel(branch, kernel, part, everything)
+    if len(kernels) > len(shown):
+        rest = sum(k["share"] for k in kernels[len(shown) :])
+        hidden = units.several(len(kernels) - len(shown), "more kernel")
+        branch.add(Text(f"{hidden}, {units.percent(rest)} of the time (--all)", style="dim"))
+    homeless = [d for d in part["decisions"] if d["accepted"] is not None and not d["kernels"]]
+    whole = [d for d in part["decisions"] if d["nest"] == "main"]
+    _decisions(node, [*whole, *homeless], everything)
+    _passes(node, part["passes"], everything)
+
+
+def summary(part: dict[str, Any]) -> list[str]:
+    """Time and memory of a program, in sentences."""
+    totals = part["totals"]
+    lines = []
+    predicted, measured = totals["predicted_seconds"], totals["measured_seconds"]
+    facts = []
+    if measured is not None:
+        runs = units.several(totals["runs"], "run")
+        facts.append(f"measured {units.seconds(measured)} (the fastest of {runs})")
+    if predicted is not None:
+        facts.append(f"predicted {units.seconds(predicted)}")
+    if facts:
+        lines.append("time: " + ", ".join(facts))
+    if measured is None:
+        lines.append(unmeasured(part))
+    if totals["bytes"]:
+        moved = ", ".join(f"{name} {units.nbytes(n)}" for name, n in totals["bytes"].items())
+        lines.append(f"bytes moved per memory level: {moved}")
+        floor, arguments, intermediate = (
+            units.nbytes(totals[name])
+            for name in ("floor_bytes", "argument_bytes", "workspace_bytes")
+        )
+        lines.append(f"floor: {floor}, what the kernels read and write, counted once for each")
+        lines.append(f"arguments and results: {arguments}; intermediate buffers: {intermediate}")
+    return lines
+
+
+def unmeasured(part: dict[str, Any]) -> str:
+    """Why there are no times."""
+    if part["profiled"]:
+        return "not measured: it has not run"
+    return (
+        "not measured: it was compiled without the option 'profile', or target "
+        f"'{part['target']}' cannot time its kernels"
+    )
+
+
+def _kernel(node: Tree, kernel: dict[str, Any], part: dict[str, Any], everything: bool) -> None:
+    head = Text.assemble((kernel["name"], "bold"), " ", (_facts(kernel), ""))
+    branch = node.add(head)
+    estimate = kernel["estimate"]
+    for source in kernel["sources"] if everything else kernel["sources"][:DECISIONS]:
+        line = f"  {source['line']}" if source["line"] else ""
+        branch.add(Text.assemble((f"{source['op']} {source['location']}", "dim"), line))
+    if len(kernel["sources"]) > DECISIONS and not everything:
+        branch.add(Text(f"and {len(kernel['sources']) - DECISIONS} more ops (--all)", style="dim"))
+    if estimate is not None:
+        for line in costs(kernel):
+            branch.add(Text(line))
+    mine = [d for d in part["decisions"] if kernel["name"] in d["kernels"]]
+    _decisions(branch, [d for d in mine if d["accepted"] is not None], everything)
+
+
+def _facts(kernel: dict[str, Any]) -> str:
+    facts = [kernel["kind"]] if kernel["kind"] else []
+    if kernel["parallel"] is not None:
+        parallel = kernel["parallel"]
+        facts.append(f"parallel over {parallel}" if parallel > 1 else "serial")
+    if kernel["calls"] > 1:
+        facts.append(f"called {kernel['calls']} times")
+    if kernel["measured_seconds"] is not None:
+        facts.append(f"measured {units.seconds(kernel['measured_seconds'])}")
+    if kernel["predicted_seconds"] is not None:
+        facts.append(f"predicted {units.seconds(kernel['predicted_seconds'])}")
+    if kernel["share"]:
+        facts.append(f"{units.percent(kernel['share'])} of the time")
+    return ", ".join(facts)
+
+
+def costs(kernel: dict[str, Any]) -> list[str]:
+    """Bytes and operations of a kernel, in sentences."""
+    e = kernel["estimate"]
+    moved = ", ".join(f"{name} {units.nbytes(n)}" for name, n in e["bytes"].items())
+    ratio = f" ({units.three(e['moved_bytes'] / e['floor_bytes'])} x)" if e["floor_bytes"] else ""
+    lines = [f"moves {moved}; floor {units.nbytes(e['floor_bytes'])}{ratio}; bound by {e['bound']}"]
+    if e["flops"]:
+        line = f"{units.count(e['flops'])} floating-point operations"
+        if kernel["flops_per_second"] is not None:
+            line += f", {units.rate(kernel['flops_per_second'], 'FLOP')}"
+        if kernel["peak_share"] is not None:
+            line += f", {units.percent(kernel['peak_share'])} of the peak"
+        lines.append(line)
+    if (off := misprediction(kernel)) is not None:
+        lines.append(off)
+    return lines
+
+
+def misprediction(kernel: dict[str, Any]) -> str | None:
+    """A remark on a prediction that is off by more than a factor of two."""
+    measured, predicted = kernel["measured_seconds"], kernel["predicted_seconds"]
+    if not measured or not predicted or 0.5 <= measured / predicted <= 2:
+        return None
+    if abs(measured - predicted) < NOISE_SECONDS * kernel["calls"]:
+        return None
+    ratio = max(measured / predicted, predicted / measured)
+    word = "slower" if measured > predicted else "faster"
+    return f"{units.three(ratio)} times {word} than predicted: the cost model misses something here"
+
+
+def _decisions(node: Tree, decisions: list[dict[str, Any]], everything: bool) -> None:
+    groups = grouped(decisions)
+    shown = groups if everything else groups[:DECISIONS]
+    for d, count in shown:
+        mark, style = {True: ("+", "green"), False: ("-", "yellow"), None: ("·", "dim")}[
+            d["accepted"]
+        ]
+        origin = f"  [{d['pass']}{f', {count} like this' if count > 1 else ''}]"
+        node.add(Text.assemble((f"{mark} ", style), d["text"], (origin, "dim")))
+    if len(groups) > len(shown):
+        hidden = units.several(len(groups) - len(shown), "more decision")
+        node.add(Text(f"{hidden} (--all)", style="dim"))
+
+
+def _passes(node: Tree, passes: list[dict[str, Any]], everything: bool) -> None:
+    if not passes:
+        return
+    stages: dict[str, float] = defaultdict(float)
+    for p in passes:
+        stages[p["stage"]] += p["seconds"]
+    told = ", ".join(f"{stage} {units.seconds(s)}" for stage, s in stages.items())
+    branch = node.add(Text.assemble(("time per stage of the compiler: ", "bold"), told))
+    slowest = sorted(passes, key=lambda p: -p["seconds"])
+    for p in slowest if everything else slowest[:PASSES]:
+        branch.add(Text(f"{p['stage']} {p['name']}: {units.seconds(p['seconds'])}"))
