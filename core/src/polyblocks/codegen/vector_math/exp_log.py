@@ -9,7 +9,9 @@ log10 its two-part combination (FreeBSD e_log2.c, k_log.h).
 
 from __future__ import annotations
 
-from polyblocks.codegen.builder import Builder, Val
+from collections.abc import Callable
+
+from polyblocks.codegen.builder import Builder, Val, bits_of
 from polyblocks.codegen.vector_math import coefficients as table
 from polyblocks.codegen.vector_math.formats import (
     INFINITY,
@@ -17,6 +19,7 @@ from polyblocks.codegen.vector_math.formats import (
     LN2_LO,
     LOG2_E,
     NAN,
+    SMALLEST_NORMAL,
     power_of_two,
     round_scaled,
     scale_by_power_of_two,
@@ -95,16 +98,30 @@ def expm1(b: Builder, x: Val) -> Val:
     return b.select(near, p, result).copysign(x)
 
 
-def log_specials(b: Builder, x: Val, result: Val) -> Val:
-    """log of 0, infinity, negatives and NaN put right, for a logarithm of any base."""
-    result = b.select(x > 0.0, result, b.select(x.eq(0.0), b.const(x.kind, -INFINITY), NAN))
-    return b.select(x.eq(INFINITY), x, result)
+def _logarithm(b: Builder, x: Val, reduced: Callable[[Val, Val], Val]) -> Val:
+    """A logarithm of any base, ``reduced(m - 1, e)`` being that of ``m * 2^e``.
+
+    Vectors without a denormal, 0, negative number, infinity or NaN skip what these need.
+    """
+
+    def special() -> list[Val]:
+        m, e = split_exponent(b, x)
+        result = reduced(m - 1.0, e)
+        result = b.select(x > 0.0, result, b.select(x.eq(0.0), b.const(x.kind, -INFINITY), NAN))
+        return [b.select(x.eq(INFINITY), x, result)]
+
+    if b.shape is None:
+        # A loop vectorizer would do both sides.
+        return special()[0]
+    m, e = split_exponent(b, x, denormals=False)
+    normals = bits_of(x.kind, INFINITY) - bits_of(x.kind, SMALLEST_NORMAL[x.kind])
+    rare = ~(x.bits() - bits_of(x.kind, SMALLEST_NORMAL[x.kind])).compare("ult", normals)
+    return b.when_any(rare, special, [reduced(m - 1.0, e)])[0]
 
 
 def log(b: Builder, x: Val) -> Val:
     """Natural logarithm, float32 and float64."""
-    m, e = split_exponent(b, x)
-    return log_specials(b, x, _log_reduced(b, m - 1.0, e))
+    return _logarithm(b, x, lambda f, e: _log_reduced(b, f, e))
 
 
 def _log_reduced(b: Builder, f: Val, e: Val, correction: Val | None = None) -> Val:
@@ -134,31 +151,35 @@ def _log_pieces(b: Builder, f: Val) -> tuple[Val, Val, Val]:
 
 def log2(b: Builder, x: Val) -> Val:
     """Base-2 logarithm, float32 and float64; exact at powers of two."""
-    m, e = split_exponent(b, x)
-    f = m - 1.0
-    if x.kind == "f32":
+    return _logarithm(b, x, lambda f, e: _log2_reduced(b, f, e))
+
+
+def _log2_reduced(b: Builder, f: Val, e: Val) -> Val:
+    if f.kind == "f32":
         # log2(e) = 1.44269502162933349609375 + 1.92596299e-8
-        result = _scaled_log_f32(b, f, table.LOG2_F32, 1.4426950216293335, 1.9259629911266175e-08)
-        return log_specials(b, x, e + result)
+        high, low = 1.4426950216293335, 1.9259629911266175e-08
+        return e + _scaled_log_f32(b, f, table.LOG2_F32, high, low)
     high, low = _scaled_log_f64(b, f, 1.44269504072144627571e00, 1.67517131648865118353e-10)
     total = e + high
-    return log_specials(b, x, total + (low + ((e - total) + high)))
+    return total + (low + ((e - total) + high))
 
 
 def log10(b: Builder, x: Val) -> Val:
     """Base-10 logarithm, float32 and float64."""
-    m, e = split_exponent(b, x)
-    f = m - 1.0
-    if x.kind == "f32":
+    return _logarithm(b, x, lambda f, e: _log10_reduced(b, f, e))
+
+
+def _log10_reduced(b: Builder, f: Val, e: Val) -> Val:
+    if f.kind == "f32":
         # log10(e) and log10(2) in two parts; e times the high part of log10(2) is exact.
         result = _scaled_log_f32(b, f, table.LOG10_F32, 0.4342944920063019, -1.0103050052231684e-08)
         low = b.fma(e, 4.605038981195214e-06, result)
-        return log_specials(b, x, b.fma(e, 0.301025390625, low))
+        return b.fma(e, 0.301025390625, low)
     high, low = _scaled_log_f64(b, f, 4.34294481878168880939e-01, 2.50829467116452752298e-11)
     whole = e * 3.01029995663611771306e-01
     low = b.fma(e, 3.69423907715893078616e-13, low)
     total = whole + high
-    return log_specials(b, x, total + (low + ((whole - total) + high)))
+    return total + (low + ((whole - total) + high))
 
 
 def _scaled_log_f32(
