@@ -53,7 +53,7 @@ def slices(stages: list[Stage], root: Buffer, kept: set[Buffer]) -> Slices | Non
     found = Slices([Var(extent, f"y{d}") for d, extent in enumerate(root.shape)])
     found.boxes[root] = [(Expr.of(y), Expr.of(y)) for y in found.tile]
     for stage in reversed(stages):
-        if not _span(stage, found):
+        if not _span(stage, found, {root, *kept}):
             return None
         _read(stage, found)
         for load in stage.loads:
@@ -79,15 +79,17 @@ def _ordered(stages: list[Stage], writers: dict[Buffer, list[Stage]]) -> bool:
     return True
 
 
-def _span(stage: Stage, found: Slices) -> bool:
-    """The loops of a stage, from the boxes of what it writes."""
+def _span(stage: Stage, found: Slices, shared: set[Buffer]) -> bool:
+    """The loops of a stage, from the boxes of what it writes.
+
+    A stage that writes several buffers computes what any of them needs, and so writes as much of
+    all of them; of ``shared`` buffers a tile must not write more than its own part.
+    """
     for store in stage.stores:
         box = found.boxes.get(store.buffer)
-        if box is None:
-            # Nobody in the group reads it.
-            return False
         places = stage.places(store)
-        if places is None:
+        if box is None or places is None:
+            # Without a box: nobody in the group reads it.
             return False
         for d, (place, (low, high)) in enumerate(zip(places, box, strict=True)):
             if place.whole:
@@ -97,6 +99,17 @@ def _span(stage: Stage, found: Slices) -> bool:
                 found.spans[place.var] = _union(found.spans.get(place.var), span, place.var.extent)
     for var in stage.variables:
         found.spans.setdefault(var, full(var))
+    for store in stage.stores if len(stage.stores) > 1 else ():
+        box = found.boxes[store.buffer]
+        for d, place in enumerate(stage.places(store) or ()):
+            if place.var is None:
+                continue
+            low, high = found.spans[place.var]
+            wider = _clip((low + place.at, high + place.at), store.buffer.shape[d])
+            if wider != box[d] and place.var.extent != 1:
+                if store.buffer in shared:
+                    return False
+                box[d] = _union(box[d], wider, store.buffer.shape[d])
     return True
 
 

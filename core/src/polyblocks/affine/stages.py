@@ -143,9 +143,19 @@ def slots(nodes: list[Node]) -> float:
     return max(operations, accesses) + 0.25 * min(operations, accesses) + inner
 
 
+def lifetimes(stages: list[Stage], local: set[Buffer]) -> dict[Buffer, tuple[int, int]]:
+    """The first and the last stage that touches each local buffer, in order of the first."""
+    found: dict[Buffer, tuple[int, int]] = {}
+    for i, stage in enumerate(stages):
+        for node in (*stage.stores, *stage.loads):
+            if node.buffer in local:
+                found[node.buffer] = (found.get(node.buffer, (i, i))[0], i)
+    return found
+
+
 def full(var: Var) -> tuple[Expr, Expr]:
     """The span of all values of a variable."""
     return Expr(0), Expr(max(var.extent - 1, 0))
 
 
-__all__ = ["Place", "Stage", "full", "slots"]
+__all__ = ["Place", "Stage", "full", "lifetimes", "slots"]

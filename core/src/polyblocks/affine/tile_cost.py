@@ -8,7 +8,7 @@ from math import ceil
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer
 from polyblocks.affine.slices import Slices, Span
-from polyblocks.affine.stages import Stage, full
+from polyblocks.affine.stages import Stage, full, lifetimes
 from polyblocks.target import MemoryLevel, TargetDescription
 
 #: Vector instructions that starting an innermost loop costs: its bounds, its tail.
@@ -71,6 +71,7 @@ class TileCost:
     local: set[Buffer]
     _rows: list[_Row] = field(default_factory=list)
     _written: set[Buffer] = field(default_factory=set)
+    _live: list[list[Buffer]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for stage in self.stages:
@@ -86,6 +87,10 @@ class TileCost:
                 )
             )
             self._written.update(n.buffer for n in stage.stores)
+        self._live = [[] for _ in self.stages]
+        for buffer, (start, end) in lifetimes(self.stages, self.local).items():
+            for i in range(start, end + 1):
+                self._live[i].append(buffer)
         level = self.target.parallel_level("team") or self.target.parallel[0]
         self._threads = max(level.size, 1)
         self._overhead = level.overhead
@@ -151,7 +156,9 @@ class TileCost:
             bytes_of[buffer] = n
         for row in self._rows:
             touched += count * sum(bytes_of.get(b, 0) for b in row.buffers)
-        tile_bytes = sum(bytes_of.values())
+        # Local buffers that are not alive at the same time share memory.
+        local_bytes = max((sum(bytes_of.get(b, 0) for b in bs) for bs in self._live), default=0)
+        tile_bytes = local_bytes + sum(n for b, n in bytes_of.items() if b not in self.local)
         memory = 0.0
         for buffer, n in bytes_of.items():
             if buffer in self.local:
@@ -169,7 +176,6 @@ class TileCost:
         level = self._holding(tile_bytes)
         cache = touched / self._rate_of(level)
         room = self._room()
-        local_bytes = sum(n for b, n in bytes_of.items() if b in self.local)
         over = max(0.0, local_bytes / room - 1.0)
         shares = ceil(count / self._threads) * self._threads / count
         compute = lanes / self._rate * shares

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import ceil
+from dataclasses import dataclass
+from math import ceil, prod
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -17,7 +18,7 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.affine.slices import Slices, Span
-from polyblocks.affine.stages import Stage, full
+from polyblocks.affine.stages import Stage, full, lifetimes
 from polyblocks.affine.tile_cost import fixed_extent
 
 #: Elements to which the rows of local buffers are rounded up: they start on a line of their own.
@@ -57,6 +58,29 @@ def tiled(
     return body
 
 
+@dataclass
+class _Storage:
+    """A tile-sized buffer that several local ones use one after the other."""
+
+    buffer: Buffer
+    last: int = -1
+
+    def fits(self, other: Buffer) -> bool:
+        """Whether it can hold elements of such a buffer, large enough or not."""
+        return self.buffer.element == other.element and len(self.buffer.shape) == len(other.shape)
+
+    def _joined(self, shape: list[int]) -> tuple[int, ...]:
+        return tuple(max(a, b) for a, b in zip(self.buffer.shape, shape, strict=True))
+
+    def growth(self, shape: list[int]) -> int:
+        """Elements that it is too small by."""
+        return prod(self._joined(shape)) - self.buffer.numel
+
+    def grow(self, shape: list[int]) -> None:
+        """Make room: each dimension is as long as the longest need."""
+        self.buffer.shape = self._joined(shape)
+
+
 class _Tile:
     """One tile: its corners, and the local buffers with their first elements."""
 
@@ -69,15 +93,13 @@ class _Tile:
         self.local = local
         self.origins: dict[Buffer, list[Expr]] = {}
         self.buffers: dict[Buffer, Buffer] = {}
+        self.storages: list[_Storage] = []
 
     def body(self, stages: list[Stage]) -> list[Node] | None:
-        out: list[Node] = []
-        written = dict.fromkeys(s.buffer for stage in stages for s in stage.stores)
-        for buffer in written:
-            if buffer in self.local:
-                if not self._allocate(buffer):
-                    return None
-                out.append(Alloca(self.buffers[buffer]))
+        for buffer, (first, last) in lifetimes(stages, self.local).items():
+            if not self._place(buffer, first, last):
+                return None
+        out: list[Node] = [Alloca(storage.buffer) for storage in self.storages]
         for stage in stages:
             nodes = self._stage(stage)
             if nodes is None:
@@ -85,7 +107,8 @@ class _Tile:
             out.extend(nodes)
         return out
 
-    def _allocate(self, buffer: Buffer) -> bool:
+    def _place(self, buffer: Buffer, first: int, last: int) -> bool:
+        """Find a local buffer's storage: one whose contents are done with, or a new one."""
         shape: list[int] = []
         origin: list[Expr] = []
         for span, extent in zip(self.found.boxes[buffer], buffer.shape, strict=True):
@@ -96,10 +119,18 @@ class _Tile:
             origin.append(span[0].substitute(self.at) if size < extent else Expr(0))
         if len(shape) > 1 and shape[-1] > ROW:
             shape[-1] = -(-shape[-1] // ROW) * ROW
+        free = [s for s in self.storages if s.last < first and s.fits(buffer)]
+        if free:
+            storage = min(free, key=lambda s: s.growth(shape))
+            storage.grow(shape)
+        else:
+            size = buffer.bytes_per_element
+            new = Buffer(tuple(shape), buffer.element, "local", bytes_per_element=size)
+            storage = _Storage(new)
+            self.storages.append(storage)
+        storage.last = last
         self.origins[buffer] = origin
-        self.buffers[buffer] = Buffer(
-            tuple(shape), buffer.element, "local", bytes_per_element=buffer.bytes_per_element
-        )
+        self.buffers[buffer] = storage.buffer
         return True
 
     def _stage(self, stage: Stage) -> list[Node] | None:

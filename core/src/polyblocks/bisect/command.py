@@ -67,12 +67,13 @@ def table_of(result: Result) -> Table:
     table = Table("pass", "result", "ms", "", box=None)
     for row in result.rows:
         colour = _COLOURS.get(row.status, "red")
+        status = f"[{colour}]{row.status}[/]" if row.status else ""
         detail = f"{row.reason} [{row.kind} inputs]" if row.kind else row.reason
         if row.error is not None:
             detail = f"off by {row.error:.3g}; {detail}"
         seconds = f"{row.seconds * 1e3:.0f}" if row.seconds else ""
         # Text, not markup: messages hold brackets.
-        table.add_row(row.label, f"[{colour}]{row.status}[/]", seconds, _plain(detail))
+        table.add_row(row.label, status, seconds, _plain(detail))
     return table
 
 
@@ -87,8 +88,12 @@ def verdict(result: Result) -> str:
     inputs = f"{len(result.kinds)} rounds ({', '.join(result.kinds)}), seed {result.seed}"
     if not result.suspects:
         return f"{result.name}: no pass changes what is computed; {inputs}"
+    bad = result.bad
+    assert bad is not None
+    does = {"differs": "changes what is computed", "fails": "breaks the program"}
     first = " or ".join(f"'{label}'" for label in result.suspects)
-    lines = [f"{result.name}: the first pass that changes what is computed is {first}; {inputs}"]
+    what = does.get(bad.status, "cannot be run itself")
+    lines = [f"{result.name}: the first pass that {what} is {first}; {inputs}"]
     if result.reproducer is not None:
         lines.append(f"before it: {result.reproducer}")
         lines.append(f"it alone:  {result.command}")

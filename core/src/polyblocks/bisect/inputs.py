@@ -44,7 +44,7 @@ def candidates(
     Yields:
         One array per row; bfloat16 as its bits (uint16), booleans as bytes.
     """
-    integers = any(spec_of(row).mlir_type.startswith("i") for row in rows)
+    integers = any("int" in row["dtype"] for row in rows)
     for number, limits in enumerate(_RANGES[kind]):
         if number and not integers:
             return
@@ -107,7 +107,7 @@ def _draw(
     values: Array
     if spec.dtype == "bool":
         values = random.integers(0, 2, n, dtype=np.uint8)
-    elif spec.mlir_type.startswith("i"):
+    elif "int" in spec.dtype:
         values = _integers(random, n, np.dtype(spec.dtype), limits)
     else:
         values = _floats(random, n, kind, finite)

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from polyblocks import signature
+from polyblocks.bisect.intrinsics import to_intrinsics
+from polyblocks.bisect.scalar_accesses import scalarize
 
 #: Called with the index of its message when a check fails; does not return.
 CHECK_FAILED = "polyblocks_check_failed"
@@ -36,13 +39,15 @@ _TO_LOOPS = (
 _CHECK = "generate-runtime-verification"
 _TO_LLVM = (
     "expand-strided-metadata,lower-affine,convert-scf-to-cf,"
-    "math-expand-ops{ops=rsqrt},convert-math-to-libm,convert-math-to-funcs,"
-    "convert-complex-to-libm,convert-complex-to-standard,convert-math-to-libm,"
+    "convert-complex-to-libm,convert-complex-to-standard,"
+    "math-expand-ops{ops=rsqrt},convert-math-to-funcs,convert-math-to-libm,"
     "arith-expand{include-bf16},convert-vector-to-llvm,"
     "finalize-memref-to-llvm,convert-func-to-llvm,convert-openmp-to-llvm,"
     "convert-to-llvm{filter-dialects=complex,math,arith,index,cf,ub,vector},"
     "reconcile-unrealized-casts"
 )
+
+_TRANSLATED = ("llvm.", "omp.", "builtin.module")
 
 
 class NotRunnableError(Exception):
@@ -107,11 +112,25 @@ def lower(data: bytes) -> Lowered:
     if b"polyblocks.arg" not in data and b"polyblocks.result" not in data:
         signature.infer(module)
     lowered = _lower_llvm(module) or _lower_func(module)
-    try:
-        lowered.text = mlir.translate_to_llvmir(module)
-    except (RuntimeError, ValueError) as error:
-        raise NotRunnableError(_first_line(error)) from None
+    _check_lowered(module)
+    lowered.text = mlir.translate_to_llvmir(module)
     return lowered
+
+
+def _check_lowered(module: Any) -> None:
+    """The translation to LLVM IR crashes on what it does not know."""
+    from polyblocks.mlir import ir
+
+    left: list[str] = []
+
+    def visit(op: Any) -> Any:
+        if not op.name.startswith(_TRANSLATED):
+            left.append(op.name)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    if left:
+        raise NotRunnableError(f"'{left[0]}' is not lowered")
 
 
 def _run(module: Any, textual: str) -> None:
@@ -160,6 +179,8 @@ def _lower_func(module: Any) -> Lowered:
         main.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
         _copies_to_loops(module)
         _run(module, _TO_LOOPS)
+        scalarize(partial(_operations, module))
+        to_intrinsics(partial(_operations, module))
         # On the loops, where every access is a plain load or store.
         _run(module, _CHECK)
         _name_checks(module, messages)

@@ -1,30 +1,19 @@
-"""Run the module after each pass and name the first one whose result differs."""
+"""Run the modules between the passes, and name the pass whose module is the first to differ."""
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from polyblocks import driver, reproducer
-from polyblocks.artifact import Artifact
+from polyblocks import reproducer
 from polyblocks.bisect import rounds as rounds_
 from polyblocks.bisect.collect import Compilation
-from polyblocks.bisect.execute import (
-    VARIANTS,
-    Arguments,
-    Array,
-    CheckError,
-    Program,
-    RunError,
-    Variant,
-)
-from polyblocks.bisect.guarded import Guarded
+from polyblocks.bisect.execute import VARIANTS, Program, RunError
+from polyblocks.bisect.generated import load_code
 from polyblocks.bisect.reference import NotRunnableError, lower
 from polyblocks.bisect.rounds import Outcome, Round
 from polyblocks.bisect.steps import Step
@@ -45,7 +34,7 @@ class Settings:
         seed: of the inputs.
         limit_s: seconds that one run may take.
         until: the last ``stage:pass`` to look at; None for all and the generated code.
-        all_passes: go on behind the first difference.
+        all_passes: run every module, not only those that a binary search needs.
     """
 
     rounds: int = 3
@@ -60,11 +49,12 @@ class Row:
     """One pass: its label and what became of the module behind it.
 
     ``status`` is that of :class:`Outcome`, ``reference`` for the module that the others are
-    compared with, ``unchanged`` if the pass changed nothing, or ``compiler fails``.
+    compared with, ``unchanged`` if the pass changed nothing, ``compiler fails``, or empty if the
+    module was not needed.
     """
 
     label: str
-    status: str
+    status: str = ""
     reason: str = ""
     kind: str = ""
     error: float | None = None
@@ -79,7 +69,7 @@ class Result:
         name: of the program.
         kinds: of the rounds that were run.
         seed: of the inputs.
-        rows: one per pass, in order, as far as it went.
+        rows: one per pass, in order; then ``S5``, or the pass that failed.
         suspects: labels of the passes one of which is the first to differ: one, unless the modules
             between could not be run. Empty if nothing differs.
         reproducer: the file with the module before the first of them.
@@ -96,82 +86,114 @@ class Result:
 
     @property
     def bad(self) -> Row | None:
-        """The first row that differs or fails."""
-        return next((row for row in self.rows if row.status in _BAD), None)
+        """The row of the last suspect."""
+        return next((row for row in self.rows if row.label in self.suspects[-1:]), None)
 
 
-def search(
-    compilation: Compilation,
-    settings: Settings,
-    progress: Callable[[Row], None] = lambda row: None,
-) -> Result:
-    """Run a program's modules in order.
-
-    Args:
-        compilation: the modules.
-        settings: what to run.
-        progress: receives every row when it is known.
+def search(compilation: Compilation, settings: Settings) -> Result:
+    """Find the first pass that changes what a program computes.
 
     Raises:
-        InputError: no module can be run, or none with random inputs.
+        InputError: no module can be run, or none with random inputs; or no pass is called
+            ``settings.until``.
     """
-    result = Result(compilation.name, seed=settings.seed)
-    steps = list(compilation.steps)
     warm_up()
-
-    def add(row: Row) -> None:
-        result.rows.append(row)
-        progress(row)
-
-    rounds = _reference(steps, settings, add)
-    result.kinds = [r.kind for r in rounds]
-    first = len(result.rows) - 1
-    previous = steps[first].module()
-    for step in steps[first + 1 :]:
-        if _is_enough(result, settings):
-            break
-        data = step.module()
-        if data == previous:
-            add(Row(step.label, "unchanged"))
-        else:
-            judge = partial(rounds_.judge, data, rounds, settings.limit_s)
-            add(_timed(step.label, judge))
-        previous = data
-    if not _is_enough(result, settings):
-        if compilation.artifact is not None:
-            load = partial(load_code, compilation.artifact)
-            add(_timed(CODE, partial(rounds_.judge_program, load, rounds, settings.limit_s)))
-        elif compilation.failed:
-            add(Row(compilation.failed, "compiler fails", compilation.reason))
-    _blame(result, steps)
+    steps = _until(compilation.steps, settings.until)
+    whole = settings.until is None
+    found = _Search(steps, settings)
+    rows = found.rows
+    if whole and compilation.artifact is not None:
+        load = partial(load_code, compilation.artifact)
+        judge = partial(rounds_.judge_program, load, found.rounds, settings.limit_s)
+        rows.append(_timed(CODE, judge))
+    elif whole and compilation.failed:
+        rows.append(Row(compilation.failed, "compiler fails", compilation.reason))
+    good, bad = found.all_modules() if settings.all_passes else found.bisect()
+    if bad is None and rows[-1].status in _BAD:
+        bad = len(rows) - 1
+    result = Result(compilation.name, [r.kind for r in found.rounds], settings.seed, rows)
+    if bad is not None:
+        result.suspects = [row.label for row in rows[good + 1 : bad + 1]]
+        _write_reproducer(result, steps[good])
     return result
 
 
-def _is_enough(result: Result, settings: Settings) -> bool:
-    if settings.until is not None and result.rows[-1].label == settings.until:
-        return True
-    return result.bad is not None and not settings.all_passes
+class _Search:
+    """The modules of one program, with what is known of them."""
 
+    def __init__(self, steps: Sequence[Step], settings: Settings) -> None:
+        self._limit_s = settings.limit_s
+        self._data = [step.module() for step in steps]
+        self.rows = [Row(step.label or "input") for step in steps]
+        self.first, self.rounds = self._reference(settings)
+        for k in range(self.first + 1, len(steps)):
+            if self._data[k] == self._data[k - 1]:
+                self.rows[k].status = "unchanged"
 
-def _reference(
-    steps: Sequence[Step], settings: Settings, add: Callable[[Row], None]
-) -> list[Round]:
-    """The rounds by the first module that can be run; rows up to it."""
-    reason = ""
-    for step in steps:
-        begin = time.perf_counter()
-        label = step.label or "input"
-        try:
-            rounds = rounds_.make_rounds(
-                step.module(), settings.rounds, settings.seed, settings.limit_s
-            )
-        except NotRunnableError as error:
-            reason = str(error)
-            add(Row(label, "not runnable", reason))
-            continue
-        add(Row(label, "reference", seconds=time.perf_counter() - begin))
-        return rounds
-    raise InputError(f"none of the modules can be run: {reason}")
+    def _reference(self, settings: Settings) -> tuple[int, list[Round]]:
+        """The first module that can be run, and rounds by it."""
+        reason = ""
+        for k, data in enumerate(self._data):
+            begin = time.perf_counter()
+            try:
+                made = rounds_.make_rounds(data, settings.rounds, settings.seed, self._limit_s)
+            except NotRunnableError as error:
+                reason = str(error)
+                self.rows[k] = Row(self.rows[k].label, "not runnable", reason)
+                continue
+            seconds = time.perf_counter() - begin
+            self.rows[k] = Row(self.rows[k].label, "reference", seconds=seconds)
+            return k, made
+        raise InputError(f"none of the modules can be run: {reason}")
+
+    def bisect(self) -> tuple[int, int | None]:
+        """The last module known to be right and the first known to be wrong around one change."""
+        good = self.first
+        bad = next((k for k in range(len(self._data) - 1, good, -1) if self._known(k)), good)
+        if not self._is_bad(bad):
+            return bad, None
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            # From the middle outwards, past what cannot be run.
+            order = sorted(range(good + 1, bad), key=lambda k: abs(k - middle))
+            probe = next((k for k in order if self._known(k)), None)
+            if probe is None:
+                break
+            if self._is_bad(probe):
+                bad = probe
+            else:
+                good = probe
+        return good, bad
+
+    def all_modules(self) -> tuple[int, int | None]:
+        """Run all of them; the last right one before the first wrong one, and this one."""
+        good = self.first
+        for k in range(self.first + 1, len(self._data)):
+            if not self._known(k):
+                continue
+            if self._is_bad(k):
+                for later in range(k + 1, len(self._data)):
+                    self._known(later)
+                return good, k
+            good = k
+        return good, None
+
+    def _known(self, k: int) -> bool:
+        """Run a module, unless that was done; whether it can be run."""
+        k = self._same(k)
+        if not self.rows[k].status:
+            judge = partial(rounds_.judge, self._data[k], self.rounds, self._limit_s)
+            self.rows[k] = _timed(self.rows[k].label, judge)
+        return self.rows[k].status != "not runnable"
+
+    def _is_bad(self, k: int) -> bool:
+        return self.rows[self._same(k)].status in _BAD
+
+    def _same(self, k: int) -> int:
+        """The first of the equal modules that end at this one."""
+        while self.rows[k].status == "unchanged":
+            k -= 1
+        return k
 
 
 def _timed(label: str, run: Callable[[], Outcome]) -> Row:
@@ -181,57 +203,32 @@ def _timed(label: str, run: Callable[[], Outcome]) -> Row:
     return Row(label, outcome.status, outcome.reason, outcome.kind, outcome.error, seconds)
 
 
-def _blame(result: Result, steps: Sequence[Step]) -> None:
-    """Name the suspects and write the module before the first of them."""
-    if result.bad is None:
-        return
-    bad = result.rows.index(result.bad)
-    first = bad
-    while first > 0 and result.rows[first - 1].status == "not runnable":
-        first -= 1
-    result.suspects = [row.label for row in result.rows[first : bad + 1]]
-    label = result.suspects[0]
-    stage, _, name = label.partition(":")
-    before = steps[first - 1]
-    text = _marked(before)
-    result.reproducer = reproducer.save(text, name or stage)
-    if result.reproducer is not None:
-        until = "" if label == CODE else f" --until {result.suspects[-1]} -o after.mlir"
-        result.command = f"polyblocks compile {result.reproducer}{until}"
+def _until(steps: Sequence[Step], until: str | None) -> list[Step]:
+    if until is None:
+        return list(steps)
+    labels = [step.label for step in steps]
+    if until not in labels:
+        raise InputError(f"there is no module after '{until}'; there are {', '.join(labels[1:])}")
+    return list(steps[: labels.index(until) + 1])
 
 
-def _marked(step: Step) -> str:
-    """The module's text with the mark of how far it came; a dump has it already."""
+def _write_reproducer(result: Result, before: Step) -> None:
+    """Write the module before the suspects, marked so that compiling it goes on with them."""
     from polyblocks import mlir
     from polyblocks.api import stage_of_file
     from polyblocks.pipeline import RESUME_ATTRIBUTE, mark
 
-    text = step.path.read_bytes()
-    module = mlir.parse(text)
-    done = stage_of_file(step.path)
+    module = mlir.parse(before.path.read_bytes())
+    done = stage_of_file(before.path)
     if RESUME_ATTRIBUTE not in module.operation.attributes and done is not None:
         mark(module, done)
-    return str(module.operation.get_asm(enable_debug_info=True)) + "\n"
-
-
-def load_code(artifact: Artifact) -> Callable[[Sequence[Array], Variant, float], list[Array]]:
-    """The generated code as a function of inputs, variant and time limit, like a ``Program``."""
-    executable: Any = driver.load(artifact)
-    rows = executable.manifest["arguments"]
-    checks = executable.manifest.get("checks", [])
-
-    def call(inputs: Sequence[Array], variant: Variant, limit_s: float) -> list[Array]:
-        del limit_s  # the process has one
-        memory = Guarded(not variant.backwards, variant.fill)
-        arguments = Arguments(rows, memory, inputs)
-        packed = struct.pack(f"{len(rows)}Q", *arguments.addresses)
-        status = executable.entry(packed, 1 if variant is VARIANTS[0] else 2)
-        if status:
-            known = 0 < status <= len(checks)
-            raise CheckError(f"a check fails: {checks[status - 1] if known else status}")
-        return arguments.outputs()
-
-    return call
+    text = str(module.operation.get_asm(enable_debug_info=True)) + "\n"
+    stage, _, name = result.suspects[0].partition(":")
+    result.reproducer = reproducer.save(text, name or stage)
+    if result.reproducer is not None:
+        last = result.suspects[-1]
+        until = "" if last == CODE else f" --until {last} -o after.mlir"
+        result.command = f"polyblocks compile {result.reproducer}{until}"
 
 
 _TINY = b"""
@@ -245,7 +242,11 @@ _warm = False
 
 
 def warm_up() -> None:
-    """Load MLIR and LLVM into this process, so that not every forked child has to."""
+    """Load MLIR and LLVM into this process, so that not every forked child has to.
+
+    Raises:
+        InputError: code for this machine cannot be made and run.
+    """
     global _warm
     if _warm:
         return

@@ -5,6 +5,7 @@ LLVM's own passes do not run here, so that what is executed is what the text say
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import itertools
 import sys
@@ -33,11 +34,11 @@ def load(text: str, exports: Collection[str], imports: Mapping[str, int]) -> Jit
     Args:
         text: LLVM IR as MLIR prints it.
         exports: names whose addresses are wanted.
-        imports: addresses by name; what is missing is looked for in the process and in libm.
+        imports: addresses by name; what is missing is looked for in libm and in the process.
 
     Raises:
         UnsupportedError: LLVM does not accept the IR.
-        RuntimeError: a function that the code calls is nowhere.
+        RuntimeError: a function that the code calls is nowhere; names it.
     """
     from llvmlite import binding
 
@@ -48,7 +49,7 @@ def load(text: str, exports: Collection[str], imports: Mapping[str, int]) -> Jit
     builder = binding.JITLibraryBuilder().add_object_img(data).add_current_process()
     for name in exports:
         builder.export_symbol(name)
-    for name, address in (_libm_functions(module) | dict(imports)).items():
+    for name, address in _resolve(module, imports).items():
         builder.import_symbol(name, address)
     linker = binding.create_lljit_compiler(use_jit_link=True)
     library = builder.link(linker, f"polyblocks-tool-{next(_numbers)}")
@@ -57,15 +58,18 @@ def load(text: str, exports: Collection[str], imports: Mapping[str, int]) -> Jit
     return jitted
 
 
-def _libm_functions(module: Any) -> dict[str, int]:
-    """Addresses of the functions that the module declares and libm has."""
-    try:
-        libm = ctypes.CDLL(_LIBM.get(sys.platform, ""))
-    except OSError:
-        return {}
-    found = {}
+def _resolve(module: Any, imports: Mapping[str, int]) -> dict[str, int]:
+    """Addresses of the functions that the module declares, and of the imports."""
+    libraries = [ctypes.CDLL(None)]
+    with contextlib.suppress(OSError):
+        libraries.insert(0, ctypes.CDLL(_LIBM.get(sys.platform, "")))
+    found = dict(imports)
     for function in module.functions:
         name = function.name
-        if function.is_declaration and not name.startswith("llvm.") and hasattr(libm, name):
-            found[name] = ctypes.cast(getattr(libm, name), ctypes.c_void_p).value or 0
+        if not function.is_declaration or name.startswith("llvm.") or name in found:
+            continue
+        library = next((each for each in libraries if hasattr(each, name)), None)
+        if library is None:
+            raise RuntimeError(f"it calls '{name}', which is nowhere")
+        found[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
     return found

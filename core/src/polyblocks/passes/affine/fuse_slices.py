@@ -41,7 +41,7 @@ from polyblocks.target import TargetDescription
 class FuseSlicesPass(NestPass):
     """Fuse producers into consumers through the buffers between them.
 
-    Two forms, tried in this order for each buffer:
+    Two forms, first the one for all buffers, then the other:
 
     * *slice*: the producer is point-wise (small windows are, once unrolled); every load of the
       buffer becomes the producer's body at that index. An element that is read several times is
@@ -69,14 +69,14 @@ class FuseSlicesPass(NestPass):
         if context.options.polyblocks_disable_affine_fusion:
             return
         users = Users(sequence)
-        for buffer in _candidates(sequence):
-            view = _View.of(users, buffer)
-            if view is None:
-                continue
-            gone = self._slice(users, view, context) or self._epilogue(users, view, context)
-            if gone is not None:
-                sequence.items.remove(gone)
-                users.drop(gone)
+        # Slices first: what can be computed inside its consumers leaves nothing for an epilogue.
+        for form in (self._slice, self._epilogue):
+            for buffer in _candidates(sequence):
+                view = _View.of(users, buffer)
+                gone = form(users, view, context) if view is not None else None
+                if gone is not None:
+                    sequence.items.remove(gone)
+                    users.drop(gone)
         drop_dead_nests(sequence)
         name_nests(self.name, sequence, context)
 
