@@ -17,6 +17,7 @@ from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
 from polyblocks.passes.affine.guard_indices import GuardIndicesPass
 from polyblocks.passes.affine.hoist_invariants import HoistInvariantsPass
 from polyblocks.passes.affine.jam_reductions import JamReductionsPass
+from polyblocks.passes.affine.lower_scatters import LowerScattersPass
 from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
@@ -49,6 +50,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 UpstreamPass("eliminate-empties", "eliminate-empty-tensors"),
                 BufferizeScansPass(),
                 UpstreamPass("bufferize", "one-shot-bufferize{bufferize-function-boundaries}"),
+                LowerScattersPass(),
                 UpstreamPass(
                     "linalg-to-affine",
                     "func.func(tm-tensor-to-loops,convert-linalg-to-affine-loops)",

@@ -1,0 +1,134 @@
+"""Scatters, histograms and gathers of PyTorch programs against eager execution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    return polyblocks_jit_torch(function, compile_options={"strict_target": True, **options})
+
+
+def same(function: Callable[..., Any], *inputs: torch.Tensor, **options: Any) -> None:
+    torch.testing.assert_close(compiled(function, **options)(*inputs), function(*inputs))
+
+
+def numbers(dtype: torch.dtype, *shape: int) -> torch.Tensor:
+    torch.manual_seed(7)
+    if dtype.is_floating_point:
+        return torch.randn(shape).to(dtype)
+    return torch.randint(0, 2 if dtype is torch.bool else 100, shape).to(dtype)
+
+
+def places(extent: int, *shape: int) -> torch.Tensor:
+    """Indices with many duplicates."""
+    torch.manual_seed(8)
+    return torch.randint(0, extent, shape)
+
+
+#: Destination and updates: fewer and more than one per element, rows short and long, tiny and not.
+SIZES = [(4, 3, 10), (100, 64, 1000), (20_000, 3, 1000), (300, 1, 70_000), (1000, 16, 20_000)]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_index_add(size: tuple[int, int, int]) -> None:
+    extent, columns, count = size
+    x, y = numbers(torch.float64, extent, columns), numbers(torch.float64, count, columns)
+    same(lambda x, i, y: x.index_add(0, i, y), x, places(extent, count), y)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8],
+    ids=lambda d: str(d).removeprefix("torch."),
+)
+def test_index_put_of_every_dtype(dtype: torch.dtype) -> None:
+    x, i = numbers(dtype, 50, 5) // 8, places(50, 30)
+    y = numbers(dtype, 30, 5) // 8
+    same(lambda x, i, y: x.index_put((i,), y, accumulate=True), x, i, y)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_scatter_add(dim: int) -> None:
+    x, y, i = numbers(torch.float64, 40, 40), numbers(torch.float64, 30, 25), places(40, 30, 25)
+    same(lambda x, i, y: x.scatter_add(dim, i, y), x, i, y)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
+def test_scatter_reduce(reduce: str) -> None:
+    x, y, i = numbers(torch.float64, 40), numbers(torch.float64, 5000), places(40, 5000)
+    same(lambda x, i, y: x.scatter_reduce(0, i, y, reduce), x, i, y)
+
+
+def test_scatter_of_distinct_elements() -> None:
+    x, y = numbers(torch.float32, 40), numbers(torch.float32, 30)
+    same(lambda x, i, y: x.scatter(0, i, y), x, torch.randperm(40)[:30], y)
+
+
+@pytest.mark.parametrize("count", [0, 5, 1000, 200_000])
+@pytest.mark.parametrize("bins", [1, 10, 3000])
+def test_histogram(count: int, bins: int) -> None:
+    # Values whose bin is not a matter of rounding.
+    x = (places(300, count) - 150).float() / 64
+    same(lambda x: torch.histc(x, bins, -2, 2), x)
+
+
+def test_gradient_of_an_embedding() -> None:
+    weight, tokens = numbers(torch.float32, 70, 12), places(70, 6, 50)
+
+    def loss(weight: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        return (torch.nn.functional.embedding(tokens, weight) ** 2).sum()
+
+    ours, theirs = weight.clone().requires_grad_(), weight.clone().requires_grad_()
+    compiled(loss)(ours, tokens).backward()
+    loss(theirs, tokens).backward()
+    torch.testing.assert_close(ours.grad, theirs.grad)
+
+
+def test_scatter_into_an_intermediate_that_is_used_on() -> None:
+    def program(x: torch.Tensor, i: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        table = (x * 2).index_add(0, i, y * y)
+        return table / (1 + table.abs().sum(1, keepdim=True))
+
+    x, y = numbers(torch.float64, 30, 7), numbers(torch.float64, 900, 7)
+    same(program, x, places(30, 900), y)
+
+
+def test_result_does_not_depend_on_the_run() -> None:
+    x, y = torch.zeros(200), numbers(torch.float32, 300_000)
+    i = places(200, 300_000)
+    function = compiled(lambda x, i, y: x.index_add(0, i, y))
+    first = function(x, i, y)
+    assert all(torch.equal(function(x, i, y), first) for _ in range(5))
+
+
+@pytest.mark.parametrize("bad", [-1000, 200, 1 << 40])
+@pytest.mark.parametrize("count", [10, 300_000])
+def test_index_out_of_range(bad: int, count: int) -> None:
+    x, y, i = torch.zeros(200, 2), torch.ones(count, 2), places(200, count)
+    i[count // 2] = bad
+    with pytest.raises(Exception, match="index out of range"):
+        compiled(lambda x, i, y: x.index_add(0, i, y))(x, i, y)
+    with pytest.raises(Exception, match="index out of range"):
+        compiled(lambda x, i: x[i])(x, i)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 64, 100])
+def test_rows(columns: int) -> None:
+    table = numbers(torch.float32, 500, columns)
+    same(lambda x, i: x[i], table, places(500, 3000) - 250)
+    same(lambda x, i: torch.index_select(x, 0, i) * 2, table, places(500, 7))
+    same(lambda x, i: x[i], table, places(500, 0))
+
+
+def test_elements() -> None:
+    x, i = numbers(torch.float32, 60, 70), places(70, 60, 90)
+    same(lambda x, i: torch.gather(x, 1, i) + 1, x, i)
+    same(lambda x, i: x[:, i[0]], x, i)
+    same(lambda x, i: torch.take(x, i), x, i)
