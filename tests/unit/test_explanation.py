@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -405,4 +406,7 @@ def test_units():
     assert units.rate(12, "B") == "12 B/s"
     assert [units.count(n) for n in (12, 20000, 255590400)] == ["12", "20 k", "256 M"]
     assert [units.percent(p) for p in (0, 0.0186, 0.5)] == ["0 %", "1.9 %", "50 %"]
+    assert units.place("/a/lib/site-packages/pkg/model.py:12") == "pkg/model.py:12"
+    assert units.place(str(Path.cwd() / "mine" / "model.py:3")) == "mine/model.py:3"
+    assert units.place("/elsewhere/model.py:3") == "/elsewhere/model.py:3"
     assert (units.shape([]), units.shape([3, 4])) == ("scalar", "3x4")

@@ -119,7 +119,17 @@ class Estimator:
         threads = min(available, parallel.trips) if parallel is not None else 1
         work = _Work(self._lanes)
         work.add(nest.body, 1)
-        moved = self._bytes(root, work, threads)
+        home = {b: self._home(b) for b in root.whole}
+        # What each level exchanges with the one above it.
+        levels = range(1, len(self._target.memory))
+        traffic = {k: root.traffic(self._capacity(k - 1, threads)) for k in levels}
+        moved = {
+            # What is found in a faster level does not come from here.
+            level.name: sum(n for b, n in traffic[k].items() if home[b] >= k)
+            if k
+            else work.accessed
+            for k, level in enumerate(self._target.memory)
+        }
         seconds = {
             level.name: moved[level.name] / (level.bandwidth * max(1, threads // level.shared_by))
             for level in self._target.memory
@@ -133,33 +143,18 @@ class Estimator:
         seconds[LAUNCH] = launch
         touched = root.whole.items()
         compulsory = {b: t.read + t.written for b, t in touched if b.kind != "local"}
-        floor = sum(compulsory.values())
-        home = {b: self._home(b) for b in compulsory}
-        traffic: dict[int, dict[Buffer, int]] = {}
-        for k in set(home.values()):
-            traffic[k] = root.traffic(self._capacity(k - 1, threads)) if k > 0 else compulsory
         return Estimate(
             iterations=work.iterations,
             flops=work.flops,
-            floor_bytes=floor,
-            moved_bytes=sum(max(traffic[home[b]][b], n) for b, n in compulsory.items()),
+            floor_bytes=sum(compulsory.values()),
+            moved_bytes=sum(
+                max(traffic[home[b]][b] if home[b] else 0, n) for b, n in compulsory.items()
+            ),
             bytes=moved,
             seconds=seconds,
             predicted_seconds=predicted,
             bound=bound,
         )
-
-    def _bytes(self, root: Level, work: _Work, threads: int) -> dict[str, int]:
-        """Bytes moved out of and into each level, on behalf of the one above it."""
-        moved: dict[str, int] = {}
-        for k, level in enumerate(self._target.memory):
-            if k == 0:
-                moved[level.name] = work.accessed
-                continue
-            traffic = root.traffic(self._capacity(k - 1, threads))
-            # What is found in a faster level does not come from here.
-            moved[level.name] = sum(n for b, n in traffic.items() if self._home(b) >= k)
-        return moved
 
     def _home(self, buffer: Buffer) -> int:
         """Index of the memory level where a buffer is found when the nest begins."""

@@ -23,9 +23,18 @@ def page(document: dict[str, Any]) -> str:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    for name in ("nbytes", "seconds", "rate", "count", "percent", "shape", "several", "three"):
+    for name in (
+        "nbytes",
+        "seconds",
+        "rate",
+        "count",
+        "percent",
+        "shape",
+        "several",
+        "three",
+        "place",
+    ):
         environment.filters[name] = getattr(units, name)
-    environment.filters["basename"] = _basename
     environment.globals.update(
         unmeasured=unmeasured,
         misprediction=misprediction,
@@ -43,11 +52,6 @@ def page(document: dict[str, Any]) -> str:
         kernels_in_view=KERNELS,
         passes_in_view=PASSES,
     )
-
-
-def _basename(location: str) -> str:
-    """``/home/me/model.py:12`` -> ``model.py:12``."""
-    return location.replace("\\", "/").rpartition("/")[2]
 
 
 def _stages(part: dict[str, Any]) -> dict[str, float]:

@@ -117,7 +117,9 @@ def _kernel(node: Tree, kernel: dict[str, Any], part: dict[str, Any], everything
     estimate = kernel["estimate"]
     for source in kernel["sources"] if everything else kernel["sources"][:DECISIONS]:
         line = f"  {source['line']}" if source["line"] else ""
-        branch.add(Text.assemble((f"{source['op']} {source['location']}", "dim"), line))
+        branch.add(
+            Text.assemble((f"{source['op']} {units.place(source['location'])}", "dim"), line)
+        )
     if len(kernel["sources"]) > DECISIONS and not everything:
         branch.add(Text(f"and {len(kernel['sources']) - DECISIONS} more ops (--all)", style="dim"))
     if estimate is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def nbytes(size: float) -> str:
@@ -47,6 +48,16 @@ def percent(share: float) -> str:
 def shape(extents: Sequence[int]) -> str:
     """``[3, 2048]`` -> ``3x2048``."""
     return "x".join(str(extent) for extent in extents) or "scalar"
+
+
+def place(location: str) -> str:
+    """``/…/site-packages/pkg/model.py:12`` -> ``pkg/model.py:12``; below the folder: from there."""
+    location = location.replace("\\", "/")
+    for root in (Path.cwd().as_posix() + "/", "site-packages/"):
+        before, found, inside = location.partition(root)
+        if found and (root[0] != "/" or not before):
+            return inside
+    return location
 
 
 def several(number: int, noun: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from polyblocks import signature
@@ -47,6 +48,7 @@ class TimeKernelsPass:
         with module.context, ir.Location.unknown():
             main = signature.main_of(module)
             calls = _kernel_calls(module, main)
+            followers = _followers(main.operation)
             table = ir.MemRefType.get([1 + len(calls), COLUMNS], ir.F64Type.get())
             with ir.InsertionPoint.at_block_begin(module.body):
                 _global(table)
@@ -65,7 +67,7 @@ class TimeKernelsPass:
             timer = _Timer(table, now)
             timer.time(0, first, [op for op in ends if op.name == "func.return"])
             for row, (call, _) in enumerate(calls, start=1):
-                timer.time(row, call, [_next(call)])
+                timer.time(row, call, [followers[call]])
             names = [("", ""), *(pair for _, pair in calls)]
             module.operation.attributes[ROWS] = ir.ArrayAttr.get(
                 [ir.ArrayAttr.get([ir.StringAttr.get(n) for n in pair]) for pair in names]
@@ -115,9 +117,14 @@ def _times(table: Any) -> Any:
     return mlir.dialect("memref").GetGlobalOp(table, f"{PROFILE}_times").result
 
 
-def _next(op: Any) -> Any:
-    operations = list(op.block.operations)
-    return operations[next(i for i, o in enumerate(operations) if o.operation == op) + 1].operation
+def _followers(root: Any) -> dict[Any, Any]:
+    """The operation behind each one, in all blocks inside ``root``."""
+    found: dict[Any, Any] = {}
+    for op in (root, *nested(root)):
+        for region in op.regions:
+            for block in region.blocks:
+                found.update(pairwise(inner.operation for inner in block.operations))
+    return found
 
 
 def _timespec() -> Any:
