@@ -78,11 +78,12 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FuseSlicesPass(),
                 FuseTilesPass(),
                 FuseElementsPass(),
+                # Before loops are ordered and cut: long loops are better to cut.
+                FlattenNestsPass(),
                 SplitReductionsPass(),
                 OrderLoopsPass(),
                 JamReductionsPass(),
                 CascadeSumsPass(),
-                FlattenNestsPass(),
                 HoistInvariantsPass(),
                 MapParallelismPass(),
                 EstimateNestsPass(),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import address, strides
-from polyblocks.affine.coverage import perfect_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
@@ -14,17 +13,22 @@ from polyblocks.affine.model import (
     Index,
     Load,
     LoadAt,
+    Node,
     Sequence,
     Store,
     StoreAt,
     walk,
 )
+from polyblocks.affine.reductions import ReductionNest
+from polyblocks.affine.subnests import change_subnests, parallel_shell
 from polyblocks.passes.affine.base import NestPass
 
 
 @dataclass(frozen=True)
 class FlattenNestsPass(NestPass):
     """Join two perfectly nested loops if all accesses treat them as one index.
+
+    Parallel loops are joined with each other, and so are the loops of a reduction.
 
     Buffers of such a nest are read through one-dimensional views, so that a tensor with a short
     innermost extent still gives long loops.
@@ -43,39 +47,73 @@ class FlattenNestsPass(NestPass):
     name: ClassVar[str] = "flatten-nests"
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Flatten every nest as far as it goes."""
+        """Flatten every nest and sub-nest as far as it goes."""
         del context
         views: dict[Buffer, Buffer] = {}
         for nest in sequence.nests():
-            loops, body = perfect_loops(nest.body)
-            if len(loops) < 2 or any(f.inits or f.bounded for f in loops):
-                continue
-            nodes = list(walk(body))
-            accesses = [n for n in nodes if isinstance(n, (Load, Store))]
-            gathered = {n.buffer for n in nodes if isinstance(n, (LoadAt, StoreAt))}
-            touched = {n.buffer for n in accesses}
-            if touched & gathered or not all(flattenable(b) for b in touched):
-                continue
-            used_as_values = {v for n in nodes if isinstance(n, Index) for v in n.expr.variables()}
-            addresses = {id(n): address(n.buffer, n.index) for n in accesses}
-            pair = _joinable(loops, list(addresses.values()), used_as_values)
-            if pair is None:
-                continue
-            while pair is not None:
-                outer, inner = loops[pair], loops[pair + 1]
-                joined = Var(outer.var.extent * inner.var.extent, "t")
-                for key, expr in addresses.items():
-                    addresses[key] = _join(expr, outer.var, inner.var, joined)
-                loops[pair : pair + 2] = [For(joined, inner.body)]
-                pair = _joinable(loops, list(addresses.values()), used_as_values)
-            for access in accesses:
-                access.index = (addresses[id(access)],)
-                access.buffer = _flat(access.buffer, views, sequence)
-            new = body
-            for loop in reversed(loops):
-                new = [For(loop.var, new)]
-            nest.body = new
-            nest.changed = True
+
+            def change(nodes: list[Node], around: list[For]) -> list[Node] | None:
+                del around
+                return _flatten(nodes, views, sequence)
+
+            change_subnests(nest, change)
+
+
+def _flatten(
+    nodes: list[Node], views: dict[Buffer, Buffer], sequence: Sequence
+) -> list[Node] | None:
+    shell, body = parallel_shell(nodes)
+    shape = ReductionNest.of_nodes(nodes)
+    chain = [] if shape is None else list(shape.reductions)
+    if len(shell) < 2 and len(chain) < 2:
+        return None
+    inside = list(walk(body))
+    gathered = {n.buffer for n in inside if isinstance(n, (LoadAt, StoreAt))}
+    flat = [
+        n
+        for n in inside
+        if isinstance(n, (Load, Store)) and flattenable(n.buffer) and n.buffer not in gathered
+    ]
+    exprs = {id(n): address(n.buffer, n.index) for n in flat}
+    exprs |= {id(n): n.expr for n in inside if isinstance(n, Index)}
+    known = {id(n) for n in flat}
+    fixed = _fixed_variables([*shell, *chain], [n for n in inside if id(n) not in known])
+    joined = False
+    for loops in (chain, shell):
+        while (pair := _joinable(loops, list(exprs.values()), fixed)) is not None:
+            outer, inner = loops[pair], loops[pair + 1]
+            var = Var(outer.var.extent * inner.var.extent, "t")
+            for key, expr in exprs.items():
+                exprs[key] = _join(expr, outer.var, inner.var, var)
+            one = For(var, inner.body, outer.inits, inner.arguments, outer.results, inner.yields)
+            loops[pair : pair + 2] = [one]
+            if loops is chain and pair > 0:
+                loops[pair - 1].body = [one]
+            joined = True
+    if not joined:
+        return None
+    for node in inside:
+        if isinstance(node, Index):
+            node.expr = exprs[id(node)]
+    for access in flat:
+        access.index = (exprs[id(access)],)
+        access.buffer = _flat(access.buffer, views, sequence)
+    if shape is not None:
+        body = [*shape.before, chain[0], *shape.after]
+    for loop in reversed(shell):
+        body = [For(loop.var, body, lower=loop.lower, upper=loop.upper)]
+    return body
+
+
+def _fixed_variables(loops: list[For], nodes: list[Node]) -> set[Var]:
+    """Variables that bounds, or indices of accesses that stay as they are, speak of."""
+    exprs = [e for loop in loops for e in (*loop.lower, *loop.upper)]
+    for node in nodes:
+        if isinstance(node, (Load, Store)):
+            exprs += node.index
+        elif isinstance(node, For):
+            exprs += (*node.lower, *node.upper)
+    return {v for e in exprs for v in e.variables()} | {f.var for f in loops if f.bounded}
 
 
 def flattenable(buffer: Buffer) -> bool:
@@ -83,14 +121,14 @@ def flattenable(buffer: Buffer) -> bool:
     return buffer.kind != "local" and all(e >= 0 for e in buffer.shape)
 
 
-def _joinable(loops: list[For], addresses: list[Expr], values: set[Var]) -> int | None:
+def _joinable(loops: list[For], exprs: list[Expr], fixed: set[Var]) -> int | None:
     """Position of an outer loop that can be joined with the next one."""
     for i in range(len(loops) - 2, -1, -1):
         outer, inner = loops[i].var, loops[i + 1].var
-        if outer in values or inner in values:
+        if outer in fixed or inner in fixed:
             continue
         ok = True
-        for expr in addresses:
+        for expr in exprs:
             a, b = expr.coefficient(outer), expr.coefficient(inner)
             if a is None or b is None or a != b * inner.extent:
                 ok = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from polyblocks.affine.access import address
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     For,
@@ -62,18 +63,35 @@ class UnrollReductionsPass(NestPass):
                 remove_dead(nest.body)
                 nest.changed = True
 
-    def _unroll(self, nodes: list[Node], mapping: dict[Value, Value]) -> list[Node]:
+    def _unroll(
+        self, nodes: list[Node], mapping: dict[Value, Value], around: For | None = None
+    ) -> list[Node]:
         """The nodes, small reductions unrolled; ``mapping`` gets the values of their results."""
         out: list[Node] = []
         for node in nodes:
             if isinstance(node, For):
                 trips, count = _size(node)
-                if node.inits and trips <= self.max_trips and count * trips <= self.max_nodes:
+                small = node.inits and not (around is not None and _continues(around, node))
+                if small and trips <= self.max_trips and count * trips <= self.max_nodes:
                     out.extend(_flat(node, mapping))
                     continue
-                node.body = self._unroll(node.body, mapping)
+                node.body = self._unroll(node.body, mapping, node)
             out.append(node)
         return out
+
+
+def _continues(outer: For, inner: For) -> bool:
+    """Whether a reduction's inner loop goes on in memory where its outer one moves.
+
+    Both will be one long loop, and the short one has no meaning of its own.
+    """
+    if not outer.inits or outer.body != [inner]:
+        return False
+    exprs = [address(n.buffer, n.index) for n in walk(inner.body) if isinstance(n, Load)]
+    factors = [(e.coefficient(outer.var), e.coefficient(inner.var)) for e in exprs]
+    return any(b for _, b in factors) and all(
+        a is not None and b is not None and a == b * inner.var.extent for a, b in factors
+    )
 
 
 def _size(loop: For) -> tuple[int, int]:
