@@ -164,12 +164,12 @@ class TestFootprints:
 
 class TestTraffic:
     def test_what_fits_is_loaded_once(self):
-        (a, b, c), nest = matmul(64, 64, 64)
+        (a, b, _), nest = matmul(64, 64, 64)
         traffic = analyze(nest.body).traffic(1 << 20)
         assert (traffic[a], traffic[b]) == (a.nbytes, b.nbytes)
 
     def test_what_does_not_fit_is_loaded_again(self):
-        (a, b, c), nest = matmul(64, 64, 64)
+        (a, b, _), nest = matmul(64, 64, 64)
         # One iteration of the outer loop needs all of B (16 KiB), one of the next a column.
         traffic = analyze(nest.body).traffic(8 * KIB)
         assert traffic[a] == a.nbytes
@@ -250,6 +250,16 @@ class TestEstimate:
         e = estimate(nest, x, y)
         assert (e.iterations, e.floor_bytes, e.bytes["near"]) == (0, 0, 0)
         assert e.predicted_seconds == 0
+
+    def test_a_parallel_loop_without_iterations(self):
+        x, y, nest = copy_nest(0, 8, level="team")
+        assert estimate(nest, x, y).predicted_seconds == 0
+
+    def test_a_buffer_of_run_time_size(self):
+        x = buffer(-1, 8)
+        i, j = Var(4), Var(8)
+        e = estimate(Nest(loops([i, j], [load(x, i, j)]), []), x)
+        assert e.floor_bytes == e.moved_bytes == 4 * 8 * 4
 
     def test_json_holds_plain_values(self):
         x, y, nest = copy_nest(1024, 1024, level="team")

@@ -108,7 +108,7 @@ class Estimator:
         simd = target.parallel_level("simd")
         self._lanes = simd.size if simd is not None else 1
         self._line = target.memory[0].line if target.memory else 64
-        self._all = sum(b.nbytes for b in set(buffers) if b.viewed is None)
+        self._all = sum(max(b.nbytes, 0) for b in set(buffers) if b.viewed is None)
 
     def estimate(self, nest: Nest) -> Estimate:
         """The numbers of one nest."""
@@ -116,7 +116,7 @@ class Estimator:
         team = self._team
         parallel = next((level for level in root.walk() if level.parallel), None)
         available = team.size if team is not None else 1
-        threads = min(available, parallel.trips) if parallel is not None else 1
+        threads = max(1, min(available, parallel.trips)) if parallel is not None else 1
         work = _Work(self._lanes)
         work.add(nest.body, 1)
         home = {b: self._home(b) for b in root.whole}

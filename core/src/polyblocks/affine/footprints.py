@@ -121,7 +121,7 @@ class Box:
                 run, step = min(run * span, _up(run, line) * count), -1
             else:
                 run, step = run * count, step * extent if count == extent else -1
-        return min(rows * _up(run, line), _up(buffer.nbytes, line))
+        return min(rows * _up(run, line), _up(_nbytes(buffer), line))
 
 
 @dataclass
@@ -308,8 +308,8 @@ class _Measure:
                 lines += box.lines(buffer, self._dims(buffer), self.line)
             elements += scattered.get(key, 0)
             lines += scattered.get(key, 0) * self.line
-            nbytes = min(elements, times, buffer.numel) * buffer.bytes_per_element
-            largest = min(times * self.line, _up(buffer.nbytes, self.line))
+            nbytes = min(elements, times, _numel(buffer)) * buffer.bytes_per_element
+            largest = min(times * self.line, _up(_nbytes(buffer), self.line))
             touched = result.setdefault(buffer, Touched())
             if write:
                 touched.written, touched.written_lines = nbytes, max(nbytes, min(lines, largest))
@@ -339,6 +339,15 @@ def _values(atom: Atom, widths: dict[Var, int]) -> int:
     if isinstance(atom, Div):
         return spread // atom.divisor + 1
     return min(spread + 1, atom.divisor)
+
+
+def _numel(buffer: Buffer) -> int:
+    """Elements of a buffer; a size that is known only at run time does not limit anything."""
+    return buffer.numel if min(buffer.shape, default=0) >= 0 else 1 << 62
+
+
+def _nbytes(buffer: Buffer) -> int:
+    return _numel(buffer) * buffer.bytes_per_element
 
 
 def _up(nbytes: int, line: int) -> int:
