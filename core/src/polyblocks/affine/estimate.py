@@ -13,7 +13,7 @@ from typing import Any
 from polyblocks.affine import cost
 from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.expr import Var
-from polyblocks.affine.footprints import Level, analyze
+from polyblocks.affine.footprints import analyze
 from polyblocks.affine.model import Buffer, For, Load, LoadAt, Nest, Node, Op, Store, StoreAt
 from polyblocks.target import MemoryLevel, TargetDescription
 
