@@ -149,7 +149,7 @@ CASES: tuple[Case, ...] = (
         "image pipeline 2048x2048",
         "adaptive_sharpen",
         picture(*_IMAGE),
-        elements(_IMAGE, (2040, 2040)),
+        2 * elements(_IMAGE),
         bar=5.0,
     ),
     Case("heat equation, 10 steps 2048x2048", "heat", uniform(_IMAGE), 2 * elements(_IMAGE), bar=3),

@@ -89,18 +89,22 @@ def row_cumsum(x: Array) -> Array:
 
 
 def _across(x: Array, taps: tuple[float, ...]) -> Array:
-    width = x.shape[1] - len(taps) + 1
-    result = taps[0] * x[:, :width]
+    """Correlation of each row with an odd number of taps; outside of the image is 0."""
+    width, reach = x.shape[1], len(taps) // 2
+    padded = jnp.pad(x, ((0, 0), (reach, reach)))
+    result = taps[0] * padded[:, :width]
     for i, tap in enumerate(taps[1:], 1):
-        result = result + tap * x[:, i : i + width]
+        result = result + tap * padded[:, i : i + width]
     return result
 
 
 def _down(x: Array, taps: tuple[float, ...]) -> Array:
-    height = x.shape[0] - len(taps) + 1
-    result = taps[0] * x[:height]
+    """Correlation of each column with an odd number of taps; outside of the image is 0."""
+    height, reach = x.shape[0], len(taps) // 2
+    padded = jnp.pad(x, ((reach, reach), (0, 0)))
+    result = taps[0] * padded[:height]
     for i, tap in enumerate(taps[1:], 1):
-        result = result + tap * x[i : i + height]
+        result = result + tap * padded[i : i + height]
     return result
 
 
@@ -111,18 +115,20 @@ def _blur(x: Array) -> Array:
 def adaptive_sharpen(image: Array) -> Array:
     """See :func:`bench.programs.in_torch.adaptive_sharpen`."""
     linear = image * image * (0.8 + 0.2 * image)
+    # Gradients: differences one way, smoothed the other way.
     gx = _down(_across(linear, (-0.5, 0.0, 0.5)), (0.25, 0.5, 0.25))
     gy = _down(_across(linear, (0.25, 0.5, 0.25)), (-0.5, 0.0, 0.5))
+    # The structure tensor, and what it says about corners.
     xx, yy, xy = _blur(gx * gx), _blur(gy * gy), _blur(gx * gy)
     trace = xx + yy
     corner = xx * yy - xy * xy - HARRIS * trace * trace
     weight = 1 / (1 + CORNER_SCALE * jnp.maximum(corner, 0.0))
+    # Detail and its local contrast.
     base = _blur(linear)
-    detail = linear[2:-2, 2:-2] - base
+    detail = linear - base
     contrast = jnp.sqrt(_blur(detail * detail) + CONTRAST_FLOOR)
-    gain = SHARPNESS * weight[1:-1, 1:-1] / (1 + contrast / CONTRAST_FLOOR**0.5)
-    sharp = base[2:-2, 2:-2] + (1 + gain) * detail[2:-2, 2:-2]
-    return jnp.sqrt(jnp.clip(sharp, 0.0, 1.0))
+    gain = SHARPNESS * weight / (1 + contrast / CONTRAST_FLOOR**0.5)
+    return jnp.sqrt(jnp.clip(base + (1 + gain) * detail, 0.0, 1.0))
 
 
 def heat(u: Array) -> Array:

@@ -86,18 +86,22 @@ def row_cumsum(x: tf.Tensor) -> tf.Tensor:
 
 
 def _across(x: tf.Tensor, taps: tuple[float, ...]) -> tf.Tensor:
-    width = x.shape[1] - len(taps) + 1
-    result = taps[0] * x[:, :width]
+    """Correlation of each row with an odd number of taps; outside of the image is 0."""
+    width, reach = x.shape[1], len(taps) // 2
+    padded = tf.pad(x, [[0, 0], [reach, reach]])
+    result = taps[0] * padded[:, :width]
     for i, tap in enumerate(taps[1:], 1):
-        result = result + tap * x[:, i : i + width]
+        result = result + tap * padded[:, i : i + width]
     return result
 
 
 def _down(x: tf.Tensor, taps: tuple[float, ...]) -> tf.Tensor:
-    height = x.shape[0] - len(taps) + 1
-    result = taps[0] * x[:height]
+    """Correlation of each column with an odd number of taps; outside of the image is 0."""
+    height, reach = x.shape[0], len(taps) // 2
+    padded = tf.pad(x, [[reach, reach], [0, 0]])
+    result = taps[0] * padded[:height]
     for i, tap in enumerate(taps[1:], 1):
-        result = result + tap * x[i : i + height]
+        result = result + tap * padded[i : i + height]
     return result
 
 
@@ -108,18 +112,20 @@ def _blur(x: tf.Tensor) -> tf.Tensor:
 def adaptive_sharpen(image: tf.Tensor) -> tf.Tensor:
     """See :func:`bench.programs.in_torch.adaptive_sharpen`."""
     linear = image * image * (0.8 + 0.2 * image)
+    # Gradients: differences one way, smoothed the other way.
     gx = _down(_across(linear, (-0.5, 0.0, 0.5)), (0.25, 0.5, 0.25))
     gy = _down(_across(linear, (0.25, 0.5, 0.25)), (-0.5, 0.0, 0.5))
+    # The structure tensor, and what it says about corners.
     xx, yy, xy = _blur(gx * gx), _blur(gy * gy), _blur(gx * gy)
     trace = xx + yy
     corner = xx * yy - xy * xy - HARRIS * trace * trace
     weight = 1 / (1 + CORNER_SCALE * tf.maximum(corner, 0.0))
+    # Detail and its local contrast.
     base = _blur(linear)
-    detail = linear[2:-2, 2:-2] - base
+    detail = linear - base
     contrast = tf.sqrt(_blur(detail * detail) + CONTRAST_FLOOR)
-    gain = SHARPNESS * weight[1:-1, 1:-1] / (1 + contrast / CONTRAST_FLOOR**0.5)
-    sharp = base[2:-2, 2:-2] + (1 + gain) * detail[2:-2, 2:-2]
-    return tf.sqrt(tf.clip_by_value(sharp, 0.0, 1.0))
+    gain = SHARPNESS * weight / (1 + contrast / CONTRAST_FLOOR**0.5)
+    return tf.sqrt(tf.clip_by_value(base + (1 + gain) * detail, 0.0, 1.0))
 
 
 def heat(u: tf.Tensor) -> tf.Tensor:
