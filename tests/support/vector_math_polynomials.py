@@ -127,6 +127,7 @@ SPECS = [
     # exp and log families, float32.
     _exp("EXP_F32", 4, "", HALF_LN2, False),
     _exp("EXPM1_F32", 6, " with error relative to expm1", mpf("0.5505"), True),
+    _exp("EXPM1_NEAR_F32", 4, " with error relative to expm1", HALF_LN2, True),
     _exp2("EXP2_F32", 5),
     Spec(
         "LOG_F32",
@@ -144,15 +145,6 @@ SPECS = [
     _cos("COS_F32", SINGLE_SQUARED, 2),
     _odd("TAN_F32", mp.tan, "tan", mpf(1) / 3, QUARTER_PI_SQUARED, 6),
     # Hyperbolic and error functions, float32.
-    Spec(
-        "HALF_EXPM1_F32",
-        "((exp(2r) - 1) / 2 - r) / r^2 with error relative to expm1",
-        near_zero(lambda r: (mp.expm1(2 * r) / 2 - r) / r**2, mpf(1)),
-        near_zero(lambda r: abs(2 * r**2 / mp.expm1(2 * r)), mpf(0)),
-        -HALF_LN2 / 2,
-        HALF_LN2 / 2,
-        4,
-    ),
     _odd("SINH_F32", mp.sinh, "sinh", mpf(1) / 6, mpf("1.0005") ** 2, 3),
     _erf("ERF_F32", 6, mpf("1.051")),
     Spec(

@@ -11,8 +11,7 @@ from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
 from polyblocks.codegen.vector_math.exp_log import exp_polynomial, exp_reduced
 from polyblocks.codegen.vector_math.formats import (
-    LN2_HI,
-    LN2_LO,
+    LN2,
     LOG2_E,
     power_of_two,
     round_scaled,
@@ -29,14 +28,14 @@ def tanh(b: Builder, x: Val) -> Val:
 
 def _tanh_f32(b: Builder, magnitude: Val) -> Val:
     # Beyond 10 it is 1 to working precision, and 2^n below stays in range.
-    y = b.clamp(magnitude, None, 10.0)
-    n, i = round_scaled(b, y, 2.0 * LOG2_E)
-    r = b.fnma(n, LN2_HI["f32"] / 2, y)
-    r = b.fnma(n, LN2_LO["f32"] / 2, r)
-    # h = (exp(2r) - 1) / 2, and t the same of y: tanh(y) = t / (t + 1).
-    h = b.fma(r * r, b.horner(r, table.HALF_EXPM1_F32), r)
-    scale = power_of_two(i, "f32")
-    t = b.fma(scale, h, b.fma(scale, 0.5, -0.5))
+    y = b.clamp(magnitude + magnitude, None, 20.0)
+    n, i = round_scaled(b, y, LOG2_E)
+    # One step when fused: the rounding of ln 2 counts less than t is larger than 1.
+    r = b.fnma(n, LN2, y) if b.has_fma else exp_reduced(b, y, n)
+    expm1 = b.fma(r * r, b.horner(r, table.EXPM1_NEAR_F32), r)
+    # t = (exp(y) - 1) / 2 = 2^(n-1) * (expm1 + 1) - 1/2, and tanh(y/2) = t / (t + 1).
+    half = power_of_two(i - 1, "f32")
+    t = b.fma(half, expm1, half - 0.5)
     # As t - t*t/(t + 1) below t = 1 and as 1 - 1/(t + 1) above, where the rounding errors of the
     # quotient count little; min is both.
     m = b.clamp(t, None, 1.0)
