@@ -7,7 +7,17 @@ import itertools
 import pytest
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Load, Node, Store, Value
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Node,
+    Store,
+    StoreAt,
+    Value,
+)
 from polyblocks.affine.parallel import is_parallel
 
 Access = tuple[str, int, int]
@@ -92,3 +102,33 @@ def test_random_bounded_pieces_are_never_called_parallel_wrongly() -> None:
             found += 1
             assert not conflict(loop)
     assert found
+
+
+def rows_of_a_table(column: Expr, other: Expr) -> tuple[For, For]:
+    """``table[row, column] = table[row, other]`` for the loops of rows and of columns."""
+    table = Buffer((10, 64), "f32", "output")
+    i, j = Var(4), Var(8)
+    at = {COLUMN: Expr.of(j)}
+    row, here, there, x = (Value("index") for _ in range(4))
+    body: list[Node] = [
+        Index(here, column.substitute(at)),
+        Index(there, other.substitute(at)),
+        LoadAt(x, table, [row, there]),
+        StoreAt(x, table, [row, here]),
+    ]
+    inner = For(j, body)
+    return For(i, [inner]), inner
+
+
+COLUMN = Var(8)
+
+
+def test_columns_of_rows_at_run_time_indices() -> None:
+    rows, columns = rows_of_a_table(Expr.of(COLUMN), Expr.of(COLUMN))
+    assert is_parallel(columns, [rows])
+    assert not is_parallel(rows, [rows])
+
+
+def test_column_that_reads_its_neighbour() -> None:
+    rows, columns = rows_of_a_table(Expr.of(COLUMN), Expr.of(COLUMN) + 1)
+    assert not is_parallel(columns, [rows])

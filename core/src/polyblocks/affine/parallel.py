@@ -7,7 +7,18 @@ from collections.abc import Iterator
 from polyblocks.affine.boxes import Box, overlap
 from polyblocks.affine.coverage import same_for
 from polyblocks.affine.expr import Expr
-from polyblocks.affine.model import Alloca, For, Load, LoadAt, Node, Store, StoreAt, walk
+from polyblocks.affine.model import (
+    Alloca,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Node,
+    Store,
+    StoreAt,
+    Value,
+    walk,
+)
 
 
 def is_parallel(loop: For, nodes: list[Node]) -> bool:
@@ -21,19 +32,43 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
     stores = [n for n in accesses if isinstance(n, (Store, StoreAt))]
     inner = {n.var for n in walk(loop.body) if isinstance(n, For)}
     reach: _Reach | None = None
+    exprs = {n.result: n.expr for n in walk(nodes) if isinstance(n, Index)}
     for store in stores:
-        if isinstance(store, StoreAt):
-            return False
         for other in accesses:
             if other.buffer.base is not store.buffer.base:
                 continue
-            if not isinstance(other, (Load, Store)) or other.buffer is not store.buffer:
+            if other.buffer is not store.buffer:
                 return False
-            if not same_for(store.index, other.index, loop.var, inner):
-                reach = reach or _Reach(loop)
-                if not reach.apart(store, other):
-                    return False
+            mine, theirs = _known_dimensions(store, other, exprs)
+            if same_for(mine, theirs, loop.var, inner):
+                continue
+            if not isinstance(store, Store) or not isinstance(other, (Load, Store)):
+                return False
+            reach = reach or _Reach(loop)
+            if not reach.apart(store, other):
+                return False
     return True
+
+
+Access = Load | Store | LoadAt | StoreAt
+
+
+def _known_dimensions(
+    a: Access, b: Access, exprs: dict[Value, Expr]
+) -> tuple[list[Expr], list[Expr]]:
+    """The indices of two accesses in the dimensions in which both are affine."""
+    pairs = [
+        (mine, theirs)
+        for mine, theirs in zip(_exprs(a, exprs), _exprs(b, exprs), strict=True)
+        if mine is not None and theirs is not None
+    ]
+    return [mine for mine, _ in pairs], [theirs for _, theirs in pairs]
+
+
+def _exprs(access: Access, exprs: dict[Value, Expr]) -> list[Expr | None]:
+    if isinstance(access, (Load, Store)):
+        return list(access.index)
+    return [exprs.get(v) for v in access.index]
 
 
 class _Reach:

@@ -22,6 +22,7 @@ from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
 from polyblocks.passes.affine.plan_memory import PlanMemoryPass
+from polyblocks.passes.affine.schedule_scatters import ScheduleScattersPass
 from polyblocks.passes.affine.split_fills import SplitFillsPass
 from polyblocks.passes.affine.split_reductions import SplitReductionsPass
 from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
@@ -84,6 +85,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 OrderLoopsPass(),
                 JamReductionsPass(),
                 CascadeSumsPass(),
+                ScheduleScattersPass(),
                 HoistInvariantsPass(),
                 MapParallelismPass(),
                 EstimateNestsPass(),

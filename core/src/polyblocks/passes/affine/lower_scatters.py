@@ -114,7 +114,8 @@ def _load(buffer: Any, index: list[Any]) -> Any:
     """``affine.load`` at loop variables (None for the only element) and numbers."""
     from polyblocks.mlir import ir
 
-    exprs, operands = [], []
+    exprs: list[Any] = []
+    operands: list[Any] = []
     for position in index:
         if position is None or isinstance(position, int):
             exprs.append(ir.AffineConstantExpr.get(position or 0))
