@@ -115,11 +115,12 @@ def _span(stage: Stage, found: Slices, shared: set[Buffer]) -> bool:
 
 def _read(stage: Stage, found: Slices) -> None:
     written = {store.buffer for store in stage.stores}
+    guards = _guards(stage, found)
     for load in stage.loads:
         if load.buffer in written:
             continue
         box = found.boxes.setdefault(load.buffer, [])
-        new = _box(load, found.spans)
+        new = _box(load, found.spans, guards)
         if not box:
             box.extend(_clip(s, n) for s, n in zip(new, load.buffer.shape, strict=True))
         else:
@@ -140,10 +141,33 @@ def _keep(buffer: Buffer, found: Slices) -> None:
     found.whole.update(y for y in found.tile if y not in aligned)
 
 
-def _box(load: Load, spans: Mapping[Var, Span]) -> list[Span]:
+def _guards(stage: Stage, found: Slices) -> dict[int, tuple[int, Span]]:
+    """By dimension: the one index that the stage writes, and the box of the tile around it.
+
+    Only tiles that have the index run the stage.
+    """
+    if len(stage.stores) != 1:
+        return {}
+    (store,) = stage.stores
+    guards = {}
+    for d, place in enumerate(stage.places(store) or ()):
+        low, high = found.boxes[store.buffer][d]
+        if place.var is None and not place.whole and not (low.is_constant and high.is_constant):
+            guards[d] = place.at, (low, high)
+    return guards
+
+
+def _box(
+    load: Load, spans: Mapping[Var, Span], guards: Mapping[int, tuple[int, Span]]
+) -> list[Span]:
     found = []
-    for expr, extent in zip(load.index, load.buffer.shape, strict=True):
-        found.append(bounds(expr, spans) or (Expr(0), Expr(extent - 1)))
+    for d, (expr, extent) in enumerate(zip(load.index, load.buffer.shape, strict=True)):
+        if expr.is_constant and d in guards:
+            # Where the stage runs, the index is as far from the tile as from what is written.
+            at, (low, high) = guards[d]
+            found.append((low + (expr.const - at), high + (expr.const - at)))
+        else:
+            found.append(bounds(expr, spans) or (Expr(0), Expr(extent - 1)))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -45,12 +46,23 @@ class Cost:
 
 @dataclass
 class _Row:
-    """One stage: lanes per iteration, spans and extents of its loops."""
+    """One stage: lanes per iteration, spans and extents of its loops.
+
+    Attributes:
+        slots: lanes of vector instructions of one iteration.
+        spans: what a tile needs of each loop.
+        extents: extents of the loops.
+        accesses: how often one iteration accesses each buffer.
+        guards: spans and extents of dimensions in which it writes one index only: most tiles do
+            not have that index.
+        vectorized: whether its last loop is the innermost one.
+    """
 
     slots: float
     spans: list[Span]
     extents: list[int]
-    buffers: list[Buffer]
+    accesses: dict[Buffer, int]
+    guards: list[tuple[Span, int]]
     vectorized: bool
 
 
@@ -75,14 +87,27 @@ class TileCost:
 
     def __post_init__(self) -> None:
         for stage in self.stages:
-            touched = {n.buffer: None for n in (*stage.loads, *stage.stores)}
+            accesses = Counter(n.buffer for n in (*stage.loads, *stage.stores))
+            guards = [
+                (span, extent)
+                for store in stage.stores
+                for place, span, extent in zip(
+                    stage.places(store) or (),
+                    self.found.boxes.get(store.buffer, ()),
+                    store.buffer.shape,
+                    strict=False,
+                )
+                if place.var is None and not place.whole
+            ]
             width = max(n.buffer.bytes_per_element for n in stage.stores) / 4
             self._rows.append(
                 _Row(
                     stage.slots * max(width, 0.25),
                     [self.found.spans.get(v) or full(v) for v in stage.variables],
                     [v.extent for v in stage.variables],
-                    list(touched),
+                    # What an inner loop accesses is as much as there is.
+                    dict(accesses) if stage.body_is_flat else dict.fromkeys(accesses, 1 << 40),
+                    guards,
                     stage.body_is_flat,
                 )
             )
@@ -134,6 +159,7 @@ class TileCost:
         needed = 0.0
         spent = 0.0
         touched = 0.0
+        executed: list[tuple[_Row, float, int]] = []
         for row in self._rows:
             iterations, inner = 1, 1
             least = 1
@@ -141,21 +167,27 @@ class TileCost:
                 inner = _extent(span, extent, first, last)
                 iterations *= inner
                 least *= extent
+            runs = float(count)
+            for span, extent in row.guards:
+                runs *= _extent(span, extent, first, last) / extent
             padded = iterations
             if row.vectorized:
                 padded = iterations // max(inner, 1) * (ceil(inner / self._lanes) * self._lanes)
-                lanes += count * (iterations / max(inner, 1)) * ROW_START * self._lanes
-            lanes += count * padded * row.slots
-            spent += count * iterations * row.slots
+                lanes += runs * (iterations / max(inner, 1)) * ROW_START * self._lanes
+            lanes += runs * padded * row.slots
+            spent += runs * iterations * row.slots
             needed += least * row.slots
+            executed.append((row, runs, iterations))
         bytes_of: dict[Buffer, int] = {}
         for buffer, box in self.found.boxes.items():
             n = buffer.bytes_per_element
             for span, extent in zip(box, buffer.shape, strict=True):
                 n *= _extent(span, extent, first, last)
             bytes_of[buffer] = n
-        for row in self._rows:
-            touched += count * sum(bytes_of.get(b, 0) for b in row.buffers)
+        for row, runs, iterations in executed:
+            for buffer, times in row.accesses.items():
+                most = iterations * times * buffer.bytes_per_element
+                touched += runs * min(bytes_of.get(buffer, 0), most)
         # Local buffers that are not alive at the same time share memory.
         local_bytes = max((sum(bytes_of.get(b, 0) for b in bs) for bs in self._live), default=0)
         tile_bytes = local_bytes + sum(n for b, n in bytes_of.items() if b not in self.local)

@@ -44,6 +44,10 @@ class Users:
         for buffer in written:
             self._writers[buffer].discard(item)
 
+    def __contains__(self, item: Item) -> bool:
+        """Whether an item is there, and not dropped."""
+        return item in self._touched
+
     def before(self, first: Item, second: Item) -> bool:
         """Whether the first item comes before the second one."""
         return self._position[first] < self._position[second]

@@ -22,6 +22,7 @@ from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
 from polyblocks.passes.affine.plan_memory import PlanMemoryPass
+from polyblocks.passes.affine.separate_versions import SeparateVersionsPass
 from polyblocks.passes.affine.schedule_scatters import ScheduleScattersPass
 from polyblocks.passes.affine.split_fills import SplitFillsPass
 from polyblocks.passes.affine.split_reductions import SplitReductionsPass
@@ -75,6 +76,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # Before reductions are unrolled, while they can still be told from other code.
                 WidenAccumulatorsPass(),
                 UnrollReductionsPass(),
+                SeparateVersionsPass(),
                 ClassifyNestsPass(),
                 FuseSlicesPass(),
                 FuseTilesPass(),

@@ -56,9 +56,13 @@ class ForwardCopiesPass(NestPass):
         candidates = [n for n in sequence.nests() if _Copy.of(n, viewed) is not None]
         users = Users(sequence) if candidates else None
         # From the end: what a copy reads may be the destination of an earlier one.
-        for nest in reversed(candidates):
+        now: dict[Nest, Nest] = {}
+        for candidate in reversed(candidates):
+            nest = candidate
+            while nest in now:
+                nest = now[nest]
             copy = _Copy.of(nest, viewed)
-            if copy is None or users is None:
+            if copy is None or users is None or nest not in users:
                 continue
             moved = copy.forward(sequence, users)
             if moved is None:
@@ -68,9 +72,10 @@ class ForwardCopiesPass(NestPass):
                 nest.name or "copy",
                 "forwarded",
                 buffer=list(copy.source.shape),
-                moved=moved,
+                moved=len(moved),
             )
             if moved:
+                now.update(moved)
                 users = Users(sequence)
 
 
@@ -120,10 +125,12 @@ class _Copy:
         at = {v: e for v, e in zip(self.variables, index, strict=True) if v is not None}
         return tuple(e.substitute(at) for e in self.index)
 
-    def forward(self, sequence: Sequence, users: Users) -> int | None:
-        """Rewrite the nests and drop the copy; the number of nests that moved, None if refused."""
+    def forward(self, sequence: Sequence, users: Users) -> dict[Nest, Nest] | None:
+        """Rewrite the nests and drop the copy; the nests that moved as what, None if refused."""
         writers = users.writers(self.source)
         readers = [r for r in users.readers(self.source) if r is not self.nest]
+        repeats = [r for r in readers if self._repeats(r)]
+        readers = [r for r in readers if r not in repeats]
         touching = [*writers, *(r for r in readers if r not in writers)]
         earlier = [item for item in touching if users.before(item, self.nest)]
         if not writers or not all(w in earlier for w in writers):
@@ -134,7 +141,11 @@ class _Copy:
             # Computing it where it is needed leaves nothing to be read by anybody.
             return None
         box = touched(self.index)
-        if any(self._in_the_way(item, box) for item in earlier) or not self._stays(users, readers):
+        if any(self._in_the_way(item, box) for item in earlier):
+            return None
+        if any(users.before(item, self.nest) for item in repeats):
+            return None
+        if not self._stays(users, readers, repeats):
             return None
         moving: list[Nest] = []
         if not self._unused_before(users, writers[0]):
@@ -149,9 +160,27 @@ class _Copy:
         for item in moving:
             sequence.items.remove(item)
         at = sequence.items.index(self.nest)
-        sequence.items[at : at + 1] = [_moved(item) for item in moving]
+        moved = {item: _moved(item) for item in moving}
+        sequence.items[at : at + 1] = moved.values()
         users.drop(self.nest)
-        return len(moving)
+        for item in repeats:
+            sequence.items.remove(item)
+            users.drop(item)
+        return moved
+
+    def _repeats(self, item: Item) -> bool:
+        """Whether an item copies once more what this copy brings to the same place."""
+        if not isinstance(item, Nest):
+            return False
+        loops, body = perfect_loops(item.body)
+        if len(body) != 2 or any(f.inits or f.bounded for f in loops):
+            return False
+        load, store = body
+        if not isinstance(load, Load) or not isinstance(store, Store):
+            return False
+        if load.buffer is not self.source or store.buffer is not self.target:
+            return False
+        return store.value is load.result and store.index == self.place(load.index)
 
     def _follows(self, item: Item) -> bool:
         """Whether all accesses of an item to the source can go to the target."""
@@ -176,7 +205,7 @@ class _Copy:
         plain = [Expr.of(v) if v is not None else Expr(0) for v in self.variables]
         return list(self.index) == plain
 
-    def _stays(self, users: Users, readers: list[Item]) -> bool:
+    def _stays(self, users: Users, readers: list[Item], repeats: list[Item]) -> bool:
         """Whether what was copied is still in the target when the last reader comes."""
         later = [r for r in readers if users.before(self.nest, r)]
         if not later:
@@ -184,6 +213,8 @@ class _Copy:
         box = touched(self.index)
         # A later reader may itself go on to write the target.
         for item in users.writers(self.target.base):
+            if item in repeats:
+                continue
             behind = users.before(self.nest, item)
             if behind and not users.before(later[-1], item) and self._in_the_way(item, box):
                 return False

@@ -75,14 +75,10 @@ class SeparateVersionsPass(NestPass):
                     copies.append(_copy(version.old, version.new))
         if before:
             sequence.items[:] = [
-                item
-                for found in sequence.items
-                for item in (*before.get(id(found), ()), found)
+                item for found in sequence.items for item in (*before.get(id(found), ()), found)
             ]
 
-    def _separate(
-        self, buffer: Buffer, users: Users, sequence: Sequence
-    ) -> list[_Version]:
+    def _separate(self, buffer: Buffer, users: Users, sequence: Sequence) -> list[_Version]:
         """Rename the accesses to all generations but the last."""
         writers, readers = set(users.writers(buffer)), set(users.readers(buffer))
         items = sorted(writers | readers, key=users.position)
