@@ -118,6 +118,21 @@ class TestFootprints:
         column = analyze(loops([i], [load(x, i, 3)])).whole[x]
         assert (column.read, column.read_lines) == (16 * 4, 16 * 64)
 
+    def test_streams_side_by_side_touch_each_line_once(self):
+        x = buffer(1 << 16)
+        part, i = Var(16), Var(1024)
+        index = 4096 * Expr.of(part) + i
+        body = [load(x, index + 1024 * k) for k in range(4)]
+        root = analyze(loops([part, i], body))
+        parts = root.inner[0]
+        assert parts.once[x].read_lines == parts.once[x].read == 4 * 1024 * 4
+        assert parts.inner[0].once[x].read_lines == 4 * 64
+        assert root.whole[x].read == x.nbytes
+        halves = [load(x, 4096 * Expr.of(part) + i), load(x, 4096 * Expr.of(part) + i + 2048)]
+        apart = analyze(loops([part, i], halves)).inner[0]
+        assert apart.once[x].read_lines == 2 * 1024 * 4
+        assert apart.whole[x].read_lines == 16 * 2 * 1024 * 4
+
     def test_full_rows_are_one_run(self):
         x = buffer(10, 3)
         i, j = Var(10), Var(3)

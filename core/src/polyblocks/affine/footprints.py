@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from polyblocks.affine.access import strides
 from polyblocks.affine.expr import Atom, Div, Expr, Var
@@ -42,25 +43,28 @@ class Group:
         low: list[int] = []
         high: list[int] = []
         counts: list[int] = []
+        runs: list[int] = []
         for terms, constants in zip(self.terms, self.constants, strict=True):
             fixed: list[tuple[Atom, int]] = []
+            moving: list[tuple[int, int]] = []
             least, most = min(constants), max(constants)
-            distinct = len(constants)
             for atom, factor in terms:
                 extent = _values(atom, widths)
                 if extent > 1:
-                    distinct *= extent
+                    moving.append((abs(factor), extent))
                     if factor > 0:
                         most += factor * (extent - 1)
                     else:
                         least += factor * (extent - 1)
                 if extent == 1 or not isinstance(atom, Var):
                     fixed.append((atom, factor))
+            length, pieces = _run(moving, constants)
             outer.append(tuple(fixed))
             low.append(least)
             high.append(most)
-            counts.append(min(distinct, most - least + 1))
-        return Box(tuple(outer), low, high, counts)
+            counts.append(min(length * pieces, most - least + 1))
+            runs.append(pieces)
+        return Box(tuple(outer), low, high, counts, runs)
 
 
 @dataclass
@@ -71,12 +75,14 @@ class Box:
         low: smallest index per dimension, inclusive.
         high: largest index per dimension, inclusive.
         counts: different indices per dimension; fewer than the hull has for strided accesses.
+        runs: per dimension, into how many runs of neighbours these indices fall.
     """
 
     outer: tuple[Terms, ...]
     low: list[int]
     high: list[int]
     counts: list[int]
+    runs: list[int]
 
     @property
     def elements(self) -> int:
@@ -98,6 +104,7 @@ class Box:
             self.low[d], self.high[d] = min(a, self.low[d]), max(b, self.high[d])
             self.counts[d] = max(self.counts[d], other.counts[d])
             self.counts[d] = min(self.counts[d], self.high[d] - self.low[d] + 1)
+            self.runs[d] = max(self.runs[d], other.runs[d])
 
     def lines(self, buffer: Buffer, dims: list[tuple[int, int]], line: int) -> int:
         """Bytes of the memory lines that it touches.
@@ -118,7 +125,8 @@ class Box:
             if stride != step:
                 rows *= count
             elif count < span:
-                run, step = min(run * span, _up(run, line) * count), -1
+                pieces = self.runs[d]
+                run, step = min(run * span, pieces * _up(run * count // pieces, line)), -1
             else:
                 run, step = run * count, step * extent if count == extent else -1
         return min(rows * _up(run, line), _up(_nbytes(buffer), line))
@@ -325,6 +333,22 @@ class _Measure:
             dims = sorted((s, d) for s, d in known if s != 0 and buffer.shape[d] != 1)
             self.dims[buffer] = dims
         return dims
+
+
+def _run(moving: list[tuple[int, int]], constants: set[int]) -> tuple[int, int]:
+    """Length and number of the runs of neighbours in ``constant + sum(factor * [0, extent))``."""
+    length, pieces = 1, 1
+    for factor, extent in sorted(moving):
+        if factor <= length:
+            length += factor * (extent - 1)
+        else:
+            pieces *= extent
+    starts = sorted(constants)
+    apart = 1 + sum(b - a > length for a, b in pairwise(starts))
+    if apart == 1 and pieces == 1:
+        # Overlapping windows are one.
+        return length + starts[-1] - starts[0], 1
+    return length, pieces * (apart if pieces == 1 else len(starts))
 
 
 def _values(atom: Atom, widths: dict[Var, int]) -> int:
