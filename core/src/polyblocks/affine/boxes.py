@@ -1,171 +1,89 @@
-"""Boxes: the parts of buffers that accesses touch while some loops run."""
+"""Boxes of array elements: what an access covers, and what is left of it.
+
+A box is a tuple of half-open ranges ``(first, end)``, one for each dimension of a buffer.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 
-from polyblocks.affine.expr import Atom, Div, Var
-from polyblocks.affine.model import Buffer
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import For
 
-Terms = tuple[tuple[Atom, int], ...]
+Box = tuple[tuple[int, int], ...]
 
 
-@dataclass(eq=False)
-class Group:
-    """Accesses in one body whose indices differ by constants only.
+def touched(index: Sequence[Expr]) -> Box:
+    """A box around everything that an access can touch, whatever its loops do."""
+    ranges = (expr.range() for expr in index)
+    return tuple((low, high + 1) for low, high in ranges)
 
-    Attributes:
-        buffer: what they touch.
-        terms: per dimension, the index without its constant; None for run-time indices.
-        constants: per dimension, the constants that occur.
-        count: how many accesses.
-        write: whether they store.
+
+def covered(index: Sequence[Expr], loops: Sequence[For]) -> Box | None:
+    """The box whose elements an access touches once each; None where it is no box.
+
+    Recognized is what is easily seen: every dimension is a constant, or a loop variable of its own
+    plus a constant; every loop is used, and none has bounds that depend on another one.
     """
-
-    buffer: Buffer
-    terms: tuple[Terms, ...] | None
-    constants: list[set[int]]
-    count: int
-    write: bool
-
-    def box(self, widths: dict[Var, int]) -> Box:
-        """What it touches while the variables of ``widths`` take so many values each."""
-        assert self.terms is not None
-        outer: list[Terms] = []
-        low: list[int] = []
-        high: list[int] = []
-        counts: list[int] = []
-        runs: list[int] = []
-        for terms, constants in zip(self.terms, self.constants, strict=True):
-            fixed: list[tuple[Atom, int]] = []
-            moving: list[tuple[int, int]] = []
-            least, most = min(constants), max(constants)
-            for atom, factor in terms:
-                extent = _values(atom, widths)
-                if extent > 1:
-                    moving.append((abs(factor), extent))
-                    if factor > 0:
-                        most += factor * (extent - 1)
-                    else:
-                        least += factor * (extent - 1)
-                if extent == 1 or not isinstance(atom, Var):
-                    fixed.append((atom, factor))
-            length, pieces = _run(moving, constants)
-            outer.append(tuple(fixed))
-            low.append(least)
-            high.append(most)
-            counts.append(min(length * pieces, most - least + 1))
-            runs.append(pieces)
-        return Box(tuple(outer), low, high, counts, runs)
+    free = {loop.var for loop in loops if loop.var.extent != 1}
+    if any(loop.bounded for loop in loops):
+        return None
+    box: list[tuple[int, int]] = []
+    for expr in index:
+        if expr.is_constant:
+            box.append((expr.const, expr.const + 1))
+            continue
+        if len(expr.terms) != 1:
+            return None
+        ((atom, factor),) = expr.terms
+        if not isinstance(atom, Var) or factor != 1 or atom not in free:
+            return None
+        free.remove(atom)
+        box.append((expr.const, expr.const + atom.extent))
+    return None if free else tuple(box)
 
 
-@dataclass
-class Box:
-    """A box in a buffer, relative to what the loops outside add to the indices (``outer``).
+def volume(box: Box) -> int:
+    """Number of elements."""
+    n = 1
+    for low, high in box:
+        n *= max(0, high - low)
+    return n
 
-    Attributes:
-        low: smallest index per dimension, inclusive.
-        high: largest index per dimension, inclusive.
-        counts: different indices per dimension; fewer than the hull has for strided accesses.
-        runs: per dimension, into how many runs of neighbours these indices fall.
+
+def overlap(a: Box, b: Box) -> bool:
+    """Whether two boxes have an element in common."""
+    return all(max(la, lb) < min(ha, hb) for (la, ha), (lb, hb) in zip(a, b, strict=True))
+
+
+def intersection(a: Box, b: Box) -> Box:
+    """The elements that are in both; a range that ends where it starts if there are none."""
+    ranges = [(max(la, lb), min(ha, hb)) for (la, ha), (lb, hb) in zip(a, b, strict=True)]
+    return tuple((low, max(low, high)) for low, high in ranges)
+
+
+def subtract(box: Box, other: Box) -> list[Box]:
+    """The part of ``box`` outside of ``other`` as disjoint boxes, two for each dimension at most.
+
+    Slabs are cut off along the first dimensions first, so that they are long in memory.
     """
-
-    outer: tuple[Terms, ...]
-    low: list[int]
-    high: list[int]
-    counts: list[int]
-    runs: list[int]
-
-    @property
-    def elements(self) -> int:
-        """Number of elements."""
-        return math.prod(self.counts)
-
-    def meets(self, other: Box) -> bool:
-        """Whether both have the same origin, and elements in common."""
-        return self.outer == other.outer and all(
-            a <= d and c <= b
-            for a, b, c, d in zip(self.low, self.high, other.low, other.high, strict=True)
-        )
-
-    def include(self, other: Box) -> None:
-        """Grow to the hull of both."""
-        for d, (a, b) in enumerate(zip(other.low, other.high, strict=True)):
-            if (a, b) != (self.low[d], self.high[d]):
-                self.counts[d] += other.counts[d]
-            self.low[d], self.high[d] = min(a, self.low[d]), max(b, self.high[d])
-            self.counts[d] = max(self.counts[d], other.counts[d])
-            self.counts[d] = min(self.counts[d], self.high[d] - self.low[d] + 1)
-            self.runs[d] = max(self.runs[d], other.runs[d])
-
-    def lines(self, buffer: Buffer, dims: list[tuple[int, int]], line: int) -> int:
-        """Bytes of the memory lines that it touches.
-
-        Runs of neighbouring elements are rounded up to lines, as if they began at one.
-
-        Args:
-            buffer: that the box is in.
-            dims: stride and number of the dimensions in which neighbours differ, ascending.
-            line: bytes of a line.
-        """
-        run, rows = buffer.bytes_per_element, 1
-        # The stride of a dimension whose neighbours continue the run; -1: it has ended.
-        step = 1
-        for stride, d in dims:
-            extent, count = buffer.shape[d], self.counts[d]
-            span = self.high[d] - self.low[d] + 1
-            if stride != step:
-                rows *= count
-            elif count < span:
-                pieces = self.runs[d]
-                run, step = min(run * span, pieces * round_up(run * count // pieces, line)), -1
-            else:
-                run, step = run * count, step * extent if count == extent else -1
-        return min(rows * round_up(run, line), round_up(nbytes(buffer), line))
+    if not overlap(box, other):
+        return [box] if volume(box) else []
+    out: list[Box] = []
+    rest = list(box)
+    for dim, (low, high) in enumerate(other):
+        first, end = rest[dim]
+        if first < low:
+            out.append((*rest[:dim], (first, low), *rest[dim + 1 :]))
+        if high < end:
+            out.append((*rest[:dim], (high, end), *rest[dim + 1 :]))
+        rest[dim] = (max(first, low), min(end, high))
+    return out
 
 
-def _run(moving: list[tuple[int, int]], constants: set[int]) -> tuple[int, int]:
-    """Length and number of the runs of neighbours in ``constant + sum(factor * [0, extent))``."""
-    length, pieces = 1, 1
-    for factor, extent in sorted(moving):
-        if factor <= length:
-            length += factor * (extent - 1)
-        else:
-            pieces *= extent
-    starts = sorted(constants)
-    apart = 1 + sum(b - a > length for a, b in pairwise(starts))
-    if apart == 1 and pieces == 1:
-        # Overlapping windows are one.
-        return length + starts[-1] - starts[0], 1
-    return length, pieces * (apart if pieces == 1 else len(starts))
-
-
-def _values(atom: Atom, widths: dict[Var, int]) -> int:
-    """How many values an atom takes while the variables of ``widths`` vary.
-
-    A quotient is assumed to begin at a multiple of its divisor, which is what collapsed and tiled
-    loops give.
-    """
-    if isinstance(atom, Var):
-        return widths.get(atom, 1)
-    spread = sum(abs(c) * (_values(a, widths) - 1) for a, c in atom.dividend.terms)
-    if isinstance(atom, Div):
-        return spread // atom.divisor + 1
-    return min(spread + 1, atom.divisor)
-
-
-def numel(buffer: Buffer) -> int:
-    """Elements of a buffer; a size that is known only at run time does not limit anything."""
-    return buffer.numel if min(buffer.shape, default=0) >= 0 else 1 << 62
-
-
-def nbytes(buffer: Buffer) -> int:
-    """Bytes of a buffer, as :func:`numel`."""
-    return numel(buffer) * buffer.bytes_per_element
-
-
-def round_up(size: int, line: int) -> int:
-    """Bytes of whole lines."""
-    return -(-size // line) * line
+def difference(box: Box, others: Iterable[Box]) -> list[Box]:
+    """The part of ``box`` that is in none of the others, as disjoint boxes."""
+    left = [box] if volume(box) else []
+    for other in others:
+        left = [piece for b in left for piece in subtract(b, other)]
+    return left

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from polyblocks.affine.access import strides
-from polyblocks.affine.boxes import Box, Group, Terms, nbytes, numel, round_up
+from polyblocks.affine.access_boxes import Box, Group, Terms, nbytes, numel, round_up
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, LoadAt, Node, Store, StoreAt
 
