@@ -88,6 +88,11 @@ class Stage:
         )
 
     @property
+    def accesses(self) -> list[Load | Store]:
+        """All loads and stores."""
+        return [*self.loads, *self.stores]
+
+    @property
     def body_is_flat(self) -> bool:
         """Whether its innermost outer loop is the innermost loop of all."""
         return not any(isinstance(n, For) for n in self.body)
@@ -147,7 +152,7 @@ def lifetimes(stages: list[Stage], local: set[Buffer]) -> dict[Buffer, tuple[int
     """The first and the last stage that touches each local buffer, in order of the first."""
     found: dict[Buffer, tuple[int, int]] = {}
     for i, stage in enumerate(stages):
-        for node in (*stage.stores, *stage.loads):
+        for node in stage.accesses:
             if node.buffer in local:
                 found[node.buffer] = (found.get(node.buffer, (i, i))[0], i)
     return found

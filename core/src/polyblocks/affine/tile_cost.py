@@ -87,7 +87,7 @@ class TileCost:
 
     def __post_init__(self) -> None:
         for stage in self.stages:
-            accesses = Counter(n.buffer for n in (*stage.loads, *stage.stores))
+            accesses = Counter(n.buffer for n in stage.accesses)
             guards = [
                 (span, extent)
                 for store in stage.stores
@@ -262,7 +262,7 @@ def _sizes(extent: int) -> list[int]:
 def alone(target: TargetDescription, stage: Stage) -> float:
     """Seconds of one stage as a nest of its own."""
     found = Slices([])
-    for node in (*stage.loads, *stage.stores):
+    for node in stage.accesses:
         whole = [(Expr(0), Expr(n - 1)) for n in node.buffer.shape]
         found.boxes.setdefault(node.buffer, whole)
     cost = TileCost(target, [stage], found, set()).of(())

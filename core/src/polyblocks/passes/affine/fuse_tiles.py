@@ -131,7 +131,7 @@ class _Grouping:
         inside = group.nests()
         found: dict[Buffer, int] = {}
         for stage in group.stages:
-            for node in (*stage.loads, *stage.stores):
+            for node in stage.accesses:
                 buffer = node.buffer
                 if buffer in group.refused or buffer in found or buffer.kind == "input":
                     continue

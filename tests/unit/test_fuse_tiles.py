@@ -1,0 +1,327 @@
+"""fuse-tiles on the model, without MLIR: what it makes computes what was there before."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    For,
+    Load,
+    Nest,
+    Node,
+    Op,
+    Sequence,
+    Store,
+    Value,
+    walk,
+)
+from polyblocks.affine.slices import bounds, slices
+from polyblocks.affine.stages import Stage
+from polyblocks.affine.tile_cost import TileCost
+from polyblocks.affine.tile_writer import tiled
+from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
+from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
+from tests.support.nest_interpreter import Machine
+
+TARGET = TargetDescription(
+    name="toy",
+    arch="toy",
+    parallel=(ParallelLevel("team", 2, 1e-9), ParallelLevel("simd", 4)),
+    memory=(
+        MemoryLevel("L1", 1 << 10, 1e11),
+        MemoryLevel("L2", 1 << 13, 5e10),
+        MemoryLevel("main", 0, 1e9, shared_by=2),
+    ),
+    vector_bits=128,
+    flops={"float32": 1e11},
+)
+
+
+class Context:
+    """What a pass sees of a compilation."""
+
+    def __init__(self) -> None:
+        self.target = TARGET
+        self.options = SimpleNamespace(polyblocks_disable_affine_fusion=False)
+        self.decisions: list[tuple[str, dict[str, Any]]] = []
+
+    def decide(self, pass_name: str, nest: str, what: str, **numbers: Any) -> None:
+        del pass_name, nest
+        self.decisions.append((what, numbers))
+
+
+def buffer(*shape: int, kind: str = "alloc") -> Buffer:
+    return Buffer(shape, "f32", kind)
+
+
+def weighted(target: Buffer, place: tuple[int, ...], box: tuple[int, ...], *taps: Any) -> Nest:
+    """``target[i + place] = sum of weight * source[i + offset]`` for i in the box.
+
+    A tap is (source, offsets, weight); an extent of 0 stands for a dimension without a loop.
+    """
+    loops = [Var(n) if n else None for n in box]
+
+    def at(offsets: tuple[int, ...]) -> tuple[Expr, ...]:
+        return tuple(
+            Expr.of(v) + o if v is not None else Expr(o)
+            for v, o in zip(loops, offsets, strict=True)
+        )
+
+    body: list[Node] = []
+    total: Value | None = None
+    for source, offsets, weight in taps:
+        loaded, factor, product = Value("f32"), Value("f32"), Value("f32")
+        body.append(Load(loaded, source, at(offsets)))
+        body.append(Op("arith.constant", [], {"value": weight}, [factor]))
+        body.append(Op("arith.mulf", [loaded, factor], {}, [product]))
+        if total is None:
+            total = product
+        else:
+            new = Value("f32")
+            body.append(Op("arith.addf", [total, product], {}, [new]))
+            total = new
+    assert total is not None
+    body.append(Store(total, target, at(place)))
+    for var in reversed(loops):
+        if var is not None:
+            body = [For(var, body)]
+    return Nest(body, [], changed=True)
+
+
+def row_sum(target: Buffer, source: Buffer) -> Nest:
+    """``target[i] = sum over j of source[i, j]``."""
+    i, j = Var(source.shape[0]), Var(source.shape[1])
+    zero, argument, loaded, new, result = (Value("f32") for _ in range(5))
+    inner = For(
+        j,
+        [
+            Load(loaded, source, (Expr.of(i), Expr.of(j))),
+            Op("arith.addf", [argument, loaded], {}, [new]),
+        ],
+        [zero],
+        [argument],
+        [result],
+        [new],
+    )
+    body: list[Node] = [
+        Op("arith.constant", [], {"value": 0.0}, [zero]),
+        inner,
+        Store(result, target, (Expr.of(i),)),
+    ]
+    return Nest([For(i, body)], [], changed=True)
+
+
+def run(sequence: Sequence, inputs: dict[Buffer, np.ndarray], out: Buffer) -> np.ndarray:
+    machine = Machine(inputs)
+    machine.run(sequence)
+    return machine.array(out)
+
+
+def tiled_like(nests: list[Nest], tile: tuple[int, ...], out: Buffer) -> Nest:
+    """All nests as one group with this tile."""
+    stages = [Stage.of(n) for n in nests]
+    assert all(s is not None for s in stages)
+    found = slices(stages, out, set())
+    assert found is not None
+    local = {s.buffer for st in stages for s in st.stores} - {out}
+    body = tiled(stages, found, tile, local)
+    assert body is not None
+    return Nest(body, [], changed=True)
+
+
+def check(nests: list[Nest], inputs: dict[Buffer, np.ndarray], out: Buffer, tile: Any) -> Nest:
+    """The tiled group computes what the nests compute one after the other."""
+    expected = run(Sequence(list(nests), []), inputs, out)
+    nest = tiled_like(nests, tile, out)
+    np.testing.assert_array_equal(run(Sequence([nest], []), inputs, out), expected)
+    return nest
+
+
+@pytest.mark.parametrize("tile", [(4, 13), (5, 4), (1, 1), (17, 13), (16, 8)])
+def test_stencil_chain(tile: tuple[int, int]) -> None:
+    """A separable blur: rows and columns of the halo are computed by both neighbours."""
+    a, b, out = buffer(21, 17, kind="input"), buffer(21, 13), buffer(17, 13, kind="output")
+    nests = [
+        weighted(b, (0, 0), (21, 13), *((a, (0, k), k + 1.0) for k in range(5))),
+        weighted(out, (0, 0), (17, 13), *((b, (k, 0), k + 2.0) for k in range(5))),
+    ]
+    values = np.random.default_rng(1).random(a.shape)
+    nest = check(nests, {a: values}, out, tile)
+    locals_ = [n.buffer for n in walk(nest.body) if isinstance(n, Alloca)]
+    assert len(locals_) == 1
+    assert locals_[0].shape[0] == min(21, tile[0] + 4)
+
+
+@pytest.mark.parametrize("tile", [(4, 12), (5, 5), (12, 12), (3, 7)])
+def test_borders_of_their_own(tile: tuple[int, int]) -> None:
+    """Steps whose border is copied by other nests, as concatenations and updates leave them."""
+    n = 12
+    u = [buffer(n, n, kind="input"), buffer(n, n), buffer(n, n), buffer(n, n, kind="output")]
+    nests = []
+    for old, new in zip(u, u[1:], strict=False):
+        middle = [(0, 1), (2, 1), (1, 0), (1, 2), (1, 1)]
+        nests += [
+            weighted(new, (0, 0), (0, n), (old, (0, 0), 1.0)),
+            weighted(new, (n - 1, 0), (0, n), (old, (n - 1, 0), 1.0)),
+            weighted(new, (1, 0), (n - 2, 0), (old, (1, 0), 1.0)),
+            weighted(new, (1, n - 1), (n - 2, 0), (old, (1, n - 1), 1.0)),
+            weighted(new, (1, 1), (n - 2, n - 2), *((old, o, 0.3) for o in middle)),
+        ]
+    values = np.random.default_rng(2).random(u[0].shape)
+    nest = check(nests, {u[0]: values}, u[-1], tile)
+    if tile[0] < n - 4:
+        # Rows that exist once are read as such, and the box around them stays small.
+        assert all(b.buffer.shape[0] < n for b in walk(nest.body) if isinstance(b, Alloca))
+
+
+def test_normalization_of_rows() -> None:
+    """A reduction and what uses it share a tile of rows."""
+    a, s, out = buffer(10, 6, kind="input"), buffer(10), buffer(10, 6, kind="output")
+    i, j = Var(10), Var(6)
+    x, t, q = Value("f32"), Value("f32"), Value("f32")
+    divide = Nest(
+        [
+            For(
+                i,
+                [
+                    For(
+                        j,
+                        [
+                            Load(x, a, (Expr.of(i), Expr.of(j))),
+                            Load(t, s, (Expr.of(i),)),
+                            Op("arith.divf", [x, t], {}, [q]),
+                            Store(q, out, (Expr.of(i), Expr.of(j))),
+                        ],
+                    )
+                ],
+            )
+        ],
+        [],
+        changed=True,
+    )
+    values = np.random.default_rng(3).random(a.shape)
+    for tile in ((1, 6), (3, 6), (4, 2)):
+        check([row_sum(s, a), divide], {a: values}, out, tile)
+
+
+def test_two_results_of_one_stage() -> None:
+    """A stage that makes two arrays computes of both what either of them is needed for."""
+    a, out = buffer(20, kind="input"), buffer(14, kind="output")
+    b, c = buffer(20), buffer(20)
+    both = weighted(b, (0,), (20,), (a, (0,), 2.0))
+    first = next(n for n in walk(both.body) if isinstance(n, Store))
+    loop = both.body[0]
+    assert isinstance(loop, For)
+    loop.body.append(Store(first.value, c, first.index))
+    last = weighted(out, (0,), (14,), (b, (3,), 1.0), (c, (0,), 1.0), (c, (6,), 1.0))
+    check([both, last], {a: np.random.default_rng(4).random(20)}, out, (4,))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_chains(seed: int) -> None:
+    """Chains with branches, partial writes and strange extents, tiled at random."""
+    rng = random.Random(seed)
+    rows, columns = rng.randint(1, 14), rng.randint(1, 9)
+    a = buffer(rows, columns, kind="input")
+    made = [a]
+    nests: list[Nest] = []
+    for k in range(rng.randint(1, 5)):
+        h = rng.choice([0, 1, 2]) if min(b.shape[0] for b in made) > 3 else 0
+        w = rng.choice([0, 1]) if min(b.shape[1] for b in made) > 2 else 0
+        shape = (min(b.shape[0] for b in made) - h, min(b.shape[1] for b in made) - w)
+        taps = [
+            (rng.choice(made[-3:]), (rng.randint(0, h), rng.randint(0, w)), rng.random())
+            for _ in range(rng.randint(1, 4))
+        ]
+        taps.append((made[-1], (0, 0), 1.0))
+        new = buffer(*shape)
+        cut = rng.randint(0, shape[0] - 1)
+        if rng.random() < 0.5 and cut:
+            # Written by two nests.
+            nests.append(weighted(new, (0, 0), (cut, shape[1]), *taps))
+            shifted = [(b, (o[0] + cut, o[1]), 0.5 * f) for b, o, f in taps]
+            nests.append(weighted(new, (cut, 0), (shape[0] - cut, shape[1]), *shifted))
+        else:
+            nests.append(weighted(new, (0, 0), shape, *taps))
+        made.append(new)
+        del k
+    out = made[-1]
+    out.kind = "output"
+    inputs = {a: np.random.default_rng(seed).random(a.shape)}
+    expected = run(Sequence(list(nests), []), inputs, out)
+    # Nests that nothing needs are not part of a group.
+    used, needed = [], {out}
+    for nest in reversed(nests):
+        reads, writes = nest.effects()
+        if writes & needed:
+            needed |= reads
+            used.append(nest)
+    used.reverse()
+    tile = (rng.randint(1, out.shape[0]), rng.randint(1, out.shape[1]))
+    stages = [s for s in map(Stage.of, used) if s is not None]
+    assert len(stages) == len(used)
+    found = slices(stages, out, set())
+    assert found is not None
+    local = {s.buffer for st in stages for s in st.stores} - {out}
+    cost = TileCost(TARGET, stages, found, local).of(tile)
+    assert cost.seconds > 0
+    assert cost.redundancy > 0
+    body = tiled(stages, found, tile, local)
+    assert body is not None
+    result = run(Sequence([Nest(body, [], changed=True)], []), inputs, out)
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_the_pass_chooses_a_tile_and_drops_the_buffer() -> None:
+    """The model finds that a chain through main memory is slower than overlapped tiles."""
+    a, b, out = buffer(258, 64, kind="input"), buffer(258, 64), buffer(256, 64, kind="output")
+    nests = [
+        weighted(b, (0, 0), (258, 64), (a, (0, 0), 2.0)),
+        weighted(out, (0, 0), (256, 64), (b, (0, 0), 1.0), (b, (1, 0), 1.0), (b, (2, 0), 1.0)),
+    ]
+    values = np.random.default_rng(5).random(a.shape)
+    expected = run(Sequence(list(nests), [a, b, out]), {a: values}, out)
+    sequence = Sequence(list(nests), [a, b, out])
+    context = Context()
+    FuseTilesPass().transform(sequence, context)
+    assert len(sequence.nests()) == 1
+    np.testing.assert_array_equal(run(sequence, {a: values}, out), expected)
+    what, numbers = context.decisions[0]
+    assert what == "fused"
+    assert numbers["fused_seconds"] < numbers["apart_seconds"]
+    assert b not in sequence.nests()[0].effects()[0]
+
+
+def test_a_result_that_others_read_is_not_cut_with_a_halo() -> None:
+    """What leaves the group is written once: tiles must not share its elements."""
+    a, b, out = buffer(40, kind="input"), buffer(40, kind="output"), buffer(38, kind="output")
+    nests = [
+        weighted(b, (0,), (40,), (a, (0,), 2.0)),
+        weighted(out, (0,), (38,), (b, (0,), 1.0), (b, (2,), 1.0)),
+    ]
+    stages = [s for s in map(Stage.of, nests) if s is not None]
+    found = slices(stages, out, {b})
+    assert found is not None
+    assert found.whole == set(found.tile)
+
+
+def test_bounds() -> None:
+    """Spans of expressions over boxes; corners that would change places are refused."""
+    y, v, r = Var(32), Var(32), Var(3)
+    spans = {v: (Expr.of(y), Expr.of(y))}
+    assert bounds(Expr.of(v) + r, spans) == (Expr.of(y), Expr.of(y) + 2)
+    assert bounds(Expr.of(v) * 2 + 1, spans) == (Expr.of(y) * 2 + 1, Expr.of(y) * 2 + 1)
+    assert bounds(Expr.of(v) * -1 + 31, spans) is None
+    assert bounds(Expr.of(r) * -1 + 2, spans) == (Expr(0), Expr(2))
+    low, high = bounds((Expr.of(v) + 1) // 2, spans) or (None, None)
+    assert low == (Expr.of(y) + 1) // 2
+    assert high == (Expr.of(y) + 1) // 2
+    assert bounds((Expr.of(v) + 1) % 4, spans) == (Expr(0), Expr(3))
