@@ -23,6 +23,7 @@ from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
 from polyblocks.passes.affine.plan_memory import PlanMemoryPass
 from polyblocks.passes.affine.separate_versions import SeparateVersionsPass
+from polyblocks.passes.affine.raise_indices import RaiseIndicesPass
 from polyblocks.passes.affine.schedule_scatters import ScheduleScattersPass
 from polyblocks.passes.affine.split_fills import SplitFillsPass
 from polyblocks.passes.affine.split_reductions import SplitReductionsPass
@@ -68,6 +69,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
             ],
             "S3": [
                 NormalizeNestsPass(),
+                RaiseIndicesPass(),
                 FormReductionsPass(),
                 FormScansPass(),
                 ForwardCopiesPass(),
