@@ -1,4 +1,4 @@
-"""Runs nests of the model on NumPy arrays, element by element; an index out of range is an error."""
+"""Runs nests of the model on NumPy arrays; an index out of range is an error."""
 
 from __future__ import annotations
 

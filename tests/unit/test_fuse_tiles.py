@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.nest_interpreter import Machine
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -29,7 +31,6 @@ from polyblocks.affine.tile_cost import TileCost
 from polyblocks.affine.tile_writer import tiled
 from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
-from tests.support.nest_interpreter import Machine
 
 TARGET = TargetDescription(
     name="toy",
@@ -166,7 +167,7 @@ def test_borders_of_their_own(tile: tuple[int, int]) -> None:
     n = 12
     u = [buffer(n, n, kind="input"), buffer(n, n), buffer(n, n), buffer(n, n, kind="output")]
     nests = []
-    for old, new in zip(u, u[1:], strict=False):
+    for old, new in itertools.pairwise(u):
         middle = [(0, 1), (2, 1), (1, 0), (1, 2), (1, 1)]
         nests += [
             weighted(new, (0, 0), (0, n), (old, (0, 0), 1.0)),
