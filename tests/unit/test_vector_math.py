@@ -242,7 +242,20 @@ def _integer_power(x: int, n: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
 
-_EXPONENTS = ["-1.0", "0.5", "-0.5", "1.0", "2.0", "3.0", "-2.0", "4.0", "-7.0", "64.0", "-0.75"]
+_EXPONENTS = [
+    "-1.0",
+    "0.0",
+    "0.5",
+    "-0.5",
+    "1.0",
+    "2.0",
+    "3.0",
+    "-2.0",
+    "4.0",
+    "-7.0",
+    "64.0",
+    "-0.75",
+]
 
 
 @pytest.mark.parametrize("exponent", _EXPONENTS)

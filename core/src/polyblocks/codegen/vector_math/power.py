@@ -94,6 +94,8 @@ def constant_power(b: Builder, x: Val, exponent: float) -> Val | None:
 
     At most three roundings, float32 with exponents beyond 3 a single one.
     """
+    if exponent == 0.0:
+        return b.const(x.kind, 1.0)
     if exponent in (1.0, 2.0, 3.0):
         return _product(x, int(exponent))
     if exponent == -1.0:
