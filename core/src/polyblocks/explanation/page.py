@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
@@ -23,17 +24,9 @@ def page(document: dict[str, Any]) -> str:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    for name in (
-        "nbytes",
-        "seconds",
-        "rate",
-        "count",
-        "percent",
-        "shape",
-        "several",
-        "three",
-        "place",
-    ):
+    for name in ("nbytes", "seconds", "rate", "count", "percent"):
+        environment.filters[name] = _unbroken(getattr(units, name))
+    for name in ("shape", "several", "three", "place"):
         environment.filters[name] = getattr(units, name)
     environment.globals.update(
         unmeasured=unmeasured,
@@ -52,6 +45,11 @@ def page(document: dict[str, Any]) -> str:
         kernels_in_view=KERNELS,
         passes_in_view=PASSES,
     )
+
+
+def _unbroken(tell: Callable[..., str]) -> Callable[..., str]:
+    """The same text, in one line with its unit."""
+    return lambda *arguments: tell(*arguments).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _stages(part: dict[str, Any]) -> dict[str, float]:

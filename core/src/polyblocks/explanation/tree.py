@@ -172,7 +172,8 @@ def misprediction(kernel: dict[str, Any]) -> str | None:
         return None
     ratio = max(measured / predicted, predicted / measured)
     word = "slower" if measured > predicted else "faster"
-    return f"{units.three(ratio)} times {word} than predicted: the cost model misses something here"
+    blame = "the cost model misses something, or the machine was busy"
+    return f"{units.three(ratio)} times {word} than predicted: {blame}"
 
 
 def _decisions(node: Tree, decisions: list[dict[str, Any]], everything: bool) -> None:
