@@ -80,3 +80,12 @@ def emit(kind: str, **data: Any) -> None:
     for listener in _listeners.get():
         listener(event)
     _sink(event)
+
+
+@contextmanager
+def timed_pass(stage: str, name: str) -> Iterator[None]:
+    """Report what runs inside the block as a pass; one that raises has no end."""
+    emit("pass-begin", stage=stage, name=name)
+    begin = time.perf_counter()
+    yield
+    emit("pass-end", stage=stage, name=name, seconds=time.perf_counter() - begin)

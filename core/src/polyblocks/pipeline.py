@@ -299,20 +299,18 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
 
 
 def _run_pass(stage: str, p: Any, module: Any, context: PassContext) -> None:
-    events.emit("pass-begin", stage=stage, name=p.name)
-    begin = time.perf_counter()
-    if shares_nests(p):
-        if type(p).prepare is not NestPass.prepare:
-            context.release()
-            p.prepare(module)
-        context.nests(module).apply(p.transform, context)
-        if not context.hold:
-            context.release()
-    else:
-        p.run(module, context)
-        if context.verify and not isinstance(p, UpstreamPass):
-            module.operation.verify()
-    events.emit("pass-end", stage=stage, name=p.name, seconds=time.perf_counter() - begin)
+    with events.timed_pass(stage, p.name):
+        if shares_nests(p):
+            if type(p).prepare is not NestPass.prepare:
+                context.release()
+                p.prepare(module)
+            context.nests(module).apply(p.transform, context)
+            if not context.hold:
+                context.release()
+        else:
+            p.run(module, context)
+            if context.verify and not isinstance(p, UpstreamPass):
+                module.operation.verify()
 
 
 def shares_nests(p: Any) -> bool:
@@ -323,11 +321,8 @@ def shares_nests(p: Any) -> bool:
 def _write_nests(stage: str, context: PassContext) -> None:
     """Write what passes on nests did; this shows as a pass of its own."""
     if context.holds_nests:
-        events.emit("pass-begin", stage=stage, name=WRITE_NESTS)
-        begin = time.perf_counter()
-        context.release()
-        seconds = time.perf_counter() - begin
-        events.emit("pass-end", stage=stage, name=WRITE_NESTS, seconds=seconds)
+        with events.timed_pass(stage, WRITE_NESTS):
+            context.release()
 
 
 def bytecode(module: Any) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 _ids = itertools.count()
 
@@ -64,9 +65,18 @@ class Expr:
 
     def __init__(self, const: int = 0, terms: Mapping[Atom, int] | None = None) -> None:
         self.const = const
-        kept = [(a, c) for a, c in (terms or {}).items() if c != 0]
+        kept = [(a, c) for a, c in terms.items() if c != 0] if terms else ()
         self.terms = tuple(sorted(kept, key=_order)) if len(kept) > 1 else tuple(kept)
-        self._hash = hash((const, self.terms))
+        self._hash: int | None = None
+
+    @classmethod
+    def _of(cls, const: int, terms: tuple[tuple[Atom, int], ...]) -> Expr:
+        """An expression of terms that are in order, without zeros."""
+        new = cls.__new__(cls)
+        new.const = const
+        new.terms = terms
+        new._hash = None
+        return new
 
     @classmethod
     def of(cls, value: Expr | Var | int) -> Expr:
@@ -75,34 +85,47 @@ class Expr:
             return value
         if isinstance(value, Var):
             # A variable with one value is that value.
-            return cls(0, {value: 1}) if value.extent != 1 else cls(0)
-        return cls(value)
+            return cls._of(0, ((value, 1),)) if value.extent != 1 else cls._of(0, ())
+        return cls._of(value, ())
 
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.const, self.terms))
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Expr)
-            and self._hash == other._hash
-            and self.const == other.const
-            and self.terms == other.terms
+        return self is other or (
+            isinstance(other, Expr) and self.const == other.const and self.terms == other.terms
         )
 
     def __add__(self, other: Expr | Var | int) -> Expr:
         other = Expr.of(other)
+        if not other.terms:
+            return Expr._of(self.const + other.const, self.terms) if other.const else self
+        if not self.terms:
+            return Expr._of(self.const + other.const, other.terms) if self.const else other
         terms = dict(self.terms)
         for atom, coefficient in other.terms:
             terms[atom] = terms.get(atom, 0) + coefficient
         return Expr(self.const + other.const, terms)
 
     def __mul__(self, factor: int) -> Expr:
-        return Expr(self.const * factor, {a: c * factor for a, c in self.terms})
+        if factor == 1:
+            return self
+        if factor == 0:
+            return Expr(0)
+        return Expr._of(self.const * factor, tuple([(a, c * factor) for a, c in self.terms]))
 
     __rmul__ = __mul__
 
     def __sub__(self, other: Expr | Var | int) -> Expr:
-        return self + Expr.of(other) * -1
+        other = Expr.of(other)
+        if not other.terms:
+            return Expr._of(self.const - other.const, self.terms) if other.const else self
+        terms = dict(self.terms)
+        for atom, coefficient in other.terms:
+            terms[atom] = terms.get(atom, 0) - coefficient
+        return Expr(self.const - other.const, terms)
 
     def __floordiv__(self, divisor: int) -> Expr:
         if divisor == 1:
@@ -201,12 +224,14 @@ class Expr:
         return " + ".join(parts)
 
 
-def _order(term: tuple[Atom, int]) -> tuple[int, int]:
-    atom = term[0]
+def _order(term: tuple[Atom, int]) -> tuple[Any, ...]:
+    """Sort key: variables first, by age. Only the order of ages counts, so every run agrees."""
+    atom, coefficient = term
     if isinstance(atom, Var):
-        return (0, atom.id)
-    # Any fixed order will do, as long as equal atoms compare equal.
-    return (1, hash(atom))
+        return 0, atom.id, coefficient
+    inner = atom.dividend
+    parts = tuple(_order(t) for t in inner.terms)
+    return 1, isinstance(atom, Mod), atom.divisor, inner.const, parts, coefficient
 
 
 def _atom_range(atom: Atom) -> tuple[int, int]:

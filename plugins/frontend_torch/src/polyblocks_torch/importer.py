@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyblocks import events
 from polyblocks.program import Program
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.decompositions import decomposition_table
@@ -9,6 +10,9 @@ from polyblocks_torch.location import source_location
 from polyblocks_torch.lowering import lower_graph
 from polyblocks_torch.retrace import decompose
 from polyblocks_torch.small_integers import tensors_for_numbers
+
+#: What the import is called where times are told.
+STAGE = "S0"
 
 
 def preload() -> None:
@@ -30,15 +34,18 @@ def import_capture(capture: TorchCapture) -> Program:
     """
     if capture.problem is not None:
         raise capture.problem
-    module, inputs = decompose(capture.graph_module, decomposition_table())
-    tensors_for_numbers(module)
+    with events.timed_pass(STAGE, "decompose"):
+        module, inputs = decompose(capture.graph_module, decomposition_table())
+        tensors_for_numbers(module)
     sources: dict[str, None] = {}
     for node in capture.graph_module.graph.nodes:
         if node.op == "call_function":
             sources[f"{node.target} {source_location(node) or ''}".strip()] = None
+    with events.timed_pass(STAGE, "lower-graph"):
+        lowered = lower_graph(module, inputs)
     return Program(
         capture.name,
-        lower_graph(module, inputs),
+        lowered,
         capture.arguments,
         capture.results,
         {"ops": list(sources)},

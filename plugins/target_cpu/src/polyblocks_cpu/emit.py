@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -37,7 +36,7 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
     spec = machine(context.target)
     events.emit("stage-begin", stage=STAGE)
     begin = time.perf_counter()
-    with _step("translate-to-llvm"):
+    with events.timed_pass(STAGE, "translate-to-llvm"):
         text = _llvm_text(module, spec)
     _dump(context, "input.ll", text)
     parts = parts_for(text) if context.dump_folder is None else 1
@@ -45,7 +44,7 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
         with native_lock:
             data = [_compile_whole(text, spec, context)]
     else:
-        with _step("compile-parts"):
+        with events.timed_pass(STAGE, "compile-parts"):
             texts = split_module(text, set(kernels), parts)
             data = run_parts([partial(_compile_part, part, spec) for part in texts])
     events.emit("stage-end", stage=STAGE, seconds=time.perf_counter() - begin)
@@ -53,12 +52,12 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
 
 
 def _compile_whole(text: str, spec: llvm.Machine, context: PassContext) -> bytes:
-    with _step("optimize-llvm"):
+    with events.timed_pass(STAGE, "optimize-llvm"):
         optimized, target_machine = llvm.optimize(text, spec)
     if context.dump_folder is not None:
         _dump(context, "optimized.ll", str(optimized))
         _dump(context, "code.s", llvm.emit_assembly(optimized, target_machine))
-    with _step("emit-object"):
+    with events.timed_pass(STAGE, "emit-object"):
         return llvm.emit_object(optimized, target_machine)
 
 
@@ -123,14 +122,6 @@ def checked_symbols(objects: Sequence[bytes]) -> dict[str, int]:
             "it calls must be generated, please report this program"
         )
     return functions
-
-
-@contextmanager
-def _step(name: str) -> Iterator[None]:
-    events.emit("pass-begin", stage=STAGE, name=name)
-    begin = time.perf_counter()
-    yield
-    events.emit("pass-end", stage=STAGE, name=name, seconds=time.perf_counter() - begin)
 
 
 def _dump(context: PassContext, name: str, text: str) -> None:

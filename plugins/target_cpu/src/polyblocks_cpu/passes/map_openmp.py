@@ -66,10 +66,15 @@ class MapOpenmpPass:
                 return
             _declare_runtime(module)
             teams: dict[str, str] = {}
+            taken = {
+                op.operation.attributes["sym_name"].value
+                for op in module.body.operations
+                if "sym_name" in op.operation.attributes
+            }
             for call in wide:
                 kernel = call.attributes["callee"].value
                 if kernel not in teams:
-                    teams[kernel] = _team(module, kernel, call)
+                    teams[kernel] = _team(module, kernel, call, taken)
                 with ir.InsertionPoint(call):
                     func.CallOp([], teams[kernel], [*call.operands, num_threads])
                 call.erase()
@@ -106,22 +111,18 @@ def _trips(call: Any) -> int | None:
     return None if begin is None or end is None else end - begin
 
 
-def _team(module: Any, kernel: str, call: Any) -> str:
-    """Make the function that runs a kernel on a team; its name."""
+def _team(module: Any, kernel: str, call: Any, taken: set[str]) -> str:
+    """Make the function that runs a kernel on a team; its name, which is taken from now on."""
     from polyblocks import mlir
 
     ir = mlir.ir
     arith, func, scf = mlir.dialect("arith"), mlir.dialect("func"), mlir.dialect("scf")
     i32 = ir.IntegerType.get_signless(32)
     types = [*(v.type for v in call.operands), i32]
-    taken = {
-        op.operation.attributes["sym_name"].value
-        for op in module.body.operations
-        if "sym_name" in op.operation.attributes
-    }
     name = f"{kernel}_team"
     while name in taken:
         name += "_"
+    taken.add(name)
     with ir.InsertionPoint(module.body):
         team = func.FuncOp(name, ir.FunctionType.get(types, []), visibility="private")
     block = team.add_entry_block()

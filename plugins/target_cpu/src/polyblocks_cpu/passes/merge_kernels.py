@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks import signature
 from polyblocks_cpu.passes.outline_kernels import ESTIMATE, NESTS, SOURCES, TRIPS
 from polyblocks_cpu.passes.walk import nested
 
@@ -64,7 +65,7 @@ class MergeKernelsPass:
                     i64 = ir.IntegerType.get_signless(64)
                     function.attributes[CALLS] = ir.IntegerAttr.get(i64, calls[name])
             if replaced:
-                for op in list(nested(module.operation)):
+                for op in list(nested(signature.main_of(module).operation)):
                     if op.name == "func.call" and op.attributes["callee"].value in replaced:
                         target = replaced[op.attributes["callee"].value]
                         op.attributes["callee"] = ir.FlatSymbolRefAttr.get(target)
