@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,9 @@ from bench import contest, crew, page, plot, report, table
 from bench.engines import ENGINES, OURS, QUICK
 from bench.silence import Silence
 
+#: Where complete results go, and where all others.
 RESULTS = Path(__file__).parent / "results"
+OTHERS = Path("out") / "bench"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,20 +35,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help=f"peers: {', '.join(QUICK)}")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each peer (default: 5)")
     parser.add_argument("--threads", type=int, default=2, help="of each peer (default: 2)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the results")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        help=f"folder for the results; default: bench/results, or {OTHERS} if incomplete",
+    )
     parser.add_argument(
         "--reuse",
         type=Path,
         metavar="JSON",
-        help="measure only ours and take the peers from these earlier results; not for publishing: "
-        "refuses to write into bench/results",
+        help="measure only ours and take the peers from these earlier results; not for publishing",
     )
     args = parser.parse_args(arguments)
     try:
         cases = table.named(args.only)
         peers = chosen_peers(",".join(QUICK) if args.quick else args.peers)
-        if args.reuse and args.results.resolve() == RESULTS.resolve():
-            raise ValueError("--reuse needs --results: its results are not for publishing")
+        if args.reuse and args.results and args.results.resolve() == RESULTS.resolve():
+            raise ValueError(
+                "results with reused peers are not for publishing; name another folder"
+            )
         earlier = report.rows_of(args.reuse) if args.reuse else None
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -56,8 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results["peers"] = dict(earlier[0])
         peers = (OURS,)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        run(results, cases, peers, earlier[1] if earlier else {}, Path(folder))
-    return publish(results, args.results)
+        complete = run(results, cases, peers, earlier[1] if earlier else {}, Path(folder))
+    complete = complete and cases == table.CASES and peers == tuple(ENGINES)
+    return publish(results, args.results or (RESULTS if complete else OTHERS))
 
 
 def chosen_peers(names: str) -> tuple[str, ...]:
@@ -83,8 +92,13 @@ def run(
     peers: Sequence[str],
     earlier: dict[str, list[dict[str, Any]]],
     folder: Path,
-) -> None:
-    """Measure ceilings and cases; the results are complete afterwards."""
+) -> bool:
+    """Measure ceilings and cases.
+
+    Returns:
+        Whether all were measured; otherwise somebody interrupted it, or asked it to end.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = _console()
     threads = results["machine"]["threads"]
     console.print("measuring the machine's ceilings", highlight=False)
@@ -104,14 +118,19 @@ def run(
             for m in members
             if m not in able
         ]
-        for number, case in enumerate(cases):
-            console.print(f"measuring {case.name}", highlight=False)
-            scores = contest.compare(case, able, folder / f"case{number}", pace, silence)
-            rows = [report.row(score, case.tolerance) for score in scores]
-            report.add_case(results, case, rows + absent + earlier.get(case.name, []))
+        try:
+            for number, case in enumerate(cases):
+                console.print(f"measuring {case.name}", highlight=False)
+                scores = contest.compare(case, able, folder / f"case{number}", pace, silence)
+                rows = [report.row(score, case.tolerance) for score in scores]
+                report.add_case(results, case, rows + absent + earlier.get(case.name, []))
+        except KeyboardInterrupt:
+            done = len(results["cases"])
+            print(f"warning: interrupted after {done} of {len(cases)} cases", file=sys.stderr)
     after = ceilings(threads)
     rates = better(before, after) if before and after else before or after
     report.finish(results, rates, silence.busy())
+    return len(results["cases"]) == len(cases)
 
 
 def ceilings(threads: int) -> dict[str, Any] | None:

@@ -28,7 +28,7 @@ from bench import (
     verdict,
     worker,
 )
-from bench.__main__ import better, chosen_peers, main, publish
+from bench.__main__ import OTHERS, RESULTS, better, chosen_peers, main, publish, run
 from bench.engines import pytorch
 from bench.errors import ROUNDING, as_good_as, max_error
 from bench.programs import in_torch
@@ -466,8 +466,8 @@ def test_reused_peers_are_marked_and_not_published(
 ) -> None:
     found = results(tmp_path, Fake(engines.OURS), Fake("jax"))
     path = report.write(found, tmp_path)
-    assert main(["--reuse", str(path)]) == 1
-    assert "--reuse needs --results" in capsys.readouterr().err
+    assert main(["--reuse", str(path), "--results", "bench/results"]) == 1
+    assert "are not for publishing; name another folder" in capsys.readouterr().err
     described, rows = report.rows_of(path)
     assert list(described) == ["jax"]
     assert [entry["peer"] for entry in rows["softmax 2x4"]] == ["jax"]
@@ -476,6 +476,40 @@ def test_reused_peers_are_marked_and_not_published(
     path.write_text('{"schema": 1}')
     with pytest.raises(ValueError, match="has schema 1; this program reads 2"):
         report.rows_of(path)
+
+
+def test_only_complete_results_go_where_results_are_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = []
+    runs = iter([True, True, False, True])
+    monkeypatch.setattr("bench.__main__.run", lambda *_: next(runs))
+    monkeypatch.setattr("bench.__main__.publish", lambda _, place: places.append(place) or 0)
+    monkeypatch.setattr(crew, "PEERS_PYTHON", Path(sys.executable))
+    for arguments in ([], ["--only", "heat"], [], ["--quick"]):
+        assert main(arguments) == 0
+    assert places == [RESULTS, OTHERS, OTHERS, OTHERS]
+
+
+def test_an_interrupted_run_keeps_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def compare(case: table.Case, *_: Any) -> list[contest.Score]:
+        if case.program == "log_softmax":
+            os.kill(os.getpid(), signal.SIGTERM)
+        return [contest.Score(engines.OURS, 0.5, samples=[0.1], error=0.0)]
+
+    monkeypatch.setattr(contest, "compare", compare)
+    monkeypatch.setattr("bench.__main__.ceilings", lambda _: None)
+    found = report.header(1, 1)
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        assert not run(found, table.named("softmax"), (), {}, tmp_path)
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    assert "interrupted after 1 of 2 cases" in capsys.readouterr().err
+    assert [case["program"] for case in found["cases"]] == ["softmax"]
+    assert found["summary"]["rows_judged"] == 0
 
 
 # --- the demo's part ------------------------------------------------------------------------
