@@ -3,12 +3,13 @@
     python tests/slow/vector_math_exhaustive.py                    # everything: hours
     python tests/slow/vector_math_exhaustive.py exp tanh           # two functions, minutes each
     python tests/slow/vector_math_exhaustive.py --stride 61        # a fixed fraction of all values
-    python tests/slow/vector_math_exhaustive.py --own-reference    # faster, see below
+    python tests/slow/vector_math_exhaustive.py --own-reference    # a minute each, see below
 
 The reference is numpy in float64 (``math.erf``/``math.erfc`` for those), or with
 ``--own-reference`` the float64 expansion of the same function, which the unit tests hold to a few
-units in float64's last place against mpmath. Exits with 1 if an error exceeds
-``polyblocks.codegen.vector_math.accuracy.MAX_ULP``. Runs at the lowest priority.
+units in float64's last place against mpmath; the whole sweep is compiled code then. Exits with 1
+if an error exceeds ``polyblocks.codegen.vector_math.accuracy.MAX_ULP``. Runs at the lowest
+priority.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from vector_math_jit import CHUNK, Compiled, Loop, host_has_ldexp
+from vector_math_sweep import Worst, own_reference
 
 from polyblocks.codegen.vector_math.accuracy import MAX_ULP
 
@@ -69,8 +71,8 @@ def sweep(
     run: Callable[[np.ndarray], np.ndarray],
     reference: Callable[[np.ndarray], np.ndarray],
     stride: int,
-) -> tuple[float, float, int]:
-    """The largest error, where it is, and how many values were tried."""
+) -> Worst:
+    """Every ``stride``-th float32 bit pattern through ``run`` and ``reference``."""
     worst, where, count = -1.0, math.nan, 0
     step = CHUNK * stride
     for start in range(0, 1 << 32, step):
@@ -82,7 +84,7 @@ def sweep(
         if error[index] > worst:
             worst, where = float(error[index]), float(x[index])
         count += len(x)
-    return worst, where, count
+    return Worst(worst, where, count)
 
 
 def main() -> int:
@@ -98,31 +100,26 @@ def main() -> int:
         parser.error(f"unknown functions {', '.join(unknown)}; there are {', '.join(NAMES)}")
     if hasattr(os, "nice"):
         os.nice(19)
-    loops = {}
-    for name in arguments.names:
-        loops[f"{name}_f32"] = Loop(f"math.{name}", ("f32",), ("f32",))
-        loops[f"{name}_f64"] = Loop(f"math.{name}", ("f64",), ("f64",))
-    ldexp = host_has_ldexp() and not arguments.no_ldexp
-    compiled = Compiled(loops, fma=not arguments.no_fma, ldexp=ldexp)
+    chip = {"fma": not arguments.no_fma, "ldexp": host_has_ldexp() and not arguments.no_ldexp}
     failed = False
     for name in arguments.names:
         begun = time.perf_counter()
+        if arguments.own_reference:
+            worst = own_reference(f"math.{name}", arguments.stride, **chip)
+        else:
+            compiled = Compiled({name: Loop(f"math.{name}", ("f32",), ("f32",))}, **chip)
 
-        def run(x: np.ndarray, name: str = name) -> np.ndarray:
-            return compiled(f"{name}_f32", x)[0]
+            def run(x: np.ndarray, name: str = name, compiled: Compiled = compiled) -> np.ndarray:
+                return compiled(name, x)[0]
 
-        def own(x: np.ndarray, name: str = name) -> np.ndarray:
-            return compiled(f"{name}_f64", x)[0]
-
-        reference = own if arguments.own_reference else numpy_reference(name)
-        worst, where, count = sweep(run, reference, arguments.stride)
+            worst = sweep(run, numpy_reference(name), arguments.stride)
         allowed = MAX_ULP[f"math.{name}"][0]
-        verdict = "ok" if worst <= allowed else "TOO LARGE"
-        failed |= worst > allowed
+        verdict = "ok" if worst.error <= allowed else "TOO LARGE"
+        failed |= worst.error > allowed
         seconds = time.perf_counter() - begun
         print(
-            f"{name:6s} {worst:7.4f} ULP at {where!r} (allowed {allowed}) {verdict}; "
-            f"{count} values, {seconds:.0f} s",
+            f"{name:6s} {worst.error:7.4f} ULP at {worst.argument!r} (allowed {allowed}) "
+            f"{verdict}; {worst.count} values, {seconds:.0f} s",
             flush=True,
         )
     return int(failed)

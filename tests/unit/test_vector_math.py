@@ -22,6 +22,7 @@ from vector_math_jit import (
     spread,
     ulp_error,
 )
+from vector_math_sweep import own_reference
 
 from polyblocks import mlir
 from polyblocks.codegen import llvm
@@ -170,6 +171,20 @@ def test_float64_error(f64: Compiled, op: str) -> None:
         errors = _float64_errors(op, result, arguments)
     worst = int(np.argmax(errors))
     assert errors[worst] <= MAX_ULP[op][1], [float(a[worst]) for a in arguments]
+
+
+@pytest.mark.parametrize("op", ["math.exp", "math.log", "math.sin"])
+def test_compiled_sweep(op: str) -> None:
+    """What the slow command runs over all float32 finds the same errors as numpy does."""
+    stride = 65537
+    worst = own_reference(op, stride, fma=True, ldexp=False)
+    x = np.arange(0, 1 << 32, stride, dtype=np.uint64)[: worst.count].astype(np.uint32)
+    (result,) = _compiled("f32", "fma")(_short(op), x.view(np.float32))
+    with np.errstate(all="ignore"):
+        exact = _numpy_reference(op)(x.view(np.float32).astype(np.float64))
+    error = ulp_error(result, exact)
+    assert 0.5 < worst.error == pytest.approx(error.max(), rel=1e-6)
+    assert worst.argument == x.view(np.float32)[np.argmax(error)]
 
 
 def test_float32_integer_power(f32: Compiled) -> None:
