@@ -42,9 +42,10 @@ def check(data):
             assert kernel["measured_seconds"] > 0
             assert kernel["predicted_seconds"] > 0
             assert len(kernel["nests"]) == kernel["calls"]
-        # The fastest run of all is no faster than the fastest of each kernel.
+        # The fastest run of all is no faster than the fastest of each kernel. The clocks of two
+        # cores may differ by some nanoseconds.
         together = sum(k["measured_seconds"] for k in part["kernels"])
-        assert totals["measured_seconds"] >= 0.999 * together
+        assert totals["measured_seconds"] >= 0.999 * together - 1e-6
         assert sum(k["share"] for k in part["kernels"]) == pytest.approx(1)
         assert {p["stage"] for p in part["passes"]} == {"S1", "S2", "S3", "S4", "S5"}
 

@@ -52,8 +52,9 @@ def test_every_call_is_timed():
     whole, first, second = executable.profile()
     assert (whole["calls"], first["calls"], second["calls"]) == (4, 4, 3)
     for row in (whole, first, second):
-        assert 0 <= row["minimum"] * row["calls"] <= row["seconds"] < 10
-    assert whole["seconds"] >= first["seconds"] + second["seconds"]
+        assert 0 < row["minimum"] * row["calls"] <= 1.001 * row["seconds"] < 10
+    # The clocks of two cores may differ by some nanoseconds.
+    assert whole["seconds"] >= first["seconds"] + second["seconds"] - 1e-5
     executable.close()
     assert executable.profile() == []
 
