@@ -6,6 +6,7 @@ from typing import Any
 
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.index_values import apply_map
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
@@ -221,8 +222,15 @@ class _Reader:
             condition = self._use(op.operands[0], body, values, variables)
             body.append(Check(condition, op.attributes["msg"], op.location))
         elif name == "affine.apply":
-            (expr,) = self._map(op.attributes["map"], list(op.operands), values, variables)
-            variables[op.results[0]] = expr
+            if all(v in variables or v in self.constants for v in op.operands):
+                (expr,) = self._map(op.attributes["map"], list(op.operands), values, variables)
+                variables[op.results[0]] = expr
+            else:
+                operands = [self._use(v, body, values, variables) for v in op.operands]
+                applied = apply_map(op, operands, body)
+                if applied is None:
+                    raise _Unreadable
+                values[op.results[0]] = applied
         elif name.startswith(SCALAR_DIALECTS) and not len(op.regions):
             operands = [self._use(v, body, values, variables) for v in op.operands]
             attributes = {n: op.attributes[n] for n in op.attributes}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -35,3 +35,62 @@ def constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
         x = x.narrow(dim, before, x.shape[dim] - before - after)
     rest = [max(amount, 0) for amount in pad]
     return aten.constant_pad_nd.default(x, rest, value) if any(rest) else x.clone()
+
+
+def _joined(
+    x: Tensor, pad: Sequence[int], border: Callable[[Tensor, int, int, bool], Tensor]
+) -> Tensor:
+    """Pad the last dimensions with parts of the tensor itself, as concatenations of slices.
+
+    Every part is a copy of its own; PyTorch's decomposition looks up an index per element.
+
+    Args:
+        pad: before and after, from the last dimension on; negative amounts cut off.
+        border: (tensor, dimension, width, at its end) -> the part that is put there.
+    """
+    dims = len(pad) // 2
+    for k in range(dims):
+        dim, before, after = x.dim() - 1 - k, max(-pad[2 * k], 0), max(-pad[2 * k + 1], 0)
+        if before or after:
+            x = x.narrow(dim, before, x.shape[dim] - before - after)
+
+    def parts(piece: Tensor, k: int) -> Tensor:
+        if k < 0:
+            return piece
+        dim = x.dim() - 1 - k
+        bands = [piece]
+        if pad[2 * k] > 0:
+            bands.insert(0, border(piece, dim, pad[2 * k], False))
+        if pad[2 * k + 1] > 0:
+            bands.append(border(piece, dim, pad[2 * k + 1], True))
+        done = [parts(band, k - 1) for band in bands]
+        return torch.cat(done, dim) if len(done) > 1 else done[0]
+
+    # The outermost dimension first: its bands are padded one by one.
+    result = parts(x, dims - 1)
+    return result.clone() if result is x else result
+
+
+def _mirrored(x: Tensor, dim: int, width: int, at_end: bool) -> Tensor:
+    first = x.shape[dim] - 1 - width if at_end else 1
+    return x.narrow(dim, first, width).flip(dim)
+
+
+def _repeated(x: Tensor, dim: int, width: int, at_end: bool) -> Tensor:
+    shape = list(x.shape)
+    shape[dim] = width
+    return x.narrow(dim, x.shape[dim] - 1 if at_end else 0, 1).expand(shape)
+
+
+@decomposition(
+    aten.reflection_pad1d.default, aten.reflection_pad2d.default, aten.reflection_pad3d.default
+)
+def reflection_pad(x: Tensor, pad: Sequence[int]) -> Tensor:
+    return _joined(x, pad, _mirrored)
+
+
+@decomposition(
+    aten.replication_pad1d.default, aten.replication_pad2d.default, aten.replication_pad3d.default
+)
+def replication_pad(x: Tensor, pad: Sequence[int]) -> Tensor:
+    return _joined(x, pad, _repeated)
