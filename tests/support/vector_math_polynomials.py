@@ -207,6 +207,15 @@ SPECS = [
     _odd("ASIN_F64", mp.asin, "asin", mpf(1) / 6, mpf("0.2501"), 12),
     _odd("ATAN_F64", mp.atan, "atan", -mpf(1) / 3, mpf("0.1915"), 10),
     _erf("ERF_F64", 11, mpf("0.951")),
+    Spec(
+        "ERFC_ROOT_F64",
+        "erfc(u + 1.5)^(1/4), error relative to erf of its fourth power",
+        lambda u: mp.erfc(u + 1.5) ** (mpf(1) / 4),
+        lambda u: 4 * mp.erfc(u + 1.5) ** (mpf(3) / 4) / mp.erf(u + 1.5),
+        mpf("0.949") - 1.5,
+        mpf("5.95") - 1.5,
+        20,
+    ),
     _erfcx("ERFCX_F64", 24, 4, mpf("27.5")),
     Spec(
         "CBRT_F64",

@@ -409,6 +409,18 @@ def test_loops_are_vectorized_without_calls(name: str) -> None:
             assert re.search(packed, text), loop
 
 
+@pytest.mark.parametrize("name", list(_MACHINES))
+def test_vectors_have_no_calls(name: str) -> None:
+    machine, fma, packed = _MACHINES[name]
+    lanes = 16 if name == "wide" else 4
+    ops = ["math.exp", "math.log", "math.sin", "math.powf"]
+    loops = {_short(op): Loop(op, ("f32",) * (1 + (op in BINARY)), ("f32",), lanes) for op in ops}
+    compiled = Compiled(loops, fma=fma, machine=machine)
+    for loop in loops:
+        assert not _CALL.search(compiled.assembly_of(loop)), loop
+        assert re.search(packed, compiled.assembly_of(loop)), loop
+
+
 def test_no_call_is_left_for_any_operation(f32: Compiled, f64: Compiled) -> None:
     for compiled in (f32, f64):
         assert not _CALL.search(compiled.assembly)

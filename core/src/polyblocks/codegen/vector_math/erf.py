@@ -1,7 +1,7 @@
 """erf and erfc.
 
-erf in float32: odd polynomial below 1.05, beyond it 1 - q(x)^4 with a polynomial q for the fourth
-root of erfc: two squarings instead of an exponential. erf in float64: 1 - erfc(x) beyond 0.95.
+erf: odd polynomial near 0, beyond it 1 - q(x)^4 with a polynomial q for the fourth root of erfc:
+two squarings instead of an exponential.
 erfc: exp(-t^2) * g(q) / (1 + 2t) with the scaled function g = exp(t^2) erfc(t) (1 + 2t), which is
 smooth on the whole half line in q = (t - c) / (t + c) (M. M. Shepherd, J. G. Laframboise, Math.
 Comp. 36 (1981)); float32 computes it in float64, float64 carries the rounding error of t^2 and
@@ -26,13 +26,13 @@ def erf(b: Builder, x: Val) -> Val:
     magnitude = abs(x)
     s = x * x
     small = b.fma(x, b.horner(s, table.ERF_F32 if x.kind == "f32" else table.ERF_F64), x)
+    # From where the polynomials end on, erf rounds to 1.
     if x.kind == "f32":
-        # 1 - erf(4) is below half a unit in the last place of 1.
         root = b.horner(b.clamp(magnitude, None, 4.0), table.ERFC_ROOT_F32)
-        square = root * root
-        large = b.fnma(square, square, 1.0)
     else:
-        large = 1.0 - _erfc_f64(b, magnitude)
+        root = b.horner(b.clamp(magnitude, None, 5.95) - 1.5, table.ERFC_ROOT_F64)
+    square = root * root
+    large = b.fnma(square, square, 1.0)
     return b.select(magnitude < _ERF_SMALL[x.kind], small, large.copysign(x))
 
 
