@@ -118,6 +118,23 @@ def test_the_command_calls_a_decorated_function(tmp_path: Path, capsys, monkeypa
     assert html.stat().st_size > 5000
 
 
+def test_a_target_that_measures_nothing_is_explained_without_times(
+    run_python, installed_plugins, tmp_path
+):
+    file = tmp_path / "neg.mlir"
+    file.write_text(
+        "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+        "  %e = tensor.empty() : tensor<4xf32>\n"
+        "  %r = linalg.negf ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>\n"
+        "  return %r : tensor<4xf32>\n"
+        "}\n"
+    )
+    command = ["-m", "polyblocks.cli", "explain", str(file), "--target", "toy"]
+    done = run_python("", *command, path=installed_plugins)
+    assert done.returncode == 0, done.stderr
+    assert "target 'toy' cannot time its kernels" in done.stdout
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8", "bool", "complex64"])
 def test_made_up_inputs(dtype):
     from polyblocks.explanation.run import fill
