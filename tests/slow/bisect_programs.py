@@ -10,19 +10,20 @@ import dataclasses
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+import pattern_fuzz as patterns
 import program_fuzz as programs
 
 import polyblocks_cpu.describe
 from polyblocks.bisect import command
-from polyblocks.bisect.collect import collect_folder, dumping, folders_of
+from polyblocks.bisect.collect import as_it_is, collect_folder, dumping, folders_of
 from polyblocks.bisect.search import Settings, search
 from polyblocks.options import CompileOptions
 from polyblocks.target import TargetDescription
@@ -56,30 +57,40 @@ def strange_chip(seed: int) -> Callable[[CompileOptions], TargetDescription]:
     return describe_chip
 
 
-def bisect(seed: int, work: Path, changed: Counter[str]) -> list[str]:
-    """What is wrong with the program of this seed, in words; nothing if all is well.
+def program_of(seed: int) -> tuple[Callable[..., Any], list[torch.Tensor], list[str]]:
+    """A function, its inputs, and words for it: by turns a mixture and a pattern."""
+    if seed % 5 < 2:
+        mixture = programs.make(seed)
 
-    ``changed`` counts in how many programs each pass changed something.
-    """
-    program = programs.make(seed)
+        def function(*arrays: torch.Tensor) -> list[torch.Tensor]:
+            return mixture(*arrays)
 
-    def function(*arrays: torch.Tensor) -> list[torch.Tensor]:
-        return program(*arrays)
+        return function, [torch.randn(shape) for shape in mixture.shapes], mixture.text
+    pattern = patterns.make(seed)
+    return pattern.run, pattern.inputs, [pattern.text]
 
+
+def bisect(seed: int, work: Path) -> list[str]:
+    """What is wrong with the program of this seed, in words; nothing if all is well."""
+    function, inputs, _ = program_of(seed)
     problems = []
-    with dumping(work):
+    # As users compile, with the nests held from pass to pass; dumped after the stages only.
+    with dumping(work, passes=False):
         try:
             compiled = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
-            compiled(*[torch.randn(shape) for shape in program.shapes])
+            compiled(*inputs)
         except Exception as error:  # every failure counts, whatever it is
             problems.append(f"{type(error).__name__}: {error}")
     for number, folder in enumerate(folders_of(work)):
+        settings = Settings(seed=seed)
+        result = search(as_it_is(folder, CompileOptions()), settings)
+        if result.bad is None:
+            continue
+        problems += [command.verdict(result), result.bad.reason]
         scratch = work / f"again-{number}"
         scratch.mkdir()
-        result = search(collect_folder(folder, CompileOptions(), scratch), Settings(seed=seed))
-        changed.update(row.label for row in result.rows if row.status != "unchanged")
-        if result.bad is not None:
-            problems += [command.verdict(result), result.bad.reason]
+        result = search(collect_folder(folder, CompileOptions(), scratch), settings)
+        problems.append(command.verdict(result))
     return problems
 
 
@@ -87,20 +98,18 @@ def main() -> int:
     """Print what differs; the exit status is the number of such programs, at most 100."""
     first, last = int(sys.argv[1]), int(sys.argv[2])
     bad = 0
-    changed: Counter[str] = Counter()
     begin = time.monotonic()
     for seed in range(first, last):
         polyblocks_cpu.describe.describe = strange_chip(seed)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                problems = bisect(seed, Path(folder), changed)
+                problems = bisect(seed, Path(folder))
             except Exception as error:
                 problems = [f"{type(error).__name__}: {error}"]
         torch._dynamo.reset()
         if problems:
             bad += 1
-            print(f"seed {seed}:", *problems, *programs.make(seed).text, sep="\n  ", flush=True)
-    print("programs changed by pass:", *(f"{n} {k}" for k, n in changed.items()), sep="\n  ")
+            print(f"seed {seed}:", *problems, *program_of(seed)[2], sep="\n  ", flush=True)
     print(f"{last - first - bad} passed, {bad} failed, {time.monotonic() - begin:.0f} s")
     return min(bad, 100)
 

@@ -720,6 +720,17 @@ def test_a_script(run: Any, add_file: Path, tmp_path: Path) -> None:
     assert err == f"error: {script} compiles nothing\n"
 
 
+def test_a_function(run: Any, tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text("def double(x):\n    return x * 2\n")
+    status, out, err = run("bisect", f"{file}:double", "-i", "float32[3,4]", "--rounds", 1)
+    assert status == 0, err
+    assert "double: no pass changes what is computed; 1 rounds (plain), seed 0" in out
+    status, _, err = run("bisect", f"{file}:triple", "-i", "float32[3,4]")
+    assert status == 1
+    assert err == f"error: {file} has no function 'triple'; it has double\n"
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -728,6 +739,9 @@ def test_a_script(run: Any, add_file: Path, tmp_path: Path) -> None:
         (["FILE", "--rounds", "0"], "error: --rounds is at least 1, not 0"),
         (["FILE", "more"], "error: only a script takes arguments, not "),
         (["FOLDER"], "error: there is no dump in "),
+        (["FILE", "-i", "float32[2]"], "error: --input is for FILE.py:FUNCTION, not for "),
+        (["nothing.py:f"], "error: there is no file nothing.py"),
+        (["nothing.py:f", "x"], "error: only a script takes arguments, not nothing.py:f: x"),
     ],
 )
 def test_what_the_command_refuses(

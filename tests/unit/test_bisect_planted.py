@@ -13,7 +13,6 @@ import polyblocks_cpu.lower
 from polyblocks import mlir
 from polyblocks.bisect import command
 from polyblocks.bisect.search import Result, Settings
-from polyblocks.options import CompileOptions
 from polyblocks.passes import standard
 from polyblocks.pipeline import FunctionPass, Pipeline
 
@@ -149,8 +148,8 @@ def file(tmp_path: Path) -> Path:
 
 def bisect(file: Path, **settings: Any) -> Result:
     # Every intermediate is a buffer, so that each kind of bug has its place whatever is fused.
-    options = CompileOptions(polyblocks_disable_affine_fusion=True)
-    (result,) = command.run(file, [], options, Settings(**settings))
+    options = {"polyblocks_disable_affine_fusion": True}
+    (result,) = command.run(str(file), [], options, Settings(**settings))
     return result
 
 

@@ -228,12 +228,16 @@ def _explain_stored(what: str) -> Report:
 def bisect_command(
     context: typer.Context,
     what: Annotated[
-        Path,
+        str,
         typer.Argument(
-            help="An .mlir file (linalg on tensors, a dump, a reproducer), a folder of dumps, or a "
-            "Python script with its arguments."
+            help="An .mlir file (linalg on tensors, a dump, a reproducer), a folder of dumps, a "
+            "Python script with its arguments, or FILE.py:FUNCTION."
         ),
     ],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", help="An argument of FUNCTION: float32[3,224,224]."),
+    ] = None,
     after: Annotated[
         str | None, typer.Option(help="Resume after this stage or stage:pass, as for compile.")
     ] = None,
@@ -253,16 +257,15 @@ def bisect_command(
     """Find the first pass that changes what a program computes.
 
     The module after each pass is lowered by upstream passes alone and run with random inputs. Exit
-    status 1 if a pass changes a result. The options of the compiler are for files; a script has
-    its own.
+    status 1 if a pass changes a result. The options of the compiler are for files and functions
+    that are not decorated; a script has its own.
     """
     from polyblocks.bisect import command
     from polyblocks.bisect.search import Settings
 
     given = {name: value for name, value in options.items() if value is not None}
     settings = Settings(rounds, seed, limit, until, all_passes)
-    checked = CompileOptions.from_dict(given)
-    results = command.run(what, context.args, checked, settings, after)
+    results = command.run(what, context.args, given, settings, after, inputs or [])
     if as_json:
         _print_json(command.to_json(results))
     for result in results if not as_json else ():

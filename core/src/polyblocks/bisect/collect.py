@@ -1,4 +1,4 @@
-"""Compile with a dump after each pass: of a file, or of everything that a script compiles."""
+"""Compile with a dump after each pass: a file, a function, or everything that a script compiles."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import dataclasses
 import os
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from polyblocks import api, events
 from polyblocks.artifact import Artifact
 from polyblocks.bisect.steps import Step, has_passes, read_steps
 from polyblocks.errors import InputError, PassError, UnsupportedError
+from polyblocks.explanation.run import compiled, fill, parse_input
 from polyblocks.options import CompileOptions
+from polyblocks.registry import get_registry
 
 
 @dataclass
@@ -82,11 +85,19 @@ def collect_folder(folder: Path, options: CompileOptions, work: Path) -> Compila
         compilation = collect_file(steps[0].path, options, work)
         compilation.name = folder.name
         return compilation
-    compilation = Compilation(folder.name, steps)
-    if steps[-1].stage == "S4":
-        # Only the code generator is left to run.
+    return as_it_is(folder, options)
+
+
+def as_it_is(folder: Path, options: CompileOptions) -> Compilation:
+    """The dumps of a folder, of passes or of stages, and what the code generator makes of the last.
+
+    Raises:
+        InputError: there is no dump in it.
+    """
+    compilation = Compilation(folder.name, read_steps(folder))
+    if compilation.steps[-1].stage == "S4":
         with contextlib.suppress(PassError, UnsupportedError):
-            compilation.artifact = api.compile_file(steps[-1].path, options)
+            compilation.artifact = api.compile_file(compilation.steps[-1].path, options)
     return compilation
 
 
@@ -96,30 +107,71 @@ def collect_script(path: Path, arguments: Sequence[str], work: Path) -> list[Com
     Raises:
         InputError: there is no such file, or it compiles nothing.
     """
+    with _python(path, [str(path), *arguments]), dumping(work), contextlib.suppress(SystemExit):
+        runpy.run_path(str(path), run_name="__main__")
+    return _collected(work, CompileOptions(), path)
+
+
+def collect_function(
+    path: Path, name: str, inputs: Sequence[str], options: Mapping[str, Any], work: Path
+) -> list[Compilation]:
+    """Call a function of a Python file with made-up arrays; one entry per program.
+
+    Args:
+        path: the file; what runs only as a script in it does not run.
+        name: of a function or module in it, decorated or not.
+        inputs: of each argument, ``float32[3,224,224]``.
+        options: for a function that is not decorated.
+        work: an empty folder for the dumps.
+
+    Raises:
+        InputError: there is no such file or function, an input is misspelt, or it compiles nothing.
+    """
+    specs = [parse_input(text) for text in inputs]
+    with _python(path, list(sys.argv)), dumping(work):
+        names = runpy.run_path(str(path), run_name="polyblocks_bisected")
+        if not callable(names.get(name)):
+            callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
+            raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
+        arrays = get_registry().frontend(api.chosen_frontend()).hook.array_interface()
+        compiled(names[name], options)(*(fill(arrays, spec) for spec in specs))
+    return _collected(work, CompileOptions.from_dict(options), path)
+
+
+@contextlib.contextmanager
+def _python(path: Path, argv: list[str]) -> Iterator[None]:
+    """Arguments and import path as for a script."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     saved = list(sys.argv), list(sys.path)
-    sys.argv = [str(path), *arguments]
+    sys.argv = argv
     sys.path.insert(0, str(path.resolve().parent))
     try:
-        with dumping(work), contextlib.suppress(SystemExit):
-            runpy.run_path(str(path), run_name="__main__")
+        yield
     finally:
         sys.argv, sys.path = saved
-    found = [collect_folder(f, CompileOptions(), f) for f in folders_of(work)]
+
+
+def _collected(work: Path, options: CompileOptions, path: Path) -> list[Compilation]:
+    found = [as_it_is(folder, options) for folder in folders_of(work)]
     if not found:
         raise InputError(f"{path} compiles nothing")
     return found
 
 
 @contextlib.contextmanager
-def dumping(work: Path) -> Iterator[None]:
-    """Inside, every compilation of this process dumps after each pass, and none is cached."""
+def dumping(work: Path, passes: bool = True) -> Iterator[None]:
+    """Inside, every compilation of this process dumps into ``work``, and none is cached.
+
+    Args:
+        work: an empty folder.
+        passes: dump after each pass, not only after each stage.
+    """
     cache = work / "cache"
     cache.mkdir(mode=0o700)
     wanted = {
         "POLYBLOCKS_DEBUG": str(work),
-        "POLYBLOCKS_DEBUG_PASSES": "1",
+        "POLYBLOCKS_DEBUG_PASSES": str(int(passes)),
         # An empty one: what comes from a cache is not compiled.
         "POLYBLOCKS_CACHE_DIR": str(cache),
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from polyblocks.bisect.collect import (
     Compilation,
     collect_file,
     collect_folder,
+    collect_function,
     collect_script,
 )
 from polyblocks.bisect.search import Result, Settings, search
@@ -26,35 +28,43 @@ _COLOURS = {"ok": "green", "reference": "green", "unchanged": "dim", "not runnab
 
 
 def run(
-    what: Path,
+    what: str,
     arguments: Sequence[str],
-    options: CompileOptions,
+    options: Mapping[str, Any],
     settings: Settings,
     after: str | None = None,
+    inputs: Sequence[str] = (),
 ) -> list[Result]:
-    """Search in a file, a folder of dumps, or all that a script compiles; see the command's help.
+    """Search in a file, a folder, a function or all that a script compiles; see the command's help.
 
     Raises:
         InputError: there is nothing to search in, or nothing that can be run.
-        TargetError, PluginError: the target cannot be used.
+        OptionError, TargetError, PluginError: an option or the target cannot be used.
     """
     if settings.rounds < 1:
         raise InputError(f"--rounds is at least 1, not {settings.rounds}")
-    if arguments and what.suffix != ".py":
+    collect: Callable[[Path], list[Compilation]]
+    file, _, function = what.rpartition(":")
+    if file.endswith(".py"):
+        collect = partial(collect_function, Path(file), function, inputs, options)
+    elif inputs:
+        raise InputError(f"--input is for FILE.py:FUNCTION, not for {what}")
+    elif what.endswith(".py"):
+        collect = partial(collect_script, Path(what), arguments)
+    else:
+        collect = partial(_collect_modules, Path(what), CompileOptions.from_dict(options), after)
+    if arguments and not what.endswith(".py"):
         raise InputError(f"only a script takes arguments, not {what}: {' '.join(arguments)}")
     with tempfile.TemporaryDirectory(prefix="polyblocks-bisect-") as folder:
-        work = Path(folder)
-        return [search(c, settings) for c in _collect(what, arguments, options, work, after)]
+        return [search(compilation, settings) for compilation in collect(Path(folder))]
 
 
-def _collect(
-    what: Path, arguments: Sequence[str], options: CompileOptions, work: Path, after: str | None
+def _collect_modules(
+    path: Path, options: CompileOptions, after: str | None, work: Path
 ) -> list[Compilation]:
-    if what.is_dir():
-        return [collect_folder(what, options, work)]
-    if what.suffix == ".py":
-        return collect_script(what, arguments, work)
-    return [collect_file(what, options, work, after)]
+    if path.is_dir():
+        return [collect_folder(path, options, work)]
+    return [collect_file(path, options, work, after)]
 
 
 def to_json(results: Sequence[Result]) -> dict[str, Any]:
