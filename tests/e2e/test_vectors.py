@@ -124,3 +124,32 @@ def test_rows_gathered(check: Callable[..., Any]) -> None:
 def test_transposed_argument(check: Callable[..., Any]) -> None:
     x = torch.randn(67, 50).t()
     check(lambda x: (x + 1, x.sum(0), x.sum(1)), x)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int8, torch.bool], ids=str)
+@pytest.mark.parametrize("shape", [(16, 16), (33, 70), (300, 129), (5, 200)])
+def test_transposes(
+    check: Callable[..., Any], shape: tuple[int, int], dtype: torch.dtype, arch: str
+) -> None:
+    x = values(shape[0] * shape[1], dtype).reshape(shape)
+    check(lambda x: x.t().contiguous(), x, arch=arch)
+
+
+def test_mixed_orders(check: Callable[..., Any]) -> None:
+    x, y, b = torch.randn(130, 130), torch.randn(130, 130), torch.randn(130, 1)
+    check(
+        lambda x, y, b: ((x + x.t()) * b, x.t() * y.t() - y, torch.where(x > y.t(), x, y)), x, y, b
+    )
+
+
+def test_orders_of_more_dimensions(check: Callable[..., Any]) -> None:
+    x = torch.randn(3, 40, 50, 20)
+    check(
+        lambda x: (
+            x.permute(0, 2, 3, 1).contiguous(),
+            x.permute(3, 2, 1, 0).contiguous(),
+            x.transpose(1, 2) + 1,
+        ),
+        x,
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from polyblocks import mlir
-from polyblocks.affine import reader
+from polyblocks.affine import reader, transpose_writer
 from polyblocks.affine.lanes import NoLanesError, lanes_of
 from polyblocks.affine.model import For, Sequence, Simd, walk
 from polyblocks.options import CompileOptions
+from polyblocks.passes.affine.tile_transposes import TileTransposesPass
 from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
 from polyblocks.pipeline import PassContext
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
@@ -217,3 +218,41 @@ def test_iterations_that_depend_on_each_other_stay_scalar() -> None:
       affine.store %x, %a[%i + 1] : memref<100xf32>
     }"""
     assert vectorized("%a: memref<100xf32>", body) == []
+
+
+@pytest.mark.parametrize("width", [2, 4, 8, 16])
+def test_transposition_in_registers(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shuffles done on lists: ``rows[i][j]`` becomes ``rows[j][i]``."""
+
+    def shuffle(low: list[int], high: list[int], lanes: list[int]) -> list[int]:
+        return [(low + high)[n] for n in lanes]
+
+    monkeypatch.setattr(transpose_writer, "shuffle", shuffle)
+    rows = [[i * width + j for j in range(width)] for i in range(width)]
+    expected = [list(column) for column in zip(*rows, strict=True)]
+    assert transpose_writer.transpose(rows) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("", "squares"),
+        ("%x = affine.load %b[%i, %j] : memref<64x64xf32>", "reads what it writes"),
+        ("%x = affine.load %a[%j * 2, %i] : memref<128x64xf32>", "squares"),
+    ],
+)
+def test_squares(change: str, reason: str) -> None:
+    load = change or "%x = affine.load %a[%j, %i] : memref<128x64xf32>"
+    body = f"""
+    affine.for %i = 0 to 64 {{ affine.for %j = 0 to 64 {{
+      {load}
+      affine.store %x, %b[%i, %j] : memref<64x64xf32> }} }}"""
+    sequence = read("%a: memref<128x64xf32>, %b: memref<64x64xf32>", body)
+    context = PassContext(target(), CompileOptions())
+    TileTransposesPass().transform(sequence, context)
+    (nest,) = sequence.nests()
+    assert nest.changed == (reason == "squares")
+    if nest.changed:
+        VectorizeNestsPass().transform(sequence, context)
+        (square,) = [n for n in walk(nest.body) if isinstance(n, For) and n.simd]
+        assert square.simd == Simd(16, square=True)

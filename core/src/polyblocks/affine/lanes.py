@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from polyblocks.affine.access import stride_along, strides
+from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Check,
     For,
@@ -60,12 +61,14 @@ class Lanes:
         combiners: for each carried value the commutative op that combines it.
         types: the type names of what vector operations compute, load and store, and how many
             there are of each.
+        crossed: accesses that are in order along the loop around instead.
         scan: whether the loop uses what it carries, so that every lane needs its own.
     """
 
     varying: set[Value]
     combiners: list[Op]
     types: dict[str, int] = field(default_factory=dict)
+    crossed: list[Load | Store] = field(default_factory=list)
     scan: bool = False
 
 
@@ -73,8 +76,12 @@ class NoLanesError(Exception):
     """The loop stays scalar; the message says why."""
 
 
-def lanes_of(loop: For) -> Lanes:
+def lanes_of(loop: For, across: Var | None = None) -> Lanes:
     """Analyze an innermost loop; whether its iterations are independent is the caller's to know.
+
+    Args:
+        loop: a loop without loops in it.
+        across: the variable of the loop around, along which accesses may be in order instead.
 
     Raises:
         NoLanesError: an operation, an access or a carried value forbids vectors.
@@ -92,13 +99,15 @@ def lanes_of(loop: For) -> Lanes:
     lanes = Lanes(set(loop.arguments), combiners, scan=scan)
     makers: dict[Value, Node] = {}
     for node in loop.body:
-        _visit(loop, node, lanes, makers)
+        _visit(loop, across, node, lanes, makers)
     if not lanes.types:
         raise NoLanesError("nothing differs between iterations")
     return lanes
 
 
-def _visit(loop: For, node: Node, lanes: Lanes, makers: dict[Value, Node]) -> None:
+def _visit(
+    loop: For, across: Var | None, node: Node, lanes: Lanes, makers: dict[Value, Node]
+) -> None:
     varying = lanes.varying
     if isinstance(node, Op):
         _visit_op(node, lanes, makers)
@@ -110,14 +119,16 @@ def _visit(loop: For, node: Node, lanes: Lanes, makers: dict[Value, Node]) -> No
         if factor:
             varying.add(node.result)
     elif isinstance(node, Load):
-        stride = stride_along(node.buffer, node.index, loop.var)
-        _check_access(node, stride, (0, 1))
+        stride = _stride(loop, across, node, lanes)
+        if stride not in (0, 1):
+            raise NoLanesError(f"a load with stride {'unknown' if stride is None else stride}")
         if stride:
             varying.add(node.result)
             _count(lanes, str(node.result.type))
     elif isinstance(node, Store):
-        stride = stride_along(node.buffer, node.index, loop.var)
-        _check_access(node, stride, (1,))
+        stride = _stride(loop, across, node, lanes)
+        if stride != 1:
+            raise NoLanesError(f"a store with stride {'unknown' if stride is None else stride}")
         _count(lanes, str(node.buffer.element))
     elif isinstance(node, LoadAt):
         if not any(v in varying for v in node.index):
@@ -165,10 +176,15 @@ def _count(lanes: Lanes, name: str) -> None:
     lanes.types[name] = lanes.types.get(name, 0) + 1
 
 
-def _check_access(node: Load | Store, stride: int | None, allowed: tuple[int, ...]) -> None:
-    if stride not in allowed:
-        what = "a load" if isinstance(node, Load) else "a store"
-        raise NoLanesError(f"{what} with stride {stride if stride is not None else 'unknown'}")
+def _stride(loop: For, across: Var | None, node: Load | Store, lanes: Lanes) -> int | None:
+    """Elements from lane to lane; 1 also for an access that is in order across."""
+    stride = stride_along(node.buffer, node.index, loop.var)
+    if across is None or stride in (0, 1, None):
+        return stride
+    if stride_along(node.buffer, node.index, across) == 1:
+        lanes.crossed.append(node)
+        return 1
+    return stride
 
 
 def walks_in_order(loop: For, node: LoadAt, lanes: Lanes, makers: dict[Value, Node]) -> bool:

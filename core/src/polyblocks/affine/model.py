@@ -185,11 +185,14 @@ class Simd:
         width: lanes of one vector, a power of two.
         accumulators: vectors that each carried value is spread over, a power of two.
         masked: whether the last iterations are one vector under a mask; else a scalar loop.
+        square: whether the loop and the one in it are one tile of as many vectors as lanes, in
+            which what is in order along the other loop is transposed.
     """
 
     width: int
     accumulators: int = 1
     masked: bool = True
+    square: bool = False
 
 
 @dataclass(eq=False)

@@ -26,6 +26,7 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.affine.reader import LEVEL_ATTRIBUTE
+from polyblocks.affine.transpose_writer import write_square
 from polyblocks.affine.vector_writer import write_loop
 from polyblocks.mlir import dialect, ir
 
@@ -208,7 +209,7 @@ class _Writer:
 
     def _for(self, node: For) -> Any:
         if node.simd is not None:
-            return write_loop(self, node)
+            return write_square(self, node) if node.simd.square else write_loop(self, node)
         affine = dialect("affine")
         op = self.open_loop(node, [self.use(v) for v in node.inits])
         block = op.regions[0].blocks[0]

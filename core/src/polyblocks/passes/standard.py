@@ -27,6 +27,7 @@ from polyblocks.passes.affine.raise_indices import RaiseIndicesPass
 from polyblocks.passes.affine.schedule_scatters import ScheduleScattersPass
 from polyblocks.passes.affine.split_fills import SplitFillsPass
 from polyblocks.passes.affine.split_reductions import SplitReductionsPass
+from polyblocks.passes.affine.tile_transposes import TileTransposesPass
 from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.affine.widen_accumulators import WidenAccumulatorsPass
@@ -91,6 +92,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 CascadeSumsPass(),
                 ScheduleScattersPass(),
                 HoistInvariantsPass(),
+                TileTransposesPass(),
                 MapParallelismPass(),
                 EstimateNestsPass(),
                 # Last of those that change nests: vector code is not read again.

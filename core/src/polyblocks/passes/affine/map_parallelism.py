@@ -30,6 +30,9 @@ class MapParallelismPass(NestPass):
     """
 
     name: ClassVar[str] = "map-parallelism"
+    #: Iterations for each thread that are enough: no thread waits longer than one of them for the
+    #: others, and loops that stay inside keep their variables apart.
+    shares: int = 64
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Map every nest."""
@@ -37,7 +40,7 @@ class MapParallelismPass(NestPass):
         for nest in sequence.nests():
             if len(nest.body) != 1 or not isinstance(nest.body[0], For):
                 continue
-            loops = parallel_loops(nest)
+            loops = _enough(parallel_loops(nest), self.shares * level.size)
             if not loops:
                 continue
             work = cost.work(nest.body)
@@ -71,6 +74,14 @@ def parallel_loops(nest: Nest) -> list[For]:
     # The innermost loop is for the vector unit, if there is another one for the threads.
     if len(loops) > 1 and not any(isinstance(n, For) for n in body):
         loops.pop()
+    return loops
+
+
+def _enough(loops: list[For], iterations: int) -> list[For]:
+    """The outer loops that together have so many iterations; all if they have fewer."""
+    for count in range(1, len(loops)):
+        if _product(loops[:count]) >= iterations:
+            return loops[:count]
     return loops
 
 

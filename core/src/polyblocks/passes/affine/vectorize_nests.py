@@ -67,6 +67,8 @@ class VectorizeNestsPass(NestPass):
         flat = _FlatViews(sequence)
         for nest in sequence.nests():
             for loop, around in list(_innermost(nest.body, [])):
+                if around and self._square(nest, around[-1], loop, flat, context):
+                    continue
                 reason = self._refusal(loop, nest)
                 lanes = None
                 if not reason:
@@ -92,6 +94,33 @@ class VectorizeNestsPass(NestPass):
                     accumulators=simd.accumulators,
                     trips=loop.trips,
                 )
+
+    def _square(self, nest: Nest, outer: For, inner: For, flat: _FlatViews, context: Any) -> bool:
+        """Mark a tile that ``tile-transposes`` has made; whether it is one."""
+        width = inner.var.extent
+        if outer.body != [inner] or outer.var.extent != width or width & (width - 1):
+            return False
+        if inner.bounded or inner.inits or outer.bounded or outer.inits or outer.level:
+            return False
+        try:
+            lanes = lanes_of(inner, outer.var)
+        except NoLanesError:
+            return False
+        widest = max(BITS[name] for name in lanes.types)
+        if not lanes.crossed or width * widest > context.target.vector_bits:
+            return False
+        if not (is_parallel(outer, nest.body) and is_parallel(inner, nest.body)):
+            return False
+        written = {n.buffer.base for n in inner.body if isinstance(n, Store)}
+        if any(isinstance(n, Load) and n.buffer.base in written for n in inner.body):
+            return False
+        if not flat.possible(inner, outer.var):
+            return False
+        flat.apply(inner, outer.var)
+        outer.simd = Simd(width, square=True)
+        nest.changed = True
+        context.decide(self.name, nest.name, "transposed", width=width)
+        return True
 
     def _refusal(self, loop: For, nest: Nest) -> str:
         """Why a loop must or should stay scalar; empty if nothing is against vectors."""
@@ -188,24 +217,25 @@ class _FlatViews:
         self.sequence = sequence
         self.views: dict[Buffer, Buffer] = {}
 
-    def possible(self, loop: For) -> bool:
+    def possible(self, loop: For, across: Var | None = None) -> bool:
         """Whether every access that needs a view can have one."""
-        return all(n.buffer.kind != "local" for n in self._needed(loop))
+        return all(n.buffer.kind != "local" for n in self._needed(loop, across))
 
-    def apply(self, loop: For) -> None:
+    def apply(self, loop: For, across: Var | None = None) -> None:
         """Replace the accesses that need it by accesses of views."""
-        for node in list(self._needed(loop)):
+        for node in list(self._needed(loop, across)):
             node.index = (address(node.buffer, node.index),)
             node.buffer = self._view(node.buffer)
 
-    def _needed(self, loop: For) -> Iterator[Load | Store]:
+    def _needed(self, loop: For, across: Var | None) -> Iterator[Load | Store]:
         """Accesses that are in order in memory, which their indices do not show."""
+        variables = [loop.var] if across is None else [loop.var, across]
         for node in loop.body:
             if not isinstance(node, (Load, Store)):
                 continue
-            stride = stride_along(node.buffer, node.index, loop.var)
-            hidden = any(e.coefficient(loop.var) is None for e in node.index)
-            if stride is not None and (hidden or (stride and not last_is_contiguous(node))):
+            found = [stride_along(node.buffer, node.index, v) for v in variables]
+            hidden = any(e.coefficient(v) is None for e in node.index for v in variables)
+            if None not in found and (hidden or (any(found) and not last_is_contiguous(node))):
                 yield node
 
     def _view(self, buffer: Buffer) -> Buffer:

@@ -1,0 +1,335 @@
+"""Copies of a loop's body: one iteration, or as many as a vector has lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from polyblocks.affine.expr import Expr
+from polyblocks.affine.lanes import Lanes
+from polyblocks.affine.model import (
+    Buffer,
+    Check,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Node,
+    Op,
+    Store,
+    Value,
+)
+from polyblocks.affine.reduction_vectors import combine
+from polyblocks.affine.scan_vectors import last_lane, prefixes
+from polyblocks.affine.vector_ops import broadcast, index_op
+from polyblocks.mlir import ir
+
+
+class ScalarWriter(Protocol):
+    """What is used of the writer of scalar code."""
+
+    values: dict[Value, Any]
+
+    def apply(self, expr: Expr) -> Any:
+        """An affine expression of the loops around, as a value of type index."""
+
+    def use(self, value: Value) -> Any:
+        """The MLIR value of a value that is defined outside of the loop."""
+
+    def memref(self, buffer: Buffer) -> Any:
+        """The MLIR value of a buffer."""
+
+    def open_loop(self, loop: For, inits: list[Any]) -> Any:
+        """An ``affine.for`` without body that carries ``inits``; its variable is known inside."""
+
+
+class Frame:
+    """What the copies of one loop's body share: what stands in front of the loops.
+
+    Attributes:
+        writer: writes what is not vectors.
+        loop: the loop whose iterations are lanes.
+        width: lanes of its vectors.
+        lanes: what is known of its values.
+        index: the type ``index``.
+        first: the first operation, in front of which constants are put.
+    """
+
+    def __init__(self, writer: ScalarWriter, loop: For, width: int, lanes: Lanes) -> None:
+        self.writer = writer
+        self.loop = loop
+        self.width = width
+        self.lanes = lanes
+        self.index = ir.IndexType.get()
+        self.bases: dict[Expr, Any] = {}
+        self.first: Any = None
+        self.constants: dict[Any, Any] = {}
+
+    def mark(self) -> None:
+        """Everything follows what is at the insertion point now."""
+        self.first = self.number(0).owner.operation
+
+    def prepare(self) -> None:
+        """The parts of all indices that do not move with the loop."""
+        for node in self.loop.body:
+            exprs: Sequence[Expr] = ()
+            if isinstance(node, (Load, Store)):
+                exprs = node.index
+            elif isinstance(node, Index):
+                exprs = (node.expr,)
+            for expr in exprs:
+                base = self.fixed(expr)
+                if not base.is_constant and base not in self.bases:
+                    self.bases[base] = self.writer.apply(base)
+
+    def fixed(self, expr: Expr) -> Expr:
+        """The part of an index that does not move with the loop."""
+        factor = expr.coefficient(self.loop.var) or 0
+        return expr - Expr(0, {self.loop.var: factor})
+
+    def constant(self, attribute: Any) -> Any:
+        """A constant in front of the loops."""
+        if attribute not in self.constants:
+            point = ir.InsertionPoint(self.first) if self.first is not None else None
+            op = ir.Operation.create(
+                "arith.constant",
+                results=[attribute.type],
+                attributes={"value": attribute},
+                ip=point,
+            )
+            self.constants[attribute] = op.results[0]
+        return self.constants[attribute]
+
+    def number(self, value: int) -> Any:
+        """A constant of type index."""
+        return self.constant(ir.IntegerAttr.get(self.index, value))
+
+    def vector(self, element: Any, width: int | None = None) -> Any:
+        """The vector type of an element type; of as many lanes as all but the last vectors."""
+        return ir.VectorType.get([width or self.width], element)
+
+
+class Body:
+    """One copy of the loop's body at one position."""
+
+    def __init__(self, owner: Frame, position: Any) -> None:
+        self.owner = owner
+        self.writer = owner.writer
+        self.position = position
+        self.values: dict[Value, Any] = {}
+        self.indices: dict[Expr, Any] = {}
+
+    def run(self, carried: list[Any]) -> list[Any]:
+        """Write all nodes; returns what the body yields."""
+        loop = self.owner.loop
+        self.values.update(zip(loop.arguments, carried, strict=True))
+        for node in loop.body:
+            self.node(node)
+        return [self.carried(v) for v in loop.yields]
+
+    def node(self, node: Node) -> None:
+        raise NotImplementedError
+
+    def carried(self, value: Value) -> Any:
+        return self.scalar(value)
+
+    def scalar(self, value: Value) -> Any:
+        """A value that is the same in all lanes."""
+        return self.values[value] if value in self.values else self.writer.use(value)
+
+    def at(self, expr: Expr) -> Any:
+        """An index in this iteration, or in lane 0."""
+        if expr not in self.indices:
+            self.indices[expr] = self._at(expr)
+        return self.indices[expr]
+
+    def _at(self, expr: Expr) -> Any:
+        owner = self.owner
+        factor = expr.coefficient(owner.loop.var) or 0
+        base = owner.fixed(expr)
+        fixed = owner.number(base.const) if base.is_constant else owner.bases[base]
+        if not factor:
+            return fixed
+        moving = self.position
+        if factor != 1:
+            moving = index_op("arith.muli", moving, owner.number(factor))
+        return moving if base == Expr(0) else index_op("arith.addi", moving, fixed)
+
+    def write_scalar(self, node: Node) -> None:
+        """A node that is the same in all lanes, once."""
+        location = getattr(node, "location", None) or ir.Location.unknown()
+        if isinstance(node, Op):
+            op = ir.Operation.create(
+                node.name,
+                results=[r.type for r in node.results],
+                operands=[self.scalar(v) for v in node.operands],
+                attributes=node.attributes,
+                loc=location,
+            )
+            self.values.update(zip(node.results, op.results, strict=True))
+        elif isinstance(node, Index):
+            self.values[node.result] = self.at(node.expr)
+        elif isinstance(node, (Load, LoadAt)):
+            op = ir.Operation.create(
+                "memref.load",
+                results=[node.result.type],
+                operands=[self.writer.memref(node.buffer), *self.where(node)],
+                loc=location,
+            )
+            self.values[node.result] = op.results[0]
+        elif isinstance(node, Store):
+            ir.Operation.create(
+                "memref.store",
+                operands=[
+                    self.scalar(node.value),
+                    self.writer.memref(node.buffer),
+                    *self.where(node),
+                ],
+                loc=location,
+            )
+        elif isinstance(node, Check):
+            ir.Operation.create(
+                "cf.assert",
+                operands=[self.scalar(node.condition)],
+                attributes={"msg": node.message},
+                loc=location,
+            )
+
+    def where(self, node: Load | Store | LoadAt) -> list[Any]:
+        """The indices of an access in this iteration, or of lane 0."""
+        if isinstance(node, LoadAt):
+            return [self.scalar(v) for v in node.index]
+        return [self.at(e) for e in node.index]
+
+
+class ScalarBody(Body):
+    """One iteration."""
+
+    def node(self, node: Node) -> None:
+        self.write_scalar(node)
+
+
+class VectorBody(Body):
+    """As many iterations as a vector has lanes; under a mask only the first of them count."""
+
+    def __init__(self, owner: Frame, position: Any, width: int, mask: Any = None) -> None:
+        super().__init__(owner, position)
+        self.width = width
+        self.mask = mask
+        self.splats: dict[Value, Any] = {}
+        #: Varying indices in lane 0, for loads of neighbours.
+        self.firsts: dict[Value, Any] = {}
+        #: What a scan hands to the next vector, by the running value.
+        self.totals: dict[Value, Any] = {}
+        #: Constants of the body, to be written as constants of vectors.
+        self.constants: dict[Value, Any] = {}
+
+    def node(self, node: Node) -> None:
+        varying = self.owner.lanes.varying
+        if self.owner.lanes.scan and node in self.owner.lanes.combiners:
+            self._running(node)
+        elif isinstance(node, Op) and any(v in varying for v in node.operands):
+            self._op(node)
+        elif isinstance(node, Index) and node.result in varying:
+            self._index(node)
+        elif isinstance(node, (Load, LoadAt)) and node.result in varying:
+            self.load(node)
+        elif isinstance(node, Store):
+            self.store(node)
+        else:
+            if isinstance(node, Op) and node.name == "arith.constant":
+                self.constants[node.results[0]] = node.attributes["value"]
+            self.write_scalar(node)
+
+    def vector(self, element: Any) -> Any:
+        return self.owner.vector(element, self.width)
+
+    def carried(self, value: Value) -> Any:
+        return self.totals[value] if value in self.totals else self.lanes(value)
+
+    def _running(self, node: Op) -> None:
+        """The running values of a scan: all lanes of what is carried are equal."""
+        before, term = node.operands
+        if before not in self.owner.loop.arguments:
+            before, term = term, before
+        lanes = prefixes(node, self.lanes(term))
+        (result,) = node.results
+        self.values[result] = combine(node, self.lanes(before), lanes)
+        self.totals[result] = combine(node, self.lanes(before), last_lane(lanes))
+
+    def lanes(self, value: Value) -> Any:
+        """A value as a vector."""
+        if value in self.owner.lanes.varying:
+            return self.values[value]
+        if value not in self.splats:
+            type_ = self.vector(value.type)
+            if value in self.constants:
+                splat = ir.DenseElementsAttr.get_splat(type_, self.constants[value])
+                self.splats[value] = self.owner.constant(splat)
+            else:
+                self.splats[value] = broadcast(self.scalar(value), type_)
+        return self.splats[value]
+
+    def _op(self, node: Op) -> None:
+        operands = [self.lanes(v) for v in node.operands]
+        op = ir.Operation.create(
+            node.name,
+            results=[self.vector(r.type) for r in node.results],
+            operands=operands,
+            attributes=node.attributes,
+            loc=node.location or ir.Location.unknown(),
+        )
+        self.values.update(zip(node.results, op.results, strict=True))
+
+    def _index(self, node: Index) -> None:
+        owner = self.owner
+        factor = node.expr.coefficient(owner.loop.var) or 0
+        type_ = self.vector(owner.index)
+        steps = [ir.IntegerAttr.get(owner.index, factor * k) for k in range(self.width)]
+        lanes = owner.constant(ir.DenseElementsAttr.get(steps, type_))
+        first = self.at(node.expr)
+        self.firsts[node.result] = first
+        self.values[node.result] = index_op("arith.addi", broadcast(first, type_), lanes)
+
+    def where(self, node: Load | Store | LoadAt) -> list[Any]:
+        if not isinstance(node, LoadAt):
+            return super().where(node)
+        *outer, last = node.index
+        first = self.firsts[last] if last in self.firsts else self.scalar(last)
+        return [*(self.scalar(v) for v in outer), first]
+
+    def load(self, node: Load | LoadAt) -> None:
+        type_ = self.vector(node.result.type)
+        memref, where = self.writer.memref(node.buffer), self.where(node)
+        location = node.location or ir.Location.unknown()
+        if self.mask is None:
+            op = ir.Operation.create(
+                "vector.load", results=[type_], operands=[memref, *where], loc=location
+            )
+        else:
+            zero = self.owner.constant(ir.DenseElementsAttr.get_splat(type_, _zero(node)))
+            op = ir.Operation.create(
+                "vector.maskedload",
+                results=[type_],
+                operands=[memref, *where, self.mask, zero],
+                loc=location,
+            )
+        self.values[node.result] = op.results[0]
+
+    def store(self, node: Store) -> None:
+        value = self.lanes(node.value)
+        memref, where = self.writer.memref(node.buffer), self.where(node)
+        location = node.location or ir.Location.unknown()
+        if self.mask is None:
+            ir.Operation.create("vector.store", operands=[value, memref, *where], loc=location)
+        else:
+            ir.Operation.create(
+                "vector.maskedstore", operands=[memref, *where, self.mask, value], loc=location
+            )
+
+
+def _zero(node: Load | LoadAt) -> Any:
+    type_ = node.result.type
+    if isinstance(type_, ir.FloatType):
+        return ir.FloatAttr.get(type_, 0.0)
+    return ir.IntegerAttr.get(type_, 0)
