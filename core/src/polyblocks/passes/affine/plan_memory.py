@@ -97,22 +97,48 @@ class PlanMemoryPass:
 def place(blocks: list[Block]) -> tuple[list[int], int]:
     """Offsets of the blocks and the size of the workspace: largest first, at the lowest gap."""
     offsets = [0] * len(blocks)
-    placed: list[tuple[int, int, Block]] = []
+    placed = _Placed()
     total = 0
     for i in sorted(range(len(blocks)), key=lambda i: (-blocks[i].size, blocks[i].first, i)):
         b = blocks[i]
         offset = 0
-        for low, high, other in sorted(placed, key=lambda p: p[0]):
-            if other.last < b.first or b.last < other.first:
-                continue
+        for low, high in placed.while_in_use(b):
             if offset + b.size <= low:
                 break
             offset = max(offset, high)
         size = -(-max(b.size, 1) // ALIGNMENT) * ALIGNMENT
         offsets[i] = offset
-        placed.append((offset, offset + size, b))
+        placed.add(b, offset, offset + size)
         total = max(total, offset + size)
     return offsets, total
+
+
+class _Placed:
+    """Places that are taken, by time: most blocks live for a short time and meet few others."""
+
+    #: Steps that share a list.
+    WIDTH = 16
+
+    def __init__(self) -> None:
+        self._by_time: dict[int, list[tuple[int, int, Block]]] = {}
+
+    def _times(self, block: Block) -> range:
+        return range(block.first // self.WIDTH, block.last // self.WIDTH + 1)
+
+    def add(self, block: Block, low: int, high: int) -> None:
+        """Take the bytes from ``low`` to ``high`` while the block is in use."""
+        for time in self._times(block):
+            self._by_time.setdefault(time, []).append((low, high, block))
+
+    def while_in_use(self, block: Block) -> list[tuple[int, int]]:
+        """What is taken at some time at which the block is in use, in order."""
+        found = {
+            (low, high)
+            for time in self._times(block)
+            for low, high, other in self._by_time.get(time, ())
+            if other.last >= block.first and block.last >= other.first
+        }
+        return sorted(found)
 
 
 def _is_plain(op: Any) -> bool:
