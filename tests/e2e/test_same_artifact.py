@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-
 from bench.generated import generate
+
 from polyblocks import driver
 from polyblocks.artifact import Artifact
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
