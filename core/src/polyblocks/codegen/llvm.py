@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.codegen.float_literals import rewrite_float_literals
+from polyblocks.codegen.loop_hints import mark_vector_loops
 from polyblocks.errors import UnsupportedError
 
 #: Number of the attribute group that this module adds; MLIR numbers its own from 0.
@@ -92,7 +93,7 @@ def prepare(
         f"attributes #{_GROUP} = {{ {' '.join(common)} }}\n"
         f"attributes #{_GROUP + 1} = {{ noinline {' '.join(common)} }}\n"
     )
-    return f"{body}\n{groups}"
+    return mark_vector_loops(f"{body}\n{groups}")
 
 
 def optimize(text: str, machine: Machine) -> tuple[Any, Any]:

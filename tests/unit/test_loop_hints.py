@@ -1,0 +1,61 @@
+"""Which branches get `!llvm.loop`."""
+
+from __future__ import annotations
+
+import re
+
+from polyblocks.codegen.loop_hints import mark_vector_loops
+
+TEXT = """define void @vectors(ptr %0) #1 {
+  br label %2
+
+2:
+  %3 = phi i64 [ 0, %1 ], [ %6, %5 ]
+  %4 = icmp slt i64 %3, 8
+  br i1 %4, label %5, label %7
+
+5:
+  store <4 x float> zeroinitializer, ptr %0, align 4
+  %6 = add i64 %3, 1
+  br label %2
+
+7:
+  ret void
+}
+
+define void @scalars(ptr %0) #1 {
+  br label %2
+
+2:
+  %3 = phi i64 [ 0, %1 ], [ %4, %2 ]
+  %4 = add i64 %3, 1
+  store float 0.0, ptr %0, align 4
+  %5 = icmp slt i64 %4, 8
+  br i1 %5, label %2, label %6
+
+6:
+  ret void
+}
+"""
+
+
+def test_loops_of_functions_with_vectors_are_marked() -> None:
+    marked = mark_vector_loops(TEXT)
+    lines = [line for line in marked.split("\n") if "!llvm.loop !" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("  br label %2, ")
+    number = re.search(r"!llvm.loop !(\d+)", lines[0])
+    assert number is not None
+    assert f"!{number[1]} = distinct !{{!{number[1]}, " in marked
+    assert '!"llvm.loop.unroll.disable"' in marked
+
+
+def test_a_text_without_vectors_stays_as_it_is() -> None:
+    text = TEXT.replace("<4 x float> zeroinitializer", "float 0.0")
+    assert mark_vector_loops(text) == text
+
+
+def test_llvm_accepts_the_marks() -> None:
+    from llvmlite import binding
+
+    binding.parse_assembly(mark_vector_loops(TEXT).replace("#1 ", "")).verify()
