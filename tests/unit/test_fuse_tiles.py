@@ -213,6 +213,15 @@ def test_normalization_of_rows() -> None:
         check([row_sum(s, a), divide], {a: values}, out, tile)
 
 
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_stages_that_write_beside_what_is_read(column: int) -> None:
+    """One of three joined columns is read; the others are written all the same."""
+    a, b, out = buffer(5, 3, kind="input"), buffer(5, 3), buffer(5, 1, kind="output")
+    nests = [weighted(b, (0, k), (5, 0), (a, (0, k), k + 1.0)) for k in range(3)]
+    nests.append(weighted(out, (0, 0), (5, 0), (b, (0, column), 1.0)))
+    check(nests, {a: np.random.default_rng(5).random((5, 3))}, out, (2, 1))
+
+
 def test_two_results_of_one_stage() -> None:
     """A stage that makes two arrays computes of both what either of them is needed for."""
     a, out = buffer(20, kind="input"), buffer(14, kind="output")

@@ -97,6 +97,12 @@ def _span(stage: Stage, found: Slices, shared: set[Buffer]) -> bool:
             elif place.var is not None:
                 span = (low - place.at, high - place.at)
                 found.spans[place.var] = _union(found.spans.get(place.var), span, place.var.extent)
+            elif low.is_constant and high.is_constant and not low.const <= place.at <= high.const:
+                # It writes beside what is read, in every tile.
+                if store.buffer in shared:
+                    return False
+                at = Expr(place.at)
+                box[d] = _union((low, high), (at, at), store.buffer.shape[d])
     for var in stage.variables:
         found.spans.setdefault(var, full(var))
     for store in stage.stores if len(stage.stores) > 1 else ():
