@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from polyblocks import mlir
 from polyblocks.codegen import llvm
 from polyblocks.codegen.vector_math import expand_math
 
+#: A call of another function, in the assembly of either family of chips.
+CALL = re.compile(r"^\s+(call|callq|bl|blr)\s", re.MULTILINE)
 #: Elements per call of a compiled loop.
 CHUNK = 1 << 15
 

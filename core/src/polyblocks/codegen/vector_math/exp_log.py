@@ -157,8 +157,8 @@ def log2(b: Builder, x: Val) -> Val:
 def _log2_reduced(b: Builder, f: Val, e: Val) -> Val:
     if f.kind == "f32":
         # log2(e) = 1.44269502162933349609375 + 1.92596299e-8
-        high, low = 1.4426950216293335, 1.9259629911266175e-08
-        return e + _scaled_log_f32(b, f, table.LOG2_F32, high, low)
+        scale, rest = 1.4426950216293335, 1.9259629911266175e-08
+        return e + _scaled_log_f32(b, f, table.LOG2_F32, scale, rest)
     high, low = _scaled_log_f64(b, f, 1.44269504072144627571e00, 1.67517131648865118353e-10)
     total = e + high
     return total + (low + ((e - total) + high))
