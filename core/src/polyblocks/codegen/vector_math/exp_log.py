@@ -83,15 +83,14 @@ def expm1(b: Builder, x: Val) -> Val:
     """e^x - 1, float32 and float64."""
     low, high = {"f32": (-18.0, 89.0), "f64": (-38.0, 710.0)}[x.kind]
     clamped = b.clamp(x, low, high)
-    n, _ = round_scaled(b, clamped, LOG2_E)
+    n, i = round_scaled(b, clamped, LOG2_E)
     # Without reduction up to 0.55: 2*expm1(r) + 1 would lose bits to cancellation there.
     near = abs(x) < 0.55
-    n = b.select(near, 0.0, n)
+    n, i = b.select(near, 0.0, n), b.select(near, 0, i)
     r = exp_reduced(b, clamped, n)
     p = b.horner(r, table.EXPM1_F32 if x.kind == "f32" else table.EXPM1_F64)
     p = b.fma(r * r, p, r)
     # 2^n as 2 * 2^(n-1), since 2^128 is not a float32.
-    _, i = round_scaled(b, n, 1.0)
     half = power_of_two(i - 1, x.kind)
     result = (b.fma(half, p, half - 0.5)) * 2.0
     # Denormals would be lost in the halving; copysign is for -0.
