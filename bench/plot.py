@@ -27,6 +27,7 @@ def draw(results: Json, path: Path) -> None:
     FigureCanvasAgg(figure)
     ratios, floors = figure.subplots(1, 2, sharey=True)
     ratios.set_yticks(range(len(cases)), [case["case"] for case in cases])
+    ratios.set_ylim(-0.6, max(1, len(cases)) - 0.4)
     _draw_ratios(ratios, cases)
     _draw_floors(floors, cases)
     machine = results["machine"]
@@ -34,6 +35,16 @@ def draw(results: Json, path: Path) -> None:
         f"{results['date']}, {machine['cpu']}, {machine['threads']} threads, float32", fontsize=11
     )
     figure.savefig(path, dpi=110)
+
+
+def _log_axis(axes: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.axvline(1, color="black", linewidth=0.8)
 
 
 def _legend(axes: Any) -> None:
@@ -68,8 +79,7 @@ def _draw_ratios(axes: Any, cases: list[Json]) -> None:
     for y, case in enumerate(cases):
         axes.plot([case["bar"]] * 2, [y, y + 0.4], color=_BAR, linewidth=2.5, zorder=3)
     axes.plot([], [], color=_BAR, linewidth=2.5, label="asked of the best")
-    axes.set_xscale("log")
-    axes.axvline(1, color="black", linewidth=0.8)
+    _log_axis(axes)
     axes.margins(x=0.15)
     axes.set_xlabel("times as fast (log scale)")
     axes.grid(axis="x", alpha=0.3)
@@ -104,8 +114,7 @@ def _draw_floors(axes: Any, cases: list[Json]) -> None:
     ):
         axes.plot([], [], marker, color=colour, label=label)
     if drawn:
-        axes.set_xscale("log")
-    axes.axvline(1, color="black", linewidth=0.8)
+        _log_axis(axes)
     axes.set_xlabel("time over that of moving inputs and output once (log scale)")
     axes.grid(axis="x", alpha=0.3)
     _legend(axes)
