@@ -103,6 +103,20 @@ def test_long_sums_are_as_accurate_as_eager(shape: tuple[int, ...]) -> None:
         assert error <= 2 * (torch.cumsum(x, dim).double() - exact).abs().max()
 
 
+@pytest.mark.parametrize("name", ["cumsum", "cummax"])
+@pytest.mark.parametrize("shape", [(1_000_003,), (2, 300_001), (300_001, 2)])
+def test_long_scans_of_integers_are_exact(name: str, shape: tuple[int, ...]) -> None:
+    torch.manual_seed(2)
+    x = torch.randint(-1000, 1000, shape)
+    for dim in range(len(shape)):
+        ours = compiled(lambda x, dim=dim: SCANS[name](x, dim))(x)
+        theirs = SCANS[name](x, dim)
+        same(
+            [ours] if isinstance(ours, torch.Tensor) else ours,
+            [theirs] if isinstance(theirs, torch.Tensor) else theirs,
+        )
+
+
 def test_dtype_of_the_sum() -> None:
     def sums(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         kinds = (torch.float64, torch.float16, torch.int32, torch.int8, torch.uint8)

@@ -28,6 +28,7 @@ from polyblocks.passes.affine.schedule_scatters import ScheduleScattersPass
 from polyblocks.passes.affine.split_fills import SplitFillsPass
 from polyblocks.passes.affine.split_reductions import SplitReductionsPass
 from polyblocks.passes.affine.tile_transposes import TileTransposesPass
+from polyblocks.passes.affine.split_scans import SplitScansPass
 from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.affine.widen_accumulators import WidenAccumulatorsPass
@@ -87,6 +88,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
                 SplitReductionsPass(),
+                SplitScansPass(),
                 OrderLoopsPass(),
                 JamReductionsPass(),
                 CascadeSumsPass(),
