@@ -22,13 +22,13 @@ from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
 from polyblocks.passes.affine.plan_memory import PlanMemoryPass
-from polyblocks.passes.affine.separate_versions import SeparateVersionsPass
 from polyblocks.passes.affine.raise_indices import RaiseIndicesPass
 from polyblocks.passes.affine.schedule_scatters import ScheduleScattersPass
+from polyblocks.passes.affine.separate_versions import SeparateVersionsPass
 from polyblocks.passes.affine.split_fills import SplitFillsPass
 from polyblocks.passes.affine.split_reductions import SplitReductionsPass
-from polyblocks.passes.affine.tile_transposes import TileTransposesPass
 from polyblocks.passes.affine.split_scans import SplitScansPass
+from polyblocks.passes.affine.tile_transposes import TileTransposesPass
 from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.affine.widen_accumulators import WidenAccumulatorsPass
