@@ -16,6 +16,10 @@ import torch
 import torch.nn.functional as F
 
 Array = torch.Tensor
+DTYPES = [
+    *(torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64),
+    *(torch.int64, torch.int32, torch.int8, torch.bool),
+]
 
 
 @dataclass
@@ -342,7 +346,47 @@ def transposes(rng: random.Random) -> Made:
     return run, [torch.randn(a, b, c), torch.randn(a, b, c)], f"{a}x{b}x{c} kind {kind}"
 
 
+def permutations(rng: random.Random) -> Made:
+    """Pointwise code on arrays whose orders in memory differ, of any element type."""
+    dtype = rng.choice(
+        [
+            torch.float32,
+            torch.float64,
+            torch.float16,
+            torch.bfloat16,
+            torch.complex64,
+            torch.int64,
+            torch.int32,
+            torch.int8,
+            torch.bool,
+        ]
+    )
+    shape = [_extent(rng, 90) for _ in range(rng.randrange(2, 4))]
+    if len(shape) == 3:
+        shape[rng.randrange(3)] = rng.randrange(1, 6)
+    p = rng.sample(range(len(shape)), len(shape))
+    kind = rng.randrange(5)
+    other = [shape[i] for i in p]
+
+    def run(x: Array, y: Array) -> Any:
+        x = x.permute(p)
+        if kind == 0:
+            return x.contiguous(), y.flip(0)
+        if kind == 1:
+            return x == y if dtype is torch.bool else x + y
+        if kind == 2:
+            return torch.where(y == y, x, y), x.reshape(-1)
+        if kind == 3:
+            return torch.cat([x, y], -1)[..., 1:]
+        return x.contiguous().view(-1, other[-1]).t().contiguous(), y
+
+    x, y = torch.zeros(shape, dtype=dtype), torch.zeros(other, dtype=dtype)
+    return run, [x, y], f"{dtype} {shape} permuted {p} kind {kind}"
+
+
 MAKERS = [
+    permutations,
+    permutations,
     stencils,
     stencils,
     heat,
