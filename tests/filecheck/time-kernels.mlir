@@ -3,8 +3,8 @@
 // The clock is read around each call of a kernel, wherever it stands, and around all of @main; other
 // calls are left alone. Rows are named after the nests, in the order of the calls.
 
-// CHECK:       module attributes {polyblocks.profile = {{\[}}["", ""], ["k", "first"], ["k", "second"], ["other", "other"]]}
-// CHECK:       memref.global "private" @polyblocks_profile_times : memref<4x3xf64>
+// CHECK:       module attributes {polyblocks.profile = {{\[}}["", ""], ["k", "first"], ["k", "second"], ["other", "other"], ["other", "other"]]}
+// CHECK:       memref.global "private" @polyblocks_profile_times : memref<5x3xf64>
 // CHECK:       func.func private @clock_gettime(i32, memref<2xi64>) -> i32
 // CHECK-LABEL: func.func @main
 // CHECK:         %[[NOW:.*]] = memref.alloca() : memref<2xi64>
@@ -31,6 +31,11 @@
 // CHECK-NOT:     clock_gettime
 // CHECK:         call @helper()
 // CHECK:         call @clock_gettime
+// CHECK:         %[[INNER:.*]] = arith.addi
+// CHECK-NEXT:    call @other(
+// CHECK:         call @clock_gettime
+// CHECK:         arith.subi %{{.*}}, %[[INNER]]
+// CHECK:         call @clock_gettime
 // CHECK:         %[[LAST:.*]] = arith.addi
 // CHECK-NEXT:    arith.subi %[[LAST]], %[[ALL]]
 // CHECK:         return
@@ -45,6 +50,7 @@ func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) {
   }
   call @other(%b, %a) : (memref<4xf32>, memref<4xf32>) -> ()
   call @helper() : () -> ()
+  call @other(%b, %a) : (memref<4xf32>, memref<4xf32>) -> ()
   return
 }
 func.func private @helper()

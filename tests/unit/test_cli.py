@@ -217,6 +217,14 @@ def test_explain_a_file_measures_its_kernels(run, add_file, tmp_path):
     assert part["kernels"][0]["predicted_seconds"] > 0
 
 
+def test_explain_of_a_function_that_raises(run, tmp_path):
+    file = tmp_path / "functions.py"
+    file.write_text("def double(x):\n    raise KeyError('no such thing\\nmore')\n")
+    status, out, err = run("explain", f"{file}:double", "-i", "float32[2]")
+    assert status == 0, err
+    assert "failed: double raised " in out
+
+
 def test_explain_json_keeps_what_a_script_prints_apart(run, tmp_path):
     script = tmp_path / "script.py"
     script.write_text("print('hello')\n")

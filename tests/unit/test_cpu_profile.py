@@ -54,7 +54,7 @@ def test_every_call_is_timed():
     for row in (whole, first, second):
         assert 0 < row["minimum"] * row["calls"] <= 1.001 * row["seconds"] < 10
     # The clocks of two cores may differ by some nanoseconds.
-    assert whole["seconds"] >= first["seconds"] + second["seconds"] - 1e-5
+    assert whole["seconds"] >= first["seconds"] + second["seconds"] - 1e-7
     executable.close()
     assert executable.profile() == []
 

@@ -100,7 +100,9 @@ def targets(
 
 
 def compile_command(
-    file: Annotated[Path, typer.Argument(help="An .mlir file: linalg on tensors, or a dump.")],
+    file: Annotated[
+        Path, typer.Argument(help="An .mlir file: tensors, loops over memrefs, or a dump.")
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The artifact; default: FILE with .zip.")
     ] = None,
@@ -185,7 +187,7 @@ def explain_command(
     if as_json:
         _print_json(data)
         return
-    _print(tree(data, everything))
+    _print_tree(tree(data, everything))
     if html is not None:
         _print(f"wrote {html}")
 
@@ -401,6 +403,14 @@ def _print(what: Any) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, soft_wrap=True, width=200)
     console.print(what, markup=False) if isinstance(what, str) else console.print(what)
+
+
+def _print_tree(what: Any) -> None:
+    # Wrapped in a terminal; in a file or a pipe every node is one line.
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=10_000)
+    console.print(what)
 
 
 def _print_json(what: Any) -> None:

@@ -89,7 +89,13 @@ def explain_function(
             arrays: ArrayInterface = (
                 get_registry().frontend(chosen_frontend()).hook.array_interface()
             )
-            call_often(compiled(names[name], compile_options), [fill(arrays, s) for s in specs])
+            function = compiled(names[name], compile_options)
+            try:
+                call_often(function, [fill(arrays, spec) for spec in specs])
+            except Exception as error:
+                # The user's, or one about inputs that do not fit; what was compiled is told.
+                what = (str(error).strip().splitlines() or [""])[0]
+                report.failures.append(f"{name} raised {type(error).__name__}: {what}")
     finally:
         sys.path[:] = saved
     return report
