@@ -82,7 +82,7 @@ def chosen_frontend() -> str:
 
 
 def compile_file(path: Path, options: CompileOptions, after: str | None = None) -> Artifact:
-    """Compile an MLIR file: linalg on tensors, or a dump to be resumed.
+    """Compile an MLIR file: linalg on tensors, loops over memrefs, or a dump to be resumed.
 
     Args:
         path: the file; text or bytecode.
@@ -186,7 +186,9 @@ def _parse(data: bytes, name: str, after: str | None) -> tuple[Any, str | None]:
         if done is None and RESUME_ATTRIBUTE not in module.operation.attributes:
             done = stage_of_file(Path(name))
         if b"polyblocks.arg" not in data and b"polyblocks.result" not in data:
-            signature.infer(module)
+            on_memrefs = signature.infer(module)
+            if on_memrefs and done is None:
+                done = "S2:bufferize"
     except ValueError as error:
         raise InputError(f"{name} cannot be compiled: {' '.join(str(error).split())}") from None
     return module, done

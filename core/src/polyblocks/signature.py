@@ -102,35 +102,82 @@ def attach(program: Program) -> None:
         program.module.operation.attributes["polyblocks.name"] = ir.StringAttr.get(program.name)
 
 
-def infer(module: Any) -> None:
-    """Give ``@main`` of a plain linalg module a signature from its types, dense row-major.
+def infer(module: Any) -> bool:
+    """Give ``@main`` of a plain module a signature from its types, dense row-major.
 
-    Used for modules that come from a file and not from a frontend.
+    Used for modules that come from a file and not from a frontend: linalg on tensors, or loops
+    over memrefs. A memref that is only written is an output, one that is read and written is an
+    input that is updated in place.
+
+    Returns:
+        Whether it works on memrefs, so that there is nothing to bufferize.
 
     Raises:
-        ValueError: a type is not a ranked static tensor of a known element type.
+        ValueError: a type is not a ranked static tensor or a dense static memref of a known
+            element type, or memrefs are returned.
     """
     from polyblocks.mlir import ir
 
     by_type = {mlir_type: name for name, (mlir_type, _) in reversed(DTYPES.items())}
     by_type["i8"] = "int8"
 
-    def row(role: str, name: str, type_: Any) -> Any:
-        shaped = type_ if isinstance(type_, ir.RankedTensorType) else None
-        if shaped is None or not shaped.has_static_shape or str(shaped.element_type) not in by_type:
+    def row(role: str, name: str, type_: Any, updates: int | None = None) -> Any:
+        shaped = next(
+            (c for c in (ir.RankedTensorType, ir.MemRefType) if isinstance(type_, c)), None
+        )
+        if (
+            shaped is None
+            or not type_.has_static_shape
+            or str(type_.element_type) not in by_type
+            or (shaped is ir.MemRefType and not type_.layout == _identity(type_))
+        ):
             raise ValueError(f"@main takes and returns static tensors, not {type_}")
-        spec = ArraySpec.contiguous(tuple(shaped.shape), by_type[str(shaped.element_type)])
-        return to_attribute(entry(role, name, spec))
+        spec = ArraySpec.contiguous(tuple(type_.shape), by_type[str(type_.element_type)])
+        return to_attribute(entry(role, name, spec, updates=updates))
 
     with module.context:
         function = main_of(module)
         inputs, outputs = function.type.inputs, function.type.results
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(
-            [ir.DictAttr.get({ARGUMENT: row("input", f"arg{i}", t)}) for i, t in enumerate(inputs)]
-        )
+        memrefs = [isinstance(t, ir.MemRefType) for t in inputs]
+        if any(memrefs) and (len(outputs) or not all(memrefs)):
+            raise ValueError("@main takes either tensors, or memrefs and returns nothing")
+        arguments = []
+        for i, (type_, argument) in enumerate(
+            zip(inputs, function.body.blocks[0].arguments, strict=True)
+        ):
+            read, written = _use_of(argument) if any(memrefs) else (True, False)
+            role = "output" if written and not read else "input"
+            updates = i if read and written else None
+            arguments.append(ir.DictAttr.get({ARGUMENT: row(role, f"arg{i}", type_, updates)}))
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(arguments)
         function.attributes["res_attrs"] = ir.ArrayAttr.get(
             [ir.DictAttr.get({RESULT: row("output", f"out{i}", t)}) for i, t in enumerate(outputs)]
         )
+        if any(memrefs):
+            del function.attributes["res_attrs"]
+        return any(memrefs)
+
+
+def _identity(type_: Any) -> Any:
+    from polyblocks.mlir import ir
+
+    return ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(type_.shape)))
+
+
+def _use_of(memref: Any) -> tuple[bool, bool]:
+    """Whether a memref is read, and whether it is written; what is not understood does both."""
+    read = written = False
+    for use in memref.uses:
+        name = use.owner.operation.name
+        if name in ("affine.load", "memref.load"):
+            read = True
+        elif name in ("affine.store", "memref.store") and use.operand_number == 1:
+            written = True
+        elif name == "memref.copy":
+            read, written = read or use.operand_number == 0, written or use.operand_number == 1
+        else:
+            read = written = True
+    return read, written
 
 
 def rows(module: Any, results: bool = False) -> list[dict[str, Any]]:

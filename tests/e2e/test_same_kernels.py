@@ -1,0 +1,180 @@
+"""One computation, three ways to write it: the same kernels.
+
+As an operator of PyTorch, as arithmetic on tensors, and as loops in an MLIR file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from math import prod
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional
+
+from polyblocks.api import compile_until
+from polyblocks.options import CompileOptions
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+Function = Callable[..., torch.Tensor]
+
+_SOFTMAX = """
+func.func @main(%x: memref<256x384xf32>, %out: memref<256x384xf32>) {
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %m = memref.alloc() : memref<256xf32>
+  %e = memref.alloc() : memref<256x384xf32>
+  %s = memref.alloc() : memref<256xf32>
+  affine.for %i = 0 to 256 {
+    %r = affine.for %j = 0 to 384 iter_args(%a = %low) -> f32 {
+      %v = affine.load %x[%i, %j] : memref<256x384xf32>
+      %n = arith.maximumf %v, %a : f32
+      affine.yield %n : f32
+    }
+    affine.store %r, %m[%i] : memref<256xf32>
+  }
+  affine.for %i = 0 to 256 {
+    affine.for %j = 0 to 384 {
+      %v = affine.load %x[%i, %j] : memref<256x384xf32>
+      %n = affine.load %m[%i] : memref<256xf32>
+      %d = arith.subf %v, %n fastmath<reassoc,contract> : f32
+      %p = math.exp %d : f32
+      affine.store %p, %e[%i, %j] : memref<256x384xf32>
+    }
+  }
+  affine.for %i = 0 to 256 {
+    %r = affine.for %j = 0 to 384 iter_args(%a = %zero) -> f32 {
+      %v = affine.load %e[%i, %j] : memref<256x384xf32>
+      %n = arith.addf %v, %a fastmath<reassoc,contract> : f32
+      affine.yield %n : f32
+    }
+    affine.store %r, %s[%i] : memref<256xf32>
+  }
+  affine.for %i = 0 to 256 {
+    affine.for %j = 0 to 384 {
+      %v = affine.load %e[%i, %j] : memref<256x384xf32>
+      %n = affine.load %s[%i] : memref<256xf32>
+      %d = arith.divf %v, %n fastmath<reassoc,contract> : f32
+      affine.store %d, %out[%i, %j] : memref<256x384xf32>
+    }
+  }
+  return
+}
+"""
+
+_BLUR = """
+func.func @main(%x: memref<1x1x260x390xf32>, %out: memref<1x1x256x390xf32>) {
+  %k0 = arith.constant 0.0625 : f32
+  %k1 = arith.constant 0.25 : f32
+  %k2 = arith.constant 0.375 : f32
+  affine.for %i = 0 to 256 {
+    affine.for %j = 0 to 390 {
+      %a = affine.load %x[0, 0, %i, %j] : memref<1x1x260x390xf32>
+      %b = affine.load %x[0, 0, %i + 1, %j] : memref<1x1x260x390xf32>
+      %c = affine.load %x[0, 0, %i + 2, %j] : memref<1x1x260x390xf32>
+      %d = affine.load %x[0, 0, %i + 3, %j] : memref<1x1x260x390xf32>
+      %e = affine.load %x[0, 0, %i + 4, %j] : memref<1x1x260x390xf32>
+      %0 = arith.mulf %a, %k0 fastmath<reassoc,contract> : f32
+      %1 = arith.mulf %b, %k1 fastmath<reassoc,contract> : f32
+      %2 = arith.mulf %c, %k2 fastmath<reassoc,contract> : f32
+      %3 = arith.mulf %d, %k1 fastmath<reassoc,contract> : f32
+      %4 = arith.mulf %e, %k0 fastmath<reassoc,contract> : f32
+      %5 = arith.addf %0, %1 fastmath<reassoc,contract> : f32
+      %6 = arith.addf %5, %2 fastmath<reassoc,contract> : f32
+      %7 = arith.addf %6, %3 fastmath<reassoc,contract> : f32
+      %8 = arith.addf %7, %4 fastmath<reassoc,contract> : f32
+      affine.store %8, %out[0, 0, %i, %j] : memref<1x1x256x390xf32>
+    }
+  }
+  return
+}
+"""
+
+
+def softmax_op(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, dim=-1)
+
+
+def softmax_arithmetic(x: torch.Tensor) -> torch.Tensor:
+    e = torch.exp(x - x.amax(dim=-1, keepdim=True))
+    return e / e.sum(dim=-1, keepdim=True)
+
+
+TAPS = (0.0625, 0.25, 0.375, 0.25, 0.0625)
+
+
+def blur_op(x: torch.Tensor) -> torch.Tensor:
+    return functional.conv2d(x, torch.tensor(TAPS).view(1, 1, 5, 1))
+
+
+def blur_arithmetic(x: torch.Tensor) -> torch.Tensor:
+    n = x.shape[2] - 4
+    result = TAPS[0] * x[:, :, :n]
+    for i, tap in enumerate(TAPS[1:], 1):
+        result = result + tap * x[:, :, i : i + n]
+    return result
+
+
+def layer_norm_op(x: torch.Tensor) -> torch.Tensor:
+    return functional.layer_norm(x, x.shape[-1:])
+
+
+def layer_norm_arithmetic(x: torch.Tensor) -> torch.Tensor:
+    var, mean = torch.var_mean(x, dim=-1, keepdim=True, correction=0)
+    return (x - mean) * torch.rsqrt(var + 1e-5)
+
+
+CASES: dict[str, tuple[Function, Function, str, tuple[int, ...]]] = {
+    "softmax": (softmax_op, softmax_arithmetic, _SOFTMAX, (256, 384)),
+    "blur": (blur_op, blur_arithmetic, _BLUR, (1, 1, 260, 390)),
+    "layer_norm": (layer_norm_op, layer_norm_arithmetic, "", (256, 384)),
+}
+
+
+def kernels(text: str) -> list[tuple[int, set[int], Counter[str]]]:
+    """For each kernel its iterations, elements of local buffers, and floating-point operations.
+
+    Sums that start from zero are counted without it: an operator's do, arithmetic does not.
+    """
+    zeros = set(re.findall(r"(%\w+) = arith.constant dense<0\.0+e\+00> : vector", text))
+    found: list[tuple[int, set[int], Counter[str]]] = []
+    for line in text.split("\n"):
+        start = re.match(r"    affine\.parallel \(%\w+\) = \(0\) to \((\d+)\)", line)
+        if start:
+            found.append((int(start[1]), set(), Counter()))
+        if not found:
+            continue
+        local = re.search(r"memref\.alloca\(.*: memref<([\dx]*)xf32>", line)
+        if local:
+            found[-1][1].add(prod(map(int, local[1].split("x"))))
+        op = re.search(r"= ((?:arith\.\w+f|math\.\w+)) ", line)
+        if op and not (op[1] == "arith.addf" and zeros & set(re.findall(r"%\w+", line))):
+            found[-1][2][op[1]] += 1
+    return found
+
+
+def of_function(function: Function, shape: tuple[int, ...], folder: Path) -> str:
+    """What S3 makes of a function."""
+    compiled = polyblocks_jit_torch(
+        function, compile_options={"strict_target": True, "debug": str(folder), "num_threads": 2}
+    )
+    x = torch.randn(shape)
+    torch.testing.assert_close(compiled(x), function(x), rtol=1e-5, atol=1e-5)
+    (path,) = folder.rglob("*S3*.mlir")
+    return path.read_text()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same_kernels(name: str, tmp_path: Path) -> None:
+    operator, arithmetic, loops, shape = CASES[name]
+    expected = kernels(of_function(operator, shape, tmp_path / "operator"))
+    assert len(expected) == 1
+    assert kernels(of_function(arithmetic, shape, tmp_path / "arithmetic")) == expected
+    if loops:
+        path = tmp_path / "loops.mlir"
+        path.write_text(loops)
+        options = CompileOptions(num_threads=2)
+        assert kernels(compile_until(path, options, "S3")) == expected
