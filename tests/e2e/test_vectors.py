@@ -153,3 +153,9 @@ def test_orders_of_more_dimensions(check: Callable[..., Any]) -> None:
         ),
         x,
     )
+
+
+@pytest.mark.parametrize("shape", [(4096, 4096), (4099, 4093)])
+def test_outputs_larger_than_the_caches(check: Callable[..., Any], shape: tuple[int, int]) -> None:
+    x = torch.randn(shape)
+    check(lambda x: (-x, x.t().contiguous()), x)

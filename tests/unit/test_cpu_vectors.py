@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import mmap
 import os
+import re
 
 import numpy as np
 import pytest
-from cpu_kernels import load, pack
+from cpu_kernels import assembly_of, load, pack
 
 from polyblocks import mlir
 from polyblocks.options import CompileOptions
@@ -150,6 +152,55 @@ def test_bounds_that_are_known_at_run_time(low: int, high: int, arch: str | None
         expected[part] = 2 * a[r, part]
         np.testing.assert_array_equal(b[r], expected)
         assert c[r] == 5 + a[r, part].sum()
+
+
+def test_kernels_wait_for_stores_past_the_caches() -> None:
+    text = """
+    func.func @main(%a: memref<64xf32>) {
+      affine.for %k = 0 to 4 {
+        %c0 = arith.constant 0 : index
+        %v = arith.constant dense<1.0> : vector<16xf32>
+        vector.store %v, %a[%c0] {nontemporal = true, alignment = 64 : i64}
+          : memref<64xf32>, vector<16xf32>
+      } {polyblocks.kernel = "k"}
+      return
+    }
+    """
+    code = assembly_of(text, "x86-64-v4")
+    # A locked instruction empties the buffers of such stores, too (Intel SDM 3A 13.3.1, AMD APM 2
+    # 7.4.2).
+    fence = re.compile(r"\b(?:mfence|lock)\b")
+    assert re.search(r"\bvmovnt.*\n\s*(?:mfence|lock)\b", code)
+    assert not fence.search(assembly_of(text.replace("nontemporal = true, ", ""), "x86-64-v4"))
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_stores_past_the_caches(offset: int) -> None:
+    """Whether the output is aligned is found out by every call."""
+    row = (
+        '{{polyblocks.arg = {{constant = false, dtype = "float32", name = "{0}", role = "{1}", '
+        "shape = array<i64: 4096>, strides = array<i64: 1>, updates = -1 : i64}}}}"
+    )
+    text = doubled(4096, "f32", 4096)
+    for name, role in (("a", "input"), ("b", "output")):
+        argument = f"%{name}: memref<4096xf32>"
+        text = text.replace(argument, f"{argument} {row.format(name, role)}", 1)
+    options = CompileOptions()
+    target = describe(options)
+    levels = (dataclasses.replace(target.memory[0], size=1024), target.memory[-1])
+    target = dataclasses.replace(target, memory=levels)
+    module = mlir.parse(text)
+    VectorizeNestsPass().run(module, PassContext(target, options))
+    assert "nontemporal" in str(module)
+    executable = load(lower_program(module, target, options))
+    a = np.arange(4096, dtype=np.float32)
+    memory = np.zeros(4096 + 32, np.float32)
+    start = -memory.ctypes.data % 64 // 4 + offset
+    b = memory[start : start + 4096]
+    assert executable.entry(pack([a, b]), 1) == 0
+    np.testing.assert_array_equal(b, 2 * a)
+    assert not memory[:start].any()
+    assert not memory[start + 4096 :].any()
 
 
 def test_kernels_tell_their_vectors() -> None:

@@ -133,12 +133,17 @@ class Load:
 
 @dataclass(eq=False)
 class Store:
-    """``buffer[index] = value`` with affine indices."""
+    """``buffer[index] = value`` with affine indices.
+
+    ``stream`` is the alignment in bytes with which whole vectors may pass the caches, if the buffer
+    is aligned so; 0 for a store as any other.
+    """
 
     value: Value
     buffer: Buffer
     index: tuple[Expr, ...]
     location: Any = None
+    stream: int = 0
 
 
 @dataclass(eq=False)

@@ -32,6 +32,10 @@ class _SquareWriter(Frame):
     def write(self) -> Any:
         self.mark()
         self.prepare()
+        self.with_streams(self._tile)
+        return self.first
+
+    def _tile(self) -> None:
         rows: dict[int, list[Any]] = {}
         for node in self.lanes.crossed:
             if isinstance(node, Load):
@@ -43,8 +47,7 @@ class _SquareWriter(Frame):
         for node in self.lanes.crossed:
             if isinstance(node, Store):
                 for k, row in enumerate(transpose(rows[id(node)])):
-                    self._store_across(node, k, row)
-        return self.first
+                    self.store_vector(node, row, [self.place(e, 0, k) for e in node.index])
 
     @property
     def steps(self) -> range:
@@ -73,14 +76,6 @@ class _SquareWriter(Frame):
             operands=[self.writer.memref(node.buffer), *(self.place(e, 0, k) for e in node.index)],
             loc=node.location or ir.Location.unknown(),
         ).results[0]
-
-    def _store_across(self, node: Store, k: int, row: Any) -> None:
-        where = [self.place(e, 0, k) for e in node.index]
-        ir.Operation.create(
-            "vector.store",
-            operands=[row, self.writer.memref(node.buffer), *where],
-            loc=node.location or ir.Location.unknown(),
-        )
 
 
 class _SquareBody(VectorBody):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from polyblocks.affine.expr import Expr
@@ -21,8 +21,8 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.reduction_vectors import combine
 from polyblocks.affine.scan_vectors import last_lane, prefixes
-from polyblocks.affine.vector_ops import broadcast, index_op
-from polyblocks.mlir import ir
+from polyblocks.affine.vector_ops import broadcast, compare, index_op
+from polyblocks.mlir import dialect, ir
 
 
 class ScalarWriter(Protocol):
@@ -64,6 +64,51 @@ class Frame:
         self.bases: dict[Expr, Any] = {}
         self.first: Any = None
         self.constants: dict[Any, Any] = {}
+        self.streaming = False
+
+    def with_streams(self, make: Callable[[], None]) -> None:
+        """Write what ``make`` writes, in two versions if stores may pass the caches.
+
+        They do in the first one, which runs if all of their buffers are aligned for it.
+        """
+        streams = [n for n in self.loop.body if isinstance(n, Store) and n.stream]
+        if not streams:
+            make()
+            return
+        offsets = [self._offset(n) for n in streams]
+        offset = offsets[0]
+        for other in offsets[1:]:
+            offset = index_op("arith.ori", offset, other)
+        scf = dialect("scf")
+        branch = scf.IfOp(compare("eq", offset, self.number(0)), has_else=True)
+        for block, streaming in ((branch.then_block, True), (branch.else_block, False)):
+            with ir.InsertionPoint(block):
+                self.streaming = streaming
+                make()
+                scf.YieldOp([])
+
+    def _offset(self, node: Store) -> Any:
+        """By how many bytes the buffer of a store misses its alignment."""
+        pointer = ir.Operation.create(
+            "memref.extract_aligned_pointer_as_index",
+            results=[self.index],
+            operands=[self.writer.memref(node.buffer)],
+        )
+        return index_op("arith.andi", pointer.results[0], self.number(node.stream - 1))
+
+    def store_vector(self, node: Store, value: Any, where: list[Any]) -> None:
+        """A whole vector, past the caches in the version for that."""
+        attributes = {}
+        if self.streaming and node.stream:
+            i64 = ir.IntegerType.get_signless(64)
+            attributes["nontemporal"] = ir.BoolAttr.get(True)
+            attributes["alignment"] = ir.IntegerAttr.get(i64, node.stream)
+        ir.Operation.create(
+            "vector.store",
+            operands=[value, self.writer.memref(node.buffer), *where],
+            attributes=attributes,
+            loc=node.location or ir.Location.unknown(),
+        )
 
     def mark(self) -> None:
         """Everything follows what is at the insertion point now."""
@@ -317,15 +362,15 @@ class VectorBody(Body):
         self.values[node.result] = op.results[0]
 
     def store(self, node: Store) -> None:
-        value = self.lanes(node.value)
-        memref, where = self.writer.memref(node.buffer), self.where(node)
+        value, where = self.lanes(node.value), self.where(node)
+        if self.mask is None and self.width == self.owner.width:
+            self.owner.store_vector(node, value, where)
+            return
+        name, operands = "vector.store", [value, self.writer.memref(node.buffer), *where]
+        if self.mask is not None:
+            name, operands = "vector.maskedstore", [*operands[1:], self.mask, value]
         location = node.location or ir.Location.unknown()
-        if self.mask is None:
-            ir.Operation.create("vector.store", operands=[value, memref, *where], loc=location)
-        else:
-            ir.Operation.create(
-                "vector.maskedstore", operands=[memref, *where, self.mask, value], loc=location
-            )
+        ir.Operation.create(name, operands=operands, loc=location)
 
 
 def _zero(node: Load | LoadAt) -> Any:

@@ -49,9 +49,15 @@ class LoopWriter(Frame):
 
     def write(self) -> Any:
         self.mark()
-        carried = self._nest(self.chain, self._start())
-        self._finish(self._merge(carried))
+        if self.loop.inits:
+            self._finish(self._merge(self._nest(self.chain, self._start())))
+        else:
+            self.prepare()
+            self.with_streams(self._plain)
         return self.first
+
+    def _plain(self) -> None:
+        self._nest(self.chain, [])
 
     def _nest(self, chain: list[For], carried: list[Any]) -> list[Any]:
         """The loops of a chain, the innermost one in vectors."""

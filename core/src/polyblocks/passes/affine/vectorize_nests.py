@@ -23,6 +23,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.parallel import is_parallel
 from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.affine.streams import mark_streams
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class VectorizeNestsPass(NestPass):
                 simd = self._simd(loop, lanes, target)
                 loop = _outside_of_team(nest, loop, simd, self.block, level.size)
                 loop.simd = simd
+                mark_streams(loop, None, simd.width, sequence, target)
                 if loop.inits:
                     _mark_chain(loop, around, simd)
                 nest.changed = True
@@ -118,6 +120,7 @@ class VectorizeNestsPass(NestPass):
             return False
         flat.apply(inner, outer.var)
         outer.simd = Simd(width, square=True)
+        mark_streams(inner, outer.var, width, flat.sequence, context.target)
         nest.changed = True
         context.decide(self.name, nest.name, "transposed", width=width)
         return True

@@ -153,6 +153,13 @@ def _outline(module: Any, op: Any, name: str) -> None:
         body = op
     _rewire(body, mapping)
     _hoist_allocas(body, block)
+    if any("nontemporal" in inner.attributes for inner in nested(body)):
+        # Such stores are not ordered with those by which threads tell that they are done.
+        ir.Operation.create(
+            "llvm.fence",
+            attributes={"ordering": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 7)},
+            ip=ir.InsertionPoint(ret),
+        )
     if parallel:
         op.erase()
 

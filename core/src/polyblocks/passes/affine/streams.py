@@ -1,0 +1,63 @@
+"""Stores that pass the caches: large outputs that nobody reads again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.affine.access import address
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer, For, Sequence, Store, reads_from
+
+#: Narrower pieces of a line are better gathered by the cache.
+MIN_BYTES = 32
+
+
+def mark_streams(
+    loop: For, across: Var | None, width: int, sequence: Sequence, target: Any
+) -> None:
+    """Let stores of whole vectors of a loop pass the caches where that saves reading lines.
+
+    A store brings the line into the cache that it writes to. For an output that is larger than the
+    last cache and is not read any more, that is a third more traffic than needed. Every vector must
+    be aligned, if its buffer is; whether it is, is asked at run time.
+
+    Args:
+        loop: the loop whose iterations are lanes.
+        across: the variable of the loop around in a square tile, along which lanes may run too.
+        width: lanes.
+        sequence: the program.
+        target: its TargetDescription.
+    """
+    caches = [level for level in target.memory if level.size]
+    if not caches or loop.lower or loop.inits:
+        return
+    for node in loop.body:
+        if not isinstance(node, Store):
+            continue
+        nbytes = width * node.buffer.bytes_per_element
+        alignment = min(nbytes, caches[0].line)
+        if nbytes < MIN_BYTES or not _passes_by(node.buffer.base, caches[-1].size, sequence):
+            continue
+        if _is_aligned(node, loop.var, across, alignment):
+            node.stream = alignment
+
+
+def _passes_by(buffer: Buffer, cache: int, sequence: Sequence) -> bool:
+    """Whether a buffer is too large for the caches and is only written."""
+    if buffer.kind != "output" or buffer.nbytes <= cache:
+        return False
+    return not any(reads_from(item, buffer) for item in sequence.items)
+
+
+def _is_aligned(node: Store, var: Var, across: Var | None, alignment: int) -> bool:
+    """Whether all vectors begin at multiples of the alignment from the start of the buffer."""
+    buffer = node.buffer
+    if buffer.memref_type is not None and buffer.memref_type.get_strides_and_offset()[1] != 0:
+        return False
+    place = address(buffer, node.index)
+    lanes = var if place.coefficient(var) == 1 else across
+    if lanes is None or place.coefficient(lanes) != 1:
+        return False
+    rest = place - Expr(0, {lanes: 1})
+    steps = [rest.const, *(factor for _, factor in rest.terms)]
+    return all(step * buffer.bytes_per_element % alignment == 0 for step in steps)

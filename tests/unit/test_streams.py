@@ -1,0 +1,67 @@
+"""Which stores pass the caches."""
+
+from __future__ import annotations
+
+import pytest
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Sequence, Store, Value
+from polyblocks.passes.affine.streams import mark_streams
+from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
+
+CHIP = TargetDescription(
+    name="test",
+    arch="test",
+    parallel=(ParallelLevel("team", 1),),
+    memory=(MemoryLevel("L1", 1024), MemoryLevel("L2", 4096), MemoryLevel("main", 0)),
+    vector_bits=512,
+)
+
+
+def stream_of(
+    kind: str = "output",
+    shape: tuple[int, int] = (64, 64),
+    read_again: bool = False,
+    lower: bool = False,
+    across: bool = False,
+    shift: int = 0,
+    width: int = 16,
+) -> int:
+    """What a store to ``out[i, j + shift]`` in ``for i: for j`` is marked with."""
+    out = Buffer(shape, "f32", kind)
+    i, j = Var(shape[0]), Var(shape[1] - shift)
+    lanes = i if across else j
+    value = Value("f32")
+    store = Store(value, out, (Expr.of(i), Expr.of(j) + shift))
+    loop = For(lanes, [store], lower=(Expr(1),) if lower else ())
+    nests = [Nest([loop], [])]
+    if read_again:
+        body: list[Node] = [Load(Value("f32"), out, (Expr(0), Expr(0)))]
+        nests.append(Nest(body, []))
+    sequence = Sequence(list(nests), [out])
+    mark_streams(loop, j if across else None, width, sequence, CHIP)
+    return store.stream
+
+
+def test_large_outputs_pass_the_caches() -> None:
+    assert stream_of() == 64
+    assert stream_of(width=8) == 32
+    assert stream_of(across=True) == 64
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"kind": "alloc"},
+        {"kind": "input"},
+        {"shape": (16, 64)},
+        {"shape": (64, 65)},
+        {"read_again": True},
+        {"lower": True},
+        {"shift": 8},
+        {"width": 4},
+    ],
+    ids=str,
+)
+def test_others_do_not(case: dict[str, object]) -> None:
+    assert stream_of(**case) == 0  # type: ignore[arg-type]
