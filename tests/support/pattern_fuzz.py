@@ -176,6 +176,9 @@ def long_reduction(rng: random.Random) -> Made:
 def scans(rng: random.Random) -> Made:
     """Cumulative sums, products and maxima, with something before and behind."""
     shape = [_extent(rng) for _ in range(rng.randrange(1, 4))]
+    if rng.random() < 0.5:
+        # Long and few: what runs in parallel has to be cut out of a scan.
+        shape = rng.choice([[5003], [2, 4096], [1000, 3], [3, 1025, 2]])
     d = rng.randrange(len(shape))
     kind = rng.choice(["cumsum", "cumprod", "cummax", "logcumsumexp", "cumsum-int"])
     word, f = _pointwise(rng)
@@ -197,7 +200,7 @@ def scans(rng: random.Random) -> Made:
 
 def scatters(rng: random.Random) -> Made:
     """Additions, stores and counts at computed places."""
-    n, m, k = _extent(rng), _extent(rng), 8 + _extent(rng)
+    n, m, k = rng.choice([_extent(rng), 3000]), _extent(rng, 40), 8 + _extent(rng)
     kind = rng.choice("index_add scatter_add bincount index_put gather index_select where".split())
     index = torch.zeros(n, dtype=torch.int64)
 
