@@ -7,6 +7,7 @@ graph of a warm start as short as PyTorch's own, and keeps the strides that eage
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,6 +28,12 @@ def decompose(gm: fx.GraphModule, table: Decompositions) -> tuple[fx.GraphModule
     Tensors that the graph holds stay attributes of it, so that they can still be folded. Source
     locations (``stack_trace``) carry over.
     """
+    if not any(_may_change(node, table) for node in gm.graph.nodes):
+        graph = fx.Graph()
+        graph.output(graph.graph_copy(gm.graph, {}))
+        return fx.GraphModule(gm, graph), [
+            node.meta["val"] for node in graph.nodes if node.op == "placeholder"
+        ]
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     lifted, constants = _lift_constants(gm)
     # AOTAutograd compiles under modes of its own; none of them may see this.
@@ -41,6 +48,26 @@ def decompose(gm: fx.GraphModule, table: Decompositions) -> tuple[fx.GraphModule
             traced = _trace(traced, inputs, table, functional=True)
     _sink_constants(traced, constants)
     return traced, inputs[: len(inputs) - len(constants)]
+
+
+def _may_change(node: fx.Node, table: Decompositions) -> bool:
+    """Whether tracing may put something else in the place of a node.
+
+    Tracing costs a millisecond per node, so a graph of plain operations goes without.
+    """
+    if node.op in ("placeholder", "output"):
+        return False
+    if node.target is operator.getitem:
+        return False
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return True
+    return (
+        node.target in table
+        or node.target._schema.is_mutable
+        or torch._C._dispatch_has_kernel_for_dispatch_key(
+            node.target.name(), "CompositeImplicitAutograd"
+        )
+    )
 
 
 def _trace(
