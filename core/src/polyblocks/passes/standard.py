@@ -19,6 +19,7 @@ from polyblocks.passes.affine.hoist_invariants import HoistInvariantsPass
 from polyblocks.passes.affine.jam_reductions import JamReductionsPass
 from polyblocks.passes.affine.lower_scatters import LowerScattersPass
 from polyblocks.passes.affine.map_parallelism import MapParallelismPass
+from polyblocks.passes.affine.multiply_reciprocals import MultiplyReciprocalsPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
 from polyblocks.passes.affine.plan_memory import PlanMemoryPass
@@ -74,13 +75,13 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 RaiseIndicesPass(),
                 FormReductionsPass(),
                 FormScansPass(),
+                SeparateVersionsPass(),
                 ForwardCopiesPass(),
                 # When all parts of an array are written to their place.
                 SplitFillsPass(),
                 # Before reductions are unrolled, while they can still be told from other code.
                 WidenAccumulatorsPass(),
                 UnrollReductionsPass(),
-                SeparateVersionsPass(),
                 ClassifyNestsPass(),
                 FuseSlicesPass(),
                 FuseTilesPass(),
@@ -95,6 +96,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 ScheduleScattersPass(),
                 HoistInvariantsPass(),
                 TileTransposesPass(),
+                MultiplyReciprocalsPass(),
                 MapParallelismPass(),
                 EstimateNestsPass(),
                 # Last of those that change nests: vector code is not read again.
