@@ -1,7 +1,9 @@
 // PASSES: jam-reductions
 //
 // Row sums of a large matrix: four rows at a time, as far apart as can be, and the one that is left
-// by itself. In a tile the rows are those of the tile. A sum that fits the caches stays.
+// by itself. In a tile the rows are those of the tile. A sum that fits the caches stays. Where more
+// is done with a row, only what reads it first is jammed, for neighbours, and the rest follows row
+// by row; the row that is left is done as before.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.for %[[I:.*]] = 0 to 1000 {
@@ -23,7 +25,23 @@
 // CHECK:           affine.for %{{.*}} = 0 to 8 {
 // CHECK:         affine.for %{{.*}} = 0 to 16 {
 // CHECK-NEXT:      affine.for %{{.*}} = 0 to 2048 iter_args(%{{.*}} = %{{.*}}) -> (f32) {
-func.func @main(%a: memref<4001x2048xf32>, %b: memref<4001xf32>, %c: memref<16x2048xf32>, %d: memref<16xf32>) {
+// CHECK:         affine.for %[[I:.*]] = 0 to 1000 {
+// CHECK:           %[[MAX:.*]] = memref.alloca() {{.*}} : memref<4xf32>
+// CHECK:           %[[R:.*]]:4 = affine.for
+// CHECK-DAG:         affine.load %arg0[%[[I]] * 4 + 3, %{{.*}}]
+// CHECK:           affine.store %[[R]]#3, %[[MAX]][3]
+// CHECK:           affine.for %[[K:.*]] = 0 to 4 {
+// CHECK:             %[[OWN:.*]] = memref.alloca() {{.*}} : memref<2048xf32>
+// CHECK:             affine.load %[[MAX]][%[[K]]]
+// CHECK:             affine.for %[[J:.*]] = 0 to 2048 {
+// CHECK:               affine.load %arg0[%[[I]] * 4 + %[[K]], %[[J]]]
+// CHECK:               affine.store %{{.*}}, %[[OWN]][%[[J]]]
+// CHECK:             affine.for
+// CHECK:               affine.store %{{.*}}, %arg4[%[[I]] * 4 + %[[K]], %{{.*}}]
+// CHECK:         affine.for %{{.*}} = 0 to 1 {
+// CHECK:           affine.store %{{.*}}, %arg4[4000, %{{.*}}]
+func.func @main(%a: memref<4001x2048xf32>, %b: memref<4001xf32>, %c: memref<16x2048xf32>, %d: memref<16xf32>,
+                %e: memref<4001x2048xf32>) {
   %z = arith.constant 0.0 : f32
   affine.for %i = 0 to 4001 {
     %r = affine.for %k = 0 to 2048 iter_args(%acc = %z) -> (f32) {
@@ -55,6 +73,23 @@ func.func @main(%a: memref<4001x2048xf32>, %b: memref<4001xf32>, %c: memref<16x2
       affine.yield %t : f32
     }
     affine.store %r, %d[%i] : memref<16xf32>
+  }
+  affine.for %i = 0 to 4001 {
+    %own = memref.alloca() : memref<2048xf32>
+    %r = affine.for %k = 0 to 2048 iter_args(%acc = %z) -> (f32) {
+      %x = affine.load %a[%i, %k] : memref<4001x2048xf32>
+      %m = arith.maximumf %acc, %x : f32
+      affine.yield %m : f32
+    }
+    affine.for %k = 0 to 2048 {
+      %x = affine.load %a[%i, %k] : memref<4001x2048xf32>
+      %t = arith.subf %x, %r : f32
+      affine.store %t, %own[%k] : memref<2048xf32>
+    }
+    affine.for %k = 0 to 2048 {
+      %x = affine.load %own[%k] : memref<2048xf32>
+      affine.store %x, %e[%i, %k] : memref<4001x2048xf32>
+    }
   }
   return
 }

@@ -64,7 +64,22 @@ class ReductionNest:
         loops = [i for i, n in enumerate(body) if isinstance(n, For)]
         if len(loops) != 1 or any(isinstance(n, Alloca) for n in body):
             return None
-        first = body[loops[0]]
+        return cls._around(parallel, body, loops[0])
+
+    @classmethod
+    def leading(cls, nodes: list[Node]) -> ReductionNest | None:
+        """The parts of a nest that starts with a reduction and goes on with other loops.
+
+        ``before`` may have buffers of the iteration, ``after`` has the other loops. None for
+        another nest, also for one with no other loops.
+        """
+        parallel, body = parallel_shell(nodes)
+        loops = [i for i, n in enumerate(body) if isinstance(n, For)]
+        return cls._around(parallel, body, loops[0]) if len(loops) > 1 else None
+
+    @classmethod
+    def _around(cls, parallel: list[For], body: list[Node], at: int) -> ReductionNest | None:
+        first = body[at]
         assert isinstance(first, For)
         if not first.inits:
             return None
@@ -78,7 +93,7 @@ class ReductionNest:
             if inner[0].inits != chain[-1].arguments or chain[-1].yields != inner[0].results:
                 return None
             chain.append(inner[0])
-        return cls(parallel, body[: loops[0]], chain, chain[-1].body, body[loops[0] + 1 :])
+        return cls(parallel, body[:at], chain, chain[-1].body, body[at + 1 :])
 
     @property
     def iterations(self) -> int:

@@ -20,6 +20,7 @@ from polyblocks.passes.affine.jam_reductions import JamReductionsPass
 from polyblocks.passes.affine.lower_scatters import LowerScattersPass
 from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.multiply_reciprocals import MultiplyReciprocalsPass
+from polyblocks.passes.affine.narrow_indices import NarrowIndicesPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.affine.order_loops import OrderLoopsPass
 from polyblocks.passes.affine.plan_memory import PlanMemoryPass
@@ -90,6 +91,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FlattenNestsPass(),
                 SplitReductionsPass(),
                 SplitScansPass(),
+                NarrowIndicesPass(),
                 OrderLoopsPass(),
                 JamReductionsPass(),
                 CascadeSumsPass(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -65,8 +66,6 @@ def _flatten(
     shell, body = parallel_shell(nodes)
     shape = ReductionNest.of_nodes(nodes)
     chain = [] if shape is None else list(shape.reductions)
-    if len(shell) < 2 and len(chain) < 2:
-        return None
     inside = list(walk(body))
     gathered = {n.buffer for n in inside if isinstance(n, (LoadAt, StoreAt))}
     flat = [
@@ -78,7 +77,10 @@ def _flatten(
     exprs |= {id(n): n.expr for n in inside if isinstance(n, Index)}
     known = {id(n) for n in flat}
     fixed = _fixed_variables([*shell, *chain], [n for n in inside if id(n) not in known])
-    joined = False
+    # A loop that was one before may stand for two indices: its address is one all the same.
+    joined = any(
+        len(n.index) > 1 and _divides(n.index) and not _divides([exprs[id(n)]]) for n in flat
+    )
     for loops in (chain, shell):
         while (pair := _joinable(loops, list(exprs.values()), fixed)) is not None:
             outer, inner = loops[pair], loops[pair + 1]
@@ -103,6 +105,10 @@ def _flatten(
     for loop in reversed(shell):
         body = [For(loop.var, body, lower=loop.lower, upper=loop.upper)]
     return body
+
+
+def _divides(exprs: Iterable[Expr]) -> bool:
+    return any(not isinstance(atom, Var) for e in exprs for atom, _ in e.terms)
 
 
 def _fixed_variables(loops: list[For], nodes: list[Node]) -> set[Var]:

@@ -90,7 +90,8 @@ def _split(
     outer = tuple(loop.var for loop in shape.parallel)
     buffers = [
         Buffer(
-            (*(v.extent for v in outer), count),
+            # Parts first: neighbours of an outer loop stay neighbours.
+            (count, *(v.extent for v in outer)),
             init.type,
             "alloc",
             bytes_per_element=element_bytes(init.type),
@@ -111,7 +112,7 @@ def _split(
     yields = []
     for buffer, argument, op in zip(buffers, arguments, combiners, strict=True):
         loaded, joined = Value(argument.type), Value(argument.type)
-        index = (*(Expr.of(v) for v in outer), Expr.of(part_var))
+        index = (Expr.of(part_var), *(Expr.of(v) for v in outer))
         body.append(Load(loaded, buffer, index))
         body.append(Op(op.name, [argument, loaded], op.attributes, [joined], op.location))
         yields.append(joined)
@@ -169,10 +170,11 @@ def _part(
     chain.inits = inits
     body.append(chain)
     for buffer, result in zip(buffers, chain.results, strict=True):
-        index = (*(Expr.of(v) for v in loops), Expr.of(part) + slot)
+        index = (Expr.of(part) + slot, *(Expr.of(v) for v in loops))
         body.append(Store(result, buffer, index))
-    new_body: list[Node] = [For(part, body)]
+    new_body = body
     for loop_var in reversed(loops):
         new_body = [For(loop_var, new_body)]
+    new_body = [For(part, new_body)]
     remove_dead(new_body)
     return Nest(new_body, [], changed=True)
