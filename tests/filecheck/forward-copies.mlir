@@ -24,6 +24,8 @@ func.func @main(%x: memref<8xf32> {polyblocks.arg = #x}, %y: memref<16xf32> {pol
   %first = memref.subview %whole[0] [8] [1] : memref<24xf32> to memref<8xf32, strided<[1]>>
   %second = memref.subview %whole[8] [16] [1] : memref<24xf32> to memref<16xf32, strided<[1], offset: 8>>
   memref.copy %part, %first : memref<8xf32> to memref<8xf32, strided<[1]>>
+  // Once more, which is nothing then.
+  memref.copy %part, %first : memref<8xf32> to memref<8xf32, strided<[1]>>
   memref.copy %y, %second : memref<16xf32> to memref<16xf32, strided<[1], offset: 8>>
   memref.copy %whole, %out : memref<24xf32> to memref<24xf32>
   func.return

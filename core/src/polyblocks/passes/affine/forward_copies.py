@@ -295,5 +295,21 @@ def _is_pointwise(item: Item) -> bool:
     return not any(isinstance(n, For) for n in body) and not any(f.inits for f in loops)
 
 
+def _copies_to_itself(item: Item) -> bool:
+    """Whether a nest stores elements where it has just loaded them from."""
+    if not isinstance(item, Nest):
+        return False
+    loops, body = perfect_loops(item.body)
+    if len(body) != 2 or any(f.inits for f in loops):
+        return False
+    load, store = body
+    return (
+        isinstance(load, Load)
+        and isinstance(store, Store)
+        and store.value is load.result
+        and (store.buffer, store.index) == (load.buffer, load.index)
+    )
+
+
 def _bases(buffers: Any) -> set[Buffer]:
     return {b.base for b in buffers}
