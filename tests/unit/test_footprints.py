@@ -11,6 +11,7 @@ from polyblocks.affine.model import (
     Alloca,
     Buffer,
     For,
+    Index,
     Load,
     LoadAt,
     Nest,
@@ -176,6 +177,17 @@ class TestFootprints:
         assert outer.once[x].read == 18 * 4 - 2 * 4 + 2 * 4
         assert outer.whole[y].written == 64 * 4
 
+    def test_bounds_that_only_cut_at_the_border_are_overlooked(self):
+        x, y = buffer(66), buffer(66, kind="output")
+        tile, i = Var(4), Var(18)
+        start = 16 * Expr.of(tile)
+        value = load(x, start + i)
+        inner = For(i, [value, Store(value.result, y, at(start + i))])
+        inner.lower, inner.upper = (start * -1 + 1,), (start * -1 + 65,)
+        root = analyze([For(tile, [inner])])
+        assert root.inner[0].once[x].read == 18 * 4
+        assert root.whole[x].read == root.whole[y].written == 66 * 4
+
 
 class TestTraffic:
     def test_what_fits_is_loaded_once(self):
@@ -245,6 +257,21 @@ class TestEstimate:
         # The innermost loop walks down a column of B: no vectors, on one of two threads.
         assert e.seconds["compute"] == pytest.approx(16**3 * 8 * 2 / 32e9)
         assert e.bound == "compute"
+
+    def test_gathered_rows_are_copied_in_vectors(self):
+        table, ids, y = buffer(100, 64), buffer(10), buffer(10, 64, kind="output")
+        i, j = Var(10), Var(64)
+        number, place = load(ids, i), Index(Value("index"), Expr.of(j))
+        cast = op("arith.index_cast", number.result)
+
+        def seconds(*index: Value) -> float:
+            value = LoadAt(Value("f32"), table, list(index))
+            body: list[Node] = [number, cast, place, value, Store(value.result, y, at(i, j))]
+            return estimate(Nest(loops([i, j], body), []), table, ids, y).seconds["compute"]
+
+        rows = seconds(cast.results[0], place.result)
+        assert rows > 0
+        assert seconds(place.result, cast.results[0]) == pytest.approx(8 * rows)
 
     def test_half_filled_vectors_cost_whole_ones(self):
         x, y = buffer(1000, 12), buffer(1000, 12, kind="output")

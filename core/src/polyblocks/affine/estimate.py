@@ -14,7 +14,21 @@ from polyblocks.affine import cost
 from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.expr import Var
 from polyblocks.affine.footprints import analyze
-from polyblocks.affine.model import Buffer, For, Load, LoadAt, Nest, Node, Op, Store, StoreAt
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Op,
+    Store,
+    StoreAt,
+    Value,
+    operands,
+    results,
+)
 from polyblocks.target import MemoryLevel, TargetDescription
 
 #: Floating-point ops of the arith dialect that count as one operation each.
@@ -229,12 +243,28 @@ def lanes_per_element(nodes: Iterable[Node], var: Var, trips: int, lanes: int) -
     1 where its accesses are contiguous along the loop and it fills whole vectors; ``lanes`` where
     every iteration is computed by itself.
     """
+    walks: dict[Value, int | None] = {}
     for node in nodes:
-        if isinstance(node, (LoadAt, StoreAt)):
+        if isinstance(node, Index):
+            walks[node.result] = node.expr.coefficient(var)
+        elif isinstance(node, (LoadAt, StoreAt)):
+            # Whole rows are copied in vectors, whatever row it is.
+            *rows, column = [walks.get(v, 0) for v in node.index] or [0]
+            if any(row != 0 for row in rows) or column not in (0, 1):
+                return float(lanes)
+        elif isinstance(node, (Load, Store)) and not _contiguous(node, var):
             return float(lanes)
-        if isinstance(node, (Load, Store)) and not _contiguous(node, var):
-            return float(lanes)
+        if isinstance(node, (Op, Load, LoadAt)):
+            moved = _depends(node, var, walks)
+            walks.update(dict.fromkeys(results(node), None if moved else 0))
     return -(-trips // lanes) * lanes / trips if trips else 1.0
+
+
+def _depends(node: Op | Load | LoadAt, var: Var, walks: dict[Value, int | None]) -> bool:
+    """Whether a result differs among the iterations of ``var``."""
+    if isinstance(node, Load):
+        return any(var in set(e.variables()) for e in node.index)
+    return any(walks.get(v, 0) != 0 for v in operands(node))
 
 
 def _contiguous(node: Load | Store, var: Var) -> bool:

@@ -142,10 +142,9 @@ def _collect(level: Level, nodes: Iterable[Node], shifts: dict[Var, Expr]) -> No
 
 
 def _start(loop: For, shifts: dict[Var, Expr]) -> Expr:
-    """Where a loop with bounds begins: the bound that moves with the loops outside."""
-    bounds = [e.substitute(shifts) for e in loop.lower]
-    moving = [e for e in bounds if not e.is_constant]
-    return moving[0] if moving else max(bounds, key=lambda e: e.const, default=Expr(0))
+    """Where a loop with bounds mostly begins: other bounds cut it at the border of its buffers."""
+    bounds = [Expr(0), *(e.substitute(shifts) for e in loop.lower)]
+    return max(bounds, key=lambda e: sum(e.range()))
 
 
 class _Measure:
