@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -109,3 +110,46 @@ def test_large_parts_are_copied_exactly() -> None:
 
     function = compiled(join)
     torch.testing.assert_close(function(x, y, z), join(x, y, z), rtol=0, atol=0)
+
+
+def some_program(seed: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """A chain of eight movements of two tensors and of what has become of them so far."""
+    choices = random.Random(seed)
+    steps = [(choices.randrange(8), choices.randrange(1000)) for _ in range(8)]
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        have = [x, y]
+        for kind, number in steps:
+            a, b = have[number % len(have)], have[number // 7 % len(have)]
+            rows, columns = min(a.shape[0], b.shape[0]), min(a.shape[1], b.shape[1])
+            top, left = number % rows, number // 3 % columns
+            if kind == 0:
+                new = torch.cat([a[:rows], b[:rows]], 1)
+            elif kind == 1:
+                new = torch.cat(
+                    [a[:, :columns], b[:, left:columns].sum(1, True).expand(-1, columns)]
+                )
+            elif kind == 2:
+                new = F.pad(a, (number % 3, number % 2, number % 4, 1), value=number)
+            elif kind == 3:
+                new = a.clone()
+                new[top:rows, left:columns] = b[top:rows, left:columns] * 2
+            elif kind == 4:
+                new = torch.roll(a, (number % 5, number % 3), (0, 1))
+            elif kind == 5:
+                new = a.flip(number % 2) + 1
+            elif kind == 6:
+                new = a[top:, left:] * 1
+            else:
+                new = torch.stack([a[:rows, :columns], b[:rows, :columns]], 1).flatten(0, 1)
+            have.append(new[:40, :40])
+        return torch.cat([h.reshape(-1) for h in have])
+
+    return program
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_compositions(seed: int) -> None:
+    program = some_program(seed)
+    x, y = numbers(9, 13) / 7, numbers(12, 8) / 3
+    torch.testing.assert_close(compiled(program)(x, y), program(x, y))
