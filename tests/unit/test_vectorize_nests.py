@@ -71,6 +71,14 @@ def copy(
         ("f16", "f32", "%y = arith.extf %x : f16 to f32", 16),
         # Two of three are narrow: the wide one takes two registers.
         ("f32", "f64", "%z = arith.negf %x : f32 %y = arith.extf %z : f32 to f64", 8),
+        # Half a register for what is loaded and stored, two for what is computed.
+        (
+            "i8",
+            "i8",
+            "%z = arith.extsi %x : i8 to i32 %v = arith.addi %z, %z : i32"
+            " %w = arith.muli %v, %v : i32 %y = arith.trunci %w : i32 to i8",
+            32,
+        ),
         ("f32", "i1", "%y = arith.cmpf olt, %x, %x : f32", 16),
     ],
 )

@@ -61,6 +61,7 @@ class Lanes:
         combiners: for each carried value the commutative op that combines it.
         types: the type names of what vector operations compute, load and store, and how many
             there are of each.
+        memory: bits of the widest element that is loaded or stored lane by lane.
         crossed: accesses that are in order along the loop around instead.
         scan: whether the loop uses what it carries, so that every lane needs its own.
     """
@@ -68,6 +69,7 @@ class Lanes:
     varying: set[Value]
     combiners: list[Op]
     types: dict[str, int] = field(default_factory=dict)
+    memory: int = 0
     crossed: list[Load | Store] = field(default_factory=list)
     scan: bool = False
 
@@ -124,19 +126,19 @@ def _visit(
             raise NoLanesError(f"a load with stride {'unknown' if stride is None else stride}")
         if stride:
             varying.add(node.result)
-            _count(lanes, str(node.result.type))
+            _count_memory(lanes, str(node.result.type))
     elif isinstance(node, Store):
         stride = _stride(loop, across, node, lanes)
         if stride != 1:
             raise NoLanesError(f"a store with stride {'unknown' if stride is None else stride}")
-        _count(lanes, str(node.buffer.element))
+        _count_memory(lanes, str(node.buffer.element))
     elif isinstance(node, LoadAt):
         if not any(v in varying for v in node.index):
             return
         if not walks_in_order(loop, node, lanes, makers):
             raise NoLanesError("a gather")
         varying.add(node.result)
-        _count(lanes, str(node.result.type))
+        _count_memory(lanes, str(node.result.type))
     elif isinstance(node, Check):
         if any(v in varying for v in operands(node)):
             raise NoLanesError("a check in every iteration")
@@ -174,6 +176,11 @@ def _count(lanes: Lanes, name: str) -> None:
     if name not in BITS:
         raise NoLanesError(f"values of {name}")
     lanes.types[name] = lanes.types.get(name, 0) + 1
+
+
+def _count_memory(lanes: Lanes, name: str) -> None:
+    _count(lanes, name)
+    lanes.memory = max(lanes.memory, BITS[name], 8)
 
 
 def _stride(loop: For, across: Var | None, node: Load | Store, lanes: Lanes) -> int | None:

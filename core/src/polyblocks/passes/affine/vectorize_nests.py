@@ -144,10 +144,12 @@ class VectorizeNestsPass(NestPass):
             width //= 2
         accumulators = self.accumulators if loop.inits else 1
         # Long bodies have other work to do while one waits.
+        bits = width * sum(BITS[str(v.type)] for v in loop.inits)
+        registers = -(-bits // target.vector_bits)
         most = max(1, self.body // max(1, cost.operations(loop.body)))
         while accumulators > 1 and (
             accumulators * width > loop.trips
-            or accumulators * len(loop.inits) > target.vector_registers // 2
+            or accumulators * registers > target.vector_registers // 2
             or accumulators > most
         ):
             accumulators //= 2
@@ -166,7 +168,11 @@ def _width(lanes: Lanes, vector_bits: int) -> int:
         if 2 * count >= total or size == sizes[-1]:
             break
         total -= count
-    return max(2, vector_bits // size)
+    width = vector_bits // size
+    # Narrow elements that are computed with as wide ones: loads and stores of half a register.
+    while lanes.memory and 2 * width * lanes.memory < vector_bits:
+        width *= 2
+    return max(2, width)
 
 
 def _innermost(nodes: list[Node], around: list[For]) -> Iterator[tuple[For, list[For]]]:
