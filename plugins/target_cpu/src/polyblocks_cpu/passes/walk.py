@@ -8,8 +8,15 @@ from typing import Any
 
 def nested(op: Any) -> Iterator[Any]:
     """``op`` and every op inside it, parents first; the caller must not erase ops on the way."""
-    yield op
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from nested(inner.operation)
+    waiting = [op]
+    while waiting:
+        op = waiting.pop()
+        yield op
+        if len(op.regions):
+            inside = [
+                inner.operation
+                for region in op.regions
+                for block in region.blocks
+                for inner in block.operations
+            ]
+            waiting.extend(reversed(inside))
