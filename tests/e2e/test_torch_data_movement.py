@@ -74,6 +74,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "replicate": (lambda x: F.pad(x, (3, 2, 4, 1), mode="replicate"), [(2, 3, 7, 9)]),
     "circular": (lambda x: F.pad(x, (3, 2, 4, 1), mode="circular"), [(2, 3, 7, 9)]),
     "replicate crops": (lambda x: F.pad(x, (3, -2), mode="replicate"), [(2, 3, 9)]),
+    "replicate crops all": (lambda x: F.pad(x, (-4, 6), mode="replicate"), [(2, 3, 3)]),
     "stack": (lambda x, y: torch.stack([x, y * 2, x], 1), [(5, 6), (5, 6)]),
     "split": (
         lambda x: torch.cat([p * (k + 1) for k, p in enumerate(x.split([2, 3, 4], 1))], 1),

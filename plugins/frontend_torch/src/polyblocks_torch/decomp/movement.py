@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+from torch._decomp import decomposition_table
 
 from polyblocks_torch.decomp.registry import decomposition
 
@@ -93,4 +94,10 @@ def reflection_pad(x: Tensor, pad: Sequence[int]) -> Tensor:
     aten.replication_pad1d.default, aten.replication_pad2d.default, aten.replication_pad3d.default
 )
 def replication_pad(x: Tensor, pad: Sequence[int]) -> Tensor:
+    op = {2: aten.replication_pad1d, 4: aten.replication_pad2d, 6: aten.replication_pad3d}[len(pad)]
+    for k in range(len(pad) // 2):
+        cut = max(-pad[2 * k], 0) + max(-pad[2 * k + 1], 0)
+        if cut and cut >= x.shape[x.dim() - 1 - k]:
+            # Nothing is left to join; what is repeated is an element that was cut off.
+            return decomposition_table[op.default](x, pad)
     return _joined(x, pad, _repeated)
