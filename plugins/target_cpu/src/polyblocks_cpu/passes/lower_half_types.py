@@ -12,6 +12,11 @@ from polyblocks.codegen.rewrite import element, expand_ops
 from polyblocks_cpu.passes.walk import nested
 
 _HALVES = ("bf16", "f16")
+#: Functions with jumps: a little more precision may make a great difference.
+_STEPS = frozenset(
+    "arith.cmpf arith.fptosi arith.fptoui arith.remf math.ceil math.floor math.round "
+    "math.roundeven math.trunc".split()
+)
 
 
 @dataclass(frozen=True)
@@ -43,18 +48,23 @@ class LowerHalfTypesPass:
             "func.func(arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},"
             "math-extend-to-supported-types{extra-types=f32 target-type=f32})",
         )
-        if context.options.mlir_disable_fast_math:
-            _keep_roundings(module)
+        _keep_roundings(module, everywhere=context.options.mlir_disable_fast_math)
         expand_ops(module, {"arith.extf": _extend, "arith.truncf": _truncate})
         mlir.run_textual(module, "func.func(arith-expand{include-bf16=true})")
 
 
-def _keep_roundings(module: Any) -> None:
-    """Take off the flag with which upstream lets a conversion there and back disappear."""
+def _keep_roundings(module: Any, everywhere: bool) -> None:
+    """Take off the flag with which upstream lets a conversion there and back disappear.
+
+    A value that is compared is always rounded: it may have been rounded when it was stored
+    somewhere, and an arg-max would not find the maximum among values that are more precise.
+    """
     with module.context:
         plain = mlir.ir.Attribute.parse("#arith.fastmath<none>")
         for op in nested(module.operation):
-            if op.name in ("arith.extf", "arith.truncf") and "fastmath" in op.attributes:
+            if op.name not in ("arith.extf", "arith.truncf") or "fastmath" not in op.attributes:
+                continue
+            if everywhere or any(use.owner.name in _STEPS for use in op.results[0].uses):
                 op.attributes["fastmath"] = plain
 
 
