@@ -33,7 +33,7 @@ SMALL_S = 0.05
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and write ``<date>-<cpu>-compile.json`` and ``.md``."""
+    """Measure, print, write ``<date>-<cpu>-compile.json`` and ``.md``; 1 if a row is missing."""
     parser = argparse.ArgumentParser(prog="python -m bench.compile_time", description=__doc__)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="default: %(default)s")
     parser.add_argument("--only", default="", help="cases, as for `python -m bench`; `none`: none")
@@ -49,8 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = [int(n) for n in args.sizes.split(",") if n]
     head = report.header(rounds=1, threads=0)
     found: Json = {key: head[key] for key in ("date", "machine", "python")}
-    found["cases"] = [in_process(f"case {case.name}") for case in cases]
-    found["generated"] = [in_process(f"generated {n}") for n in sizes]
+    tried = [in_process(f"case {case.name}") for case in cases]
+    found["cases"] = [row for row in tried if row is not None]
+    grown = [in_process(f"generated {n}") for n in sizes]
+    found["generated"] = [row for row in grown if row is not None]
     text = page(found)
     print(text)
     if args.results is not None:
@@ -58,14 +60,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stem = f"{report.place(found, args.results)}-compile"
         Path(f"{stem}.json").write_text(json.dumps(found, indent=1) + "\n")
         Path(f"{stem}.md").write_text(text)
-    return 0
+    return 1 if None in (*tried, *grown) else 0
 
 
-def in_process(what: str) -> Json:
-    """One row, measured by a fresh process."""
+def in_process(what: str) -> Json | None:
+    """One row, measured by a fresh process; None if that failed, which it says itself."""
     print(f"measuring {what}", file=sys.stderr)
     command = [sys.executable, "-m", "bench.compile_time", "--worker", what]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        print(f"error: {what}: exit status {done.returncode}", file=sys.stderr)
+        return None
     row: Json = json.loads(done.stdout.splitlines()[-1])
     return row
 

@@ -112,3 +112,8 @@ def test_the_page_has_a_row_per_case_and_per_pass() -> None:
     assert "| S3 a | 1.00 | 2.00 | 1.00 |" in lines
     assert "| all others | 0.00 | 0.00 | 0.00 |" in lines
     assert "| total | 2.00 | 4.00 | 1.00 |" in lines
+
+
+def test_a_row_that_fails_is_left_out_and_told(capfd: pytest.CaptureFixture[str]) -> None:
+    assert compile_time.in_process("case of none") is None
+    assert "error: case of none: exit status 1" in capfd.readouterr().err
