@@ -2,7 +2,7 @@
 // ARCH: x86-64-v4
 //
 // An output that no cache can hold is stored past the caches if it is aligned; one that fits is
-// not, and neither is one whose rows begin anywhere.
+// not. Rows that begin anywhere begin with a part of a vector, up to the first aligned element.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         %[[P:.*]] = memref.extract_aligned_pointer_as_index %[[OUT:.*]] :
@@ -13,6 +13,13 @@
 // CHECK:         } else {
 // CHECK:           vector.store %{{.*}}, %[[OUT]][%{{.*}}, %{{.*}}] : memref<32768x1024xf32>
 // CHECK-NOT:     nontemporal
+// CHECK:         memref.extract_aligned_pointer_as_index %[[ROWS:.*]] : memref<32768x1001xf32>
+// CHECK:         scf.if
+// CHECK:           vector.maskedstore %[[ROWS]]
+// CHECK:         scf.for
+// CHECK:           vector.store %{{.*}}, %[[ROWS]][%{{.*}}, %{{.*}}] {alignment = 64 : i64, nontemporal = true}
+// CHECK:         scf.if
+// CHECK:           vector.maskedstore %[[ROWS]]
 func.func @main(
     %a: memref<32768x1024xf32> {polyblocks.arg = {constant = false, dtype = "float32", name = "a", role = "input", shape = array<i64: 32768, 1024>, strides = array<i64: 1024, 1>, updates = -1 : i64}},
     %b: memref<32768x1024xf32> {polyblocks.arg = {constant = false, dtype = "float32", name = "b", role = "output", shape = array<i64: 32768, 1024>, strides = array<i64: 1024, 1>, updates = -1 : i64}},

@@ -136,7 +136,8 @@ class Store:
     """``buffer[index] = value`` with affine indices.
 
     ``stream`` is the alignment in bytes with which whole vectors may pass the caches, if the buffer
-    is aligned so; 0 for a store as any other.
+    is aligned so; 0 for a store as any other. With ``peel`` rows begin anywhere, and the loop comes
+    to an aligned element first.
     """
 
     value: Value
@@ -144,6 +145,7 @@ class Store:
     index: tuple[Expr, ...]
     location: Any = None
     stream: int = 0
+    peel: bool = False
 
 
 @dataclass(eq=False)

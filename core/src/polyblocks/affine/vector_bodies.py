@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from polyblocks.affine.access import address
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.lanes import Lanes
 from polyblocks.affine.model import (
@@ -72,7 +73,8 @@ class Frame:
         They do in the first one, which runs if all of their buffers are aligned for it.
         """
         streams = [n for n in self.loop.body if isinstance(n, Store) and n.stream]
-        if not streams:
+        if not streams or any(n.peel for n in streams):
+            self.streaming = bool(streams)
             make()
             return
         offsets = [self._offset(n) for n in streams]
@@ -95,6 +97,23 @@ class Frame:
             operands=[self.writer.memref(node.buffer)],
         )
         return index_op("arith.andi", pointer.results[0], self.number(node.stream - 1))
+
+    def unaligned(self, node: Store, begin: Any) -> Any:
+        """How many iterations from ``begin`` on come before the first aligned element."""
+        size = node.buffer.bytes_per_element
+        pointer = ir.Operation.create(
+            "memref.extract_aligned_pointer_as_index",
+            results=[self.index],
+            operands=[self.writer.memref(node.buffer)],
+        )
+        base = self.fixed(address(node.buffer, node.index))
+        element = self.number(base.const) if base.is_constant else self.writer.apply(base)
+        element = index_op("arith.addi", element, begin)
+        offset = index_op("arith.muli", element, self.number(size))
+        place = index_op("arith.addi", pointer.results[0], offset)
+        left = index_op("arith.subi", self.number(0), place)
+        left = index_op("arith.andi", left, self.number(node.stream - 1))
+        return index_op("arith.divui", left, self.number(size))
 
     def store_vector(self, node: Store, value: Any, where: list[Any]) -> None:
         """A whole vector, past the caches in the version for that."""

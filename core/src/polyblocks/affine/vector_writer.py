@@ -12,7 +12,7 @@ from typing import Any
 
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.lanes import lanes_of
-from polyblocks.affine.model import For, Simd
+from polyblocks.affine.model import For, Simd, Store
 from polyblocks.affine.reduction_vectors import IDEMPOTENT, combine, identity, join_lanes
 from polyblocks.affine.vector_bodies import Frame, ScalarBody, ScalarWriter, VectorBody
 from polyblocks.affine.vector_ops import broadcast, compare, extract, index_op, insert
@@ -69,7 +69,15 @@ class LoopWriter(Frame):
                 dialect("affine").AffineYieldOp(inner)
             return list(op.results)
         self.prepare()
-        return self._dynamic(carried) if self.loop.bounded else self._static(carried)
+        if self.loop.bounded or self._peeled() is not None:
+            return self._dynamic(carried)
+        return self._static(carried)
+
+    def _peeled(self) -> Store | None:
+        """The store for which the loop begins with a part of a vector."""
+        if not self.streaming:
+            return None
+        return next((n for n in self.loop.body if isinstance(n, Store) and n.peel), None)
 
     # Carried values
 
@@ -136,6 +144,9 @@ class LoopWriter(Frame):
         block = width * self.simd.accumulators
         begin = self._extreme("arith.maxsi", [Expr(0), *loop.lower])
         end = self._extreme("arith.minsi", [Expr(loop.var.extent), *loop.upper])
+        peeled = self._peeled()
+        if peeled is not None:
+            begin = self._peel(peeled, begin, end)
         trips = index_op("arith.subi", end, begin)
         trips = index_op("arith.maxsi", trips, self.number(0))
 
@@ -160,6 +171,21 @@ class LoopWriter(Frame):
             with ir.InsertionPoint(branch.else_block):
                 scf.YieldOp(carried)
         return list(branch.operation.results)
+
+    def _peel(self, node: Store, begin: Any, end: Any) -> Any:
+        """Do the iterations up to the first aligned element; returns where the others begin."""
+        stop = index_op("arith.addi", begin, self.unaligned(node, begin))
+        stop = index_op("arith.maxsi", index_op("arith.minsi", stop, end), begin)
+        if not self.simd.masked:
+            self._steps(_Range(begin, stop), 1, [], self._scalars)
+            return stop
+        scf = dialect("scf")
+        count = index_op("arith.subi", stop, begin)
+        branch = scf.IfOp(compare("sgt", count, self.number(0)))
+        with ir.InsertionPoint(branch.then_block):
+            self._body(begin, [], self._counted_mask(count))
+            scf.YieldOp([])
+        return stop
 
     def _blocks(self, position: Any, carried: list[Any]) -> list[Any]:
         """One vector for each accumulator."""

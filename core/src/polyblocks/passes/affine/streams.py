@@ -6,7 +6,7 @@ from typing import Any
 
 from polyblocks.affine.access import address
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Sequence, Store, reads_from
+from polyblocks.affine.model import Buffer, For, Sequence, Store, StoreAt, reads_from
 
 #: Narrower pieces of a line are better gathered by the cache.
 MIN_BYTES = 32
@@ -19,7 +19,8 @@ def mark_streams(
 
     A store brings the line into the cache that it writes to. For an output that is larger than the
     last cache and is not read any more, that is a third more traffic than needed. Every vector must
-    be aligned, if its buffer is; whether it is, is asked at run time.
+    be aligned, if its buffer is; whether it is, is asked at run time. Where rows begin anywhere,
+    the loop of a single store begins with a part of a vector, up to the first aligned element.
 
     Args:
         loop: the loop whose iterations are lanes.
@@ -40,6 +41,16 @@ def mark_streams(
             continue
         if _is_aligned(node, loop.var, across, alignment):
             node.stream = alignment
+        elif across is None and _is_alone(node, loop, width):
+            node.stream, node.peel = alignment, True
+
+
+def _is_alone(node: Store, loop: For, width: int) -> bool:
+    """Whether it is the only store of a long loop, and walks along memory."""
+    if not _begins_at_pointer(node.buffer) or loop.trips < 8 * width:
+        return False
+    stores = [n for n in loop.body if isinstance(n, (Store, StoreAt))]
+    return len(stores) == 1 and address(node.buffer, node.index).coefficient(loop.var) == 1
 
 
 def _passes_by(buffer: Buffer, cache: int, sequence: Sequence) -> bool:
@@ -52,7 +63,7 @@ def _passes_by(buffer: Buffer, cache: int, sequence: Sequence) -> bool:
 def _is_aligned(node: Store, var: Var, across: Var | None, alignment: int) -> bool:
     """Whether all vectors begin at multiples of the alignment from the start of the buffer."""
     buffer = node.buffer
-    if buffer.memref_type is not None and buffer.memref_type.get_strides_and_offset()[1] != 0:
+    if not _begins_at_pointer(buffer):
         return False
     place = address(buffer, node.index)
     lanes = var if place.coefficient(var) == 1 else across
@@ -61,3 +72,9 @@ def _is_aligned(node: Store, var: Var, across: Var | None, alignment: int) -> bo
     rest = place - Expr(0, {lanes: 1})
     steps = [rest.const, *(factor for _, factor in rest.terms)]
     return all(step * buffer.bytes_per_element % alignment == 0 for step in steps)
+
+
+def _begins_at_pointer(buffer: Buffer) -> bool:
+    """Whether the first element lies where the memref's pointer points."""
+    type_ = buffer.memref_type
+    return type_ is None or type_.get_strides_and_offset()[1] == 0
