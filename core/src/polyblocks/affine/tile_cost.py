@@ -128,21 +128,29 @@ class TileCost:
         #: Lanes per second of the whole chip; a fused multiply-add is one instruction.
         self._rate = peak / 2
 
-    def best(self) -> tuple[tuple[int, ...], Cost]:
-        """The tile with the smallest predicted time, by descent along one dimension at a time."""
+    def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
+        """The tile with the smallest predicted time, by descent along one dimension at a time.
+
+        Args:
+            start: the best tile of a part of the group; then only half and twice of it are tried
+                at a time, since a group that grows by one stage changes its tile little.
+        """
         extents = [y.extent for y in self.found.tile]
+        near = len(start) == len(extents)
         tile = list(extents)
         # A start that keeps every thread busy and lets neighbours share what they read.
         for d in range(len(tile)):
             if self.found.tile[d] not in self.found.whole:
                 tile[d] = min(tile[d], 32 if d >= len(tile) - 2 else 1)
+                if near:
+                    tile[d] = min(extents[d], start[d])
         best = self.of(tuple(tile))
-        for _ in range(3):
+        for _ in range(3 if not near else 8):
             before = list(tile)
             for d in reversed(range(len(tile))):
                 if self.found.tile[d] in self.found.whole:
                     continue
-                for size in _sizes(extents[d]):
+                for size in _beside(tile[d], extents[d]) if near else _sizes(extents[d]):
                     trial = (*tile[:d], size, *tile[d + 1 :])
                     cost = self.of(trial)
                     if (cost.over, cost.seconds) < (best.over, best.seconds * 0.999):
@@ -153,12 +161,10 @@ class TileCost:
 
     def of(self, tile: tuple[int, ...]) -> Cost:
         """The cost with this tile: extents by dimension of the destination."""
-        first: dict[Var, int] = {}
-        last: dict[Var, int] = {}
         count = 1
         for y, size in zip(self.found.tile, tile, strict=True):
-            first[y], last[y] = 0, min(size, y.extent) - 1
             count *= ceil(y.extent / size)
+        extent_of = _Extents(self.found.tile, tile)
         lanes = 0.0
         needed = 0.0
         spent = 0.0
@@ -168,12 +174,12 @@ class TileCost:
             iterations, inner = 1, 1
             least = 1
             for span, extent in zip(row.spans, row.extents, strict=True):
-                inner = _extent(span, extent, first, last)
+                inner = extent_of(span, extent)
                 iterations *= inner
                 least *= extent
             runs = float(count)
             for span, extent in row.guards:
-                runs *= _extent(span, extent, first, last) / extent
+                runs *= extent_of(span, extent) / extent
             padded = iterations
             if row.vectorized:
                 padded = iterations // max(inner, 1) * (ceil(inner / self._lanes) * self._lanes)
@@ -182,12 +188,11 @@ class TileCost:
             spent += runs * iterations * row.slots
             needed += least * row.slots
             executed.append((row, runs, iterations))
-        ends = first, last
         bytes_of: dict[Buffer, int] = {}
         for buffer, box in self.found.boxes.items():
             n = buffer.bytes_per_element
             for span, extent in zip(box, buffer.shape, strict=True):
-                n *= _extent(span, extent, first, last)
+                n *= extent_of(span, extent)
             bytes_of[buffer] = n
         for row, runs, iterations in executed:
             for buffer, times in row.accesses.items():
@@ -210,7 +215,7 @@ class TileCost:
                 again = max(0, count * n - buffer.nbytes)
                 if tile_bytes > 0 and again:
                     memory += again / self._rate_of(self._holding(n * self._threads, outer=True))
-            jumps = _jumps(self.found.boxes[buffer], buffer, ends)
+            jumps = _jumps(self.found.boxes[buffer], buffer, extent_of)
             memory += moved / rate * (1 + RUN_START * jumps)
         level = self._holding(tile_bytes)
         cache = touched / self._rate_of(level)
@@ -253,20 +258,34 @@ class TileCost:
         return self._rate_of(self.target.memory[-1])
 
 
-def _extent(span: Span, extent: int, first: dict[Var, int], last: dict[Var, int]) -> int:
-    low, high = span
-    if low.is_constant and high.is_constant:
-        return min(extent, high.const - low.const + 1)
-    return max(1, min(extent, high.evaluate(last) - low.evaluate(first) + 1))
+class _Extents:
+    """The extents of spans for one tile; many stages share theirs."""
+
+    def __init__(self, variables: list[Var], tile: tuple[int, ...]) -> None:
+        self.first = dict.fromkeys(variables, 0)
+        self.last = {y: min(n, y.extent) - 1 for y, n in zip(variables, tile, strict=True)}
+        self.known: dict[tuple[Expr, Expr], int] = {}
+
+    def __call__(self, span: Span, extent: int) -> int:
+        """Values in a span, at most ``extent``."""
+        length = self.known.get(span)
+        if length is None:
+            low, high = span
+            if low.is_constant and high.is_constant:
+                length = high.const - low.const + 1
+            else:
+                length = max(1, high.evaluate(self.last) - low.evaluate(self.first) + 1)
+            self.known[span] = length
+        return min(extent, length)
 
 
-def _jumps(box: list[Span], buffer: Buffer, ends: tuple[dict[Var, int], dict[Var, int]]) -> float:
+def _jumps(box: list[Span], buffer: Buffer, extent_of: _Extents) -> float:
     """How often per byte a walk through a tile's part of a buffer jumps to another address.
 
     0 for long runs, and for a single one: the next tile may go on where it ends.
     """
     run = buffer.bytes_per_element
-    sizes = [_extent(s, n, *ends) for s, n in zip(box, buffer.shape, strict=True)]
+    sizes = [extent_of(s, n) for s, n in zip(box, buffer.shape, strict=True)]
     for d in range(len(sizes) - 1, -1, -1):
         run *= sizes[d]
         if sizes[d] < buffer.shape[d]:
@@ -279,6 +298,13 @@ def _sizes(extent: int) -> list[int]:
     """Candidates for the extent of a tile in one dimension."""
     sizes = [1 << k for k in range(extent.bit_length()) if 1 << k < extent]
     return [*sizes, extent]
+
+
+def _beside(size: int, extent: int) -> list[int]:
+    """The next smaller and the next larger candidate."""
+    sizes = _sizes(extent)
+    smaller = [n for n in sizes if n < size][-1:]
+    return smaller + [n for n in sizes if n > size][:1]
 
 
 def alone(target: TargetDescription, stage: Stage) -> float:

@@ -162,7 +162,7 @@ class _Grouping:
             return None
         if sum(self.nodes[s.nest] for s in stages) > self.owner.max_nodes:
             return None
-        joined = self._joined(stages)
+        joined = self._joined(stages, group.tile)
         if joined is None:
             return None
         apart = sum(part.seconds for part in parts)
@@ -187,7 +187,7 @@ class _Grouping:
         )
         return joined if accept else None
 
-    def _joined(self, stages: list[Stage]) -> _Group | None:
+    def _joined(self, stages: list[Stage], start: tuple[int, ...]) -> _Group | None:
         """These stages as one group with its best tile; None if they cannot be."""
         inside = {stage.nest for stage in stages}
         local: set[Buffer] = set()
@@ -207,7 +207,7 @@ class _Grouping:
         found = slices(stages, root, kept)
         if found is None:
             return None
-        tile, cost = TileCost(self.context.target, stages, found, local).best()
+        tile, cost = TileCost(self.context.target, stages, found, local).best(start)
         return _Group(stages, cost.seconds, found, tile, cost, local)
 
     def _blocked(self, stages: list[Stage]) -> bool:
