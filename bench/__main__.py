@@ -49,12 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     try:
         cases = table.named(args.only)
-        peers = chosen_peers(",".join(QUICK) if args.quick else args.peers)
         if args.reuse and args.results and args.results.resolve() == RESULTS.resolve():
             raise ValueError(
                 "results with reused peers are not for publishing; name another folder"
             )
         earlier = report.rows_of(args.reuse) if args.reuse else None
+        # Reused peers do not run, and need not be installed.
+        wanted = ",".join(QUICK) if args.quick else args.peers
+        peers = chosen_peers(OURS if earlier else wanted)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -62,7 +64,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if earlier:
         results["reused"] = args.reuse.name
         results["peers"] = dict(earlier[0])
-        peers = (OURS,)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         complete = run(results, cases, peers, earlier[1] if earlier else {}, Path(folder))
     complete = complete and cases == table.CASES and peers == tuple(ENGINES)
