@@ -101,6 +101,11 @@ class TargetDescription:
         """The parallel level called ``name``, or None."""
         return next((level for level in self.parallel if level.name == name), None)
 
+    @property
+    def shared_level(self) -> ParallelLevel:
+        """The level over which the outer iterations of a nest are shared out."""
+        return self.parallel_level("team") or self.parallel[0]
+
     def to_json(self) -> str:
         """Canonical JSON, equal for equal descriptions."""
         return json.dumps(dataclasses.asdict(self), sort_keys=True, default=list)

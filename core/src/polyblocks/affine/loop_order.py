@@ -78,7 +78,7 @@ def strip_size(
 
 def shares(shape: ReductionNest, target: TargetDescription) -> int:
     """Iterations that threads can share once the loops are ordered."""
-    level = target.parallel_level("team") or target.parallel[0]
+    level = target.shared_level
     order = loop_order(shape, target)
     if order is None or not order.strips:
         return shape.iterations

@@ -71,6 +71,10 @@ class Buffer:
         # and with it MLIR handles of code that is long gone.
         return self if self.viewed is None else self.viewed.base
 
+    def like(self) -> Buffer:
+        """A new allocation of the same shape and element type."""
+        return Buffer(self.shape, self.element, "alloc", bytes_per_element=self.bytes_per_element)
+
     @property
     def numel(self) -> int:
         """Number of elements."""
@@ -308,6 +312,18 @@ class Sequence:
     def nests(self) -> list[Nest]:
         """The nests, without what is opaque."""
         return [item for item in self.items if isinstance(item, Nest)]
+
+    def viewed(self) -> set[Buffer]:
+        """The buffers of which there are views: somebody may touch them by another name."""
+        return {b.base for b in self.buffers if b.base is not b}
+
+
+def around(variables: Iterable[Var], nodes: list[Node]) -> list[Node]:
+    """Loops around nodes, the first variable outermost; none for a variable with one value."""
+    for var in reversed(list(variables)):
+        if var.extent != 1:
+            nodes = [For(var, nodes)]
+    return nodes
 
 
 def walk(nodes: Iterable[Node]) -> Iterator[Node]:

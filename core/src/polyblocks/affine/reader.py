@@ -23,6 +23,7 @@ from polyblocks.affine.model import (
     Store,
     StoreAt,
     Value,
+    around,
 )
 from polyblocks.affine.views import VIEWS, IndexMap, view_index
 from polyblocks.mlir import ir
@@ -165,10 +166,7 @@ class _Reader:
             Load(value, *self._place(op.operands[0], index), op.location),
             Store(value, *self._place(op.operands[1], index), op.location),
         ]
-        for var in reversed(loops):
-            if var.extent != 1:
-                body = [For(var, body)]
-        return Nest(body, [op], changed=True)
+        return Nest(around(loops, body), [op], changed=True)
 
     def _opaque(self, op: Any) -> None:
         self.items.append(self._as_opaque(op))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from polyblocks.affine import cost
 from polyblocks.affine.expr import Expr, Var
@@ -46,7 +46,6 @@ class Stage:
         gathered: buffers that are read at run-time indices.
         stores: all stores.
         slots: lanes of vector instructions that one iteration of ``loops`` takes.
-        reduces: whether loops carry values.
     """
 
     nest: Nest
@@ -56,7 +55,7 @@ class Stage:
     gathered: set[Buffer]
     stores: list[Store]
     slots: float
-    reduces: bool
+    _places: dict[Store, list[Place] | None] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, nest: Nest) -> Stage | None:
@@ -84,7 +83,6 @@ class Stage:
             {n.buffer for n in nodes if isinstance(n, LoadAt)},
             stores,
             slots(body),
-            any(isinstance(n, For) and n.inits for n in nodes),
         )
 
     @property
@@ -104,6 +102,11 @@ class Stage:
 
     def places(self, store: Store) -> list[Place] | None:
         """For each dimension of what is stored how it is walked; None if not in such a way."""
+        if store not in self._places:
+            self._places[store] = self._walk(store)
+        return self._places[store]
+
+    def _walk(self, store: Store) -> list[Place] | None:
         found: list[Place] = []
         outer = set(self.variables)
         seen: set[Var] = set()

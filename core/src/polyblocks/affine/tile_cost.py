@@ -120,7 +120,7 @@ class TileCost:
         for buffer, (start, end) in lifetimes(self.stages, self.local).items():
             for i in range(start, end + 1):
                 self._live[i].append(buffer)
-        level = self.target.parallel_level("team") or self.target.parallel[0]
+        level = self.target.shared_level
         self._threads = max(level.size, 1)
         self._overhead = level.overhead
         self._lanes = max(self.target.vector_bits // 32, 1)
@@ -314,7 +314,7 @@ def alone(target: TargetDescription, stage: Stage) -> float:
         whole = [(Expr(0), Expr(n - 1)) for n in node.buffer.shape]
         found.boxes.setdefault(node.buffer, whole)
     cost = TileCost(target, [stage], found, set()).of(())
-    level = target.parallel_level("team") or target.parallel[0]
+    level = target.shared_level
     threads = max(level.size, 1) if stage.loops else 1
     return max(cost.compute / threads, cost.memory) + level.overhead
 

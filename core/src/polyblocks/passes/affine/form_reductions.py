@@ -142,7 +142,7 @@ def separate_versions(sequence: Sequence) -> None:
     """Rename what a buffer held before a nest overwrites the whole of it."""
     users = Users(sequence)
     # A buffer with views cannot be renamed.
-    viewed = {b.base for b in sequence.buffers if b.base is not b}
+    viewed = sequence.viewed()
     for nest in sequence.nests():
         for buffer in sorted(writes(nest), key=lambda b: b.number):
             if buffer.kind not in ("alloc", "output") or buffer in viewed:
@@ -181,7 +181,7 @@ def _rename_before(sequence: Sequence, users: Users, nest: Nest, buffer: Buffer)
     touching = [item for item in earlier if users.before(item, nest)]
     if any(isinstance(item, Opaque) for item in touching):
         return
-    old = Buffer(buffer.shape, buffer.element, "alloc", bytes_per_element=buffer.bytes_per_element)
+    old = buffer.like()
     sequence.buffers.append(old)
     for item in (*touching, nest):
         assert isinstance(item, Nest)

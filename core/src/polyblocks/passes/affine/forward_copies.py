@@ -52,7 +52,7 @@ class ForwardCopiesPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Forward every copy, until none is left that can be."""
-        viewed = {b.base for b in sequence.buffers if b.base is not b}
+        viewed = sequence.viewed()
         candidates = [n for n in sequence.nests() if _Copy.of(n, viewed) is not None]
         users = Users(sequence) if candidates else None
         # From the end: what a copy reads may be the destination of an earlier one.

@@ -299,7 +299,7 @@ def _candidates(sequence: Sequence) -> list[Buffer]:
             for n in walk(item.body):
                 if isinstance(n, Store) and n.buffer.kind in ("alloc", "output"):
                     seen.setdefault(n.buffer)
-    based = {b.base for b in sequence.buffers if b.base is not b}
+    based = sequence.viewed()
     return [b for b in seen if b not in based]
 
 

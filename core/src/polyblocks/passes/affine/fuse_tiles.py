@@ -93,7 +93,7 @@ class _Grouping:
         self.sequence = sequence
         self.context = context
         self.users = Users(sequence)
-        self.viewed = {b.base for b in sequence.buffers if b.base is not b}
+        self.viewed = sequence.viewed()
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
         for nest in sequence.nests():

@@ -70,7 +70,7 @@ class JamReductionsPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Jam every nest and sub-nest that reads more than the private caches hold."""
-        level = context.target.parallel_level("team") or context.target.parallel[0]
+        level = context.target.shared_level
         private = [m.size for m in context.target.memory if m.size and m.shared_by == 1]
         for nest in sequence.nests():
 

@@ -36,7 +36,7 @@ class MapParallelismPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Map every nest."""
-        level = context.target.parallel_level("team") or context.target.parallel[0]
+        level = context.target.shared_level
         for nest in sequence.nests():
             if len(nest.body) != 1 or not isinstance(nest.body[0], For):
                 continue

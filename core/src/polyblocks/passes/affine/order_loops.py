@@ -51,7 +51,7 @@ class OrderLoopsPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Order the loops of every nest and sub-nest that has a reduction."""
-        level = context.target.parallel_level("team") or context.target.parallel[0]
+        level = context.target.shared_level
         for nest in sequence.nests():
             chosen: list[LoopOrder] = []
 

@@ -23,6 +23,7 @@ from polyblocks.affine.model import (
     Store,
     StoreAt,
     Value,
+    around,
     clone,
     operands,
 )
@@ -63,7 +64,7 @@ class ScheduleScattersPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Schedule every scatter."""
         target = context.target
-        level = target.parallel_level("team") or target.parallel[0]
+        level = target.shared_level
         for nest in sequence.nests():
             scatter = _Scatter.of(nest)
             if scatter is None:
@@ -232,7 +233,7 @@ class _Scatter:
             Op(start.name, [], start.attributes, [value]),
             Store(value, copies, (Expr.of(part), *(Expr.of(d) for d in dims))),
         ]
-        updates = Nest([For(part, [*_around(dims, fill), *self._share(part, copies)])], [])
+        updates = Nest([For(part, [*around(dims, fill), *self._share(part, copies)])], [])
         merge = Nest(self._merge(copies, threads), [])
         for new, kind in ((updates, nest.kind), (merge, "pointwise")):
             new.name, new.kind, new.sources, new.changed = nest.name, kind, nest.sources, True
@@ -253,7 +254,7 @@ class _Scatter:
         for n in nodes:
             if isinstance(n, (LoadAt, StoreAt)) and n.buffer is copies:
                 n.index = [which, *n.index]
-        nodes = _around(inner, [Index(which, Expr.of(part)), *nodes])
+        nodes = around(inner, [Index(which, Expr.of(part)), *nodes])
         upper = (Expr(outermost.extent) - first,) if outermost.extent % length else ()
         return [For(piece, nodes, upper=upper)]
 
@@ -271,12 +272,4 @@ class _Scatter:
             body.append(Op(op.name, [total, copy], op.attributes, [new], op.location))
             total = new
         body.append(Store(total, self.buffer, index))
-        return _around(dims, body)
-
-
-def _around(variables: list[Var], nodes: list[Node]) -> list[Node]:
-    """Loops around nodes; none for a variable with one value."""
-    for var in reversed(variables):
-        if var.extent != 1:
-            nodes = [For(var, nodes)]
-    return nodes
+        return around(dims, body)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
-    For,
     Load,
     LoadAt,
     Nest,
@@ -18,6 +17,7 @@ from polyblocks.affine.model import (
     Store,
     StoreAt,
     Value,
+    around,
     walk,
 )
 from polyblocks.affine.stages import Stage
@@ -55,7 +55,7 @@ class SeparateVersionsPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Separate the generations of every buffer that is written more than once."""
         users = Users(sequence)
-        viewed = {b.base for b in sequence.buffers if b.base is not b}
+        viewed = sequence.viewed()
         before: dict[int, list[Nest]] = {}
         for buffer in list(sequence.buffers):
             if buffer.kind not in ("alloc", "output") or buffer in viewed:
@@ -92,12 +92,7 @@ class SeparateVersionsPass(NestPass):
                 assert isinstance(item, Nest)
                 part = _part(item, buffer)
                 if part >= self.min_part:
-                    old = Buffer(
-                        buffer.shape,
-                        buffer.element,
-                        "alloc",
-                        bytes_per_element=buffer.bytes_per_element,
-                    )
+                    old = buffer.like()
                     sequence.buffers.append(old)
                     for earlier in generation:
                         assert isinstance(earlier, Nest)
@@ -154,7 +149,4 @@ def _copy(source: Buffer, target: Buffer) -> Nest:
     index = tuple(Expr.of(v) for v in loops)
     value = Value(source.element)
     body: list[Node] = [Load(value, source, index), Store(value, target, index)]
-    for var in reversed(loops):
-        if var.extent != 1:
-            body = [For(var, body)]
-    return Nest(body, [], changed=True)
+    return Nest(around(loops, body), [], changed=True)

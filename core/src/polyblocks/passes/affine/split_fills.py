@@ -90,7 +90,7 @@ class SplitFillsPass(NestPass):
         seconds = cost.traffic_seconds(
             context.target, saved * element, fill.store.buffer.nbytes
         ) + cost.compute_seconds(context.target, saved * cost.operations(fill.body))
-        level = context.target.parallel_level("team") or context.target.parallel[0]
+        level = context.target.shared_level
         extra = (len(left) - 1) * level.overhead
         accept = saved > 0 and len(left) <= self.max_pieces and (extra <= 0 or seconds > extra)
         context.decide(

@@ -56,7 +56,7 @@ class SplitReductionsPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Split where threads would be idle."""
-        level = context.target.parallel_level("team") or context.target.parallel[0]
+        level = context.target.shared_level
         if level.size < 2:
             return
         for nest in sequence.nests():

@@ -59,7 +59,7 @@ class SplitScansPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Split where threads would be idle and reading twice costs less than that."""
-        level = context.target.parallel_level("team") or context.target.parallel[0]
+        level = context.target.shared_level
         if level.size < 2:
             return
         for nest in sequence.nests():

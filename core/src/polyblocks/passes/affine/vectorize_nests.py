@@ -64,7 +64,7 @@ class VectorizeNestsPass(NestPass):
         target = context.target
         if not target.vector_bits:
             return
-        level = target.parallel_level("team") or target.parallel[0]
+        level = target.shared_level
         flat = _FlatViews(sequence)
         for nest in sequence.nests():
             for loop, around in list(_innermost(nest.body, [])):
