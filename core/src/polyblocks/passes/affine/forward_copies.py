@@ -99,14 +99,12 @@ class _Copy:
 
     @classmethod
     def of(cls, nest: Nest, viewed: set[Buffer]) -> _Copy | None:
-        loops, body = perfect_loops(nest.body)
-        if len(body) != 2 or any(f.inits or f.bounded for f in loops):
+        plain = _plain_copy(nest)
+        if plain is None:
             return None
-        load, store = body
-        if not isinstance(load, Load) or not isinstance(store, Store):
-            return None
+        loops, load, store = plain
         source, target = load.buffer, store.buffer
-        if store.value is not load.result or source.kind != "alloc" or source.base is target.base:
+        if source.kind != "alloc" or source.base is target.base:
             return None
         if target.kind not in ("alloc", "output") or viewed & {source, target}:
             return None
@@ -170,17 +168,13 @@ class _Copy:
 
     def _repeats(self, item: Item) -> bool:
         """Whether an item copies once more what this copy brings to the same place."""
-        if not isinstance(item, Nest):
+        plain = _plain_copy(item) if isinstance(item, Nest) else None
+        if plain is None:
             return False
-        loops, body = perfect_loops(item.body)
-        if len(body) != 2 or any(f.inits or f.bounded for f in loops):
-            return False
-        load, store = body
-        if not isinstance(load, Load) or not isinstance(store, Store):
-            return False
+        _, load, store = plain
         if load.buffer is not self.source or store.buffer is not self.target:
             return False
-        return store.value is load.result and store.index == self.place(load.index)
+        return store.index == self.place(load.index)
 
     def _follows(self, item: Item) -> bool:
         """Whether all accesses of an item to the source can go to the target."""
@@ -266,6 +260,17 @@ class _Copy:
                 if isinstance(n, (Load, Store)):
                     n.index = self.place(n.index)
         nest.changed = True
+
+
+def _plain_copy(nest: Nest) -> tuple[list[For], Load, Store] | None:
+    """The loops, the load and the store of a nest that does nothing but copy."""
+    loops, body = perfect_loops(nest.body)
+    if len(body) != 2 or any(f.inits or f.bounded for f in loops):
+        return None
+    load, store = body
+    if not isinstance(load, Load) or not isinstance(store, Store):
+        return None
+    return (loops, load, store) if store.value is load.result else None
 
 
 def _keeps_neighbours(along: list[Var | None], store: Store, target: Buffer) -> bool:
