@@ -127,12 +127,18 @@ class Index:
 
 @dataclass(eq=False)
 class Load:
-    """``result = buffer[index]`` with affine indices."""
+    """``result = buffer[index]`` with affine indices.
+
+    With ``ahead`` what is so many elements further in each dimension is fetched at the same time,
+    into the cache ``ahead_level`` counted from the fastest.
+    """
 
     result: Value
     buffer: Buffer
     index: tuple[Expr, ...]
     location: Any = None
+    ahead: tuple[int, ...] = ()
+    ahead_level: int = 0
 
 
 @dataclass(eq=False)

@@ -17,12 +17,10 @@ from polyblocks.affine.model import (
     clone,
     walk,
 )
+from polyblocks.affine.row_padding import ROW, padded_rows, row_of
 from polyblocks.affine.slices import Slices, Span
 from polyblocks.affine.stages import Stage, full, lifetimes
 from polyblocks.affine.tile_cost import fixed_extent
-
-#: Elements to which the rows of local buffers are rounded up: they start on a line of their own.
-ROW = 16
 
 
 def tiled(
@@ -100,8 +98,8 @@ class _Tile:
             if not self._place(buffer, first, last):
                 return None
         out: list[Node] = [Alloca(storage.buffer) for storage in self.storages]
-        for stage in stages:
-            nodes = self._stage(stage)
+        for i, stage in enumerate(stages):
+            nodes = self._stage(stage, stages[:i])
             if nodes is None:
                 return None
             out.extend(nodes)
@@ -118,7 +116,8 @@ class _Tile:
             shape.append(min(size, extent))
             origin.append(span[0].substitute(self.at) if size < extent else Expr(0))
         if len(shape) > 1 and shape[-1] > ROW:
-            shape[-1] = -(-shape[-1] // ROW) * ROW
+            # Every row starts on a line of its own.
+            shape[-1] = row_of(shape[-1])
         free = [s for s in self.storages if s.last < first and s.fits(buffer)]
         if free:
             storage = min(free, key=lambda s: s.growth(shape))
@@ -133,7 +132,7 @@ class _Tile:
         self.buffers[buffer] = storage.buffer
         return True
 
-    def _stage(self, stage: Stage) -> list[Node] | None:
+    def _stage(self, stage: Stage, earlier: list[Stage]) -> list[Node] | None:
         values: dict[Var, Expr] = {}
         loops: list[For] = []
         for var in stage.variables:
@@ -142,6 +141,8 @@ class _Tile:
                 return None
             if loop.var.extent != 1 or loop.bounded:
                 loops.append(loop)
+        if loops:
+            loops[-1] = self._whole_vectors(stage, earlier, loops[-1], values)
         guards = self._guards(stage)
         if guards is None:
             return None
@@ -179,6 +180,28 @@ class _Tile:
             lower=(low,) if low.range()[1] > 0 else (),
             upper=(high,) if high.range()[0] < size else (),
         )
+
+    def _whole_vectors(
+        self, stage: Stage, earlier: list[Stage], loop: For, values: dict[Var, Expr]
+    ) -> For:
+        """The innermost loop of a stage, without bounds and remainders if nothing needs them."""
+        var = stage.variables[-1]
+        size = loop.var.extent
+        first = values[var] - loop.var
+        if loop.var not in set(values[var].variables()) or not (loop.bounded or size % ROW):
+            return loop
+        if loop.bounded and first.is_constant:
+            # It counts from 0, and its bounds say what is needed.
+            return loop
+        firsts = {**values, var: first}
+        rows = padded_rows(stage, earlier, size, firsts, self.origins, self.buffers)
+        if rows is None:
+            return loop
+        for buffer, row in rows.items():
+            buffer.shape = (*buffer.shape[:-1], row)
+        new = Var(row_of(size))
+        values[var] = first + new
+        return For(new, [])
 
     def _guards(self, stage: Stage) -> list[For] | None:
         """Loops of at most one iteration: whether the tile has the constant index that is stored.

@@ -25,6 +25,9 @@ from polyblocks.affine.scan_vectors import last_lane, prefixes
 from polyblocks.affine.vector_ops import broadcast, compare, index_op
 from polyblocks.mlir import dialect, ir
 
+#: Bytes that one prefetch brings; where lines are longer, some prefetches are in vain.
+CACHE_LINE = 64
+
 
 class ScalarWriter(Protocol):
     """What is used of the writer of scalar code."""
@@ -370,6 +373,8 @@ class VectorBody(Body):
             op = ir.Operation.create(
                 "vector.load", results=[type_], operands=[memref, *where], loc=location
             )
+            if isinstance(node, Load) and node.ahead:
+                self._prefetch(node, where)
         else:
             zero = self.owner.constant(ir.DenseElementsAttr.get_splat(type_, _zero(node)))
             op = ir.Operation.create(
@@ -379,6 +384,28 @@ class VectorBody(Body):
                 loc=location,
             )
         self.values[node.result] = op.results[0]
+
+    def _prefetch(self, node: Load, where: list[Any]) -> None:
+        """Fetch the lines of one vector of the next tile."""
+        owner = self.owner
+        line = max(1, CACHE_LINE // node.buffer.bytes_per_element)
+        i32 = ir.IntegerType.get_signless(32)
+        for lane in range(0, self.width, line):
+            ahead = [*node.ahead[:-1], node.ahead[-1] + lane]
+            there = [
+                index_op("arith.addi", at, owner.number(step)) if step else at
+                for at, step in zip(where, ahead, strict=True)
+            ]
+            ir.Operation.create(
+                "memref.prefetch",
+                operands=[self.writer.memref(node.buffer), *there],
+                attributes={
+                    "isWrite": ir.BoolAttr.get(False),
+                    "localityHint": ir.IntegerAttr.get(i32, 3 - node.ahead_level),
+                    "isDataCache": ir.BoolAttr.get(True),
+                },
+                loc=node.location or ir.Location.unknown(),
+            )
 
     def store(self, node: Store) -> None:
         value, where = self.lanes(node.value), self.where(node)

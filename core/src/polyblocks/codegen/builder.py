@@ -183,6 +183,11 @@ class Val:
         return self.b.op("arith.extui", kind, self)
 
 
+#: A target's instruction for ``x * 2^n``, rounded once, for an integer-valued float ``n`` of any
+#: size; NaN if either is NaN. Returns None for types that it does not serve.
+Scale = Callable[["Builder", Val, Val], "Val | None"]
+
+
 class Builder:
     """Creates operations at the current insertion point, shaped like the replaced operation.
 
@@ -193,6 +198,7 @@ class Builder:
         constants: cache of constants of that block, shared among expansions.
         fma: the target has a fused multiply-add instruction.
         ldexp: the target has an instruction for multiplying by a power of two.
+        scale: see `Scale`; asked before ``ldexp`` is used.
     """
 
     def __init__(
@@ -203,6 +209,7 @@ class Builder:
         constants: dict[tuple[object, ...], Any],
         fma: bool,
         ldexp: bool = False,
+        scale: Scale | None = None,
     ) -> None:
         self.shape = None if shape is None else tuple(shape)
         self.scalable = None if scalable is None else tuple(scalable)
@@ -211,6 +218,7 @@ class Builder:
         self.has_fma = fma
         # LLVM's intrinsic takes neither vectors of several dimensions nor scalable ones everywhere.
         self.has_ldexp = ldexp and (self.shape is None or len(self.shape) == 1) and not scalable
+        self._scale = scale
         self._types: dict[str, Any] = {}
         self._i64_attrs: dict[int, Any] = {}
 
@@ -307,6 +315,13 @@ class Builder:
             y, z = self.lift(y, x.kind), self.lift(z, x.kind)
             return self.fma(-x, y, z) if self.has_fma else z - x * y
         return self.fma(x, -y, z)
+
+    def scaled(self, x: Val, exponent: Val) -> Val | None:
+        """``x * 2^exponent`` by the target's own instruction; None if it has none for the type.
+
+        ``exponent`` is an integer-valued float like ``x``.
+        """
+        return None if self._scale is None else self._scale(self, x, exponent)
 
     def ldexp(self, x: Val, exponent: Val) -> Val:
         """``x * 2^exponent``, rounded once; only where `has_ldexp`.

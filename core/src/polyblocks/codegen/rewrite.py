@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from polyblocks.codegen.builder import Builder, Val
+from polyblocks.codegen.builder import Builder, Scale, Val
 from polyblocks.mlir import ir
 
 #: Takes the op and its operands; returns one value per result, or None to leave the op alone.
@@ -13,7 +13,12 @@ Expansion = Callable[[Builder, Any, Sequence[Val]], "Sequence[Val] | None"]
 
 
 def expand_ops(
-    module: Any, expansions: Mapping[str, Expansion], *, fma: bool = False, ldexp: bool = False
+    module: Any,
+    expansions: Mapping[str, Expansion],
+    *,
+    fma: bool = False,
+    ldexp: bool = False,
+    scale: Scale | None = None,
 ) -> int:
     """Replace ops by name, in place, on scalars and vectors.
 
@@ -23,6 +28,7 @@ def expand_ops(
             before the op. The created ops carry no fastmath flags.
         fma: whether the expansions may use fused multiply-add.
         ldexp: whether they may use LLVM's ldexp.
+        scale: what they may use in its place.
 
     Returns:
         How many ops were replaced.
@@ -43,7 +49,7 @@ def expand_ops(
             block = op.block
             _, cache = caches.setdefault(hash(block), (block, {}))
             with op.location, ir.InsertionPoint(op):
-                builder = _builder(op, block, cache, fma, ldexp)
+                builder = _builder(op, block, cache, fma, ldexp, scale)
                 operands = [Val(builder, v, element(v.type)) for v in op.operands]
                 results = expansions[op.name](builder, op, operands)
             if results is None:
@@ -56,13 +62,18 @@ def expand_ops(
 
 
 def _builder(
-    op: Any, block: Any, cache: dict[tuple[object, ...], Any], fma: bool, ldexp: bool
+    op: Any,
+    block: Any,
+    cache: dict[tuple[object, ...], Any],
+    fma: bool,
+    ldexp: bool,
+    scale: Scale | None,
 ) -> Builder:
     type_ = op.results[0].type
     if not isinstance(type_, ir.VectorType):
-        return Builder(None, None, block, cache, fma, ldexp)
+        return Builder(None, None, block, cache, fma, ldexp, scale)
     scalable = tuple(type_.scalable_dims) if type_.scalable else None
-    return Builder(tuple(type_.shape), scalable, block, cache, fma, ldexp)
+    return Builder(tuple(type_.shape), scalable, block, cache, fma, ldexp, scale)
 
 
 def element(type_: Any) -> str:

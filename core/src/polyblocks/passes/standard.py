@@ -19,6 +19,7 @@ from polyblocks.passes.affine.hoist_invariants import HoistInvariantsPass
 from polyblocks.passes.affine.jam_reductions import JamReductionsPass
 from polyblocks.passes.affine.lower_scatters import LowerScattersPass
 from polyblocks.passes.affine.map_parallelism import MapParallelismPass
+from polyblocks.passes.affine.merge_loops import MergeLoopsPass
 from polyblocks.passes.affine.multiply_reciprocals import MultiplyReciprocalsPass
 from polyblocks.passes.affine.narrow_indices import NarrowIndicesPass
 from polyblocks.passes.affine.normalize_nests import NormalizeNestsPass
@@ -97,6 +98,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 CascadeSumsPass(),
                 ScheduleScattersPass(),
                 HoistInvariantsPass(),
+                MergeLoopsPass(),
                 TileTransposesPass(),
                 MultiplyReciprocalsPass(),
                 MapParallelismPass(),

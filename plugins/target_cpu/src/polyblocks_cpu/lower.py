@@ -34,6 +34,7 @@ from polyblocks_cpu.passes.outline_kernels import (
 )
 from polyblocks_cpu.passes.store_booleans_as_bytes import StoreBooleansAsBytesPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
+from polyblocks_cpu.scalef import multiply_by_power
 
 
 def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
@@ -96,7 +97,8 @@ def _expand_math(module: Any, context: PassContext) -> None:
     from polyblocks.codegen.vector_math import expand_math
 
     has = context.target.properties
-    expand_math(module, fma=has["fma"], ldexp=has["ldexp"])
+    scale = multiply_by_power if has["ldexp"] else None
+    expand_math(module, fma=has["fma"], ldexp=has["ldexp"], scale=scale)
 
 
 def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:

@@ -48,7 +48,7 @@ def exp(b: Builder, x: Val) -> Val:
     low, high = _EXP_RANGE[x.kind]
     x = b.clamp(x, low, high)
     n, i = round_scaled(b, x, LOG2_E)
-    return scale_by_power_of_two(exp_polynomial(b, exp_reduced(b, x, n)), i)
+    return scale_by_power_of_two(exp_polynomial(b, exp_reduced(b, x, n)), n, i)
 
 
 def exp_sum(b: Builder, high: Val, low: Val, factor: tuple[Val, Val] | None = None) -> Val:
@@ -66,7 +66,7 @@ def exp_sum(b: Builder, high: Val, low: Val, factor: tuple[Val, Val] | None = No
     total = b.fma(rest, (tail + r) + 1.0, tail) + r + 1.0
     if factor is not None:
         total = b.fma(total, factor[0], total * factor[1])
-    return scale_by_power_of_two(total, i)
+    return scale_by_power_of_two(total, n, i)
 
 
 def exp2(b: Builder, x: Val) -> Val:
@@ -76,7 +76,7 @@ def exp2(b: Builder, x: Val) -> Val:
     n, i = round_scaled(b, x, 1.0)
     r = x - n
     p = b.horner(r, table.EXP2_F32 if x.kind == "f32" else table.EXP2_F64)
-    return scale_by_power_of_two(b.fma(r, p, 1.0), i)
+    return scale_by_power_of_two(b.fma(r, p, 1.0), n, i)
 
 
 def expm1(b: Builder, x: Val) -> Val:

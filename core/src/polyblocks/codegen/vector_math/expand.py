@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyblocks.codegen.builder import Builder, Val
+from polyblocks.codegen.builder import Builder, Scale, Val
 from polyblocks.codegen.rewrite import Expansion, expand_ops
 from polyblocks.codegen.vector_math import (
     classify,
@@ -53,7 +53,9 @@ _FLOAT: dict[str, Formula] = {
 _HALF = ("f16", "bf16")
 
 
-def expand_math(module: Any, *, fma: bool = True, ldexp: bool = False) -> int:
+def expand_math(
+    module: Any, *, fma: bool = True, ldexp: bool = False, scale: Scale | None = None
+) -> int:
     """Replace every math operation that would become a library call by generated code.
 
     Works on scalars and vectors of f32, f64, f16 and bf16 (the last two compute in f32), in
@@ -65,6 +67,7 @@ def expand_math(module: Any, *, fma: bool = True, ldexp: bool = False) -> int:
         fma: the target has fused multiply-add; without it no ``math.fma`` is created.
         ldexp: the target multiplies by powers of two in one instruction, and what comes after
             understands LLVM's ``ldexp`` intrinsic.
+        scale: the target's own instruction for that, where the power is a float already.
 
     Returns:
         How many operations were replaced.
@@ -79,7 +82,7 @@ def expand_math(module: Any, *, fma: bool = True, ldexp: bool = False) -> int:
     expansions["math.clampf"] = classify.clampf
     for name in ("isnan", "isinf", "isfinite", "isnormal"):
         expansions[f"math.{name}"] = classify.classify
-    return expand_ops(module, expansions, fma=fma, ldexp=ldexp)
+    return expand_ops(module, expansions, fma=fma, ldexp=ldexp, scale=scale)
 
 
 def _float_expansion(expansion: Formula) -> Expansion:

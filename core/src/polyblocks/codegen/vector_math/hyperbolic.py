@@ -56,7 +56,7 @@ def _half_exp(b: Builder, magnitude: Val) -> Val:
     """exp(magnitude) / 2, finite up to where sinh overflows."""
     y = b.clamp(magnitude, None, 91.0 if magnitude.kind == "f32" else 712.0)
     n, i = round_scaled(b, y, LOG2_E)
-    return scale_by_power_of_two(exp_polynomial(b, exp_reduced(b, y, n)), i - 1)
+    return scale_by_power_of_two(exp_polynomial(b, exp_reduced(b, y, n)), n - 1.0, i - 1)
 
 
 def sinh(b: Builder, x: Val) -> Val:

@@ -22,7 +22,9 @@ from polyblocks.affine.model import (
     transform_indices,
 )
 from polyblocks.affine.parallel import is_parallel
+from polyblocks.affine.reduction_vectors import free_of_order
 from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.affine.prefetches import mark_prefetches
 from polyblocks.passes.affine.streams import mark_streams
 
 
@@ -85,6 +87,8 @@ class VectorizeNestsPass(NestPass):
                 loop = _outside_of_team(nest, loop, simd, self.block, level.size)
                 loop.simd = simd
                 mark_streams(loop, None, simd.width, sequence, target)
+                for op in lanes.combiners:
+                    free_of_order(op)
                 if loop.inits:
                     _mark_chain(loop, around, simd)
                 nest.changed = True
@@ -96,6 +100,7 @@ class VectorizeNestsPass(NestPass):
                     accumulators=simd.accumulators,
                     trips=loop.trips,
                 )
+            mark_prefetches(nest, target)
 
     def _square(self, nest: Nest, outer: For, inner: For, flat: _FlatViews, context: Any) -> bool:
         """Mark a tile that ``tile-transposes`` has made; whether it is one."""

@@ -21,7 +21,9 @@ VIEWS = frozenset(
     }
 )
 
-_READERS = frozenset({"affine.load", "memref.load", "vector.load", "vector.maskedload"})
+_READERS = frozenset(
+    {"affine.load", "memref.load", "memref.prefetch", "vector.load", "vector.maskedload"}
+)
 #: Writers whose memref is operand 1, after the value.
 _WRITERS = frozenset({"affine.store", "memref.store", "vector.store"})
 
