@@ -78,6 +78,19 @@ def operations(nodes: list[Node]) -> int:
     return total
 
 
+def depth(nodes: list[Node]) -> int:
+    """Instructions on the longest chain of straight-line nodes that wait for each other."""
+    at: dict[Value, int] = {}
+    longest = 0
+    for node in nodes:
+        if not isinstance(node, Op):
+            continue
+        end = operation_cost(node.name) + max((at.get(v, 0) for v in node.operands), default=0)
+        longest = max(longest, end)
+        at.update(dict.fromkeys(node.results, end))
+    return longest
+
+
 def operation_cost(name: str) -> int:
     """Scalar operations of one op."""
     if name in OPERATIONS:

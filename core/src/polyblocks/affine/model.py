@@ -127,18 +127,12 @@ class Index:
 
 @dataclass(eq=False)
 class Load:
-    """``result = buffer[index]`` with affine indices.
-
-    With ``ahead`` what is so many elements further in each dimension is fetched at the same time,
-    into the cache ``ahead_level`` counted from the fastest.
-    """
+    """``result = buffer[index]`` with affine indices."""
 
     result: Value
     buffer: Buffer
     index: tuple[Expr, ...]
     location: Any = None
-    ahead: tuple[int, ...] = ()
-    ahead_level: int = 0
 
 
 @dataclass(eq=False)
@@ -201,6 +195,8 @@ class Simd:
     Attributes:
         width: lanes of one vector, a power of two.
         accumulators: vectors that each carried value is spread over, a power of two.
+        interleaved: vectors that every operation works on at a time, a power of two; several for
+            long chains of operations, which would have to wait for each other.
         masked: whether the last iterations are one vector under a mask; else a scalar loop.
         square: whether the loop and the one in it are one tile of as many vectors as lanes, in
             which what is in order along the other loop is transposed.
@@ -209,7 +205,21 @@ class Simd:
     width: int
     accumulators: int = 1
     masked: bool = True
+    interleaved: int = 1
     square: bool = False
+
+
+@dataclass(eq=False)
+class Prefetch:
+    """Fetch the line of ``buffer[index]`` ahead; no element need be there.
+
+    ``write`` says that it will be stored to, ``level`` is the cache, counted from the fastest.
+    """
+
+    buffer: Buffer
+    index: tuple[Expr, ...]
+    write: bool
+    level: int
 
 
 @dataclass(eq=False)
@@ -225,6 +235,7 @@ class For:
         lower: it starts at the largest of these and 0.
         upper: it ends before the smallest of these and the extent.
         simd: how it is written in vectors; None for a scalar loop.
+        prefetches: what each of its vectors fetches; only for loops with ``simd``.
     """
 
     var: Var
@@ -237,6 +248,7 @@ class For:
     lower: tuple[Expr, ...] = ()
     upper: tuple[Expr, ...] = ()
     simd: Simd | None = None
+    prefetches: list[Prefetch] = field(default_factory=list)
 
     @property
     def bounded(self) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from polyblocks.affine.model import Op
+from polyblocks.affine.vector_ops import extract, shuffle
 from polyblocks.mlir import ir
 
 #: Ops with ``op(x, x) = x``: every lane may start with the value that the reduction starts with.
@@ -71,24 +71,12 @@ def join_lanes(op: Op, vector: Any) -> Any:
     Halves of the vector are combined until one lane is left, so that every type does that has the
     op on vectors.
     """
-    (width,) = vector.type.shape
-    element = vector.type.element_type
-    for level in range(int(math.log2(width))):
-        half = width >> (level + 1)
-        low, high = (_part(vector, begin, half, element) for begin in (0, half))
-        vector = combine(op, low, high)
-    return ir.Operation.create(
-        "vector.extract",
-        results=[element],
-        operands=[vector],
-        attributes={"static_position": ir.DenseI64ArrayAttr.get([0])},
-    ).results[0]
+    return extract(narrowed(op, vector, 1), 0)
 
 
-def _part(vector: Any, begin: int, count: int, element: Any) -> Any:
-    return ir.Operation.create(
-        "vector.shuffle",
-        results=[ir.VectorType.get([count], element)],
-        operands=[vector, vector],
-        attributes={"mask": ir.DenseI64ArrayAttr.get(list(range(begin, begin + count)))},
-    ).results[0]
+def narrowed(op: Op, vector: Any, width: int) -> Any:
+    """Halves of a vector, combined until ``width`` lanes are left; both are powers of two."""
+    while (half := vector.type.shape[0] // 2) >= width:
+        low = shuffle(vector, vector, list(range(half)))
+        vector = combine(op, low, shuffle(vector, vector, list(range(half, 2 * half))))
+    return vector

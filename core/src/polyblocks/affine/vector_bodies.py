@@ -17,6 +17,7 @@ from polyblocks.affine.model import (
     LoadAt,
     Node,
     Op,
+    Prefetch,
     Store,
     Value,
 )
@@ -144,10 +145,15 @@ class Frame:
                 exprs = node.index
             elif isinstance(node, Index):
                 exprs = (node.expr,)
-            for expr in exprs:
-                base = self.fixed(expr)
-                if not base.is_constant and base not in self.bases:
-                    self.bases[base] = self.writer.apply(base)
+            self._prepare(exprs)
+        for fetch in self.loop.prefetches:
+            self._prepare(fetch.index)
+
+    def _prepare(self, exprs: Sequence[Expr]) -> None:
+        for expr in exprs:
+            base = self.fixed(expr)
+            if not base.is_constant and base not in self.bases:
+                self.bases[base] = self.writer.apply(base)
 
     def fixed(self, expr: Expr) -> Expr:
         """The part of an index that does not move with the loop."""
@@ -373,8 +379,6 @@ class VectorBody(Body):
             op = ir.Operation.create(
                 "vector.load", results=[type_], operands=[memref, *where], loc=location
             )
-            if isinstance(node, Load) and node.ahead:
-                self._prefetch(node, where)
         else:
             zero = self.owner.constant(ir.DenseElementsAttr.get_splat(type_, _zero(node)))
             op = ir.Operation.create(
@@ -385,31 +389,33 @@ class VectorBody(Body):
             )
         self.values[node.result] = op.results[0]
 
-    def _prefetch(self, node: Load, where: list[Any]) -> None:
-        """Fetch the lines of one vector of the next tile."""
-        owner = self.owner
-        line = max(1, CACHE_LINE // node.buffer.bytes_per_element)
+    def run(self, carried: list[Any]) -> list[Any]:
+        if self.mask is None:
+            for fetch in self.owner.loop.prefetches:
+                self._prefetch(fetch)
+        return super().run(carried)
+
+    def _prefetch(self, fetch: Prefetch) -> None:
+        """Fetch the lines of one vector."""
+        memref = self.writer.memref(fetch.buffer)
+        *outer, last = (self.at(e) for e in fetch.index)
+        line = max(1, CACHE_LINE // fetch.buffer.bytes_per_element)
         i32 = ir.IntegerType.get_signless(32)
         for lane in range(0, self.width, line):
-            ahead = [*node.ahead[:-1], node.ahead[-1] + lane]
-            there = [
-                index_op("arith.addi", at, owner.number(step)) if step else at
-                for at, step in zip(where, ahead, strict=True)
-            ]
+            there = index_op("arith.addi", last, self.owner.number(lane)) if lane else last
             ir.Operation.create(
                 "memref.prefetch",
-                operands=[self.writer.memref(node.buffer), *there],
+                operands=[memref, *outer, there],
                 attributes={
-                    "isWrite": ir.BoolAttr.get(False),
-                    "localityHint": ir.IntegerAttr.get(i32, 3 - node.ahead_level),
+                    "isWrite": ir.BoolAttr.get(fetch.write),
+                    "localityHint": ir.IntegerAttr.get(i32, 3 - fetch.level),
                     "isDataCache": ir.BoolAttr.get(True),
                 },
-                loc=node.location or ir.Location.unknown(),
             )
 
     def store(self, node: Store) -> None:
         value, where = self.lanes(node.value), self.where(node)
-        if self.mask is None and self.width == self.owner.width:
+        if self.mask is None and self.width >= self.owner.width:
             self.owner.store_vector(node, value, where)
             return
         name, operands = "vector.store", [value, self.writer.memref(node.buffer), *where]

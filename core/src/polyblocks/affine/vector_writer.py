@@ -12,10 +12,16 @@ from typing import Any
 
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.lanes import lanes_of
-from polyblocks.affine.model import For, Simd, Store
-from polyblocks.affine.reduction_vectors import IDEMPOTENT, combine, identity, join_lanes
+from polyblocks.affine.model import For, Op, Simd, Store
+from polyblocks.affine.reduction_vectors import (
+    IDEMPOTENT,
+    combine,
+    identity,
+    join_lanes,
+    narrowed,
+)
 from polyblocks.affine.vector_bodies import Frame, ScalarBody, ScalarWriter, VectorBody
-from polyblocks.affine.vector_ops import broadcast, compare, extract, index_op, insert
+from polyblocks.affine.vector_ops import broadcast, compare, extract, index_op, insert, shuffle
 from polyblocks.mlir import dialect, ir
 
 #: Makes a body at a position; takes and returns the carried values.
@@ -120,10 +126,10 @@ class LoopWriter(Frame):
 
     def _static(self, carried: list[Any]) -> list[Any]:
         extent, width = self.loop.var.extent, self.width
-        block = width * self.simd.accumulators
+        block = self.block
         whole, single = extent - extent % block, extent - extent % width
         if whole:
-            carried = self._steps(_Range(0, whole), block, carried, self._blocks)
+            carried = self._main(_Range(0, whole), carried)
         if single > whole:
             carried = self._singles(_Range(whole, single), carried)
         left = extent - single
@@ -141,7 +147,7 @@ class LoopWriter(Frame):
     def _dynamic(self, carried: list[Any]) -> list[Any]:
         """As :meth:`_static` with bounds that are known at run time; there may be no iteration."""
         loop, width = self.loop, self.width
-        block = width * self.simd.accumulators
+        block = self.block
         begin = self._extreme("arith.maxsi", [Expr(0), *loop.lower])
         end = self._extreme("arith.minsi", [Expr(loop.var.extent), *loop.upper])
         peeled = self._peeled()
@@ -155,7 +161,7 @@ class LoopWriter(Frame):
             return index_op("arith.addi", begin, rounded)
 
         single = whole = floor(block)
-        carried = self._steps(_Range(begin, whole), block, carried, self._blocks)
+        carried = self._main(_Range(begin, whole), carried)
         if block != width:
             single = floor(width)
             carried = self._singles(_Range(whole, single), carried)
@@ -186,6 +192,34 @@ class LoopWriter(Frame):
             self._body(begin, [], self._counted_mask(count))
             scf.YieldOp([])
         return stop
+
+    @property
+    def block(self) -> int:
+        """Iterations of the main loop that are written at a time."""
+        return self.width * self.simd.accumulators * self.simd.interleaved
+
+    def _main(self, range_: _Range, carried: list[Any]) -> list[Any]:
+        """The main loop; carried vectors are wider in it if vectors are interleaved."""
+        if self.simd.interleaved == 1:
+            return self._steps(range_, self.block, carried, self._blocks)
+        ops = self.lanes.combiners
+        wide = [self._widened(op, v) for op, v in zip(ops, carried, strict=True)]
+        wide = self._steps(range_, self.block, wide, self._wide)
+        return [narrowed(op, v, self.width) for op, v in zip(ops, wide, strict=True)]
+
+    def _widened(self, op: Op, vector: Any) -> Any:
+        """A carried vector in the first lanes of a wider one; the others change nothing."""
+        lanes = list(range(self.width))
+        if op.name in IDEMPOTENT:
+            return shuffle(vector, vector, lanes * self.simd.interleaved)
+        element = identity(op.name, vector.type.element_type)
+        neutral = self.constant(ir.DenseElementsAttr.get_splat(vector.type, element))
+        others = [self.width + lane for lane in lanes] * (self.simd.interleaved - 1)
+        return shuffle(vector, neutral, lanes + others)
+
+    def _wide(self, position: Any, carried: list[Any]) -> list[Any]:
+        """Several vectors, as one."""
+        return VectorBody(self, position, self.block).run(carried)
 
     def _blocks(self, position: Any, carried: list[Any]) -> list[Any]:
         """One vector for each accumulator."""

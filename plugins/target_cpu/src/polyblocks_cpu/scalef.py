@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.vector_ops import shuffle
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.mlir import ir
 
 _BITS = {"f32": 32, "f64": 64}
 _SUFFIXES = {"f32": "ps", "f64": "pd"}
 _MASK_BITS = 8
+_WIDEST = 512
 
 
 def multiply_by_power(b: Builder, x: Val, exponent: Val) -> Val | None:
@@ -18,31 +20,47 @@ def multiply_by_power(b: Builder, x: Val, exponent: Val) -> Val | None:
     LLVM's ``ldexp`` takes an integer, of which it makes a float for that instruction.
 
     Returns:
-        None but for vectors that fill a register of 128, 256 or 512 bits.
+        None but for vectors that fill one register of 128, 256 or 512 bits, or some of 512.
     """
     if b.shape is None or len(b.shape) != 1 or b.scalable or x.kind not in _BITS:
         return None
     (lanes,) = b.shape
     bits = lanes * _BITS[x.kind]
-    if bits not in (128, 256, 512):
+    if bits in (128, 256, 512):
+        return Val(b, _scalef(x.kind, x.value, exponent.value), x.kind)
+    if bits % _WIDEST or bits & (bits - 1):
         return None
-    mask = max(lanes, _MASK_BITS)
-    operands = [x.value, exponent.value, x.value, _constant(mask, -1)]
-    if bits == 512:
-        # As the control register says.
+    width = _WIDEST // _BITS[x.kind]
+    parts = []
+    for first in range(0, lanes, width):
+        lane = list(range(first, first + width))
+        operands = (shuffle(v, v, lane) for v in (x.value, exponent.value))
+        parts.append(_scalef(x.kind, *operands))
+    while len(parts) > 1:
+        lane = list(range(2 * parts[0].type.shape[0]))
+        parts = [shuffle(u, v, lane) for u, v in zip(parts[::2], parts[1::2], strict=True)]
+    return Val(b, parts[0], x.kind)
+
+
+def _scalef(kind: str, x: Any, exponent: Any) -> Any:
+    """One instruction; both operands fill a register."""
+    (lanes,) = x.type.shape
+    bits = lanes * _BITS[kind]
+    operands = [x, exponent, x, _constant(max(lanes, _MASK_BITS), -1)]
+    if bits == _WIDEST:
+        # Rounding as the control register says.
         operands.append(_constant(32, 4))
-    name = f"llvm.x86.avx512.mask.scalef.{_SUFFIXES[x.kind]}.{bits}"
     op = ir.Operation.create(
         "llvm.call_intrinsic",
-        results=[b.type(x.kind)],
+        results=[x.type],
         operands=operands,
         attributes={
-            "intrin": ir.StringAttr.get(name),
+            "intrin": ir.StringAttr.get(f"llvm.x86.avx512.mask.scalef.{_SUFFIXES[kind]}.{bits}"),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
             "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
         },
     )
-    return Val(b, op.result, x.kind)
+    return op.result
 
 
 def _constant(bits: int, value: int) -> Any:

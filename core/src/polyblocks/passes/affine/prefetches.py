@@ -1,55 +1,99 @@
-"""Loads that fetch ahead: the next tile comes into a cache while this one is computed."""
+"""Prefetches: what the next sweep needs comes into a cache while this one computes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from polyblocks.affine import cost
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Load, Nest, Node, walk
+from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Prefetch, Store, walk
 
-#: The part of a cache that the next tile may take of it, beside the tile itself.
+#: A cache is asked to take this part of its size ahead at most, beside what is in use.
 CACHE_PART = 4
 
 
 def mark_prefetches(nest: Nest, target: Any) -> None:
-    """Let the last sweep over a tile of a buffer fetch the same place of the next tile.
+    """Let sweeps over a tile fetch what comes after them.
 
     A tile that is swept several times is in a cache from the first time on; the memory rests then,
     and the first sweep of the next tile waits for it. Hardware fetches ahead within a page at most,
-    of which rows of matrices often are one.
+    of which rows of matrices often are one. So the longest sweep that reads a buffer again
+    fetches the same place of the next tile, and the longest one in front of a sweep that stores
+    fetches the lines that will be stored to.
 
     Args:
         nest: loops around a body of several loops, which are marked as vectors already.
         target: its TargetDescription.
     """
     caches = [level for level in target.memory if level.size]
-    import os
-
-    if len(caches) < 2 or os.environ.get("NOPF"):
+    if len(caches) < 2:
         return
     tile, body = _tile_loop(nest)
     if tile is None:
         return
-    sweeps = [node for node in body if isinstance(node, For)]
-    last: dict[Buffer, For] = {}
-    swept: set[Buffer] = set()
-    for sweep in sweeps:
-        for buffer in {n.buffer for n in walk([sweep]) if isinstance(n, Load)}:
-            if buffer in last:
-                swept.add(buffer)
-            last[buffer] = sweep
-    for buffer in swept:
+    sweeps = [sweep for node in body if (sweep := _Sweep.of(node)) is not None]
+    if len(sweeps) < 2 or len(sweeps) != sum(isinstance(node, For) for node in body):
+        return
+    for buffer in dict.fromkeys(b for sweep in sweeps for b in sweep.buffers):
         if buffer.kind == "local" or buffer.nbytes <= caches[-2].size:
             continue
-        found = _walked(last[buffer], buffer, tile.var)
-        if found is None:
-            continue
-        load, step, nbytes = found
+        users = [sweep for sweep in sweeps if buffer in sweep.buffers]
+        if len(users) > 1:
+            longest = max(reversed(users[1:]), key=lambda s: cost.operations(s.inner.body))
+            _next_tile(longest, buffer, tile.var, caches)
+        elif users[0] is not sweeps[0]:
+            _stored_later(users[0], buffer, sweeps[: sweeps.index(users[0])], caches)
+
+
+@dataclass
+class _Sweep:
+    """Loops, nested perfectly, around vectors; and the buffers that are accessed in them."""
+
+    loops: list[For]
+    buffers: dict[Buffer, None]
+
+    @classmethod
+    def of(cls, node: Node) -> _Sweep | None:
+        """The sweep that a loop is; None for anything else."""
+        loops: list[For] = []
+        while isinstance(node, For):
+            loops.append(node)
+            inner = [n for n in node.body if isinstance(n, For)]
+            if not inner:
+                break
+            if len(inner) > 1:
+                return None
+            (node,) = inner
+        if not loops or loops[-1].simd is None or loops[-1].simd.square:
+            return None
+        nodes = walk([loops[0]])
+        return cls(loops, dict.fromkeys(n.buffer for n in nodes if isinstance(n, (Load, Store))))
+
+    @property
+    def inner(self) -> For:
+        """The loop that is written in vectors."""
+        return self.loops[-1]
+
+    def walking(self, buffer: Buffer) -> Load | Store | None:
+        """An access to neighbours of the buffer; None if there is none, or if stores stream."""
+        for node in self.inner.body:
+            if isinstance(node, (Load, Store)) and node.buffer is buffer:
+                if isinstance(node, Store) and node.stream:
+                    return None
+                if stride_along(buffer, node.index, self.inner.var) == 1:
+                    return node
+        return None
+
+    def level(self, node: Load | Store, caches: list[Any]) -> int | None:
+        """The cache that has room for what the whole sweep touches by an access."""
+        strides = ((loop, stride_along(node.buffer, node.index, loop.var)) for loop in self.loops)
+        elements = prod(loop.trips for loop, stride in strides if stride != 0)
+        nbytes = elements * node.buffer.bytes_per_element
         levels = [i for i, cache in enumerate(caches[:2]) if nbytes <= cache.size // CACHE_PART]
-        if levels:
-            load.ahead, load.ahead_level = step, levels[0]
+        return levels[0] if levels else None
 
 
 def _tile_loop(nest: Nest) -> tuple[For | None, list[Node]]:
@@ -62,28 +106,29 @@ def _tile_loop(nest: Nest) -> tuple[For | None, list[Node]]:
     return tile, body
 
 
-def _walked(sweep: For, buffer: Buffer, tile: Var) -> tuple[Load, tuple[int, ...], int] | None:
-    """A load of the buffer in vectors, what leads from it to the next tile, and a tile's bytes."""
-    around: list[For] = []
-    nodes = [sweep]
-    while len(nodes) == 1 and isinstance(nodes[0], For):
-        around.append(nodes[0])
-        nodes = nodes[0].body  # type: ignore[assignment]
-    inner = around[-1]
-    if inner.simd is None or inner.simd.square:
-        return None
-    for node in inner.body:
-        if not isinstance(node, Load) or node.buffer is not buffer:
-            continue
-        if stride_along(buffer, node.index, inner.var) != 1:
-            continue
-        steps = [_step(expr, tile) for expr in node.index]
-        if None in steps or not any(steps):
-            continue
-        moving = [loop.trips for loop in around if stride_along(buffer, node.index, loop.var) != 0]
-        return node, tuple(steps), prod(moving) * buffer.bytes_per_element  # type: ignore[arg-type]
-    return None
+def _next_tile(sweep: _Sweep, buffer: Buffer, tile: Var, caches: list[Any]) -> None:
+    node = sweep.walking(buffer)
+    level = None if node is None else sweep.level(node, caches)
+    if not isinstance(node, Load) or level is None:
+        return
+    steps = [expr.coefficient(tile) for expr in node.index]
+    if None in steps or not any(steps):
+        return
+    moved = tuple(e.substitute({tile: Expr.of(tile) + 1}) for e in node.index)
+    sweep.inner.prefetches.append(Prefetch(buffer, moved, False, level))
 
 
-def _step(expr: Expr, tile: Var) -> int | None:
-    return expr.coefficient(tile)
+def _stored_later(sweep: _Sweep, buffer: Buffer, earlier: list[_Sweep], caches: list[Any]) -> None:
+    node = sweep.walking(buffer)
+    level = None if node is None else sweep.level(node, caches)
+    if not isinstance(node, Store) or level is None:
+        return
+    shape = [(loop.var.extent, loop.bounded) for loop in sweep.loops]
+    alike = [s for s in earlier if [(n.var.extent, n.bounded) for n in s.loops] == shape]
+    if not alike or any(bounded for _, bounded in shape):
+        return
+    longest = max(alike, key=lambda s: cost.operations(s.inner.body))
+    pairs = zip(sweep.loops, longest.loops, strict=True)
+    places = {mine.var: Expr.of(theirs.var) for mine, theirs in pairs}
+    moved = tuple(e.substitute(places) for e in node.index)
+    longest.inner.prefetches.append(Prefetch(buffer, moved, True, level))
