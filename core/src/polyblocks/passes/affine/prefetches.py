@@ -7,10 +7,14 @@ from math import prod
 from typing import Any
 
 from polyblocks.affine import cost
-from polyblocks.affine.access import stride_along
+from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Prefetch, Store, walk
 
+#: Bytes that a sweep reads ahead at least, if it goes from row to row.
+AHEAD = 4096
+#: A sweep of less iterations than the longest one has, by this factor, does not count.
+MINOR = 4
 #: A cache is asked to take this part of its size ahead at most, beside what is in use.
 CACHE_PART = 4
 
@@ -21,8 +25,8 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
     A tile that is swept several times is in a cache from the first time on; the memory rests then,
     and the first sweep of the next tile waits for it. Hardware fetches ahead within a page at most,
     of which rows of matrices often are one. So the longest sweep that reads a buffer again
-    fetches the same place of the next tile, and the longest one in front of a sweep that stores
-    fetches the lines that will be stored to.
+    fetches the same place of the next tile, the only one fetches the next rows of its tile, and the
+    longest one in front of a sweep that stores fetches the lines that will be stored to.
 
     Args:
         nest: loops around a body of several loops, which are marked as vectors already.
@@ -35,7 +39,10 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
     if tile is None:
         return
     sweeps = [sweep for node in body if (sweep := _Sweep.of(node)) is not None]
-    if len(sweeps) < 2 or len(sweeps) != sum(isinstance(node, For) for node in body):
+    # Borders and the like count for nothing.
+    most = max((sweep.iterations for sweep in sweeps), default=0)
+    sweeps = [sweep for sweep in sweeps if MINOR * sweep.iterations >= most]
+    if len(sweeps) < 2:
         return
     for buffer in dict.fromkeys(b for sweep in sweeps for b in sweep.buffers):
         if buffer.kind == "local" or buffer.nbytes <= caches[-2].size:
@@ -44,7 +51,7 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
         if len(users) > 1:
             longest = max(reversed(users[1:]), key=lambda s: cost.operations(s.inner.body))
             _next_tile(longest, buffer, tile.var, caches)
-        elif users[0] is not sweeps[0]:
+        elif not _next_row(users[0], buffer, caches) and users[0] is not sweeps[0]:
             _stored_later(users[0], buffer, sweeps[: sweeps.index(users[0])], caches)
 
 
@@ -73,19 +80,26 @@ class _Sweep:
         return cls(loops, dict.fromkeys(n.buffer for n in nodes if isinstance(n, (Load, Store))))
 
     @property
+    def iterations(self) -> int:
+        """Of all its loops together, at most."""
+        return prod(loop.trips for loop in self.loops)
+
+    @property
     def inner(self) -> For:
         """The loop that is written in vectors."""
         return self.loops[-1]
 
     def walking(self, buffer: Buffer) -> Load | Store | None:
-        """An access to neighbours of the buffer; None if there is none, or if stores stream."""
+        """The access to neighbours of the buffer that is furthest on; None if stores stream."""
+        found: list[tuple[int, Load | Store]] = []
         for node in self.inner.body:
-            if isinstance(node, (Load, Store)) and node.buffer is buffer:
-                if isinstance(node, Store) and node.stream:
-                    return None
-                if stride_along(buffer, node.index, self.inner.var) == 1:
-                    return node
-        return None
+            if not isinstance(node, (Load, Store)) or node.buffer is not buffer:
+                continue
+            if isinstance(node, Store) and node.stream:
+                return None
+            if stride_along(buffer, node.index, self.inner.var) == 1:
+                found.append((address(buffer, node.index).const, node))
+        return max(found, key=lambda pair: pair[0])[1] if found else None
 
     def level(self, node: Load | Store, caches: list[Any]) -> int | None:
         """The cache that has room for what the whole sweep touches by an access."""
@@ -104,6 +118,25 @@ def _tile_loop(nest: Nest) -> tuple[For | None, list[Node]]:
         tile = body[0]
         body = tile.body
     return tile, body
+
+
+def _next_row(sweep: _Sweep, buffer: Buffer, caches: list[Any]) -> bool:
+    """Let a sweep fetch rows of a tile before it comes to them; whether it does."""
+    node = sweep.walking(buffer)
+    if not isinstance(node, Load) or len(sweep.loops) < 2:
+        return False
+    row = sweep.inner.trips * buffer.bytes_per_element
+    around = sweep.loops[-2].var
+    steps = [expr.coefficient(around) for expr in node.index]
+    if None in steps or not any(steps):
+        return False
+    levels = [i for i, cache in enumerate(caches[:2]) if row <= cache.size // CACHE_PART]
+    if not levels:
+        return False
+    ahead = Expr.of(around) + max(1, AHEAD // row)
+    moved = tuple(e.substitute({around: ahead}) for e in node.index)
+    sweep.inner.prefetches.append(Prefetch(buffer, moved, False, levels[0]))
+    return True
 
 
 def _next_tile(sweep: _Sweep, buffer: Buffer, tile: Var, caches: list[Any]) -> None:
