@@ -91,17 +91,10 @@ def _apart(places: list[Place], other: Stage, buffer: Buffer) -> bool:
         if theirs is None:
             return False
         pairs = list(zip(places, theirs, buffer.shape, strict=True))[:-1]
-        ranges = [(_values(a, n), _values(b, n)) for a, b, n in pairs]
-        if not any(a[1] < b[0] or b[1] < a[0] for a, b in ranges):
+        ranges = [(a.range(n), b.range(n)) for a, b, n in pairs]
+        if not any(a[1] <= b[0] or b[1] <= a[0] for a, b in ranges):
             return False
     return True
-
-
-def _values(place: Place, extent: int) -> tuple[int, int]:
-    """The first and the last index that a store walks in one dimension."""
-    if place.whole:
-        return 0, extent - 1
-    return place.at, place.at + (place.var.extent - 1 if place.var is not None else 0)
 
 
 def _row_needed(

@@ -23,7 +23,7 @@ class Slices:
     """The boxes of a group of stages.
 
     Attributes:
-        tile: one variable for each dimension of the destination.
+        tile: one variable for each dimension of the part of the destination that is written.
         whole: those of them that cannot be cut, since something that others use would be written
             by several tiles.
         spans: for each outer loop of a stage the values that a tile needs.
@@ -50,8 +50,10 @@ def slices(stages: list[Stage], root: Buffer, kept: set[Buffer]) -> Slices | Non
             writers.setdefault(store.buffer, []).append(stage)
     if not _ordered(stages, writers):
         return None
-    found = Slices([Var(extent, f"y{d}") for d, extent in enumerate(root.shape)])
-    found.boxes[root] = [(Expr.of(y), Expr.of(y)) for y in found.tile]
+    region = _region(stages, root)
+    found = Slices([Var(end - begin, f"y{d}") for d, (begin, end) in enumerate(region)])
+    corners = [Expr.of(y) + begin for y, (begin, _) in zip(found.tile, region, strict=True)]
+    found.boxes[root] = [(corner, corner) for corner in corners]
     for stage in reversed(stages):
         if not _span(stage, found, {root, *kept}):
             return None
@@ -60,6 +62,23 @@ def slices(stages: list[Stage], root: Buffer, kept: set[Buffer]) -> Slices | Non
             if load.buffer in kept and load.buffer is not root:
                 _keep(load.buffer, found)
     return found
+
+
+def _region(stages: list[Stage], root: Buffer) -> list[tuple[int, int]]:
+    """The smallest box that holds all that is written of a buffer, by dimension: first and end."""
+    found: list[tuple[int, int]] = []
+    for stage in stages:
+        for store in stage.stores:
+            if store.buffer is not root:
+                continue
+            places = stage.places(store)
+            if places is None:
+                return [(0, extent) for extent in root.shape]
+            box = [place.range(extent) for place, extent in zip(places, root.shape, strict=True)]
+            found = [
+                (min(a[0], b[0]), max(a[1], b[1])) for a, b in zip(found or box, box, strict=True)
+            ]
+    return found or [(0, extent) for extent in root.shape]
 
 
 def _ordered(stages: list[Stage], writers: dict[Buffer, list[Stage]]) -> bool:

@@ -33,6 +33,12 @@ class Place:
     at: int
     whole: bool = False
 
+    def range(self, extent: int) -> tuple[int, int]:
+        """The first index that is walked and the one after the last, in so long a dimension."""
+        if self.whole:
+            return 0, extent
+        return self.at, self.at + (1 if self.var is None else self.var.extent)
+
 
 @dataclass
 class Stage:

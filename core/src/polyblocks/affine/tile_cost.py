@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, prod
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer
+from polyblocks.affine.model import Buffer, Store
 from polyblocks.affine.slices import Slices, Span
 from polyblocks.affine.stages import Stage, full, lifetimes
 from polyblocks.target import MemoryLevel, TargetDescription
@@ -60,6 +60,8 @@ class _Row:
         guards: spans and extents of dimensions in which it writes one index only: most tiles do
             not have that index.
         vectorized: whether its last loop is the innermost one.
+        active: the part of the tiles that need anything of it; a stage that writes a part of what
+            the tiles cover has nothing to do in the others.
     """
 
     slots: float
@@ -68,6 +70,7 @@ class _Row:
     accesses: dict[Buffer, int]
     guards: list[tuple[Span, int]]
     vectorized: bool
+    active: float
 
 
 @dataclass
@@ -86,7 +89,7 @@ class TileCost:
     found: Slices
     local: set[Buffer]
     _rows: list[_Row] = field(default_factory=list)
-    _written: set[Buffer] = field(default_factory=set)
+    _written: dict[Buffer, int] = field(default_factory=dict)
     _live: list[list[Buffer]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -104,18 +107,23 @@ class TileCost:
                 if place.var is None and not place.whole
             ]
             width = max(n.buffer.bytes_per_element for n in stage.stores) / 4
+            spans = [self.found.spans.get(v) or full(v) for v in stage.variables]
             self._rows.append(
                 _Row(
                     stage.slots * max(width, 0.25),
-                    [self.found.spans.get(v) or full(v) for v in stage.variables],
+                    spans,
                     [v.extent for v in stage.variables],
                     # What an inner loop accesses is as much as there is.
                     dict(accesses) if stage.body_is_flat else dict.fromkeys(accesses, 1 << 40),
                     guards,
                     stage.body_is_flat,
+                    prod(_active(s, v.extent) for s, v in zip(spans, stage.variables, strict=True)),
                 )
             )
-            self._written.update(n.buffer for n in stage.stores)
+            for store in stage.stores:
+                elements = _elements(stage, store)
+                nbytes = elements * store.buffer.bytes_per_element
+                self._written[store.buffer] = self._written.get(store.buffer, 0) + nbytes
         self._live = [[] for _ in self.stages]
         for buffer, (start, end) in lifetimes(self.stages, self.local).items():
             for i in range(start, end + 1):
@@ -177,7 +185,7 @@ class TileCost:
                 inner = extent_of(span, extent)
                 iterations *= inner
                 least *= extent
-            runs = float(count)
+            runs = count * row.active
             for span, extent in row.guards:
                 runs *= extent_of(span, extent) / extent
             padded = iterations
@@ -206,11 +214,11 @@ class TileCost:
             if buffer in self.local:
                 continue
             rate = self._main(buffer.nbytes)
+            moved = float(min(buffer.nbytes, count * n))
             if buffer in self._written:
                 # A line is read before it is written.
-                moved = 2.0 * buffer.nbytes
+                moved = 2.0 * min(moved, self._written[buffer])
             else:
-                moved = float(min(buffer.nbytes, count * n))
                 # What neighbouring tiles read again comes from the last cache, if it holds it.
                 again = max(0, count * n - buffer.nbytes)
                 if tile_bytes > 0 and again:
@@ -279,6 +287,21 @@ class _Extents:
         return min(extent, length)
 
 
+def _active(span: Span, extent: int) -> float:
+    """The part of all tiles whose span has one of the values below ``extent``."""
+    low, high = span[0].range()[0], span[1].range()[1]
+    return min(1.0, extent / max(high - low + 1, 1))
+
+
+def _elements(stage: Stage, store: Store) -> int:
+    """How many elements a store writes, all tiles together."""
+    places = stage.places(store)
+    if places is None:
+        return store.buffer.numel
+    ranges = (p.range(n) for p, n in zip(places, store.buffer.shape, strict=True))
+    return prod(end - begin for begin, end in ranges)
+
+
 def _jumps(box: list[Span], buffer: Buffer, extent_of: _Extents) -> float:
     """How often per byte a walk through a tile's part of a buffer jumps to another address.
 
@@ -311,8 +334,20 @@ def alone(target: TargetDescription, stage: Stage) -> float:
     """Seconds of one stage as a nest of its own."""
     found = Slices([])
     for node in stage.accesses:
-        whole = [(Expr(0), Expr(n - 1)) for n in node.buffer.shape]
-        found.boxes.setdefault(node.buffer, whole)
+        # A part of a buffer may be all that it touches.
+        ranges = [
+            (max(0, low), min(n - 1, high))
+            for (low, high), n in zip(
+                (e.range() for e in node.index), node.buffer.shape, strict=True
+            )
+        ]
+        before = found.boxes.get(node.buffer)
+        if before is not None:
+            ranges = [
+                (min(low, a.const), max(high, b.const))
+                for (low, high), (a, b) in zip(ranges, before, strict=True)
+            ]
+        found.boxes[node.buffer] = [(Expr(low), Expr(high)) for low, high in ranges]
     cost = TileCost(target, [stage], found, set()).of(())
     level = target.shared_level
     threads = max(level.size, 1) if stage.loops else 1
