@@ -63,8 +63,8 @@ class VectorizeNestsPass(NestPass):
     #: Instructions, each waiting for the one before it, that a core hides by looking ahead: about a
     #: hundred may wait, each takes four cycles, and ten of them could start in that time.
     chain: int = 8
-    #: Vectors side by side at most: what they hold must fit into registers.
-    most_interleaved: int = 4
+    #: Registers that one vector's operations hold, about.
+    held: int = 8
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Mark the loops of every nest."""
@@ -163,16 +163,16 @@ class VectorizeNestsPass(NestPass):
             or accumulators > most
         ):
             accumulators //= 2
-        interleaved = self._interleaved(loop, width)
+        interleaved = self._interleaved(loop, width, target.vector_registers)
         if interleaved > 1:
             return Simd(width, 1, target.masked_vectors, interleaved)
         return Simd(width, accumulators, target.masked_vectors)
 
-    def _interleaved(self, loop: For, width: int) -> int:
+    def _interleaved(self, loop: For, width: int, registers: int) -> int:
         """Vectors to compute side by side, so that a core need not look far ahead for work."""
         depth = cost.depth(loop.body)
         count = 1
-        while count < self.most_interleaved and depth > self.chain * count:
+        while count * self.held < registers and depth > self.chain * count:
             count *= 2
         while count > 1 and 2 * count * width > loop.trips:
             count //= 2
