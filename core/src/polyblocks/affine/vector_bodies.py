@@ -21,9 +21,10 @@ from polyblocks.affine.model import (
     Store,
     Value,
 )
+from polyblocks.affine.neighbours import Window, windows
 from polyblocks.affine.reduction_vectors import combine
 from polyblocks.affine.scan_vectors import last_lane, prefixes
-from polyblocks.affine.vector_ops import broadcast, compare, index_op
+from polyblocks.affine.vector_ops import broadcast, compare, index_op, shuffle
 from polyblocks.mlir import dialect, ir
 
 #: Bytes that one prefetch brings; where lines are longer, some prefetches are in vain.
@@ -70,6 +71,8 @@ class Frame:
         self.first: Any = None
         self.constants: dict[Any, Any] = {}
         self.streaming = False
+        masked = loop.simd is not None and loop.simd.masked
+        self.windows = windows(loop, width, CACHE_LINE) if masked else {}
 
     def with_streams(self, make: Callable[[], None]) -> None:
         """Write what ``make`` writes, in two versions if stores may pass the caches.
@@ -148,6 +151,8 @@ class Frame:
             self._prepare(exprs)
         for fetch in self.loop.prefetches:
             self._prepare(fetch.index)
+        for window, _ in self.windows.values():
+            self._prepare(window.index)
 
     def _prepare(self, exprs: Sequence[Expr]) -> None:
         for expr in exprs:
@@ -296,6 +301,8 @@ class VectorBody(Body):
         self.totals: dict[Value, Any] = {}
         #: Constants of the body, to be written as constants of vectors.
         self.constants: dict[Value, Any] = {}
+        #: The two vectors of each window.
+        self.windows: dict[Window, tuple[Any, Any]] = {}
 
     def node(self, node: Node) -> None:
         varying = self.owner.lanes.varying
@@ -375,12 +382,16 @@ class VectorBody(Body):
         type_ = self.vector(node.result.type)
         memref, where = self.writer.memref(node.buffer), self.where(node)
         location = node.location or ir.Location.unknown()
+        if isinstance(node, Load) and self._whole and node in self.owner.windows:
+            window, offset = self.owner.windows[node]
+            self.values[node.result] = self._of_window(window, offset, location)
+            return
         if self.mask is None:
             op = ir.Operation.create(
                 "vector.load", results=[type_], operands=[memref, *where], loc=location
             )
         else:
-            zero = self.owner.constant(ir.DenseElementsAttr.get_splat(type_, _zero(node)))
+            zero = self.owner.constant(ir.DenseElementsAttr.get_splat(type_, _zero(type_)))
             op = ir.Operation.create(
                 "vector.maskedload",
                 results=[type_],
@@ -388,6 +399,45 @@ class VectorBody(Body):
                 loc=location,
             )
         self.values[node.result] = op.results[0]
+
+    @property
+    def _whole(self) -> bool:
+        """Whether it is one vector with all of its lanes."""
+        return self.mask is None and self.width == self.owner.width
+
+    def _of_window(self, window: Window, offset: int, location: Any) -> Any:
+        """A load from a row that is loaded at several offsets: lanes of two vectors."""
+        if window not in self.windows:
+            self.windows[window] = self._load_window(window, location)
+        first, behind = self.windows[window]
+        if not offset:
+            return first
+        return shuffle(first, behind, list(range(offset, offset + self.width)))
+
+    def _load_window(self, window: Window, location: Any) -> tuple[Any, Any]:
+        """The vector at the first offset, and as much of the next one as is needed."""
+        owner = self.owner
+        memref = self.writer.memref(window.buffer)
+        *outer, last = (self.at(e) for e in window.index)
+        type_ = self.vector(memref.type.element_type)
+        first = ir.Operation.create(
+            "vector.load", results=[type_], operands=[memref, *outer, last], loc=location
+        )
+        bits = [ir.BoolAttr.get(lane < window.reach) for lane in range(self.width)]
+        mask = self.vector(ir.IntegerType.get_signless(1))
+        behind = ir.Operation.create(
+            "vector.maskedload",
+            results=[type_],
+            operands=[
+                memref,
+                *outer,
+                index_op("arith.addi", last, owner.number(self.width)),
+                owner.constant(ir.DenseElementsAttr.get(bits, mask)),
+                owner.constant(ir.DenseElementsAttr.get_splat(type_, _zero(type_))),
+            ],
+            loc=location,
+        )
+        return first.results[0], behind.results[0]
 
     def run(self, carried: list[Any]) -> list[Any]:
         if self.mask is None:
@@ -425,8 +475,8 @@ class VectorBody(Body):
         ir.Operation.create(name, operands=operands, loc=location)
 
 
-def _zero(node: Load | LoadAt) -> Any:
-    type_ = node.result.type
+def _zero(vector: Any) -> Any:
+    type_ = vector.element_type
     if isinstance(type_, ir.FloatType):
         return ir.FloatAttr.get(type_, 0.0)
     return ir.IntegerAttr.get(type_, 0)
