@@ -134,7 +134,7 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 def lower_to_assembly(module: Any, target: TargetDescription, options: CompileOptions) -> str:
     """As :func:`lower_program`, but the text that a person reads."""
     run_stage("S4", stage_s4(target), module, PassContext.create(target, options))
-    return assembly(module, target)
+    return assembly(module, target, [kernel["name"] for kernel in _kernels(module)])
 
 
 def _kernels(module: Any) -> list[dict[str, Any]]:
