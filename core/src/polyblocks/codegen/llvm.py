@@ -162,14 +162,31 @@ def _clean_up(module: Any, target_machine: Any, level: int) -> None:
             manager.run(function, builder)
 
 
-def emit_object(module: Any, target_machine: Any) -> bytes:
-    """The relocatable object file of an optimized module."""
+def emit_object(module: Any, target_machine: Any, strength_reduction: bool = True) -> bytes:
+    """The relocatable object file of an optimized module.
+
+    Args:
+        module: the optimized module.
+        target_machine: as :func:`optimize` returned it.
+        strength_reduction: whether LLVM chooses what loops count and how addresses follow from it.
+            It takes longer than all else where a function has many loops, and is of no use where
+            loops add nothing but their counter to addresses.
+    """
+    _set_strength_reduction(strength_reduction)
     return bytes(target_machine.emit_object(module))
 
 
-def emit_assembly(module: Any, target_machine: Any) -> str:
-    """The assembly of an optimized module."""
+def emit_assembly(module: Any, target_machine: Any, strength_reduction: bool = True) -> str:
+    """The assembly of an optimized module; the arguments are those of :func:`emit_object`."""
+    _set_strength_reduction(strength_reduction)
     return str(target_machine.emit_assembly(module))
+
+
+def _set_strength_reduction(wanted: bool) -> None:
+    """LLVM has this as an option of the process alone, so it is set each time."""
+    from llvmlite import binding
+
+    binding.set_option("polyblocks", f"-disable-lsr={'false' if wanted else 'true'}")
 
 
 @functools.cache

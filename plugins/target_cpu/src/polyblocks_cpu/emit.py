@@ -9,6 +9,7 @@ from typing import Any
 
 from polyblocks import events
 from polyblocks.codegen import llvm
+from polyblocks.codegen.loop_hints import SCALAR_LOOPS
 from polyblocks.codegen.split import parts_for, run_parts, split_module
 from polyblocks.errors import UnsupportedError
 from polyblocks.isolation import native_lock
@@ -53,26 +54,34 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
 
 def _compile_here(texts: list[str], spec: llvm.Machine, context: PassContext) -> list[bytes]:
     with events.timed_pass(STAGE, "optimize-llvm"):
-        optimized = [llvm.optimize(text, spec) for text in texts]
+        optimized = [_optimize(text, spec) for text in texts]
     if context.dump_folder is not None:
-        _dump(context, "optimized.ll", "\n".join(str(module) for module, _ in optimized))
+        _dump(context, "optimized.ll", "\n".join(str(parts[0]) for parts in optimized))
         _dump(context, "code.s", _assembly(optimized))
     with events.timed_pass(STAGE, "emit-object"):
         return [llvm.emit_object(*parts) for parts in optimized]
 
 
 def _compile_part(text: str, spec: llvm.Machine) -> bytes:
-    return llvm.emit_object(*llvm.optimize(text, spec))
+    return llvm.emit_object(*_optimize(text, spec))
+
+
+def _optimize(text: str, spec: llvm.Machine) -> tuple[Any, Any, bool]:
+    """Arguments of :func:`polyblocks.codegen.llvm.emit_object`.
+
+    Addresses of vector code are as simple as can be already; see ``hoist-addresses``.
+    """
+    return (*llvm.optimize(text, spec), SCALAR_LOOPS in text)
 
 
 def assembly(module: Any, target: TargetDescription, kernels: list[str]) -> str:
     """The assembly that :func:`compile_llvm` makes objects of."""
     spec = machine(target)
     texts = split_module(_llvm_text(module, spec), set(kernels), 1)
-    return _assembly([llvm.optimize(text, spec) for text in texts])
+    return _assembly([_optimize(text, spec) for text in texts])
 
 
-def _assembly(optimized: list[tuple[Any, Any]]) -> str:
+def _assembly(optimized: list[tuple[Any, Any, bool]]) -> str:
     return "\n".join(llvm.emit_assembly(*parts) for parts in optimized)
 
 
