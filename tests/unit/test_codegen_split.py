@@ -14,6 +14,7 @@ from cpu_kernels import compile_text, load, pack
 from polyblocks import isolation
 from polyblocks.artifact import Artifact
 from polyblocks.codegen import split
+from polyblocks.codegen.loop_hints import SCALAR_LOOPS
 from polyblocks.codegen.split import parts_for, run_parts, split_module
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -60,6 +61,16 @@ def test_split_moves_kernels_and_declares_them() -> None:
 def test_split_in_more_parts_than_there_are_functions() -> None:
     assert len(split_module(IR, {"k", "long name"}, 8)) == 3
     assert split_module(IR, set(), 4) == [split_module(IR, set(), 1)[0]]
+
+
+def test_scalar_loops_are_kept_apart() -> None:
+    text = IR.replace("#0 #9001 {", f"#0 #9001 {SCALAR_LOOPS} {{")
+    first, second = split_module(text, {"k", "long name"}, 1)
+    assert names_of(first, "define") == ["main", '"long name"']
+    assert names_of(second, "define") == ["k"]
+    # What is fixed goes with them where there is nothing else.
+    (whole,) = split_module(text, {"k"}, 1)
+    assert names_of(whole, "define") == ["main", '"long name"', "k"]
 
 
 def test_only_an_isolated_child_forks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from polyblocks import mlir
 from polyblocks.codegen import llvm
 from polyblocks.errors import PassError, UnsupportedError
 from polyblocks.options import CompileOptions
-from polyblocks.pipeline import PassContext, run_stage
+from polyblocks.pipeline import FunctionPass, PassContext, run_stage
 from polyblocks_cpu.describe import describe
 from polyblocks_cpu.emit import checked_symbols, machine
 from polyblocks_cpu.lower import stage_s4
@@ -22,6 +23,7 @@ from polyblocks_cpu.passes.hold_halves_as_integers import (
     HoldHalvesAsIntegersPass,
     integer_literal,
 )
+from polyblocks_cpu.passes.only_with import MEMORY, ElementTypes, OnlyWith
 
 RNG = np.random.default_rng(3)
 
@@ -369,3 +371,36 @@ def test_stage_passes_have_unique_names() -> None:
         names = [p.name for p in stage_s4(describe(CompileOptions(arch=arch)))]
         assert len(names) == len(set(names))
     assert "expand-fma" in [p.name for p in stage_s4(describe(CompileOptions(arch="x86-64")))]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "runs"),
+    [
+        (("f32",), True),
+        (("f16", "bf16"), True),
+        (("complex",), False),
+        ((f"{MEMORY}i1",), False),
+        ((f"{MEMORY}f32",), True),
+    ],
+)
+def test_a_pass_for_types_that_do_not_occur_is_left_out(kinds: tuple[str, ...], runs: bool) -> None:
+    module = mlir.parse("""
+    func.func @main(%x: memref<4xf32>, %h: vector<2xbf16>, %c: i1) {
+      return
+    }
+    """)
+    ran: list[Any] = []
+    inner = FunctionPass("inner", lambda module, context: ran.append(module))
+    only = OnlyWith(inner, kinds, ElementTypes())
+    assert only.name == "inner"
+    assert only.run(module, None) is runs
+    assert bool(ran) is runs
+
+
+def test_types_are_those_of_the_module_at_hand() -> None:
+    types = ElementTypes()
+    one = mlir.parse("func.func private @f(memref<2xcomplex<f32>>)")
+    other = mlir.parse("memref.global @g : memref<2xf16>")
+    assert types.of(one) >= {"complex<f32>", f"{MEMORY}complex<f32>"}
+    assert types.of(other) >= {"f16", f"{MEMORY}f16"}
+    assert "complex<f32>" not in types.of(other)

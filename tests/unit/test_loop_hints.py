@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from polyblocks.codegen.loop_hints import mark_vector_loops
+from polyblocks.codegen.loop_hints import SCALAR_LOOPS, mark_loops
 
 TEXT = """define void @vectors(ptr %0) #1 {
   br label %2
@@ -40,7 +40,7 @@ define void @scalars(ptr %0) #1 {
 
 
 def test_loops_of_functions_with_vectors_are_marked() -> None:
-    marked = mark_vector_loops(TEXT)
+    marked = mark_loops(TEXT)
     lines = [line for line in marked.split("\n") if "!llvm.loop !" in line]
     assert len(lines) == 1
     assert lines[0].startswith("  br label %2, ")
@@ -50,12 +50,18 @@ def test_loops_of_functions_with_vectors_are_marked() -> None:
     assert '!"llvm.loop.unroll.disable"' in marked
 
 
-def test_a_text_without_vectors_stays_as_it_is() -> None:
-    text = TEXT.replace("<4 x float> zeroinitializer", "float 0.0")
-    assert mark_vector_loops(text) == text
+def test_functions_with_loops_and_no_vectors_are_marked() -> None:
+    heads = [line for line in mark_loops(TEXT).split("\n") if line.startswith("define")]
+    assert heads[0] == "define void @vectors(ptr %0) #1 {"
+    assert heads[1] == f"define void @scalars(ptr %0) #1 {SCALAR_LOOPS} {{"
+
+
+def test_a_text_without_loops_stays_as_it_is() -> None:
+    text = "define void @f(ptr %0) {\n  store float 0.0, ptr %0, align 4\n  ret void\n}\n"
+    assert mark_loops(text) == text
 
 
 def test_llvm_accepts_the_marks() -> None:
     from llvmlite import binding
 
-    binding.parse_assembly(mark_vector_loops(TEXT).replace("#1 ", "")).verify()
+    binding.parse_assembly(mark_loops(TEXT).replace("#1 ", "")).verify()

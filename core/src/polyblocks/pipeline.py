@@ -160,8 +160,8 @@ class Pass(Protocol):
 
     name: ClassVar[str]
 
-    def run(self, module: Any, context: PassContext) -> None:
-        """Transform ``module`` (an ``mlir.ir.Module``)."""
+    def run(self, module: Any, context: PassContext) -> bool | None:
+        """Transform ``module`` (an ``mlir.ir.Module``); False says that nothing was changed."""
 
 
 @dataclass(frozen=True)
@@ -184,11 +184,11 @@ class FunctionPass:
     """A plain function ``f(module, context)`` as a pass."""
 
     name: str
-    function: Callable[[Any, PassContext], None]
+    function: Callable[[Any, PassContext], bool | None]
 
-    def run(self, module: Any, context: PassContext) -> None:
+    def run(self, module: Any, context: PassContext) -> bool | None:
         """Call the function."""
-        self.function(module, context)
+        return self.function(module, context)
 
 
 class Pipeline:
@@ -308,8 +308,8 @@ def _run_pass(stage: str, p: Any, module: Any, context: PassContext) -> None:
             if not context.hold:
                 context.release()
         else:
-            p.run(module, context)
-            if context.verify and not isinstance(p, UpstreamPass):
+            changed = p.run(module, context) is not False
+            if changed and context.verify and not isinstance(p, UpstreamPass):
                 module.operation.verify()
 
 

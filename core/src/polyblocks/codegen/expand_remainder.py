@@ -44,14 +44,14 @@ class ExpandRemainderPass:
 
     name: ClassVar[str] = "expand-remainder"
 
-    def run(self, module: Any, context: Any) -> None:
-        """Rewrite the module in place.
+    def run(self, module: Any, context: Any) -> bool:
+        """Rewrite the module in place; returns whether there was a remainder.
 
         Raises:
             NotImplementedError: a remainder of vectors.
         """
         del context
-        expand_ops(module, {"arith.remf": _expand})
+        return expand_ops(module, {"arith.remf": _expand}) > 0
 
 
 def _expand(b: Builder, op: Any, operands: Sequence[Val]) -> Sequence[Val] | None:

@@ -36,8 +36,8 @@ class GuardDivisionsPass:
 
     name: ClassVar[str] = "guard-divisions"
 
-    def run(self, module: Any, context: Any) -> None:
-        """Rewrite the module in place."""
+    def run(self, module: Any, context: Any) -> bool:
+        """Rewrite the module in place; returns whether there was a division."""
         del context
         ir = mlir.ir
         found: list[Any] = []
@@ -54,6 +54,7 @@ class GuardDivisionsPass:
                 if isinstance(op.results[0].type, ir.IntegerType | ir.IndexType):
                     with op.location, ir.InsertionPoint(op):
                         _guard(op)
+        return bool(found)
 
 
 def _guard(op: Any) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.codegen.float_literals import rewrite_float_literals
-from polyblocks.codegen.loop_hints import mark_vector_loops
+from polyblocks.codegen.loop_hints import SCALAR_LOOPS, mark_loops
 from polyblocks.errors import UnsupportedError
 
 #: Number of the attribute group that this module adds; MLIR numbers its own from 0.
@@ -93,7 +93,7 @@ def prepare(
         f"attributes #{_GROUP} = {{ {' '.join(common)} }}\n"
         f"attributes #{_GROUP + 1} = {{ noinline {' '.join(common)} }}\n"
     )
-    return mark_vector_loops(f"{body}\n{groups}")
+    return mark_loops(f"{body}\n{groups}")
 
 
 def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
@@ -120,26 +120,73 @@ def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
         module.verify()
     except RuntimeError as error:
         raise UnsupportedError(f"LLVM rejects the generated code: {_reason(error)}") from error
-    if machine.opt_level:
-        tuning = binding.create_pipeline_tuning_options(machine.opt_level)
-        tuning.loop_vectorization = True
-        tuning.slp_vectorization = True
-        tuning.loop_interleaving = True
-        tuning.loop_unrolling = True
-        builder = binding.create_pass_builder(target_machine, tuning)
-        manager = builder.getModulePassManager()
-        manager.run(module, builder)
+    if machine.opt_level and SCALAR_LOOPS in text:
+        _optimize_loops(module, target_machine, machine.opt_level)
+    elif machine.opt_level:
+        _clean_up(module, target_machine, machine.opt_level)
     return module, target_machine
 
 
-def emit_object(module: Any, target_machine: Any) -> bytes:
-    """The relocatable object file of an optimized module."""
+def _optimize_loops(module: Any, target_machine: Any, level: int) -> None:
+    """LLVM's own pipeline, which vectorizes."""
+    from llvmlite import binding
+
+    tuning = binding.create_pipeline_tuning_options(level)
+    tuning.loop_vectorization = True
+    tuning.slp_vectorization = True
+    tuning.loop_interleaving = True
+    tuning.loop_unrolling = True
+    builder = binding.create_pass_builder(target_machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+
+
+def _clean_up(module: Any, target_machine: Any, level: int) -> None:
+    """What is left to do for code whose loops are vectors already, or which has no loops.
+
+    Invariants are outside of loops, values in registers and equal ones merged before it comes
+    here. The whole pipeline takes eight times as long, and its code runs no faster.
+    """
+    from llvmlite import binding
+
+    builder = binding.create_pass_builder(
+        target_machine, binding.create_pipeline_tuning_options(level)
+    )
+    manager = binding.create_new_function_pass_manager()
+    manager.add_sroa_pass()
+    manager.add_simplify_cfg_pass()
+    # Index arithmetic first, so that sums of what a loop leaves unchanged come together.
+    manager.add_reassociate_pass()
+    manager.add_instruction_combine_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            manager.run(function, builder)
+
+
+def emit_object(module: Any, target_machine: Any, strength_reduction: bool = True) -> bytes:
+    """The relocatable object file of an optimized module.
+
+    Args:
+        module: the optimized module.
+        target_machine: as :func:`optimize` returned it.
+        strength_reduction: whether LLVM chooses what loops count and how addresses follow from it.
+            It takes longer than all else where a function has many loops, and is of no use where
+            loops add nothing but their counter to addresses.
+    """
+    _set_strength_reduction(strength_reduction)
     return bytes(target_machine.emit_object(module))
 
 
-def emit_assembly(module: Any, target_machine: Any) -> str:
-    """The assembly of an optimized module."""
+def emit_assembly(module: Any, target_machine: Any, strength_reduction: bool = True) -> str:
+    """The assembly of an optimized module; the arguments are those of :func:`emit_object`."""
+    _set_strength_reduction(strength_reduction)
     return str(target_machine.emit_assembly(module))
+
+
+def _set_strength_reduction(wanted: bool) -> None:
+    """LLVM has this as an option of the process alone, so it is set each time."""
+    from llvmlite import binding
+
+    binding.set_option("polyblocks", f"-disable-lsr={'false' if wanted else 'true'}")
 
 
 @functools.cache

@@ -11,7 +11,9 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 
+from polyblocks.codegen.loop_hints import SCALAR_LOOPS
 from polyblocks.isolation import is_isolated_child, native_lock
 
 #: Characters of LLVM IR that are worth a process: a fork costs 10 to 20 ms, this text 150.
@@ -36,18 +38,21 @@ def parts_for(text: str) -> int:
 def split_module(text: str, movable: Collection[str], parts: int) -> list[str]:
     """Distribute function definitions over modules of about the same size.
 
+    Functions with scalar loops are kept apart from the others, which LLVM is through with sooner.
+
     Args:
         text: LLVM IR, one definition after another as MLIR prints it. Its globals must be
             constants, since every part gets a copy.
         movable: names of functions that may go to another module; they become visible there
             and call nothing but each other's module's functions.
-        parts: how many modules; fewer come back when there is less to move.
+        parts: how many modules; fewer come back when there is less to move, and two at the least
+            when there are both kinds of functions.
 
     Returns:
         IR texts; the first one holds all that is not movable.
     """
     rest: list[str] = []
-    definitions: list[tuple[str, str]] = []
+    definitions: list[_Definition] = []
     lines = iter(text.splitlines())
     for line in lines:
         if not line.startswith("define "):
@@ -57,26 +62,71 @@ def split_module(text: str, movable: Collection[str], parts: int) -> list[str]:
         while body[-1] != "}":
             body.append(next(lines))
         match = _NAME.search(line)
-        definitions.append((match[1].strip('"') if match else "", "\n".join(body)))
+        name = match[1].strip('"') if match else ""
+        definitions.append(_Definition(name, "\n".join(body), SCALAR_LOOPS in line))
 
-    fixed = [d for d in definitions if d[0] not in movable]
-    loads = [sum(len(body) for _, body in fixed)] + [0] * (parts - 1)
-    homes: list[list[tuple[str, str]]] = [fixed, *([] for _ in range(parts - 1))]
-    moved = sorted((d for d in definitions if d[0] in movable), key=lambda d: -len(d[1]))
+    fixed = [d for d in definitions if d.name not in movable]
+    moved = sorted((d for d in definitions if d.name in movable), key=lambda d: -len(d.text))
+    homes = _homes(fixed, moved, parts)
     for definition in moved:
-        lightest = loads.index(min(loads))
-        loads[lightest] += len(definition[1])
-        homes[lightest].append(definition)
+        alike = [home for home in homes if home.scalar_loops == definition.scalar_loops]
+        min(alike, key=lambda home: home.load).add(definition)
 
     shared = "\n".join(rest)
     modules = []
     for index, home in enumerate(homes):
-        here = {name for name, _ in home}
-        bodies = [_visible(body) if name in movable else body for name, body in home]
-        declared = [_declaration(b) for n, b in moved if n not in here] if index == 0 else []
+        here = {d.name for d in home.definitions}
+        bodies = [_visible(d.text) if d.name in movable else d.text for d in home.definitions]
+        away = [d for d in moved if index == 0 and d.name not in here]
         if bodies:
+            declared = [_declaration(d.text) for d in away]
             modules.append("\n\n".join([shared, *declared, *bodies]) + "\n")
     return modules
+
+
+@dataclass(frozen=True)
+class _Definition:
+    name: str
+    text: str
+    scalar_loops: bool
+
+
+@dataclass
+class _Home:
+    """A module to be."""
+
+    scalar_loops: bool
+    definitions: list[_Definition] = field(default_factory=list)
+    load: int = 0
+
+    def add(self, definition: _Definition) -> None:
+        self.definitions.append(definition)
+        self.load += len(definition.text)
+
+
+def _homes(fixed: Sequence[_Definition], moved: Sequence[_Definition], parts: int) -> list[_Home]:
+    """Modules for both kinds of functions, as many of each as there is work; the fixed are in one.
+
+    What is fixed goes with the others without loops if it has none itself.
+    """
+    first = _Home(any(d.scalar_loops for d in fixed))
+    for definition in fixed:
+        first.add(definition)
+    work = {True: 0, False: 0}
+    for definition in moved:
+        work[definition.scalar_loops] += len(definition.text)
+    if not any(work.values()):
+        return [first]
+    if not work[first.scalar_loops]:
+        # Nothing else is of its kind. A module for it alone would cost more than it is worth.
+        first.scalar_loops = True
+    work[first.scalar_loops] += first.load
+    if not work[not first.scalar_loops]:
+        return [first, *(_Home(first.scalar_loops) for _ in range(parts - 1))]
+    own = round(parts * work[first.scalar_loops] / sum(work.values()))
+    own = min(max(1, own), max(1, parts - 1))
+    others = (_Home(not first.scalar_loops) for _ in range(max(1, parts - own)))
+    return [first, *(_Home(first.scalar_loops) for _ in range(own - 1)), *others]
 
 
 def _visible(body: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from polyblocks import events
 from polyblocks.codegen import llvm
+from polyblocks.codegen.loop_hints import SCALAR_LOOPS
 from polyblocks.codegen.split import parts_for, run_parts, split_module
 from polyblocks.errors import UnsupportedError
 from polyblocks.isolation import native_lock
@@ -40,35 +41,48 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
         text = _llvm_text(module, spec)
     _dump(context, "input.ll", text)
     parts = parts_for(text) if context.dump_folder is None else 1
+    texts = split_module(text, set(kernels), parts)
     if parts == 1:
         with native_lock:
-            data = [_compile_whole(text, spec, context)]
+            data = _compile_here(texts, spec, context)
     else:
         with events.timed_pass(STAGE, "compile-parts"):
-            texts = split_module(text, set(kernels), parts)
             data = run_parts([partial(_compile_part, part, spec) for part in texts])
     events.emit("stage-end", stage=STAGE, seconds=time.perf_counter() - begin)
     return data
 
 
-def _compile_whole(text: str, spec: llvm.Machine, context: PassContext) -> bytes:
+def _compile_here(texts: list[str], spec: llvm.Machine, context: PassContext) -> list[bytes]:
     with events.timed_pass(STAGE, "optimize-llvm"):
-        optimized, target_machine = llvm.optimize(text, spec)
+        optimized = [_optimize(text, spec) for text in texts]
     if context.dump_folder is not None:
-        _dump(context, "optimized.ll", str(optimized))
-        _dump(context, "code.s", llvm.emit_assembly(optimized, target_machine))
+        _dump(context, "optimized.ll", "\n".join(str(parts[0]) for parts in optimized))
+        _dump(context, "code.s", _assembly(optimized))
     with events.timed_pass(STAGE, "emit-object"):
-        return llvm.emit_object(optimized, target_machine)
+        return [llvm.emit_object(*parts) for parts in optimized]
 
 
 def _compile_part(text: str, spec: llvm.Machine) -> bytes:
-    return llvm.emit_object(*llvm.optimize(text, spec))
+    return llvm.emit_object(*_optimize(text, spec))
 
 
-def assembly(module: Any, target: TargetDescription) -> str:
+def _optimize(text: str, spec: llvm.Machine) -> tuple[Any, Any, bool]:
+    """Arguments of :func:`polyblocks.codegen.llvm.emit_object`.
+
+    Addresses of vector code are as simple as can be already; see ``hoist-addresses``.
+    """
+    return (*llvm.optimize(text, spec), SCALAR_LOOPS in text)
+
+
+def assembly(module: Any, target: TargetDescription, kernels: list[str]) -> str:
     """The assembly that :func:`compile_llvm` makes objects of."""
     spec = machine(target)
-    return llvm.emit_assembly(*llvm.optimize(_llvm_text(module, spec), spec))
+    texts = split_module(_llvm_text(module, spec), set(kernels), 1)
+    return _assembly([_optimize(text, spec) for text in texts])
+
+
+def _assembly(optimized: list[tuple[Any, Any, bool]]) -> str:
+    return "\n".join(llvm.emit_assembly(*parts) for parts in optimized)
 
 
 def _llvm_text(module: Any, spec: llvm.Machine) -> str:

@@ -19,11 +19,13 @@ from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
 from polyblocks_cpu.load import object_name
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
 from polyblocks_cpu.passes.expand_copies import ExpandCopiesPass
+from polyblocks_cpu.passes.hoist_addresses import HoistAddressesPass
 from polyblocks_cpu.passes.hold_halves_as_integers import HoldHalvesAsIntegersPass
 from polyblocks_cpu.passes.lower_asserts import CHECKS, LowerAssertsPass
 from polyblocks_cpu.passes.lower_half_types import LowerHalfTypesPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, ESTIMATES, MergeKernelsPass
+from polyblocks_cpu.passes.only_with import MEMORY, ElementTypes, OnlyWith
 from polyblocks_cpu.passes.outline_kernels import (
     KIND,
     NESTS,
@@ -45,10 +47,12 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         profile: time every kernel.
     """
     has = target.properties
+    types = ElementTypes()
+    held = ("bf16",) if has["half"] else ("bf16", "f16")
     return [
         # Loops and scalars as LLVM likes them. Checks come before kernels are outlined, since a
         # kernel with a check gets the status as one more argument.
-        StoreBooleansAsBytesPass(),
+        OnlyWith(StoreBooleansAsBytesPass(), (f"{MEMORY}i1",), types),
         ExpandCopiesPass(),
         GuardDivisionsPass(),
         LowerAssertsPass(),
@@ -60,29 +64,37 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         MapOpenmpPass(),
         # From here on arithmetic that LLVM would turn into library calls is replaced; each pass
         # leaves only what the following ones and the chip's instructions can do.
-        UpstreamPass("lower-complex", "convert-complex-to-standard,canonicalize"),
-        LowerHalfTypesPass(),
+        OnlyWith(
+            UpstreamPass("lower-complex", "convert-complex-to-standard,canonicalize"),
+            ("complex",),
+            types,
+        ),
+        OnlyWith(LowerHalfTypesPass(), ("bf16", "f16"), types),
         FunctionPass("expand-math", _expand_math),
         ExpandRemainderPass(),
         *([] if has["rounding"] else [ExpandRoundingPass()]),
         *([] if has["fma"] else [ExpandFmaPass()]),
         *([] if has["half"] else [ExpandHalfConversionsPass()]),
         # Last of these, when nothing computes with halves any more.
-        HoldHalvesAsIntegersPass(("bf16",) if has["half"] else ("bf16", "f16")),
+        OnlyWith(HoldHalvesAsIntegersPass(held), held, types),
+        UpstreamPass("lower-affine", "func.func(lower-affine,canonicalize,cse)"),
+        HoistAddressesPass(),
         UpstreamPass(
             "lower-loops",
-            "func.func(lower-affine,canonicalize,cse),"
-            "convert-scf-to-cf,expand-strided-metadata,lower-affine",
+            # Pointers are computed before the loops that leave them unchanged, while there are
+            # loops and every access has become pointers.
+            "expand-strided-metadata,lower-affine,finalize-memref-to-llvm,"
+            # One conversion for all of these: a pass of its own for each costs 20 ms apiece.
+            "convert-to-llvm{filter-dialects=complex,math,arith,index,ub,vector},"
+            "func.func(loop-invariant-code-motion),convert-scf-to-cf",
         ),
         # OpenMP regions are converted after the functions: the other order turns captured
         # pointers into memref descriptors that the bare-pointer convention cannot pass.
         UpstreamPass(
             "convert-to-llvm",
-            "finalize-memref-to-llvm,"
             "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
             "convert-openmp-to-llvm,"
-            # One conversion for the rest: a pass of its own for each costs 20 ms apiece.
-            "convert-to-llvm{filter-dialects=complex,math,arith,index,cf,ub,vector},"
+            "convert-to-llvm{filter-dialects=cf,arith,index},"
             "reconcile-unrealized-casts",
         ),
         # Memref descriptors fold away, so that OpenMP regions capture bare pointers. It halves the
@@ -92,13 +104,13 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
     ]
 
 
-def _expand_math(module: Any, context: PassContext) -> None:
+def _expand_math(module: Any, context: PassContext) -> bool:
     """Elementary functions become straight-line arithmetic that LLVM vectorizes."""
     from polyblocks.codegen.vector_math import expand_math
 
     has = context.target.properties
     scale = multiply_by_power if has["ldexp"] else None
-    expand_math(module, fma=has["fma"], ldexp=has["ldexp"], scale=scale)
+    return expand_math(module, fma=has["fma"], ldexp=has["ldexp"], scale=scale) > 0
 
 
 def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:
@@ -134,7 +146,7 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 def lower_to_assembly(module: Any, target: TargetDescription, options: CompileOptions) -> str:
     """As :func:`lower_program`, but the text that a person reads."""
     run_stage("S4", stage_s4(target), module, PassContext.create(target, options))
-    return assembly(module, target)
+    return assembly(module, target, [kernel["name"] for kernel in _kernels(module)])
 
 
 def _kernels(module: Any) -> list[dict[str, Any]]:

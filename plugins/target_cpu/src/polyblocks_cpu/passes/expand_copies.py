@@ -28,8 +28,8 @@ class ExpandCopiesPass:
 
     name: ClassVar[str] = "expand-copies"
 
-    def run(self, module: Any, context: Any) -> None:
-        """Rewrite the module in place.
+    def run(self, module: Any, context: Any) -> bool:
+        """Rewrite the module in place; returns whether there was a copy.
 
         Raises:
             ValueError: a copy of a memref whose shape is not static.
@@ -37,11 +37,13 @@ class ExpandCopiesPass:
         from polyblocks.mlir import ir
 
         del context
+        copies = [op for op in nested(module.operation) if op.name == "memref.copy"]
         with module.context:
-            for op in [op for op in nested(module.operation) if op.name == "memref.copy"]:
+            for op in copies:
                 with op.location, ir.InsertionPoint(op):
                     _copy(op.operands[0], op.operands[1])
                 op.erase()
+        return bool(copies)
 
 
 def _copy(source: Any, target: Any) -> None:
