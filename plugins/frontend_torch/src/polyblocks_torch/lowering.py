@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
 from polyblocks_torch.elementwise import lower_elementwise
+from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.refusals import refusal
 from polyblocks_torch.rewrites import rewrite_graph
@@ -98,7 +99,7 @@ def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     if not isinstance(results, (tuple, list)):
         results = (results,)
     graph.output(tuple(result for result in results if result is not None))
-    return torch.fx.GraphModule(gm, graph)
+    return graph_module(gm, graph)
 
 
 def _one_constant_per_use(graph: torch.fx.Graph) -> None:
