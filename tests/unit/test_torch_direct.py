@@ -12,8 +12,9 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch.nn import functional
 
-from polyblocks_torch import direct
+from polyblocks_torch import backend, direct, polyblocks_jit_torch
 from polyblocks_torch.canonical import capture_graph
+from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 
 
@@ -188,3 +189,35 @@ def test_a_seed_in_the_graph_is_left_to_aotautograd() -> None:
     graph.call_function(torch.manual_seed, (0,))
     graph.output((graph.call_function(torch.neg, (x,)),))
     assert direct.record(fx.GraphModule({}, graph), [torch.rand(3)]) is None
+
+
+def test_a_plain_function_does_without_aotautograd(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**keywords: Any) -> Any:
+        raise AssertionError("AOTAutograd was asked")
+
+    monkeypatch.setattr(backend, "aot_autograd", refuse)
+
+    @polyblocks_jit_torch
+    def f(x, y):
+        return torch.softmax(x @ y, -1) * 2, x.sum()
+
+    x, y = torch.rand(3, 4), torch.rand(4, 5)
+    for got, wanted in zip(f(x, y), (torch.softmax(x @ y, -1) * 2, x.sum()), strict=True):
+        torch.testing.assert_close(got, wanted)
+        assert not got.requires_grad
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="AOTAutograd was asked"):
+        f(x.requires_grad_(), y)
+
+
+def test_the_code_of_a_graph_is_written_when_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    python_code = fx.Graph.python_code
+    monkeypatch.setattr(
+        fx.Graph, "python_code", lambda *args, **kw: written.append(1) or python_code(*args, **kw)
+    )
+    graph = fx.Graph()
+    graph.output(graph.call_function(torch.neg, (graph.placeholder("x"),)))
+    made = graph_module({}, graph)
+    assert written == []
+    assert made(torch.ones(2)).tolist() == [-1, -1]
+    assert written == [1]

@@ -112,8 +112,10 @@ def _one_constant_per_use(graph: torch.fx.Graph) -> None:
         copied.meta = dict(node.meta)
         return copied
 
+    if not graph.find_nodes(op="get_attr"):
+        return
     for node in list(graph.nodes):
-        if node.op == "call_function":
+        if any(operand.op == "get_attr" for operand in node.all_input_nodes):
             with graph.inserting_before(node):
                 node.args = torch.fx.map_arg(node.args, fresh)
                 node.kwargs = torch.fx.map_arg(node.kwargs, fresh)

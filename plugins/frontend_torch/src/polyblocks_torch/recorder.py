@@ -94,7 +94,9 @@ class Recorder(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if func.namespace == "prim":  # a question: on which device, of which layout
+        if func is torch.ops.prim.device.default and isinstance(args[0], FakeTensor):
+            return args[0].fake_device  # PyTorch's bindings ask it of every operand
+        if func.namespace == "prim":  # a question, too
             return func(*args, **kwargs)
         replacement = self.table.get(func)
         if replacement is not None:
@@ -102,7 +104,7 @@ class Recorder(TorchDispatchMode):
                 result = replacement(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        if _is_composite(func) and autograd_would_have_decomposed(func, [*args, *kwargs.values()]):
+        if is_composite(func) and autograd_would_have_decomposed(func, [*args, *kwargs.values()]):
             # Without the autograd keys (inference mode) it arrives here whole.
             with self:
                 result = func.decompose(*args, **kwargs)
@@ -194,5 +196,6 @@ def _check(value: torch.Tensor) -> None:
 
 
 @functools.cache
-def _is_composite(func: Any) -> bool:
+def is_composite(func: Any) -> bool:
+    """Whether an op is implemented by others of which PyTorch differentiates each."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")

@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from polyblocks.errors import UnsupportedError
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
-from polyblocks_torch.recorder import CannotRecord, Recorder, Writes, like
+from polyblocks_torch.recorder import CannotRecord, Recorder, Writes, is_composite, like
 
 Decompositions = Mapping[Any, Callable[..., Any]]
 
@@ -220,9 +220,7 @@ def _may_change(node: fx.Node, table: Decompositions) -> bool:
         return False
     if not isinstance(node.target, torch._ops.OpOverload):
         return True
-    return node.target in table or torch._C._dispatch_has_kernel_for_dispatch_key(
-        node.target.name(), "CompositeImplicitAutograd"
-    )
+    return node.target in table or is_composite(node.target)
 
 
 def _is_mutable(target: Any) -> bool:
