@@ -102,6 +102,15 @@ def network():
     return layers.eval()
 
 
+class MultiHead(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+
+    def forward(self, x):
+        return self.inner(x, x, x)[0]
+
+
 PLAIN = {
     "blur": (blur, torch.rand(1, 1, 6, 8)),
     "attention": (attention, *(torch.rand(1, 2, 5, 4) for _ in range(3))),
@@ -116,6 +125,8 @@ PLAIN = {
     "transposed": (lambda x, y: (x + y).reshape(-1), torch.rand(3, 4).t(), torch.rand(4, 3)),
     "network": (network(), torch.rand(1, 1, 8, 8)),
     "detached": (lambda x: ((x * 2).detach() + 1).data, torch.rand(3)),
+    # Which operations it becomes depends on requires_grad of the weights, also without gradients.
+    "multi-head": (MultiHead().eval(), torch.rand(2, 5, 16)),
     "embedding": (functional.embedding, torch.tensor([1, 0]), torch.rand(3, 4)),
 }
 

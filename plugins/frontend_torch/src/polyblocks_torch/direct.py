@@ -42,11 +42,11 @@ def record(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> fx.GraphModule 
         return None
     # Without symbols: what has no static shape raises, and is AOTAutograd's.
     mode = FakeTensorMode()
-    inputs = [_fake(mode, value) for value in example_inputs]
     graph = fx.Graph()
     attributes: dict[str, Any] = {}
     recorder = Recorder(graph, mode, {}, attributes)
     try:
+        inputs = [_fake(mode, value) for value in example_inputs]
         with torch.no_grad(), enable_python_dispatcher(), mode, recorder:
             results = _run(gm, inputs, recorder)
         graph.output(tuple(recorder.node_of(value) for value in results))
@@ -69,13 +69,16 @@ def _is_plain_tensor(value: Any) -> bool:
 
 
 def _fake(mode: FakeTensorMode, value: torch.Tensor) -> torch.Tensor:
-    if value.storage_offset() == 0:
-        return like(mode, value)
-    # as_strided counts from the beginning of the memory.
-    with mode:
-        span = value.storage_offset() + spec_of(value).span
-        whole = torch.empty(span, dtype=value.dtype, device=value.device)
-        return whole.as_strided(value.shape, value.stride(), value.storage_offset())
+    # PyTorch chooses by requires_grad how to multiply matrices, gradients enabled or not.
+    with torch.inference_mode(value.is_inference()):
+        if value.storage_offset() == 0:
+            return like(mode, value).requires_grad_(value.requires_grad)
+        # as_strided counts from the beginning of the memory.
+        with mode:
+            span = value.storage_offset() + spec_of(value).span
+            whole = torch.empty(span, dtype=value.dtype, device=value.device)
+            part = whole.as_strided(value.shape, value.stride(), value.storage_offset())
+        return part.requires_grad_(value.requires_grad)
 
 
 def _ambient_state_matters() -> bool:
