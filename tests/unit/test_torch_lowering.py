@@ -10,7 +10,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from polyblocks.errors import UnsupportedError
-from polyblocks_torch import lowering, retrace
+from polyblocks_torch import lowering
 from polyblocks_torch.decompositions import decomposition_table
 from polyblocks_torch.lowering import lower_graph
 
@@ -131,25 +131,3 @@ def test_lowerings_that_give_up_at_run_time_are_refused() -> None:
     graph = traced(lambda x: torch.linalg.det(x), torch.randn(2, 2))
     with pytest.raises(UnsupportedError, match=r"unimplemented: determinants .*at run time"):
         lower_graph(graph)
-
-
-def test_a_graph_of_plain_operations_is_not_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    traced: list[torch.fx.GraphModule] = []
-    trace = retrace._trace
-
-    def counted(gm: torch.fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
-        traced.append(gm)
-        return trace(gm, *arguments, **keywords)
-
-    monkeypatch.setattr(retrace, "_trace", counted)
-
-    def lowered(function: Callable[..., Any]) -> list[str]:
-        graph = make_fx(function, tracing_mode="fake")(torch.ones(4, 4))
-        result, _ = retrace.decompose(graph, decomposition_table())
-        assert result.graph is not graph.graph
-        return [str(n.target) for n in result.graph.nodes if n.op == "call_function"]
-
-    assert lowered(lambda x: torch.cat([x, x]) + 1) == ["aten.cat.default", "aten.add.Tensor"]
-    assert traced == []
-    assert "aten.gelu.default" not in lowered(torch.nn.functional.gelu)
-    assert len(traced) == 1

@@ -265,6 +265,11 @@ def _preload(target: Any) -> None:
     from polyblocks import mlir
 
     mlir.preload()
-    ours = "polyblocks.passes.standard", "polyblocks.affine.reader", "polyblocks.affine.writer"
+    ours = (
+        "polyblocks.passes.standard",
+        "polyblocks.affine.held",
+        "polyblocks.affine.reader",
+        "polyblocks.affine.writer",
+    )
     for name in (*ours, *getattr(target.implementation, "PRELOAD", ())):
         importlib.import_module(name)

@@ -13,6 +13,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from polyblocks.errors import InputError, OptionError, TargetError
 from polyblocks.options import CompileOptions
+from polyblocks_torch import direct
 from polyblocks_torch.compiler import compile_graph
 from polyblocks_torch.options import checked_options
 from polyblocks_torch.report import FunctionReport, GraphBreak
@@ -63,16 +64,20 @@ def compile_frame(
     _record_graph_break(gm, report)
     if any(_is_symbolic(value) for value in example_inputs):
         return _SpecializedByShape(gm, options, report)
-    return _through_aot(gm, example_inputs, options, report)
+    return _compile(gm, example_inputs, options, report)
 
 
-def _through_aot(
+def _compile(
     gm: fx.GraphModule,
     example_inputs: Sequence[Any],
     options: CompileOptions,
     report: FunctionReport,
 ) -> Callable[..., Any]:
     compile_ = partial(compile_graph, name=report.name, options=options, report=report)
+    recorded = direct.record(gm, example_inputs)
+    if recorded is not None:
+        call = compile_(recorded, example_inputs, kind="inference")
+        return lambda *args: call(list(args))
     backend = aot_autograd(
         fw_compiler=partial(compile_, kind="forward"),
         bw_compiler=partial(compile_, kind="backward"),
@@ -100,7 +105,7 @@ class _SpecializedByShape:
         key = (torch.is_grad_enabled(), *shapes)
         variant = self._variants.get(key)
         if variant is None:
-            variant = _through_aot(self._gm, list(args), self._options, self._report)
+            variant = _compile(self._gm, list(args), self._options, self._report)
             self._variants[key] = variant
         return variant(*args)
 

@@ -26,6 +26,7 @@ from polyblocks_torch.capture import (
     TorchCapture,
     View,
 )
+from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.node_rules import fills_fresh_memory, is_random, unsupported_reason
 from polyblocks_torch.specs import is_dense, problem_with, spec_of, storage_key
@@ -97,7 +98,7 @@ class _Canonicalizer:
             Result(node.name, spec, None if position is None else index[position])
             for node, spec, position in result_nodes
         ]
-        module = fx.GraphModule(self.inline | _submodules(self.gm, self.graph), self.graph)
+        module = graph_module(self.inline | _submodules(self.gm, self.graph), self.graph)
         self._look_for_problems()
         return TorchCapture(
             self.name,

@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
 from polyblocks_torch.elementwise import lower_elementwise
+from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.refusals import refusal
 from polyblocks_torch.rewrites import rewrite_graph
@@ -98,7 +99,7 @@ def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     if not isinstance(results, (tuple, list)):
         results = (results,)
     graph.output(tuple(result for result in results if result is not None))
-    return torch.fx.GraphModule(gm, graph)
+    return graph_module(gm, graph)
 
 
 def _one_constant_per_use(graph: torch.fx.Graph) -> None:
@@ -111,8 +112,10 @@ def _one_constant_per_use(graph: torch.fx.Graph) -> None:
         copied.meta = dict(node.meta)
         return copied
 
+    if not graph.find_nodes(op="get_attr"):
+        return
     for node in list(graph.nodes):
-        if node.op == "call_function":
+        if any(operand.op == "get_attr" for operand in node.all_input_nodes):
             with graph.inserting_before(node):
                 node.args = torch.fx.map_arg(node.args, fresh)
                 node.kwargs = torch.fx.map_arg(node.kwargs, fresh)

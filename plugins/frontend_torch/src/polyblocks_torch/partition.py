@@ -18,6 +18,7 @@ from torch import fx
 
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
+from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.node_rules import is_random, unsupported_reason
 
@@ -207,4 +208,4 @@ def extract(
                 made[operand] = graph.node_copy(operand, copy)
         made[node] = graph.node_copy(node, copy)
     graph.output(tuple(made[n] for n in needed))
-    return fx.GraphModule(module, graph)
+    return graph_module(module, graph)

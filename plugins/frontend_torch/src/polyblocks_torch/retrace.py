@@ -1,132 +1,244 @@
 """Apply a decomposition table to a captured graph, after AOTAutograd and not inside it.
 
-Tracing costs time for every op that comes out. Doing it here, on a cache miss only, keeps the
-graph of a warm start as short as PyTorch's own, and keeps the strides that eager mode would give
-(those of the undecomposed ops) as the layout of the outputs.
+Doing it here, on a cache miss only, keeps the graph of a warm start as short as PyTorch's own, and
+keeps the strides that eager mode would give (those of the undecomposed ops) as the layout of the
+outputs. A node that no decomposition touches is copied; each of the others is recorded on the
+values that the graph has for its operands.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 from torch._guards import tracing
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx import traceback as fx_traceback
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
+
+from polyblocks.errors import UnsupportedError
+from polyblocks_torch.graphs import graph_module
+from polyblocks_torch.location import source_location
+from polyblocks_torch.recorder import CannotRecord, Recorder, Writes, is_composite, like
 
 Decompositions = Mapping[Any, Callable[..., Any]]
 
 
 def decompose(gm: fx.GraphModule, table: Decompositions) -> tuple[fx.GraphModule, list[Any]]:
-    """Trace ``gm`` again with ``table``; returns the new graph and its (fake) example inputs.
+    """A new graph without the ops that ``table`` replaces, and its (fake) example inputs.
 
     Tensors that the graph holds stay attributes of it, so that they can still be folded. Source
     locations (``stack_trace``) carry over.
+
+    Raises:
+        UnsupportedError: the graph changes a tensor in place.
     """
-    if not any(_may_change(node, table) for node in gm.graph.nodes):
-        graph = fx.Graph()
-        graph.output(graph.graph_copy(gm.graph, {}))
-        return fx.GraphModule(gm, graph), [
-            node.meta["val"] for node in graph.nodes if node.op == "placeholder"
-        ]
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    lifted, constants = _lift_constants(gm)
     # AOTAutograd compiles under modes of its own; none of them may see this.
-    with _disable_current_modes(), tracing(None), fx_traceback.preserve_node_meta():
-        inputs = [
-            _fake(mode, node.meta["val"]) for node in lifted.graph.nodes if node.op == "placeholder"
-        ]
-        traced = _trace(lifted, inputs, table, functional=False)
-        if _has_mutation(traced):
-            # A decomposition wrote into what it had made; a second pass makes that functional
-            # (in one pass the table would apply below the functionalization).
-            traced = _trace(traced, inputs, table, functional=True)
-    _sink_constants(traced, constants)
-    return traced, inputs[: len(inputs) - len(constants)]
+    with _disable_current_modes(), tracing(None), torch.no_grad():
+        mode = _common_mode(gm.graph)
+        if mode is not None:
+            try:
+                return _Decomposer(gm, table, mode, anew=False).run()
+            except _OtherKind:
+                pass
+        return _Decomposer(gm, table, FakeTensorMode(allow_non_fake_inputs=True), anew=True).run()
+
+
+class _OtherKind(Exception):
+    """A decomposition gives another shape or dtype than the op, so what follows is other too."""
+
+
+class _Decomposer:
+    """One run over a graph.
+
+    Args:
+        gm: the graph; not changed.
+        table: the decompositions.
+        mode: of the new graph's values.
+        anew: whether every node is run, on values made like the arguments; else the values that
+            ``gm`` has, which are ``mode``'s, stay true for all nodes that are not replaced.
+    """
+
+    def __init__(
+        self, gm: fx.GraphModule, table: Decompositions, mode: FakeTensorMode, *, anew: bool
+    ) -> None:
+        self.gm = gm
+        self.table = table
+        self.mode = mode
+        self.anew = anew
+        self.graph = fx.Graph()
+        self.attributes: dict[str, Any] = {}
+        self.recorder = Recorder(self.graph, mode, table, self.attributes)
+        #: What each node of the old graph has become; several for one that gives a tuple.
+        self.made: dict[fx.Node, Any] = {}
+        #: Ops whose decompositions write into what they have made.
+        self.writing: set[Any] = set()
+
+    def run(self) -> tuple[fx.GraphModule, list[Any]]:
+        for node in self.gm.graph.nodes:
+            self.made[node] = self._new(node)
+        self.graph.eliminate_dead_code()
+        inputs = [n.meta["val"] for n in self.graph.nodes if n.op == "placeholder"]
+        return graph_module(self.attributes, self.graph), inputs
+
+    def _new(self, node: fx.Node) -> Any:
+        if node.op in ("placeholder", "get_attr"):
+            return self._leaf(node)
+        if node.op == "output":
+            return self._copy(node)
+        if node.target is operator.getitem:
+            producer = self.made[node.args[0]]  # type: ignore[index]
+            if not isinstance(producer, fx.Node):
+                return producer[node.args[1]]
+        if _is_mutable(node.target):
+            raise UnsupportedError(
+                "changes its operand in place", op=str(node.target), location=source_location(node)
+            )
+        if self.anew or _may_change(node, self.table):
+            return self._expand(node)
+        return self._copy(node)
+
+    def _leaf(self, node: fx.Node) -> fx.Node:
+        copied = self._copy(node)
+        value = node.meta.get("val")
+        if node.op == "get_attr":
+            self.attributes[str(node.target)] = value = _attribute(self.gm, str(node.target))
+        if isinstance(value, torch.Tensor) and (self.anew or not isinstance(value, FakeTensor)):
+            copied.meta["val"] = like(self.mode, value)
+        return copied
+
+    def _copy(self, node: fx.Node) -> fx.Node:
+        return self.graph.node_copy(node, self.made.__getitem__)
+
+    def _expand(self, node: fx.Node) -> Any:
+        """What ``node`` is made of, appended to the new graph."""
+        self.recorder.begin(node)
+        operands = pytree.tree_map_only(fx.Node, self.made.__getitem__, (node.args, node.kwargs))
+        args, kwargs = pytree.tree_map_only(fx.Node, self._value, operands)
+        result = None
+        if node.target not in self.writing:
+            try:
+                result = self._record(node, node.target, args, kwargs)
+            except Writes:
+                # What was recorded so far has no users. Said once, it need not be found out again.
+                self.writing.add(node.target)
+        if node.target in self.writing:
+            tensors, function = self._functional(node, args, kwargs)
+            result = self._record(node, function, tensors, {})
+        if not self.anew and not _same_kind(result, node.meta["val"]):
+            raise _OtherKind
+        return pytree.tree_map_only(torch.Tensor, self.recorder.node_of, result)
+
+    def _value(self, node: fx.Node) -> torch.Tensor:
+        """The value of a node of the new graph, known to the recorder as that node's."""
+        value: torch.Tensor = node.meta["val"]
+        known = self.recorder.node_for(value)
+        if known is not node:
+            if known is not None:
+                # Two nodes may have one object for their values, since they share the memory.
+                value = node.meta["val"] = value.detach()
+            self.recorder.track(value, node)
+        return value
+
+    def _functional(
+        self, node: fx.Node, args: Any, kwargs: Any
+    ) -> tuple[list[torch.Tensor], Callable[..., Any]]:
+        """An op as a function of tensors, in which its decomposition's updates are functional."""
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+
+        def run(*tensors: torch.Tensor) -> Any:
+            given = dict(zip(places, tensors, strict=True))
+            args, kwargs = pytree.tree_unflatten(
+                [given.get(i, leaf) for i, leaf in enumerate(leaves)], spec
+            )
+            return node.target(*args, **kwargs)  # type: ignore[operator]
+
+        tensors = [leaves[i] for i in places]
+        with self.mode:
+            # In one pass the table would apply below the functionalization.
+            traced = _trace(run, tensors, self.table)
+            traced = _trace(
+                torch.func.functionalize(fx.Interpreter(traced).run, remove="mutations"),
+                tensors,
+                self.table,
+            )
+        return tensors, fx.Interpreter(traced).run
+
+    def _record(self, node: fx.Node, function: Any, args: Any, kwargs: Any) -> Any:
+        try:
+            with self.mode, self.recorder:
+                return function(*args, **kwargs)
+        except CannotRecord as error:
+            if isinstance(error, Writes) and function is node.target:
+                raise
+            raise UnsupportedError(
+                f"decomposes into something that is not functional ({error})",
+                op=str(node.target),
+                location=source_location(node),
+            ) from error
+
+
+def _trace(
+    function: Callable[..., Any], inputs: Sequence[torch.Tensor], table: Decompositions
+) -> fx.GraphModule:
+    return make_fx(function, decomposition_table=dict(table), tracing_mode="real")(*inputs)
+
+
+def _common_mode(graph: fx.Graph) -> FakeTensorMode | None:
+    """The mode of all values of a graph; None if they must not be built on.
+
+    Arguments are resolved before they are passed. A value that is a lazy conjugate of one, or was
+    derived from such an argument, says something else.
+    """
+    modes = set()
+    for node in graph.nodes:
+        if node.op == "output":
+            continue
+        known = node.meta.get("val")
+        # Ops of several results give None for those that were not asked for.
+        values = (
+            [v for v in known if v is not None] if isinstance(known, (list, tuple)) else [known]
+        )
+        for value in values:
+            if isinstance(value, FakeTensor):
+                modes.add(value.fake_mode)
+            if not isinstance(value, torch.Tensor):
+                return None
+            if node.op == "placeholder" and (value.is_conj() or value.is_neg()):
+                return None
+    return modes.pop() if len(modes) == 1 else None
 
 
 def _may_change(node: fx.Node, table: Decompositions) -> bool:
-    """Whether tracing may put something else in the place of a node.
-
-    Tracing costs a millisecond per node, so a graph of plain operations goes without.
-    """
-    if node.op in ("placeholder", "output"):
-        return False
+    """Whether running a node may record something else in its place."""
     if node.target is operator.getitem:
         return False
     if not isinstance(node.target, torch._ops.OpOverload):
         return True
-    return (
-        node.target in table
-        or node.target._schema.is_mutable
-        or torch._C._dispatch_has_kernel_for_dispatch_key(
-            node.target.name(), "CompositeImplicitAutograd"
-        )
+    return node.target in table or is_composite(node.target)
+
+
+def _is_mutable(target: Any) -> bool:
+    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
+
+
+def _same_kind(result: Any, expected: Any) -> bool:
+    results, values = pytree.tree_leaves(result), pytree.tree_leaves(expected)
+    return len(results) == len(values) and all(
+        isinstance(r, torch.Tensor) and r.shape == v.shape and r.dtype == v.dtype
+        if isinstance(v, torch.Tensor)
+        else r is v
+        for r, v in zip(results, values, strict=True)
     )
 
 
-def _trace(
-    gm: fx.GraphModule, inputs: list[Any], table: Decompositions, functional: bool
-) -> fx.GraphModule:
-    def run(*args: Any) -> Any:
-        return fx.Interpreter(gm).run(*args)
-
-    function = torch.func.functionalize(run, remove="mutations") if functional else run
-    with torch.no_grad():
-        return make_fx(function, decomposition_table=dict(table), tracing_mode="real")(*inputs)
-
-
-def _fake(mode: FakeTensorMode, value: torch.Tensor) -> torch.Tensor:
-    with mode:
-        return torch.empty_strided(
-            value.shape, value.stride(), dtype=value.dtype, device=value.device
-        )
-
-
-def _lift_constants(gm: fx.GraphModule) -> tuple[fx.GraphModule, list[torch.Tensor]]:
-    graph = fx.Graph()
-    constants: list[torch.Tensor] = []
-    values: dict[fx.Node, fx.Node] = {}
-    lifted: dict[fx.Node, torch.Tensor] = {}
-    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    for node in placeholders:
-        values[node] = graph.node_copy(node, values.__getitem__)
-    for node in gm.graph.nodes:
-        if node.op == "get_attr" and isinstance(getattr(gm, str(node.target), None), torch.Tensor):
-            constant = getattr(gm, str(node.target))
-            values[node] = graph.placeholder(f"lifted_{len(constants)}")
-            values[node].meta = dict(node.meta, val=constant)
-            constants.append(constant)
-            lifted[node] = constant
-    for node in gm.graph.nodes:
-        if node not in values:
-            values[node] = graph.node_copy(node, values.__getitem__)
-    return fx.GraphModule(gm, graph), constants
-
-
-def _sink_constants(gm: fx.GraphModule, constants: list[torch.Tensor]) -> None:
-    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    for i, (node, constant) in enumerate(
-        zip(placeholders[len(placeholders) - len(constants) :], constants, strict=True)
-    ):
-        name = f"constant{i}"
-        gm.register_buffer(name, constant)
-        with gm.graph.inserting_before(node):
-            attribute = gm.graph.get_attr(name)
-        attribute.meta = dict(node.meta)
-        node.replace_all_uses_with(attribute)
-        gm.graph.erase_node(node)
-    gm.graph.eliminate_dead_code()
-    gm.recompile()
-
-
-def _has_mutation(gm: fx.GraphModule) -> bool:
-    return any(
-        isinstance(n.target, torch._ops.OpOverload) and n.target._schema.is_mutable
-        for n in gm.graph.nodes
-    )
+def _attribute(gm: fx.GraphModule, target: str) -> Any:
+    value: Any = gm
+    for part in target.split("."):
+        value = getattr(value, part)
+    return value

@@ -1,0 +1,201 @@
+"""Record ATen operations as nodes of a graph while they run on fake tensors.
+
+This is what ``make_fx`` does, without what it does for code that is not known to be functional,
+static and of plain tensors: proxies, a copy of every value, a Python stack for every node. Where
+that is known (see :mod:`polyblocks_torch.direct` and :mod:`polyblocks_torch.retrace`), recording
+an operation costs a tenth of tracing it.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_decomposed
+
+aten = torch.ops.aten
+
+_NUMBERS_AND_NAMES = (
+    int, float, bool, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format,
+)  # fmt: skip
+
+
+class CannotRecord(Exception):
+    """The code does something that a functional graph of static shapes cannot hold."""
+
+
+class Writes(CannotRecord):
+    """It changes a tensor in place."""
+
+
+class Recorder(TorchDispatchMode):
+    """While active, every ATen operation becomes a node with ``meta["val"]``.
+
+    Tensors that are not fake (``torch.tensor([1.0])`` makes one) become constants of the graph.
+
+    Args:
+        graph: receives the nodes.
+        mode: the fake tensor mode; active outside of this one.
+        table: operations to run as something else, as in ``make_fx``'s ``decomposition_table``.
+        attributes: receives the constants, under the names of their ``get_attr`` nodes.
+    """
+
+    def __init__(
+        self,
+        graph: fx.Graph,
+        mode: FakeTensorMode,
+        table: Mapping[Any, Callable[..., Any]],
+        attributes: dict[str, Any],
+    ) -> None:
+        super().__init__()
+        self.graph = graph
+        self.mode = mode
+        self.table = table
+        self.attributes = attributes
+        self._stack_trace: str | None = None
+        #: What this step has made.
+        self._fresh: set[fx.Node] = set()
+        # By identity; the tensor is held, so that no other one gets its number.
+        self._nodes: dict[int, tuple[torch.Tensor, fx.Node]] = {}
+
+    def begin(self, origin: fx.Node) -> None:
+        """What follows stands for ``origin``: it gets its ``stack_trace``."""
+        self._stack_trace = origin.meta.get("stack_trace")
+        self._fresh.clear()
+
+    def track(self, value: torch.Tensor, node: fx.Node) -> None:
+        """From here on ``value`` stands for ``node``."""
+        self._nodes[id(value)] = value, node
+
+    def node_for(self, value: torch.Tensor) -> fx.Node | None:
+        """What stands for a tensor; None if nothing does."""
+        found = self._nodes.get(id(value))
+        return found[1] if found is not None else None
+
+    def node_of(self, value: torch.Tensor) -> fx.Node:
+        """What stands for a tensor.
+
+        Raises:
+            CannotRecord: a fake tensor that nothing recorded has made.
+        """
+        node = self.node_for(value)
+        if node is not None:
+            return node
+        if isinstance(value, FakeTensor):
+            raise CannotRecord("a fake tensor of unknown origin")
+        return self._constant(value)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.ops.prim.device.default and isinstance(args[0], FakeTensor):
+            return args[0].fake_device  # PyTorch's bindings ask it of every operand
+        if func.namespace == "prim":  # a question, too
+            return func(*args, **kwargs)
+        replacement = self.table.get(func)
+        if replacement is not None:
+            with self:
+                result = replacement(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        if is_composite(func) and autograd_would_have_decomposed(func, [*args, *kwargs.values()]):
+            # Without the autograd keys (inference mode) it arrives here whole.
+            with self:
+                result = func.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        if func._schema.is_mutable:
+            raise Writes(f"{func} changes its operand")
+        if torch.Tag.data_dependent_output in func.tags:
+            raise CannotRecord(f"{func} gives a number that depends on data")
+        if func is aten.detach.default and self.node_for(args[0]) in self._fresh:
+            # PyTorch's bindings of functions that make a tensor do this to what they have made.
+            result = func(*args)
+            self.track(result, self.node_of(args[0]))
+            return result
+        if func is aten.lift_fresh.default:
+            # What it is given is a constant now; it must not be changed, nor is it.
+            func = aten.lift_fresh_copy.default
+        recorded = [self._recorded(value) for value in args]
+        options = {name: self._recorded(value) for name, value in kwargs.items()}
+        result = func(*args, **kwargs)
+        # Named as make_fx names it.
+        node = self.graph.create_node(
+            "call_function", func, tuple(recorded), options, name=func.overloadpacket.__name__
+        )
+        self._made(node)
+        self._bind(result, node)
+        return result
+
+    def _recorded(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self.node_of(value)
+        if value is None or type(value) in _NUMBERS_AND_NAMES or isinstance(value, torch.dtype):
+            return value
+        if isinstance(value, (list, tuple)):
+            return [self._recorded(item) for item in value]
+        raise CannotRecord(f"an operand of type {type(value).__name__}")
+
+    def _bind(self, result: Any, node: fx.Node) -> None:
+        if isinstance(result, FakeTensor):
+            _check(result)
+            node.meta["val"] = result
+            self.track(result, node)
+            return
+        if not isinstance(result, (list, tuple)) or not any(
+            isinstance(item, FakeTensor) for item in result
+        ):
+            raise CannotRecord(f"{node.target} gives no tensor")
+        node.meta["val"] = tuple(result) if type(result) is tuple else list(result)
+        for index, item in enumerate(result):
+            if isinstance(item, FakeTensor):
+                _check(item)
+                element = self.graph.call_function(operator.getitem, (node, index))
+                self._made(element)
+                element.meta["val"] = item
+                self.track(item, element)
+            elif item is not None:
+                raise CannotRecord(f"{node.target} gives a {type(item).__name__}")
+
+    def _constant(self, value: torch.Tensor) -> fx.Node:
+        if type(value) not in (torch.Tensor, torch.nn.Parameter):
+            raise CannotRecord(f"a tensor of type {type(value).__name__}")
+        name = f"_tensor_constant{len(self.attributes)}"
+        while name in self.attributes:
+            name += "_"
+        self.attributes[name] = value
+        node = self.graph.create_node("get_attr", name, name=name)
+        self._made(node)
+        node.meta["val"] = like(self.mode, value)
+        self.track(value, node)
+        return node
+
+    def _made(self, node: fx.Node) -> None:
+        self._fresh.add(node)
+        if self._stack_trace is not None:
+            node.meta["stack_trace"] = self._stack_trace
+
+
+def like(mode: FakeTensorMode, value: torch.Tensor) -> FakeTensor:
+    """A fake tensor with memory of its own that looks as ``value`` does, and is no lazy view."""
+    with mode:
+        return torch.empty_strided(
+            value.shape, value.stride(), dtype=value.dtype, device=value.device
+        )
+
+
+def _check(value: torch.Tensor) -> None:
+    if value.requires_grad:
+        raise CannotRecord("a tensor that requires a gradient")
+
+
+@functools.cache
+def is_composite(func: Any) -> bool:
+    """Whether an op is implemented by others of which PyTorch differentiates each."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
