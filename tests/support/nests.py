@@ -19,6 +19,7 @@ from polyblocks.affine.model import (
     Sequence,
     Store,
     Value,
+    walk,
 )
 from polyblocks.affine.slices import slices
 from polyblocks.affine.stages import Stage
@@ -111,6 +112,12 @@ def row_sum(target: Buffer, source: Buffer) -> Nest:
         Store(result, target, (Expr.of(i),)),
     ]
     return Nest([For(i, body)], [], changed=True)
+
+
+def innermost(nodes: list[Node]) -> list[For]:
+    """Loops without loops in them, in program order."""
+    loops = [n for n in walk(nodes) if isinstance(n, For)]
+    return [loop for loop in loops if not any(isinstance(n, For) for n in loop.body)]
 
 
 def run(sequence: Sequence, inputs: dict[Buffer, np.ndarray], out: Buffer) -> np.ndarray:

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from tests.support.nests import Context, buffer, row_sum, run, tiled_like, weighted
+from tests.support.nests import Context, buffer, innermost, row_sum, run, tiled_like, weighted
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.merging import forward
@@ -35,15 +35,6 @@ def merge(sequence: Sequence, **options: int) -> Context:
     context.decisions.clear()
     MergeLoopsPass(**options).transform(sequence, context)
     return context
-
-
-def innermost(nodes: list[Node]) -> list[For]:
-    """Loops without loops in them."""
-    return [n for n in walk(nodes) if isinstance(n, For) and not any(_is_loop(m) for m in n.body)]
-
-
-def _is_loop(node: Node) -> bool:
-    return isinstance(node, For)
 
 
 def loads(nodes: list[Node], source: Buffer) -> int:
