@@ -11,6 +11,8 @@ import torch
 SIZES = [1, 2, 7, 15, 16, 17, 31, 33, 64, 1000, 100003]
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
+#: Around multiples of what is interleaved: four vectors of 512, 256 or 128 bits.
+AROUND_BLOCKS = [63, 64, 65, 127, 129, 255, 256, 257, 1000]
 #: One chip with masks, one with wide and one with narrow vectors without.
 ARCHS = ["native", "x86-64-v3", "x86-64"]
 
@@ -86,10 +88,93 @@ def test_maximum_finds_nan_in_every_lane(
     check(lambda x: (x.amax(1), x.amin(1)), x)
 
 
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("size", AROUND_BLOCKS)
+def test_long_chains_of_every_size(check: Callable[..., Any], size: int, arch: str) -> None:
+    """Several vectors side by side, single ones, the rest; and what reductions carry of them."""
+    x = torch.randn(3, size)
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        e, t = torch.exp(x), torch.tanh(x)
+        return (
+            *(e, t, torch.exp(x).sum(1), torch.tanh(x).amax(1), torch.exp(x).amin(1)),
+            *(torch.exp(x * 0.01).prod(1), torch.tanh(x).sum(), (torch.exp(x) > 2).any(1)),
+        )
+
+    check(function, x, arch=arch)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_long_chains_of_other_types(
+    check: Callable[..., Any], dtype: torch.dtype, arch: str
+) -> None:
+    x = torch.randn(2, 329).to(dtype)
+    check(lambda x: (torch.exp(x).sum(1, dtype=torch.float32), torch.exp(x).amax(1)), x, arch=arch)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("special", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("size", [65, 129, 257, 1000])
+def test_long_chains_carry_special_values(
+    check: Callable[..., Any], size: int, special: float, arch: str
+) -> None:
+    """In the first block, in the last one, among the single vectors and in the rest."""
+    places = sorted({0, 17, 63, 64, 128, 255, 256, size - 10, size - 1} & set(range(size)))
+    x = torch.randn(len(places), size)
+    for row, place in enumerate(places):
+        x[row, place] = special
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        e, t = torch.exp(x), torch.tanh(x)
+        return e.sum(1), e.amax(1), e.amin(1), t.amax(1), t.amin(1), t.prod(1), e
+
+    check(function, x, arch=arch)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("size", [5, 37, 64, 1003])
+def test_extremes_of_mixed_zeros_are_a_zero(size: int, arch: str) -> None:
+    """Which one is free; of zeros of one sign it is that one."""
+    from polyblocks_torch import polyblocks_jit_torch
+
+    x = torch.zeros(4, size)
+    x[1, ::2], x[2, 1::2], x[3] = -0.0, -0.0, -0.0
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.amax(1), x.amin(1)
+
+    for extremes in polyblocks_jit_torch(function, compile_options={"arch": arch})(x):
+        assert torch.equal(extremes, torch.zeros(4))
+        assert extremes.signbit()[[0, 3]].tolist() == [False, True]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("size", [37, 64, 257])
+def test_extremes_of_infinities_are_infinite(
+    check: Callable[..., Any], size: int, arch: str
+) -> None:
+    x = torch.full((2, size), -float("inf"))
+    x[1] = float("inf")
+    check(
+        lambda x: (x.amax(1), x.amin(1), torch.exp(x).amax(1), torch.exp(x).amin(1)), x, arch=arch
+    )
+
+
 def test_extremes_of_rows_without_finite_numbers(check: Callable[..., Any]) -> None:
     x = torch.full((2, 37), -float("inf"))
     x[1] = float("inf")
     check(lambda x: (x.amax(1), x.amin(1), x.sum(1)), x)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_one_nan_is_found_wherever_it_is(check: Callable[..., Any], arch: str) -> None:
+    """Each row has it at another place: all lanes of all vectors, the rest included."""
+    x = torch.randn(137, 137)
+    x.fill_diagonal_(float("nan"))
+    check(
+        lambda x: (x.amax(1), x.amin(1), torch.exp(x).amax(1), torch.exp(x).amin(1)), x, arch=arch
+    )
 
 
 def test_sum_of_negative_zeros(check: Callable[..., Any]) -> None:

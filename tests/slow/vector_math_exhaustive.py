@@ -26,8 +26,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from vector_math_jit import CHUNK, Compiled, Loop, host_has_ldexp
-from vector_math_sweep import Worst, own_reference
+from vector_math_jit import CHUNK, Compiled, Loop, host_scale
+from vector_math_sweep import LANES, Worst, own_reference
 
 from polyblocks.codegen.vector_math.accuracy import MAX_ULP
 
@@ -100,14 +100,27 @@ def main() -> int:
         parser.error(f"unknown functions {', '.join(unknown)}; there are {', '.join(NAMES)}")
     if hasattr(os, "nice"):
         os.nice(19)
-    chip = {"fma": not arguments.no_fma, "ldexp": host_has_ldexp() and not arguments.no_ldexp}
+    scale = None if arguments.no_ldexp else host_scale()
+    # What the chip has for powers of two is used by vectors.
+    lanes = LANES if scale is not None else 0
     failed = False
     for name in arguments.names:
         begun = time.perf_counter()
         if arguments.own_reference:
-            worst = own_reference(f"math.{name}", arguments.stride, **chip)
+            worst = own_reference(
+                f"math.{name}",
+                arguments.stride,
+                fma=not arguments.no_fma,
+                ldexp=scale is not None,
+                scale=scale,
+            )
         else:
-            compiled = Compiled({name: Loop(f"math.{name}", ("f32",), ("f32",))}, **chip)
+            compiled = Compiled(
+                {name: Loop(f"math.{name}", ("f32",), ("f32",), lanes)},
+                fma=not arguments.no_fma,
+                ldexp=scale is not None,
+                scale=scale,
+            )
 
             def run(x: np.ndarray, name: str = name, compiled: Compiled = compiled) -> np.ndarray:
                 return compiled(name, x)[0]

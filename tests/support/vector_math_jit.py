@@ -13,6 +13,7 @@ import numpy as np
 
 from polyblocks import mlir
 from polyblocks.codegen import llvm
+from polyblocks.codegen.builder import Scale
 from polyblocks.codegen.vector_math import expand_math
 
 #: A call of another function, in the assembly of either family of chips.
@@ -97,11 +98,12 @@ class Compiled:
         *,
         fma: bool = True,
         ldexp: bool = False,
+        scale: Scale | None = None,
         machine: llvm.Machine | None = None,
     ) -> None:
         self.loops = dict(loops)
         text = "module {\n" + "".join(loop.text(name) for name, loop in loops.items()) + "}\n"
-        self._code = Code(text, list(loops), fma=fma, ldexp=ldexp, machine=machine)
+        self._code = Code(text, list(loops), fma=fma, ldexp=ldexp, scale=scale, machine=machine)
         self.expanded = self._code.expanded
         self.assembly = self._code.assembly
 
@@ -136,11 +138,13 @@ class Code:
         *,
         fma: bool,
         ldexp: bool = False,
+        scale: Scale | None = None,
+        expand: Callable[..., object] = expand_math,
         machine: llvm.Machine | None,
     ) -> None:
         self.names = names
         module = mlir.parse(text)
-        expand_math(module, fma=fma, ldexp=ldexp)
+        expand(module, fma=fma, ldexp=ldexp, scale=scale)
         module.operation.verify()
         self.expanded = str(module)
         mlir.run_textual(module, _PIPELINE)
@@ -189,7 +193,15 @@ def host_has_ldexp() -> bool:
     """Whether the machine that the tests run on scales by powers of two in one instruction."""
     from llvmlite import binding
 
-    return bool(binding.get_host_cpu_features().get("avx512f", False))
+    features = binding.get_host_cpu_features()
+    return all(features.get(name, False) for name in ("avx512f", "avx512vl"))
+
+
+def host_scale() -> Scale | None:
+    """That instruction as the CPU target uses it; None if the machine has none."""
+    from polyblocks_cpu.scalef import multiply_by_power
+
+    return multiply_by_power if host_has_ldexp() else None
 
 
 def ulp_error(result: np.ndarray, exact: np.ndarray) -> np.ndarray:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from vector_math_jit import Code
 
+from polyblocks.codegen.builder import Scale
+
 LANES = 16
 
 
@@ -92,9 +94,11 @@ class Worst:
     count: int
 
 
-def own_reference(op: str, stride: int, *, fma: bool, ldexp: bool) -> Worst:
+def own_reference(
+    op: str, stride: int, *, fma: bool, ldexp: bool, scale: Scale | None = None
+) -> Worst:
     """Every ``stride``-th float32 bit pattern through ``op``, in float32 and in float64."""
-    code = Code(_text(op, stride), ["sweep"], fma=fma, ldexp=ldexp, machine=None)
+    code = Code(_text(op, stride), ["sweep"], fma=fma, ldexp=ldexp, scale=scale, machine=None)
     sweep = code.function("sweep")
     vectors = (1 << 32) // (LANES * stride)
     parameters = np.array([0, vectors], np.int64)

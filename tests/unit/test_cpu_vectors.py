@@ -93,6 +93,42 @@ def test_the_fence_catches_what_is_outside() -> None:
     assert exit_code(executable, arrays) == -11
 
 
+def test_prefetches_beyond_the_last_row_do_no_harm() -> None:
+    """The last rows have none after them; what is not there is not fetched."""
+    text = """
+    func.func @main(%a: memref<1024x8192xf32>, %b: memref<1024xf32>) {
+      affine.for %i = 0 to 1024 {
+        %z = arith.constant 0.0 : f32
+        %r = affine.for %j = 0 to 8192 iter_args(%s = %z) -> (f32) {
+          %x = affine.load %a[%i, %j] : memref<1024x8192xf32>
+          %t = arith.maximumf %s, %x : f32
+          affine.yield %t : f32
+        }
+        %q = affine.for %j = 0 to 8192 iter_args(%s = %z) -> (f32) {
+          %x = affine.load %a[%i, %j] : memref<1024x8192xf32>
+          %y = arith.subf %x, %r : f32
+          %t = arith.addf %s, %y fastmath<reassoc> : f32
+          affine.yield %t : f32
+        }
+        affine.store %q, %b[%i] : memref<1024xf32>
+      } {polyblocks.kernel = "k", polyblocks.kind = "", polyblocks.sources = []}
+      return
+    }
+    """
+    fence = Fence()
+    a, b = fence.array(1024 * 8192, "float32"), fence.array(1024, "float32")
+    module = mlir.parse(text)
+    options = CompileOptions()
+    VectorizeNestsPass().run(module, PassContext(describe(options), options))
+    if len(describe(options).memory) > 3:
+        assert "memref.prefetch" in str(module)
+    executable = compiled(text)
+    a[:] = np.tile(np.arange(8192) % 3, 1024)
+    assert exit_code(executable, [a, b]) == 0
+    assert executable.entry(pack([a, b]), 1) == 0
+    np.testing.assert_array_equal(b, np.full(1024, (a[:8192] - 2).sum()))
+
+
 def test_rest_of_a_reduction_stays_inside() -> None:
     text = """
     func.func @main(%a: memref<1003xf32>, %b: memref<1xf32>) {

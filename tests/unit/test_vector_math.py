@@ -19,6 +19,7 @@ from vector_math_jit import (
     Loop,
     compile_text,
     host_has_ldexp,
+    host_scale,
     specials,
     spread,
     ulp_error,
@@ -56,25 +57,28 @@ def _numpy_reference(op: str) -> Callable[..., np.ndarray]:
     return getattr(np, _NUMPY.get(name, name))
 
 
-def _loops(kind: str) -> dict[str, Loop]:
-    return {_short(op): Loop(op, (kind,) * (1 + (op in BINARY)), (kind,)) for op in FLOAT_OPS} | {
-        "fpowi": Loop("math.fpowi", (kind, "i32"), (kind,))
-    }
+def _loops(kind: str, lanes: int) -> dict[str, Loop]:
+    return {
+        _short(op): Loop(op, (kind,) * (1 + (op in BINARY)), (kind,), lanes) for op in FLOAT_OPS
+    } | {"fpowi": Loop("math.fpowi", (kind, "i32"), (kind,), lanes)}
 
 
 @functools.cache
 def _compiled(kind: str, chip: str) -> Compiled:
     # The oldest chip that this machine can stand in for.
     old = chip == "no-fma" and platform.machine() in ("x86_64", "AMD64")
+    # The chip's own instruction for powers of two is for vectors that fill a register.
+    lanes = {"f32": 16, "f64": 8}[kind] if chip == "vectors" else 0
     return Compiled(
-        _loops(kind),
+        _loops(kind, lanes),
         fma=chip != "no-fma",
-        ldexp=chip == "native" and host_has_ldexp(),
+        ldexp=chip in ("native", "vectors") and host_has_ldexp(),
+        scale=host_scale() if chip == "vectors" else None,
         machine=llvm.Machine("", "x86-64") if old else None,
     )
 
 
-@pytest.fixture(params=["native", "fma", "no-fma"])
+@pytest.fixture(params=["native", "vectors", "fma", "no-fma"])
 def chip(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

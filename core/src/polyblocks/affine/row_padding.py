@@ -20,7 +20,7 @@ ROW = 16
 MIN_ROW = 8
 #: Bytes that longer rows may add, as a part of what the buffers have.
 MAX_GROWTH = 0.25
-#: What must not see arbitrary numbers.
+#: Parts of the names of operations on integers that must not see arbitrary numbers.
 _TRAPS = ("div", "rem")
 
 
@@ -77,9 +77,8 @@ def padded_rows(
 
 
 def _traps(op: Op) -> bool:
-    return any(op.name.removeprefix("arith.").startswith(t) for t in _TRAPS) and not (
-        op.name.endswith("f")
-    )
+    """Whether it is an integer division, of whatever rounding; those of floats end with an f."""
+    return any(part in op.name for part in _TRAPS) and not op.name.endswith("f")
 
 
 def _apart(places: list[Place], other: Stage, buffer: Buffer) -> bool:

@@ -183,8 +183,8 @@ class Val:
         return self.b.op("arith.extui", kind, self)
 
 
-#: A target's instruction for ``x * 2^n``, rounded once, for an integer-valued float ``n`` of any
-#: size; NaN if either is NaN. Returns None for types that it does not serve.
+#: A target's instruction for ``x * 2^n``, rounded once, for an integer-valued finite float ``n`` of
+#: any size; NaN if either is NaN. Returns None for types that it does not serve.
 Scale = Callable[["Builder", Val, Val], "Val | None"]
 
 

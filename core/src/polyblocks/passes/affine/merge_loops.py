@@ -67,12 +67,12 @@ class MergeLoopsPass(NestPass):
             name_nests(self.name, sequence, context)
 
     def _inside(self, nest: Nest, context: Any) -> None:
-        count = self._merge(nest.body, {})
+        count = self._merge(nest.body)
         if count:
             _clean(nest)
             context.decide(self.name, nest.name, "merged", loops=count)
 
-    def _merge(self, nodes: list[Node], known: dict[Value, Value]) -> int:
+    def _merge(self, nodes: list[Node]) -> int:
         """Merge neighbours in a list of nodes and below; how many loops there are less."""
         count = 0
         position = 0
@@ -94,7 +94,7 @@ class MergeLoopsPass(NestPass):
                     position += len(before)
                     count += 1
                     continue
-            count += self._merge(first.body, known)
+            count += self._merge(first.body)
             position += 1
         return count
 
@@ -126,7 +126,7 @@ class MergeLoopsPass(NestPass):
             first.sources = list(dict.fromkeys([*first.sources, *nest.sources]))
             first.changed = True
             sequence.items.remove(nest)
-            self._merge(first.body, {})
+            self._merge(first.body)
             _clean(first)
             count += 1
         return count
