@@ -38,10 +38,11 @@ func.func @main(%x: memref<8x64xf32>, %t: index) {
   return
 }
 
-// A loop that LLVM is to vectorize stays as it is, for it knows such addresses best.
+// Scalars: upstream would take an index of a view that is negative for a very large one.
 // CHECK-LABEL: func.func @scalars
-// CHECK-NOT:     memref.reinterpret_cast
-// CHECK:         memref.load %{{.*}}[%{{.*}}, %{{.*}}]
+// CHECK-SAME:    %[[Y:[a-z0-9]+]]: memref<8x64xf32>
+// CHECK:         memref.load %[[Y]][
+// CHECK:         memref.store %{{.*}}, %[[Y]][
 func.func @scalars(%x: memref<8x64xf32>, %t: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -49,6 +50,8 @@ func.func @scalars(%x: memref<8x64xf32>, %t: index) {
   scf.for %i = %c0 to %c7 step %c1 {
     %v = memref.load %x[%t, %i] : memref<8x64xf32>
     memref.store %v, %x[%i, %t] : memref<8x64xf32>
+    %w = vector.load %x[%i, %c0] : memref<8x64xf32>, vector<16xf32>
+    vector.store %w, %x[%c7, %c0] : memref<8x64xf32>, vector<16xf32>
   }
   return
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-#: Ops that access memory, and which operand the memref is; the indices follow it.
+#: Ops that access memory, and which operand the memref is; the indices follow it. Those on scalars
+#: are not among them: upstream takes their indices and offsets for unsigned (``nuw``), but of a sum
+#: that is not negative each of two parts may be.
 _ACCESSES = {
-    "memref.load": 0,
-    "memref.store": 1,
     "vector.load": 0,
     "vector.maskedload": 0,
     "vector.maskedstore": 0,
@@ -41,13 +41,13 @@ class HoistAddressesPass:
           %v = vector.load %view[%c0, %k]
         }
 
-    Functions without vectors are left to LLVM.
+    Accesses of scalars stay as they are.
     """
 
     name: ClassVar[str] = "hoist-addresses"
 
     def run(self, module: Any, context: Any) -> bool:
-        """Rewrite the module in place; returns whether there is vector code."""
+        """Rewrite the module in place; returns whether there was anything to do."""
         from polyblocks.mlir import ir
 
         del context
@@ -82,15 +82,13 @@ class _Function:
     views: dict[Any, Any] = field(default_factory=dict)
     indices: dict[Any, Any] = field(default_factory=dict)
     accesses: list[_Access] = field(default_factory=list)
-    vectors: bool = False
 
     def run(self) -> bool:
-        """Rewrite the accesses in loops, if there are vectors; returns whether."""
+        """Rewrite the accesses in loops; returns whether there are any."""
         self._collect(self.op, ())
-        if self.vectors:
-            for access in self.accesses:
-                self._rewrite(access)
-        return self.vectors
+        for access in self.accesses:
+            self._rewrite(access)
+        return bool(self.accesses)
 
     def _collect(self, parent: Any, loops: tuple[Any, ...]) -> None:
         for region in parent.regions:
@@ -100,8 +98,6 @@ class _Function:
                 for op in block.operations:
                     op = op.operation
                     name = op.name
-                    if name.startswith("vector."):
-                        self.vectors = True
                     if loops and name in _ACCESSES:
                         self.accesses.append(_Access(op, _ACCESSES[name], loops))
                     for result in op.results:
