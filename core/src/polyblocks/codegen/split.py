@@ -18,6 +18,8 @@ from polyblocks.isolation import is_isolated_child, native_lock
 
 #: Characters of LLVM IR that are worth a process: a fork costs 10 to 20 ms, this text 150.
 WORTH = 40_000
+#: How many times as fast LLVM is with functions that are vector code already.
+VECTORS_FASTER = 3
 MAX_PARTS = 8
 
 _NAME = re.compile(r'@([\w.$-]+|"[^"]+")\(')
@@ -32,7 +34,16 @@ def parts_for(text: str) -> int:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:
         cores = os.cpu_count() or 1
-    return max(1, min(cores, MAX_PARTS, len(text) // WORTH))
+    return max(1, min(cores, MAX_PARTS, _work(text) // WORTH))
+
+
+def _work(text: str) -> int:
+    """How long LLVM takes for a module, in characters of functions with scalar loops."""
+    total = 0
+    for definition in text.split("\ndefine "):
+        head, _, _ = definition.partition("\n")
+        total += len(definition) // (1 if SCALAR_LOOPS in head else VECTORS_FASTER)
+    return total
 
 
 def split_module(text: str, movable: Collection[str], parts: int) -> list[str]:
