@@ -32,7 +32,9 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
     stores = [n for n in accesses if isinstance(n, (Store, StoreAt))]
     inner = {n.var for n in walk(loop.body) if isinstance(n, For)}
     reach: _Reach | None = None
-    exprs = {n.result: n.expr for n in walk(nodes) if isinstance(n, Index)}
+    exprs: dict[Value, Expr] = {}
+    if any(isinstance(n, (LoadAt, StoreAt)) for n in accesses):
+        exprs = {n.result: n.expr for n in walk(nodes) if isinstance(n, Index)}
     for store in stores:
         for other in accesses:
             if other.buffer.base is not store.buffer.base:

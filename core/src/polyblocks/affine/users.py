@@ -12,12 +12,12 @@ Item = Nest | Opaque
 class Users:
     """Readers and writers by the buffer that owns the memory; views count as what they view.
 
-    Items keep the order that they have when the index is made: one that is replaced in place, or
-    dropped, does not move the others.
+    Items keep the order that they have when the index is made: one that is replaced, put in the
+    place of another one, or dropped, does not move the others.
     """
 
     def __init__(self, sequence: Sequence) -> None:
-        self._position: dict[Item, int] = {}
+        self._position: dict[Item, float] = {}
         self._touched: dict[Item, tuple[set[Buffer], set[Buffer]]] = {}
         self._readers: dict[Buffer, set[Item]] = {}
         self._writers: dict[Buffer, set[Item]] = {}
@@ -36,6 +36,14 @@ class Users:
         for buffer in written:
             self._writers.setdefault(buffer, set()).add(item)
 
+    def put(self, items: list[Item], place: Item) -> None:
+        """Take in new items, which stand where another one stood, in this order."""
+        at = self._position[place]
+        after = min((p for p in self._position.values() if p > at), default=at + 1.0)
+        for i, item in enumerate(items):
+            self._position[item] = at + (after - at) * i / len(items)
+            self.refresh(item)
+
     def drop(self, item: Item) -> None:
         """Forget an item."""
         read, written = self._touched.pop(item, (set(), set()))
@@ -52,8 +60,8 @@ class Users:
         """Whether the first item comes before the second one."""
         return self._position[first] < self._position[second]
 
-    def position(self, item: Item) -> int:
-        """Where an item stands in the program."""
+    def position(self, item: Item) -> float:
+        """Where an item stands in the program: later ones have larger numbers."""
         return self._position[item]
 
     def readers(self, buffer: Buffer) -> list[Item]:

@@ -74,9 +74,7 @@ class ForwardCopiesPass(NestPass):
                 buffer=list(copy.source.shape),
                 moved=len(moved),
             )
-            if moved:
-                now.update(moved)
-                users = Users(sequence)
+            now.update(moved)
 
 
 @dataclass
@@ -160,6 +158,9 @@ class _Copy:
         at = sequence.items.index(self.nest)
         moved = {item: _moved(item) for item in moving}
         sequence.items[at : at + 1] = moved.values()
+        for item in moving:
+            users.drop(item)
+        users.put(list(moved.values()), self.nest)
         users.drop(self.nest)
         for item in repeats:
             sequence.items.remove(item)

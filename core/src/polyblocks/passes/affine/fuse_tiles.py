@@ -129,7 +129,7 @@ class _Grouping:
     def _candidates(self, group: _Group) -> list[Buffer]:
         """Buffers that join the group with those who write them, the latest written first."""
         inside = group.nests()
-        found: dict[Buffer, int] = {}
+        found: dict[Buffer, float] = {}
         for stage in group.stages:
             for node in stage.accesses:
                 buffer = node.buffer
