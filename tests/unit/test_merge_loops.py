@@ -129,7 +129,9 @@ def test_siblings_read_an_argument_once() -> None:
     values = {a: generator.random(a.shape), other: generator.random(other.shape)}
     expected = [run(sequence, values, out) for out in (b, c, d)]
     context = merge(sequence)
-    assert context.decisions[0][0] == "merged"
+    what, numbers = context.decisions[0]
+    assert what == "merged"
+    assert isinstance(numbers["with_"], list)
     assert len(sequence.nests()) == 2
     assert loads(sequence.nests()[0].body, a) == 1
     for out, before in zip((b, c, d), expected, strict=True):
