@@ -105,6 +105,13 @@ def test_long_chains_of_every_size(check: Callable[..., Any], size: int, arch: s
 
 
 @pytest.mark.parametrize("arch", ARCHS)
+def test_long_chains_over_several_loops(check: Callable[..., Any], arch: str) -> None:
+    """What is carried from loop to loop are vectors of the usual width."""
+    x = torch.randn(4, 6, 137)
+    check(lambda x: (torch.exp(x).sum((1, 2)), torch.tanh(x).amax((0, 2))), x, arch=arch)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_long_chains_of_other_types(
     check: Callable[..., Any], dtype: torch.dtype, arch: str

@@ -336,6 +336,18 @@ TILED = {
             "the innermost loop of p runs in vectors of 16 elements, 4 of them at once",
         ),
         (
+            {"what": "vectors", "nest": "p", "width": 8, "accumulators": 1, "interleaved": 2},
+            "the innermost loop of p runs in vectors of 8 elements, 2 of them at once",
+        ),
+        (
+            {"what": "merged", "nest": "p", "with_": ["q"]},
+            "merged q into p: what both read is read once",
+        ),
+        (
+            {"what": "merged", "nest": "p", "loops": 1},
+            "merged 1 loop of p with those before: what is there is not loaded again",
+        ),
+        (
             {"what": "split", "nest": "p", "parts": 4, "serial_seconds": 1e-3, "saved_bytes": 64},
             "p: split (parts 4, serial 1 ms, saved 64 B)",
         ),

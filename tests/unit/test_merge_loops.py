@@ -116,6 +116,38 @@ def _scaled_rows(target: Buffer, source: Buffer, factor: Buffer) -> Nest:
     return Nest([For(i, [Load(f, factor, (Expr.of(i),)), inner])], [], changed=True)
 
 
+def test_a_buffer_is_there_before_the_merged_loop() -> None:
+    """Storage that begins between two loops begins in front of the loop that they become."""
+    a, t = buffer(6, 9, kind="input"), buffer(6, 9, kind="local")
+    b, out = buffer(6, 9, kind="output"), buffer(6, 9, kind="output")
+    nest = both(
+        weighted(b, (0, 0), (6, 9), (a, (0, 0), 2.0)),
+        weighted(t, (0, 0), (6, 9), (a, (0, 0), 3.0)),
+    )
+    loop = nest.body[0]
+    assert isinstance(loop, For)
+    loop.body.insert(1, Alloca(t))
+    # Backwards along the row: it stays a loop of its own, and the buffer stays.
+    i, j = loop.var, Var(9)
+    x = Value("f32")
+    loop.body.append(
+        For(
+            j,
+            [
+                Load(x, t, (Expr.of(i), Expr.of(j) * -1 + 8)),
+                Store(x, out, (Expr.of(i), Expr.of(j))),
+            ],
+        )
+    )
+    sequence = Sequence([nest], [])
+    values = {a: np.random.default_rng(1).random(a.shape)}
+    expected = run(sequence, values, out)
+    merge(sequence)
+    assert len(innermost(nest.body)) == 2
+    assert isinstance(loop.body[0], Alloca)
+    np.testing.assert_array_equal(run(sequence, values, out), expected)
+
+
 def test_siblings_read_an_argument_once() -> None:
     a, b, c = buffer(6, 9, kind="input"), buffer(6, 9, kind="output"), buffer(6, kind="output")
     other, d = buffer(7, kind="input"), buffer(7, kind="output")
@@ -129,7 +161,9 @@ def test_siblings_read_an_argument_once() -> None:
     values = {a: generator.random(a.shape), other: generator.random(other.shape)}
     expected = [run(sequence, values, out) for out in (b, c, d)]
     context = merge(sequence)
-    assert context.decisions[0][0] == "merged"
+    what, numbers = context.decisions[0]
+    assert what == "merged"
+    assert isinstance(numbers["with_"], list)
     assert len(sequence.nests()) == 2
     assert loads(sequence.nests()[0].body, a) == 1
     for out, before in zip((b, c, d), expected, strict=True):

@@ -257,7 +257,10 @@ def test_random_chains(seed: int) -> None:
         else:
             nests.append(weighted(new, (0, 0), shape, *taps))
         made.append(new)
-    tile = (rng.randint(1, made[-1].shape[0]), rng.randint(min(8, made[-1].shape[1]), made[-1].shape[1]))
+    tile = (
+        rng.randint(1, made[-1].shape[0]),
+        rng.randint(min(8, made[-1].shape[1]), made[-1].shape[1]),
+    )
     check(nests, values(a), made[-1], tile)
 
 

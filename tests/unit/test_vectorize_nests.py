@@ -121,7 +121,7 @@ def test_chain_of_reductions_carries_vectors() -> None:
     assert loops[0].simd == loops[1].simd == Simd(16, 4)
 
 
-def test_long_bodies_have_fewer_accumulators() -> None:
+def test_long_chains_have_one_accumulator_of_several_vectors() -> None:
     body = """
     %z = arith.constant 0.0 : f32
     affine.for %r = 0 to 4 {
@@ -134,6 +134,35 @@ def test_long_bodies_have_fewer_accumulators() -> None:
       }
       affine.store %t, %b[%r] : memref<4xf32>
     }"""
+    for extent, interleaved in ((1000, 4), (127, 2), (63, 1)):
+        text = body.replace("1000", str(extent))
+        (loop,) = vectorized(f"%a: memref<4x{extent}xf32>, %b: memref<4xf32>", text)
+        assert loop.simd == Simd(16, 1, interleaved=interleaved), extent
+
+
+def test_long_bodies_have_fewer_accumulators() -> None:
+    """Many operations that do not wait for each other: no vectors side by side either."""
+    products = "".join(f"%m{k} = arith.mulf %x, %c{k} : f32\n" for k in range(32))
+    constants = "".join(f"%c{k} = arith.constant {k}.5 : f32\n" for k in range(32))
+    tree, names = "", [f"%m{k}" for k in range(32)]
+    while len(names) > 1:
+        pairs = list(zip(names[::2], names[1::2], strict=True))
+        level = [f"%s{len(names)}_{k}" for k in range(len(pairs))]
+        lines = zip(level, pairs, strict=True)
+        tree += "".join(f"{s} = arith.maximumf {a}, {b} : f32\n" for s, (a, b) in lines)
+        names = level
+    body = f"""
+    %z = arith.constant 0.0 : f32
+    {constants}
+    affine.for %r = 0 to 4 {{
+      %t = affine.for %j = 0 to 1000 iter_args(%q = %z) -> (f32) {{
+        %x = affine.load %a[%r, %j] : memref<4x1000xf32>
+        {products}{tree}
+        %u = arith.addf %q, {names[0]} fastmath<reassoc> : f32
+        affine.yield %u : f32
+      }}
+      affine.store %t, %b[%r] : memref<4xf32>
+    }}"""
     (loop,) = vectorized("%a: memref<4x1000xf32>, %b: memref<4xf32>", body)
     assert loop.simd == Simd(16, 1, interleaved=4)
 

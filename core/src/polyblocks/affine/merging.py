@@ -6,6 +6,7 @@ from polyblocks.affine.coverage import same_for
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.lanes import NoLanesError, lanes_of
 from polyblocks.affine.model import (
+    Alloca,
     Buffer,
     Check,
     For,
@@ -131,7 +132,8 @@ def split_between(nodes: list[Node], a: For, b: For) -> tuple[list[Node], list[N
     before: list[Node] = []
     after: list[Node] = []
     for node in nodes:
-        ready = isinstance(node, (Op, Index, Load)) and not any(v in late for v in operands(node))
+        ready = isinstance(node, (Alloca, Index, Load, Op))
+        ready = ready and not any(v in late for v in operands(node))
         if isinstance(node, Load):
             ready = ready and node.buffer.base not in written_a | late_buffers
         if ready:

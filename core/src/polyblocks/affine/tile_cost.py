@@ -57,8 +57,8 @@ class _Row:
         spans: what a tile needs of each loop.
         extents: extents of the loops.
         accesses: how often one iteration accesses each buffer.
-        guards: spans and extents of dimensions in which it writes one index only: most tiles do
-            not have that index.
+        guards: spans of dimensions in which it writes one index only, and how many indices all
+            tiles together have there: most tiles do not have that index.
         vectorized: whether its last loop is the innermost one.
         active: the part of the tiles that need anything of it; a stage that writes a part of what
             the tiles cover has nothing to do in the others.
@@ -96,7 +96,7 @@ class TileCost:
         for stage in self.stages:
             accesses = Counter(n.buffer for n in stage.accesses)
             guards = [
-                (span, extent)
+                (span, min(extent, _reach(span)))
                 for store in stage.stores
                 for place, span, extent in zip(
                     stage.places(store) or (),
@@ -287,10 +287,15 @@ class _Extents:
         return min(extent, length)
 
 
+def _reach(span: Span) -> int:
+    """How many values the spans of all tiles have together."""
+    low, high = span[0].range()[0], span[1].range()[1]
+    return max(high - low + 1, 1)
+
+
 def _active(span: Span, extent: int) -> float:
     """The part of all tiles whose span has one of the values below ``extent``."""
-    low, high = span[0].range()[0], span[1].range()[1]
-    return min(1.0, extent / max(high - low + 1, 1))
+    return min(1.0, extent / _reach(span))
 
 
 def _elements(stage: Stage, store: Store) -> int:

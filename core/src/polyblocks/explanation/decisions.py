@@ -16,6 +16,7 @@ NAMES = ("pass", "nest", "what")
 VERDICTS = {
     "fused": True,
     "epilogue": True,
+    "merged": True,
     "forwarded": True,
     "split": True,
     "team": True,
@@ -108,6 +109,15 @@ def _epilogue(d: Decision) -> str:
     return f"{text}: {_saved(d)} saved"
 
 
+def _merged(d: Decision) -> str:
+    if "with_" in d:
+        return f"merged {_list(d['with_'])} into {d['nest']}: what both read is read once"
+    if "loops" not in d:
+        return _plain(d)
+    loops = units.several(d["loops"], "loop")
+    return f"merged {loops} of {d['nest']} with those before: what is there is not loaded again"
+
+
 def _saved(d: Decision) -> str:
     """Writing and reading a buffer."""
     if "buffer_bytes" not in d:
@@ -138,8 +148,8 @@ def _worth(d: Decision) -> str:
 
 def _vectors(d: Decision) -> str:
     text = f"the innermost loop of {d['nest']} runs in vectors of {d['width']} elements"
-    if d.get("accumulators", 1) > 1:
-        text += f", {d['accumulators']} of them at once"
+    if (count := d.get("accumulators", 1) * d.get("interleaved", 1)) > 1:
+        text += f", {count} of them at once"
     return text
 
 
@@ -192,6 +202,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "fused": _fused,
     "kept apart": _apart,
     "epilogue": _epilogue,
+    "merged": _merged,
     "team": _team,
     "serial": _serial,
     "vectors": _vectors,

@@ -121,7 +121,7 @@ class MergeLoopsPass(NestPass):
             a, b = first.body[0], nest.body[0]
             assert isinstance(a, For)
             assert isinstance(b, For)
-            context.decide(self.name, first.name, "merged", with_=nest.name)
+            context.decide(self.name, first.name, "merged", with_=[nest.name])
             first.body = [merged(a, b)]
             first.sources = list(dict.fromkeys([*first.sources, *nest.sources]))
             first.changed = True

@@ -103,6 +103,7 @@ class VectorizeNestsPass(NestPass):
                     "vectors",
                     width=simd.width,
                     accumulators=simd.accumulators,
+                    interleaved=simd.interleaved,
                     trips=loop.trips,
                 )
             mark_prefetches(nest, target)
