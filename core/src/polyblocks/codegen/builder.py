@@ -365,7 +365,9 @@ class Builder:
             value = ir.Operation.create(
                 "vector.shape_cast", results=[flat], operands=[value]
             ).result
-        return dialect("vector").ReductionOp(i1, kind, value).result
+        some = dialect("vector").ReductionOp(i1, kind, value).result
+        # Lanes that nobody looks at may hold what was never written, on which LLVM must not branch.
+        return ir.Operation.create("llvm.freeze", results=[i1], operands=[some]).result
 
     def when_any(
         self, condition: Val, rare: Callable[[], Sequence[Val]], common: Sequence[Val]
