@@ -330,6 +330,27 @@ def test_what_is_not_written_is_noticed() -> None:
     assert "output 0 ('output'): 1 of 8 elements; [7] is nan, expected " in outcome.reason
 
 
+def test_views_that_begin_anywhere_keep_to_what_they_view() -> None:
+    body = """
+      %place = arith.constant {0} : index
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant -1 : index
+      %m = vector.constant_mask [{1}] : vector<4xi1>
+      %z = arith.constant dense<0.0> : vector<4xf32>
+      %view = memref.reinterpret_cast %x to offset: [%place], sizes: [8], strides: [1]
+        : memref<8xf32> to memref<8xf32, strided<[1], offset: ?>>
+      %w = vector.maskedload %view[%c1], %m, %z
+        : memref<8xf32, strided<[1], offset: ?>>, vector<4xi1>, vector<4xf32> into vector<4xf32>
+      %c4 = arith.constant 4 : index
+      vector.store %w, %y[%c0] : memref<8xf32>, vector<4xf32>
+      vector.store %w, %y[%c4] : memref<8xf32>, vector<4xf32>"""
+    right = buffers(body.format(5, 4))
+    assert judge(right, right) == OK
+    for place, lanes in ((6, 4), (0, 4)):
+        outcome = judge(buffers(body.format(place, lanes)), right)
+        assert "out-of-bounds access: vector.maskedload of 4 elements" in outcome.reason
+
+
 def test_an_access_out_of_bounds() -> None:
     outcome = judge(copy(shift=" + 1"))
     assert outcome.status == "fails"

@@ -53,6 +53,7 @@ class _Access:
             return
         lanes = self._lanes()
         with ir.InsertionPoint(self.op):
+            self._see_through_view()
             if lanes is not None and str(element) != "i1":
                 self._check(lanes)
                 return
@@ -66,6 +67,45 @@ class _Access:
                     result = vector.InsertOp(self._load(k), result, [], [k]).result
                 self.op.results[0].replace_all_uses_with(result)
         self.op.erase()
+
+    def _see_through_view(self) -> None:
+        """Go on with all of the memory that a view starts somewhere in, as one dimension.
+
+        Code that computes addresses before a loop makes views that begin at run-time offsets; what
+        must be kept are the bounds of what they are views of.
+        """
+        from polyblocks import mlir
+
+        ir = mlir.ir
+        owner = self.memref.owner
+        if isinstance(owner, ir.Block) or owner.name != "memref.reinterpret_cast":
+            return
+        source, *rest = owner.operands
+        whole = ir.MemRefType(source.type)
+        if len(rest) != 1 or not whole.has_static_shape or 0 in whole.shape:
+            return
+        strides, _ = ir.MemRefType(self.memref.type).get_strides_and_offset()
+        steps, begin = whole.get_strides_and_offset()
+        if begin:
+            return
+        span = 1 + sum((n - 1) * step for n, step in zip(whole.shape, steps, strict=True))
+        arith, index = mlir.dialect("arith"), ir.IndexType.get()
+        place = rest[0]
+        for at, stride in zip(self.indices, strides, strict=True):
+            step = arith.MulIOp(at, arith.ConstantOp(index, stride).result).result
+            place = arith.AddIOp(place, step).result
+        flat = ir.Operation.create(
+            "memref.reinterpret_cast",
+            results=[ir.MemRefType.get([span], whole.element_type)],
+            operands=[source],
+            attributes={
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+                "static_offsets": ir.DenseI64ArrayAttr.get([0]),
+                "static_sizes": ir.DenseI64ArrayAttr.get([span]),
+                "static_strides": ir.DenseI64ArrayAttr.get([1]),
+            },
+        )
+        self.memref, self.indices = flat.results[0], [place]
 
     def _lanes(self) -> int | None:
         """How many lanes are on, if that is known and they are the first ones."""
