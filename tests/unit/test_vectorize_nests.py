@@ -164,7 +164,7 @@ def test_long_bodies_have_fewer_accumulators() -> None:
       affine.store %t, %b[%r] : memref<4xf32>
     }}"""
     (loop,) = vectorized("%a: memref<4x1000xf32>, %b: memref<4xf32>", body)
-    assert loop.simd == Simd(16, 1, interleaved=4)
+    assert loop.simd == Simd(16, 1)
 
 
 def test_loop_of_the_team_hands_out_blocks() -> None:
