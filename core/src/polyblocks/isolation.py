@@ -30,6 +30,7 @@ from typing import IO, Any, NoReturn
 from polyblocks import errors, events
 from polyblocks.errors import NativeCrashError, PolyBlocksError, UnsupportedError
 from polyblocks.events import Event
+from polyblocks.frames import roomy
 from polyblocks.stall import StallWatch
 
 resource: ModuleType | None
@@ -82,6 +83,7 @@ def is_isolated_child() -> bool:
     return _in_child
 
 
+@roomy
 def run_isolated(
     fn: Callable[[], bytes],
     *,
