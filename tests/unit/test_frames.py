@@ -45,7 +45,7 @@ def test_arguments_results_errors_and_name() -> None:
     assert divided(1, by=2) == 0.5
     assert divided.__name__ == "divided"
     assert divided.__doc__ == "A quotient."
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError, match="division by zero"):
         divided(1, by=0)
 
 
@@ -54,5 +54,5 @@ def test_recursion_is_still_limited() -> None:
     def forever() -> None:
         forever()
 
-    with pytest.raises(RecursionError):
+    with pytest.raises(RecursionError, match="recursion"):
         forever()
