@@ -122,9 +122,12 @@ def run(
         try:
             for number, case in enumerate(cases):
                 console.print(f"measuring {case.name}", highlight=False)
+                copies = [ceilings(threads, "copy")] if case.copy_share else []
                 scores = contest.compare(case, able, folder / f"case{number}", pace, silence)
+                copies += [ceilings(threads, "copy")] if case.copy_share else []
                 rows = [report.row(score, case.tolerance) for score in scores]
-                report.add_case(results, case, rows + absent + earlier.get(case.name, []))
+                rate = max((c["copy"] for c in copies if c), default=None)
+                report.add_case(results, case, rows + absent + earlier.get(case.name, []), rate)
         except KeyboardInterrupt:
             done = len(results["cases"])
             print(f"warning: interrupted after {done} of {len(cases)} cases", file=sys.stderr)
@@ -134,9 +137,12 @@ def run(
     return len(results["cases"]) == len(cases)
 
 
-def ceilings(threads: int) -> dict[str, Any] | None:
-    """:func:`bench.ceilings.measure` in a process of its own; None, and why, if it fails."""
-    command = [sys.executable, "-m", "bench.ceilings", str(threads)]
+def ceilings(threads: int, *what: str) -> dict[str, Any] | None:
+    """:func:`bench.ceilings.measure` in a process of its own; None, and why, if it fails.
+
+    With ``copy`` it is :func:`bench.ceilings.copy_rate`.
+    """
+    command = [sys.executable, "-m", "bench.ceilings", str(threads), *what]
     environment = os.environ | crew.thread_variables(threads)
     done = subprocess.run(
         command, cwd=crew.ROOT, env=environment, capture_output=True, text=True, timeout=300

@@ -121,7 +121,12 @@ def _ceilings(ceilings: Json) -> list[str]:
         for kind, rate in rates.items():
             rows.append([f"{level} {kind}", f"{rate / 1e9:.0f} GB/s"])
     lines = table([f"{ceilings['threads']} threads", "reached"], rows)
-    return [*lines, "", "A copy counts what it reads and what it writes."]
+    return [
+        *lines,
+        "",
+        "A copy counts what it reads and what it writes. Rows that are asked for a part of its "
+        "rate are held against copies right before and after them, since the rate changes.",
+    ]
 
 
 def _peers(results: Json) -> list[str]:

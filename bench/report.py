@@ -9,8 +9,9 @@ The keys, in the order of the file. Times are in seconds, sizes in bytes, errors
 - ``reused``: the file that the peers' numbers were taken from; null if all were measured now
 - ``ceilings``: see :func:`bench.ceilings.measure`
 - ``peers``: by name, ``outputs`` (allocated or reused) and ``versions``, or a ``problem``
-- ``cases``: ``case``, ``program``, ``floor_bytes``, ``bar``, ``copy_share``, ``tolerance``,
-  ``peers`` (rows), ``verdict`` (:func:`bench.verdict.judge`)
+- ``cases``: ``case``, ``program``, ``floor_bytes``, ``bar``, ``copy_share``, ``copy`` (its
+  rate beside this case, or null), ``tolerance``, ``peers`` (rows),
+  ``verdict`` (:func:`bench.verdict.judge`)
 - ``summary``: :func:`bench.verdict.summary`
 """
 
@@ -63,14 +64,22 @@ def header(rounds: int, threads: int) -> Json:
     }
 
 
-def add_case(results: Json, case: Case, rows: list[Json]) -> Json:
-    """Add one case with its rows; returns it."""
+def add_case(results: Json, case: Case, rows: list[Json], copy: float | None = None) -> Json:
+    """Add one case with its rows; returns it.
+
+    Args:
+        results: what there is so far.
+        case: what was computed.
+        rows: of all peers.
+        copy: bytes per second of a copy right before and after this case, if that was measured.
+    """
     entry: Json = {
         "case": case.name,
         "program": case.program,
         "floor_bytes": case.floor_bytes,
         "bar": case.bar,
         "copy_share": case.copy_share,
+        "copy": copy,
         "tolerance": case.tolerance,
         "peers": rows,
     }

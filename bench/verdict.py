@@ -17,7 +17,8 @@ def judge(case: Json, copy_bandwidth: float | None) -> Json:
 
     Args:
         case: ``peers``, ``bar``, ``copy_share``, ``floor_bytes``; see :mod:`bench.report`.
-        copy_bandwidth: bytes per second (read + written) of the main memory, if measured.
+        copy_bandwidth: bytes per second (read + written) of the main memory, if measured; a
+            case's own ``copy`` counts more, since the rate of a shared machine changes.
 
     Returns:
         What does not exist (nobody ran, we failed, no Inductor) is None.
@@ -30,7 +31,8 @@ def judge(case: Json, copy_bandwidth: float | None) -> Json:
     ours = rows.get(OURS)
     others = {name: row for name, row in rows.items() if name != OURS}
     best = min(others, key=lambda name: others[name]["minimum"], default=None)
-    floor = case["floor_bytes"] / copy_bandwidth if copy_bandwidth else None
+    rate = case.get("copy") or copy_bandwidth
+    floor = case["floor_bytes"] / rate if rate else None
     verdict: Json = {"best": best, "floor": floor}
     verdict["to_best"] = _over(others[best], ours) if best else None
     verdict["to_inductor"] = _over(others["inductor"], ours) if "inductor" in others else None

@@ -277,6 +277,12 @@ def test_a_verdict() -> None:
     assert found["met"] is True
 
 
+def test_a_copy_beside_a_case_counts_more_than_the_machines() -> None:
+    case = {"peers": [row(engines.OURS, 2e-3)], "bar": 1.0, "copy_share": 0.5, "floor_bytes": 1000}
+    assert verdict.judge({**case, "copy": 5e5}, 1e6)["share"] == pytest.approx(1.0)
+    assert verdict.judge({**case, "copy": None}, 1e6)["share"] == pytest.approx(0.5)
+
+
 def test_each_condition_of_a_bar_counts() -> None:
     ours, eager = row(engines.OURS, 2e-3), row("eager", 8e-3)
     assert judged(ours, eager, bar=4.0)["met"]
