@@ -24,14 +24,17 @@ from polyblocks.affine.model import (
     transform_indices,
     walk,
 )
-from polyblocks.affine.parallel import is_parallel
-
-Access = Load | Store | LoadAt | StoreAt
+from polyblocks.affine.parallel import Access, is_parallel
 
 
 def accesses(nodes: list[Node]) -> list[Access]:
     """All accesses, those at run-time indices included."""
     return [n for n in walk(nodes) if isinstance(n, (Load, Store, LoadAt, StoreAt))]
+
+
+def _written(nodes: list[Node]) -> set[Buffer]:
+    """What nodes store to, by the buffers that own the memory."""
+    return {n.buffer.base for n in walk(nodes) if isinstance(n, (Store, StoreAt))}
 
 
 def same_header(a: For, b: For) -> bool:
@@ -48,16 +51,14 @@ def may_merge(a: For, b: For) -> bool:
     What ``b`` uses of what ``a`` results in is the caller's to look at.
     """
     mine, theirs = accesses(a.body), accesses(b.body)
-    written_a = {n.buffer.base for n in mine if isinstance(n, (Store, StoreAt))}
-    written_b = {n.buffer.base for n in theirs if isinstance(n, (Store, StoreAt))}
+    written = _written(a.body) | _written(b.body)
     inner = {n.var for n in (*walk(a.body), *walk(b.body)) if isinstance(n, For)}
     at = {b.var: Expr.of(a.var)}
     for x in mine:
-        base = x.buffer.base
-        if base not in written_a and base not in written_b:
+        if x.buffer.base not in written:
             continue
         for y in theirs:
-            if y.buffer.base is not base:
+            if y.buffer.base is not x.buffer.base:
                 continue
             if not isinstance(x, (Store, StoreAt)) and not isinstance(y, (Store, StoreAt)):
                 continue
@@ -126,7 +127,7 @@ def split_between(nodes: list[Node], a: For, b: For) -> tuple[list[Node], list[N
 
     None if ``b`` needs what only is there after ``a``.
     """
-    written_a = {n.buffer.base for n in accesses(a.body) if isinstance(n, (Store, StoreAt))}
+    written_a = _written(a.body)
     late: set[Value] = set(a.results)
     late_buffers: set[Buffer] = set()
     before: list[Node] = []
@@ -174,7 +175,7 @@ def forward(body: list[Node], known: dict[Value, Value]) -> None:
                 continue
             at[place] = node.result
         elif isinstance(node, (Store, StoreAt, For)):
-            written = {n.buffer.base for n in accesses([node]) if isinstance(n, (Store, StoreAt))}
+            written = _written([node])
             at = {place: value for place, value in at.items() if place[0].base not in written}
             if isinstance(node, Store):
                 at[node.buffer, node.index] = known.get(node.value, node.value)
