@@ -200,6 +200,7 @@ class Simd:
         masked: whether the last iterations are one vector under a mask; else a scalar loop.
         square: whether the loop and the one in it are one tile of as many vectors as lanes, in
             which what is in order along the other loop is transposed.
+        line: bytes of a line of the target's fastest memory.
     """
 
     width: int
@@ -207,6 +208,7 @@ class Simd:
     masked: bool = True
     interleaved: int = 1
     square: bool = False
+    line: int = 64
 
 
 @dataclass(eq=False)

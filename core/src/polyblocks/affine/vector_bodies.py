@@ -27,9 +27,6 @@ from polyblocks.affine.scan_vectors import last_lane, prefixes
 from polyblocks.affine.vector_ops import broadcast, compare, index_op, shuffle
 from polyblocks.mlir import dialect, ir
 
-#: Bytes that one prefetch brings; where lines are longer, some prefetches are in vain.
-CACHE_LINE = 64
-
 
 class ScalarWriter(Protocol):
     """What is used of the writer of scalar code."""
@@ -71,8 +68,8 @@ class Frame:
         self.first: Any = None
         self.constants: dict[Any, Any] = {}
         self.streaming = False
-        masked = loop.simd is not None and loop.simd.masked
-        self.windows = windows(loop, width, CACHE_LINE) if masked else {}
+        simd = loop.simd
+        self.windows = windows(loop, width, simd.line) if simd and simd.masked else {}
 
     def with_streams(self, make: Callable[[], None]) -> None:
         """Write what ``make`` writes, in two versions if stores may pass the caches.
@@ -449,7 +446,9 @@ class VectorBody(Body):
         """Fetch the lines of one vector."""
         memref = self.writer.memref(fetch.buffer)
         *outer, last = (self.at(e) for e in fetch.index)
-        line = max(1, CACHE_LINE // fetch.buffer.bytes_per_element)
+        simd = self.owner.loop.simd
+        assert simd is not None
+        line = max(1, simd.line // fetch.buffer.bytes_per_element)
         i32 = ir.IntegerType.get_signless(32)
         for lane in range(0, self.width, line):
             there = index_op("arith.addi", last, self.owner.number(lane)) if lane else last

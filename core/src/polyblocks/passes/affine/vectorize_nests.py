@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from polyblocks.affine import cost
@@ -88,7 +88,7 @@ class VectorizeNestsPass(NestPass):
                     context.decide(self.name, nest.name, "scalar", reason=reason or "a local view")
                     continue
                 flat.apply(loop)
-                simd = self._simd(loop, lanes, target)
+                simd = replace(self._simd(loop, lanes, target), line=target.memory[0].line)
                 loop = _outside_of_team(nest, loop, simd, self.block, level.size)
                 loop.simd = simd
                 mark_streams(loop, None, simd.width, sequence, target)
