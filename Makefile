@@ -11,10 +11,12 @@ PEERS := .venv-bench
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-PACKAGES := core plugins/target_cpu plugins/frontend_torch
-PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES))
+PACKAGES := core plugins/target_cpu plugins/frontend_torch plugins/frontend_jax
+# Depends on tensorflow; here requirements/test.txt brings tensorflow-cpu, the same modules for less.
+WITHOUT_DEPENDENCIES := plugins/frontend_tf
+PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES) $(WITHOUT_DEPENDENCIES))
 
-.PHONY: help demo test lint bench docs opinfo format clean
+.PHONY: help demo test lint bench docs opinfo jax-sweep tf-sweep format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -24,6 +26,8 @@ help:
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more)"
 	@echo "make docs    the documentation, into site/"
 	@echo "make opinfo  PyTorch's database of operators, every float32 entry (up to 30 minutes)"
+	@echo "make jax-sweep  JAX's primitives, 3000 samples (up to 30 minutes)"
+	@echo "make tf-sweep  TensorFlow's operations, against TensorFlow and its XLA (up to an hour)"
 	@echo "make format  let ruff rewrite the code"
 
 demo: $(VENV)/.done-demo
@@ -51,6 +55,12 @@ docs: $(VENV)/.done-docs
 opinfo: $(VENV)/.done-test
 	$(PY) tests/opinfo/run.py
 
+jax-sweep: $(VENV)/.done-test
+	$(PY) tests/jax_sweep/run.py
+
+tf-sweep: $(VENV)/.done-test
+	$(PY) tests/tf_sweep/run.py
+
 clean:
 	rm -rf $(VENV) $(PEERS) site build dist
 
@@ -63,6 +73,8 @@ $(PY):
 $(VENV)/.done-packages: requirements/build.txt constraints.txt $(PYPROJECTS) | $(PY)
 	$(PY) -m pip install --quiet --requirement requirements/build.txt
 	$(PY) -m pip install --quiet --no-build-isolation $(addprefix --editable ./,$(PACKAGES))
+	$(PY) -m pip install --quiet --no-build-isolation --no-deps \
+		$(addprefix --editable ./,$(WITHOUT_DEPENDENCIES))
 	@touch $@
 
 $(VENV)/.done-%: requirements/%.txt $(VENV)/.done-packages

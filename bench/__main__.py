@@ -33,7 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--peers", default=",".join(ENGINES), help="default: all, %(default)s")
     parser.add_argument("--quick", action="store_true", help=f"peers: {', '.join(QUICK)}")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each peer (default: 5)")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="turns of each peer, and duels (default: 5)"
+    )
     parser.add_argument("--threads", type=int, default=2, help="of each peer (default: 2)")
     parser.add_argument(
         "--results",
@@ -104,7 +106,12 @@ def run(
     threads = results["machine"]["threads"]
     console.print("measuring the machine's ceilings", highlight=False)
     before = ceilings(threads)
-    pace, silence = contest.Pace(results["rounds"]), Silence()
+    pace, silence = contest.Pace(results["rounds"], duels=results["rounds"]), Silence()
+
+    def copy() -> float | None:
+        rates = ceilings(threads, "copy")
+        return rates["copy"] if rates else None
+
     # First calls compile: nobody is to find the work of an earlier run in a cache.
     caches = {
         "POLYBLOCKS_CACHE_DIR": str(folder / "polyblocks"),
@@ -122,12 +129,10 @@ def run(
         try:
             for number, case in enumerate(cases):
                 console.print(f"measuring {case.name}", highlight=False)
-                copies = [ceilings(threads, "copy")] if case.copy_share else []
-                scores = contest.compare(case, able, folder / f"case{number}", pace, silence)
-                copies += [ceilings(threads, "copy")] if case.copy_share else []
+                where = folder / f"case{number}"
+                scores = contest.compare(case, able, where, pace, silence, copy)
                 rows = [report.row(score, case.tolerance) for score in scores]
-                rate = max((c["copy"] for c in copies if c), default=None)
-                report.add_case(results, case, rows + absent + earlier.get(case.name, []), rate)
+                report.add_case(results, case, rows + absent + earlier.get(case.name, []))
         except KeyboardInterrupt:
             done = len(results["cases"])
             print(f"warning: interrupted after {done} of {len(cases)} cases", file=sys.stderr)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from bench import duels
+from bench.engines import OURS, joined, written_in
 from bench.errors import max_error
 from bench.silence import Silence
 from bench.table import Arrays, Case
@@ -43,6 +45,8 @@ class Score:
         samples: seconds of each later call.
         error: see :func:`bench.errors.max_error`; infinite for wrong shapes and NaNs.
         predicted: seconds of a call that its own model expects; None if there is none.
+        ratios: of a rival, how many times as long as ours it took in each duel.
+        shares: of ours, the part of the copy bandwidth that it reached in each turn.
         problem: why there is nothing, in one line.
     """
 
@@ -52,16 +56,26 @@ class Score:
     samples: list[float] = field(default_factory=list)
     error: float = math.nan
     predicted: float | None = None
+    ratios: list[float] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
     problem: str = ""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How long it takes: turns of each peer, seconds of a turn and of the silence before it."""
+    """How long it takes.
+
+    Attributes:
+        rounds: turns of each peer.
+        turn_s: seconds of calls in a turn.
+        idle_s: seconds of silence before it.
+        duels: further turns of ours beside each of the fastest rivals, and beside copies.
+    """
 
     rounds: int = 5
     turn_s: float = TURN_S
     idle_s: float = IDLE_S
+    duels: int = 5
 
 
 def compare(
@@ -70,8 +84,10 @@ def compare(
     folder: Path,
     pace: Pace = Pace(),
     silence: Silence | None = None,
+    copy: Callable[[], float | None] = lambda: None,
+    ours: str = OURS,
 ) -> list[Score]:
-    """Measure all peers on one case.
+    """Measure all peers on one case: turns of all, then duels of ours with the fastest.
 
     Args:
         case: what to compute.
@@ -79,6 +95,8 @@ def compare(
         folder: where arguments and results are exchanged; emptied at the end.
         pace: how long it takes.
         silence: watches the machine before each turn.
+        copy: measures the rate of copying, for a case that is held against it.
+        ours: the peer that the others are compared with.
     """
     silence = silence or Silence()
     folder.mkdir(parents=True)
@@ -96,10 +114,10 @@ def compare(
         # Nobody always comes after the same other one.
         shift = turn % max(1, len(running))
         for peer, score in running[shift:] + running[:shift]:
-            silence.keep(pace.idle_s)
-            answer = peer.ask("turn", seconds=pace.turn_s)
-            score.samples += answer.get("samples", [])
-            score.problem = score.problem or answer.get("problem", "")
+            duels.take_turn(peer, score, pace, silence)
+    duels.fight(running, pace, silence, ours)
+    if case.copy_share:
+        duels.race_copies(running, case.floor_bytes, copy, pace, silence, ours)
     for peer, _ in running:
         peer.ask("drop")
     return scores
@@ -109,13 +127,11 @@ def reference(case: Case, inputs: Arrays) -> np.ndarray[Any, Any]:
     """The case's result in float64: PyTorch's own, from arguments that are converted first."""
     import torch
 
-    from bench.programs import in_torch
-
     arguments = [torch.from_numpy(x) for x in inputs]
     arguments = [x.double() if x.is_floating_point() else x for x in arguments]
     with torch.no_grad():
-        result: torch.Tensor = getattr(in_torch, case.program)(*arguments)
-    return result.double().numpy()
+        result = joined(written_in("in_torch", case.program)(*arguments))
+    return result.astype(np.float64)
 
 
 def _first_call(

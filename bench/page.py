@@ -34,7 +34,9 @@ def markdown(results: Json, plot: str | None = None) -> str:
         f"{machine['threads']} threads on {machine['processors']} processors, float32, Python "
         f"{results['python']}, {machine['c++']}. Minimum of all calls after the first, "
         f"{results['rounds']} turns of each peer, each in a process of its own, with idle time "
-        f"between. Other processes kept {_number(results['busy'])} processors busy.",
+        f"between; the verdicts compare turns right after each other, {results['rounds']} duels "
+        f"with each of the fastest. Other processes kept {_number(results['busy'])} processors "
+        "busy.",
         "",
         *_summary(results),
     ]
@@ -125,7 +127,7 @@ def _ceilings(ceilings: Json) -> list[str]:
         *lines,
         "",
         "A copy counts what it reads and what it writes. Rows that are asked for a part of its "
-        "rate are held against copies right before and after them, since the rate changes.",
+        "rate are held against copies right before and after their turns, since the rate changes.",
     ]
 
 

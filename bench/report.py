@@ -9,9 +9,9 @@ The keys, in the order of the file. Times are in seconds, sizes in bytes, errors
 - ``reused``: the file that the peers' numbers were taken from; null if all were measured now
 - ``ceilings``: see :func:`bench.ceilings.measure`
 - ``peers``: by name, ``outputs`` (allocated or reused) and ``versions``, or a ``problem``
-- ``cases``: ``case``, ``program``, ``floor_bytes``, ``bar``, ``copy_share``, ``copy`` (its
-  rate beside this case, or null), ``tolerance``, ``peers`` (rows),
-  ``verdict`` (:func:`bench.verdict.judge`)
+- ``cases``: ``case``, ``program``, ``floor_bytes``, ``bar``, ``copy_share``, ``tolerance``,
+  ``peers`` (rows; ``ratio`` to ours and ``share`` of the copy are medians over the duels, see
+  :mod:`bench.duels`, or null), ``verdict`` (:func:`bench.verdict.judge`)
 - ``summary``: :func:`bench.verdict.summary`
 """
 
@@ -37,7 +37,7 @@ from bench.table import Case
 Json = dict[str, Any]
 
 #: Version of the JSON; raised when a field changes its meaning or goes away.
-SCHEMA = 2
+SCHEMA = 3
 
 
 def header(rounds: int, threads: int) -> Json:
@@ -64,14 +64,13 @@ def header(rounds: int, threads: int) -> Json:
     }
 
 
-def add_case(results: Json, case: Case, rows: list[Json], copy: float | None = None) -> Json:
+def add_case(results: Json, case: Case, rows: list[Json]) -> Json:
     """Add one case with its rows; returns it.
 
     Args:
         results: what there is so far.
         case: what was computed.
         rows: of all peers.
-        copy: bytes per second of a copy right before and after this case, if that was measured.
     """
     entry: Json = {
         "case": case.name,
@@ -79,7 +78,6 @@ def add_case(results: Json, case: Case, rows: list[Json], copy: float | None = N
         "floor_bytes": case.floor_bytes,
         "bar": case.bar,
         "copy_share": case.copy_share,
-        "copy": copy,
         "tolerance": case.tolerance,
         "peers": rows,
     }
@@ -100,6 +98,8 @@ def row(score: Score, tolerance: float) -> Json:
         "median": statistics.median(score.samples),
         "calls": len(score.samples),
         "predicted": score.predicted,
+        "ratio": statistics.median(score.ratios) if score.ratios else None,
+        "share": statistics.median(score.shares) if score.shares else None,
         # JSON has no infinity: a result of the wrong shape, or with NaN, has no error.
         "max_error": score.error if math.isfinite(score.error) else None,
         "correct": score.error <= tolerance,
@@ -157,6 +157,8 @@ def write(results: Json, folder: Path) -> Path:
 def rows_of(path: Path) -> tuple[Json, dict[str, list[Json]]]:
     """Earlier results: their ``peers``, and by case the rows of all peers but ours.
 
+    Duels with what was then ours say nothing of what is ours now.
+
     Raises:
         ValueError: the file is of another schema.
     """
@@ -164,7 +166,7 @@ def rows_of(path: Path) -> tuple[Json, dict[str, list[Json]]]:
     if stored.get("schema") != SCHEMA:
         raise ValueError(f"{path} has schema {stored.get('schema')}; this program reads {SCHEMA}")
     rows = {
-        case["case"]: [entry for entry in case["peers"] if entry["peer"] != OURS]
+        case["case"]: [entry | {"ratio": None} for entry in case["peers"] if entry["peer"] != OURS]
         for case in stored["cases"]
     }
     return {name: value for name, value in stored["peers"].items() if name != OURS}, rows

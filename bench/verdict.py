@@ -17,26 +17,25 @@ def judge(case: Json, copy_bandwidth: float | None) -> Json:
 
     Args:
         case: ``peers``, ``bar``, ``copy_share``, ``floor_bytes``; see :mod:`bench.report`.
-        copy_bandwidth: bytes per second (read + written) of the main memory, if measured; a
-            case's own ``copy`` counts more, since the rate of a shared machine changes.
+        copy_bandwidth: bytes per second (read + written) of the main memory, if measured.
 
     Returns:
         What does not exist (nobody ran, we failed, no Inductor) is None.
-        ``best``: the fastest peer; ``to_best``, ``to_inductor``: their time over ours; ``floor``:
-        seconds that moving ``floor_bytes`` takes; ``share``: floor over our time; ``compile``:
+        ``best``: the fastest peer; ``to_best``, ``to_inductor``: their time over ours, in duels
+        where there were any (:mod:`bench.duels`), else of the fastest calls; ``floor``: seconds
+        that moving ``floor_bytes`` takes; ``share``: floor over our time, likewise; ``compile``:
         seconds of our first call that are neither capture nor running; ``accurate``: our error is
         within twice eager's; ``met``: bar, share and accuracy all hold (False if only we failed).
     """
     rows = {row["peer"]: row for row in case["peers"] if "minimum" in row}
     ours = rows.get(OURS)
     others = {name: row for name, row in rows.items() if name != OURS}
-    best = min(others, key=lambda name: others[name]["minimum"], default=None)
-    rate = case.get("copy") or copy_bandwidth
-    floor = case["floor_bytes"] / rate if rate else None
+    best = _fastest(others, ours)
+    floor = case["floor_bytes"] / copy_bandwidth if copy_bandwidth else None
     verdict: Json = {"best": best, "floor": floor}
     verdict["to_best"] = _over(others[best], ours) if best else None
     verdict["to_inductor"] = _over(others["inductor"], ours) if "inductor" in others else None
-    verdict["share"] = floor / ours["minimum"] if ours and floor else None
+    verdict["share"] = _share(ours, floor) if ours else None
     verdict["compile"] = compile_seconds(ours) if ours else None
     verdict["accurate"] = _accurate(ours, others.get("eager"))
     verdict["met"] = _met(case, verdict)
@@ -69,8 +68,24 @@ def summary(cases: list[Json]) -> Json:
     }
 
 
+def _fastest(others: dict[str, Json], ours: Json | None) -> str | None:
+    """Who fought duels was among the fastest, and is compared by them."""
+    fought = {name: row for name, row in others.items() if row.get("ratio")}
+    if fought:
+        return min(fought, key=lambda name: fought[name]["ratio"])
+    return min(others, key=lambda name: others[name]["minimum"], default=None)
+
+
 def _over(row: Json, ours: Json | None) -> float | None:
-    return row["minimum"] / ours["minimum"] if ours else None
+    if ours is None:
+        return None
+    ratio: float = row.get("ratio") or row["minimum"] / ours["minimum"]
+    return ratio
+
+
+def _share(ours: Json, floor: float | None) -> float | None:
+    share: float | None = ours.get("share")
+    return share or (floor / ours["minimum"] if floor else None)
 
 
 def _accurate(ours: Json | None, eager: Json | None) -> bool | None:

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.engines import ENGINES, Prepared
+from bench.engines import ENGINES, FACES, Prepared
 
 
 class Worker:
@@ -40,7 +40,7 @@ class Worker:
 
     def __init__(self, name: str, threads: int) -> None:
         self.name = name
-        self.engine = importlib.import_module(ENGINES[name])
+        self.engine = importlib.import_module((ENGINES | FACES)[name])
         self.engine.warm_up(name, threads)
         self.prepared: Prepared | None = None
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,12 @@ ENGINES = {
     "openvino": "bench.engines.openvino_cpu",
     "onnxruntime": "bench.engines.onnx_runtime",
     "iree": "bench.engines.iree_cpu",
+}
+
+#: This compiler behind the other frameworks, for :mod:`bench.faces`.
+FACES = {
+    "polyblocks-jax": "bench.engines.jax_polyblocks",
+    "polyblocks-tf": "bench.engines.tensorflow_polyblocks",
 }
 
 #: The one that the others are compared with.
@@ -54,3 +61,24 @@ class Prepared:
     call: Callable[[], Any]
     to_numpy: Callable[[Any], np.ndarray[Any, Any]]
     facts: Callable[[], dict[str, float | None]] = dict
+
+
+def written_in(language: str, program: str) -> Callable[..., Any]:
+    """A case's function in one framework.
+
+    Args:
+        language: ``in_torch``, ``in_jax`` or ``in_tensorflow``.
+        program: ``softmax`` of :mod:`bench.programs`, ``algorithms.n_body`` of another package.
+    """
+    package, _, name = program.rpartition(".")
+    function: Callable[..., Any] = getattr(
+        import_module(f"bench.{package or 'programs'}.{language}"), name
+    )
+    return function
+
+
+def joined(result: Any) -> np.ndarray[Any, Any]:
+    """The result as one array; several are laid behind each other, in float64."""
+    if not isinstance(result, (tuple, list)):
+        return np.asarray(result)
+    return np.concatenate([np.asarray(part).ravel().astype(np.float64) for part in result])

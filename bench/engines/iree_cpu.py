@@ -9,8 +9,7 @@ import iree.runtime
 import jax
 import numpy as np
 
-from bench.engines import Prepared
-from bench.programs import in_jax
+from bench.engines import Prepared, written_in
 
 OUTPUTS = {"iree": "allocated by IREE at each call"}
 DISTRIBUTIONS = {"iree": ("iree-base-compiler", "iree-base-runtime", "jax")}
@@ -51,7 +50,7 @@ def prepare(name: str, program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -
 
 
 def _compile(program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -> Any:
-    lowered = jax.jit(getattr(in_jax, program)).lower(*inputs)
+    lowered = jax.jit(written_in("in_jax", program)).lower(*inputs)
     binary = iree.compiler.compile_str(
         str(lowered.compiler_ir("stablehlo")), input_type="stablehlo", extra_args=list(_FLAGS)
     )

@@ -7,8 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bench.engines import Prepared
-from bench.programs import in_jax
+from bench.engines import Prepared, joined, written_in
 
 OUTPUTS = {"jax": "allocated by XLA at each call"}
 DISTRIBUTIONS = {"jax": ("jax", "jaxlib")}
@@ -23,5 +22,5 @@ def prepare(name: str, program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -
     """The function under ``jax.jit``; row numbers are 32 bits wide, as JAX has them."""
     arguments = jax.block_until_ready([jax.numpy.asarray(x) for x in inputs])
     jax.clear_caches()
-    compiled = jax.jit(getattr(in_jax, program))
-    return Prepared(lambda: compiled(*arguments).block_until_ready(), np.asarray)
+    compiled = jax.jit(written_in("in_jax", program))
+    return Prepared(lambda: jax.block_until_ready(compiled(*arguments)), joined)

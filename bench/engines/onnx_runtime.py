@@ -9,8 +9,7 @@ import numpy as np
 import onnxruntime
 import torch
 
-from bench.engines import Prepared
-from bench.programs import in_torch
+from bench.engines import Prepared, written_in
 
 OUTPUTS = {"onnxruntime": "one buffer that is bound once, written at each call"}
 DISTRIBUTIONS = {"onnxruntime": ("onnxruntime", "onnx", "onnxscript", "torch")}
@@ -19,7 +18,7 @@ DISTRIBUTIONS = {"onnxruntime": ("onnxruntime", "onnx", "onnxscript", "torch")}
 class _Module(torch.nn.Module):
     def __init__(self, program: str) -> None:
         super().__init__()
-        self.function = getattr(in_torch, program)
+        self.function = written_in("in_torch", program)
 
     def forward(self, *arguments: torch.Tensor) -> torch.Tensor:
         return self.function(*arguments)

@@ -8,8 +8,7 @@ import numpy as np
 import openvino
 import torch
 
-from bench.engines import Prepared
-from bench.programs import in_torch
+from bench.engines import Prepared, written_in
 
 OUTPUTS = {"openvino": "one buffer of its own, written at each call"}
 DISTRIBUTIONS = {"openvino": ("openvino", "torch")}
@@ -18,7 +17,7 @@ DISTRIBUTIONS = {"openvino": ("openvino", "torch")}
 class _Module(torch.nn.Module):
     def __init__(self, program: str) -> None:
         super().__init__()
-        self.function = getattr(in_torch, program)
+        self.function = written_in("in_torch", program)
 
     def forward(self, *arguments: torch.Tensor) -> torch.Tensor:
         return self.function(*arguments)

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from bench import peers
-from bench.engines import OURS, Prepared
-from bench.programs import in_torch
+from bench.engines import OURS, Prepared, joined, written_in
 
 _ALLOCATES = "allocated by PyTorch at each call"
 OUTPUTS = {
@@ -36,12 +35,12 @@ def warm_up(name: str, threads: int) -> None:
 
 def prepare(name: str, program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -> Prepared:
     """The function as this peer runs it."""
-    function = getattr(in_torch, program)
+    function = written_in("in_torch", program)
     torch._dynamo.reset()
     arguments = [torch.from_numpy(x) for x in inputs]
     call = _contestant(name, function).prepare()
 
-    prepared = partial(Prepared, lambda: call(*arguments), lambda result: result.numpy())
+    prepared = partial(Prepared, lambda: call(*arguments), joined)
     if name != OURS:
         return prepared()
     return prepared(

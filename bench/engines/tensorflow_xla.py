@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bench.engines import Prepared
-from bench.programs import in_tensorflow
+from bench.engines import Prepared, joined, written_in
 
 OUTPUTS = {"tf-xla": "allocated by TensorFlow at each call"}
 DISTRIBUTIONS = {"tf-xla": ("tensorflow-cpu",)}
@@ -24,5 +23,5 @@ def warm_up(name: str, threads: int) -> None:
 def prepare(name: str, program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -> Prepared:
     """The function under ``tf.function(jit_compile=True)``, which returns when it has run."""
     arguments = [tf.constant(x) for x in inputs]
-    compiled = tf.function(getattr(in_tensorflow, program), jit_compile=True)
-    return Prepared(lambda: compiled(*arguments), lambda result: result.numpy())
+    compiled = tf.function(written_in("in_tensorflow", program), jit_compile=True)
+    return Prepared(lambda: compiled(*arguments), joined)

@@ -46,6 +46,26 @@ def test_backends_agree() -> None:
     assert done.stdout.count("outputs agree with the references: 2 arrays") == 2
 
 
+def test_a_blur_in_jax() -> None:
+    done = run("jax_blur.py", "--height", "40", "--width", "60", "--calls", "1")
+    assert done.returncode == 0, done.stderr
+    assert difference(done.stdout) < 1e-6
+    assert re.findall(r"^(\S+): \d+\.\d+ ms$", done.stdout, re.MULTILINE) == [
+        "polyblocks", "jax.jit"
+    ]  # fmt: skip
+    assert "1 kernel for cpu" in done.stdout
+    assert "nothing fell back" in done.stdout
+
+
+def test_gradient_descent_in_jax() -> None:
+    done = run("jax_scaling.py", "--points", "16", "--steps", "300")
+    assert done.returncode == 0, done.stderr
+    ours, theirs = re.findall(r"stress (\S+) -> (\S+)", done.stdout)
+    assert ours[0] == theirs[0]
+    assert float(ours[1]) == pytest.approx(float(theirs[1]), abs=1e-3)
+    assert "nothing fell back" in done.stdout
+
+
 @pytest.fixture(scope="module")
 def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which pip installed examples/extension, offline."""
@@ -86,3 +106,19 @@ def test_without_the_extension_the_script_says_how_to_install_it() -> None:
     done = run("extension/try_it.py")
     assert done.returncode == 1
     assert "pip install ./examples/extension" in done.stdout
+
+
+def test_a_blur_in_tensorflow() -> None:
+    done = run("tf_blur.py", "--height", "40", "--width", "60", "--calls", "1")
+    assert done.returncode == 0, done.stderr
+    assert difference(done.stdout) < 1e-6
+    assert re.findall(r"^(\w+): \d+\.\d+ ms$", done.stdout, re.MULTILINE) == ["polyblocks", "xla"]
+    assert "1 kernel for cpu" in done.stdout
+    assert "nothing fell back" in done.stdout
+
+
+def test_a_rotation_in_tensorflow() -> None:
+    done = run("tf_rotation.py", "--height", "48", "--width", "64")
+    assert done.returncode == 0, done.stderr
+    assert difference(done.stdout) < 1e-4
+    assert "nothing fell back" in done.stdout

@@ -52,7 +52,9 @@ def check(data):
 
 def test_a_function_with_example_inputs():
     x = torch.rand(SIZE, SIZE)
-    report = polyblocks.explain(normalize, x, x, compile_options={"num_threads": 2})
+    report = polyblocks.explain(
+        normalize, x, x, frontend="torch", compile_options={"num_threads": 2}
+    )
     data = report.document()
     check(data)
     (part,) = data["parts"]

@@ -5,14 +5,12 @@ As an operator of PyTorch, as arithmetic on tensors, and as loops in an MLIR fil
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable
-from math import prod
 from pathlib import Path
 
 import pytest
 import torch
+from s3 import kernels
 from torch.nn import functional
 
 from polyblocks.api import compile_until
@@ -132,28 +130,6 @@ CASES: dict[str, tuple[Function, Function, str, tuple[int, ...]]] = {
     "blur": (blur_op, blur_arithmetic, _BLUR, (1, 1, 260, 390)),
     "layer_norm": (layer_norm_op, layer_norm_arithmetic, "", (256, 384)),
 }
-
-
-def kernels(text: str) -> list[tuple[int, set[int], Counter[str]]]:
-    """For each kernel its iterations, elements of local buffers, and floating-point operations.
-
-    Sums that start from zero are counted without it: an operator's do, arithmetic does not.
-    """
-    zeros = set(re.findall(r"(%\w+) = arith.constant dense<0\.0+e\+00> : vector", text))
-    found: list[tuple[int, set[int], Counter[str]]] = []
-    for line in text.split("\n"):
-        start = re.match(r"    affine\.parallel \(%\w+\) = \(0\) to \((\d+)\)", line)
-        if start:
-            found.append((int(start[1]), set(), Counter()))
-        if not found:
-            continue
-        local = re.search(r"memref\.alloca\(.*: memref<([\dx]*)xf32>", line)
-        if local:
-            found[-1][1].add(prod(map(int, local[1].split("x"))))
-        op = re.search(r"= ((?:arith\.\w+f|math\.\w+)) ", line)
-        if op and not (op[1] == "arith.addf" and zeros & set(re.findall(r"%\w+", line))):
-            found[-1][2][op[1]] += 1
-    return found
 
 
 def of_function(function: Function, shape: tuple[int, ...], folder: Path) -> str:

@@ -31,7 +31,7 @@ def double(x):
         lambda f: polymage_jit_torch(execution_backend="polyblocks", runtime_args={})(f),
         lambda f: polymage_jit_torch(compile_options={"target": "cpu"})(f),
         lambda f: polymage_jit_torch(f, execution_backend="std"),
-        lambda f: polyblocks.compile(f),
+        lambda f: polyblocks.compile(f, frontend="torch"),
     ],
 )
 def test_forms(decorate):

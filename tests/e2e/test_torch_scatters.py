@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -132,3 +133,35 @@ def test_elements() -> None:
     same(lambda x, i: torch.gather(x, 1, i) + 1, x, i)
     same(lambda x, i: x[:, i[0]], x, i)
     same(lambda x, i: torch.take(x, i), x, i)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_row_numbers_of_either_width(dtype: torch.dtype) -> None:
+    x, i = torch.randn(9, 7), torch.tensor([6, 0, -1, 3, 3]).to(dtype)
+    same(lambda x, i: x[i], x, i)
+    same(lambda x, i: x[i, i], x, i)
+    same(lambda x, i: x[:, i], x, i)
+    same(lambda x, i: x[1:, None, i], x, i)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8])
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
+def test_masks_choose_places(dtype: torch.dtype, accumulate: bool) -> None:
+    x, mask = torch.randn(5, 7, 3), torch.rand(5, 7) > 0.5
+    # PyTorch refuses one value for a mask of bytes, unless it is added.
+    shapes = [(3,), (1, 3), *([()] if dtype == torch.bool or accumulate else [])]
+    for shape in shapes:
+        y = torch.randn(shape)
+        same(lambda x, m, y: x.index_put((m,), y, accumulate), x, mask.to(dtype), y)
+
+
+def test_a_mask_with_as_many_values_as_places_is_left_to_the_framework() -> None:
+    x, mask = torch.randn(5, 7), torch.tensor([True, False, True, True, False])
+    compiled = polyblocks_jit_torch(lambda x, m, y: x.index_put((m,), y))
+    for dtype in (torch.bool, torch.uint8):
+        y = torch.randn(3, 7)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = x.index_put((mask.to(dtype),), y)
+            assert torch.equal(compiled(x, mask.to(dtype), y), expected)

@@ -251,3 +251,44 @@ def test_orders_of_more_dimensions(check: Callable[..., Any]) -> None:
 def test_outputs_larger_than_the_caches(check: Callable[..., Any], shape: tuple[int, int]) -> None:
     x = torch.randn(shape)
     check(lambda x: (-x, x.t().contiguous()), x)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("size", [5, 16, 33, 100, 1003])
+@pytest.mark.parametrize("step", [2, 3, 4])
+def test_every_second_third_or_fourth(
+    check: Callable[..., Any], step: int, size: int, arch: str
+) -> None:
+    x = torch.randn(size * step)
+    y = torch.randn(step, size)
+    check(lambda x: tuple(x[k::step] * 2 for k in range(step)), x, arch=arch)
+    check(lambda x: sum(x[k::step] * (k + 1) for k in range(step)), x, arch=arch)
+    check(lambda x: (x[::step].sum(), x[step - 1 :: step].amax()), x, arch=arch)
+    check(lambda y: torch.stack([y[k] * y[0] for k in range(step)], 1).reshape(-1), y, arch=arch)
+    # Both at once, the last ones first.
+    check(lambda x: torch.stack([x[k::step] for k in range(step)][::-1], 1), x, arch=arch)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, torch.bool], ids=str)
+def test_turns_of_every_type(check: Callable[..., Any], dtype: torch.dtype) -> None:
+    x = values(3 * 217, dtype)
+    check(lambda x: torch.stack([x[2::3], x[::3], x[1::3]], 1), x)
+    check(lambda x: x.reshape(-1, 3).flip(1).to(torch.float32), x)
+
+
+def test_turns_along_rows_of_odd_length(check: Callable[..., Any]) -> None:
+    x = torch.randn(7, 45, 3)
+    check(lambda x: x[..., 0] * 0.3 + x[..., 1] * 0.6 + x[..., 2] * 0.1, x)
+    check(lambda x: torch.stack([x[..., 2], x[..., 1] + 1, x[..., 0]], -1), x)
+    check(lambda x: x[:, ::2, 1] + x[:, ::2, 2], x)
+    check(lambda x: (x[:, 1::2, :2] - x[:, :-1:2, :2]).sum(-1), x)
+
+
+def test_what_is_written_in_turns_in_place(check: Callable[..., Any]) -> None:
+    def swap(x: torch.Tensor) -> torch.Tensor:
+        even, odd = x[::2] * 2, x[1::2] + 1
+        x[1::2] = even
+        x[::2] = odd
+        return x.sum()
+
+    check(swap, torch.randn(2006))

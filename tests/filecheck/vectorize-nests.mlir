@@ -2,7 +2,7 @@
 //
 // A loop in order becomes vectors and a rest, under a mask if that is no power of two. A loop that threads share is cut into blocks
 // first. A sum is carried in several vectors; a maximum starts with the same value in all lanes. A
-// recurrence, a strided load and a short loop stay as they are.
+// recurrence, a load far apart and a short loop stay as they are.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.for %[[ROW:.*]] = 0 to 8 {
@@ -34,11 +34,11 @@
 //
 // CHECK:         affine.for %{{.*}} = 0 to 1000 iter_args
 // CHECK-NEXT:      affine.load
-// CHECK:         affine.for %{{.*}} = 0 to 500 {
+// CHECK:         affine.for %{{.*}} = 0 to 200 {
 // CHECK-NEXT:      affine.load
 // CHECK:         affine.for %{{.*}} = 0 to 3 {
 // CHECK-NEXT:      affine.load
-func.func @main(%a: memref<8x1000xf32>, %b: memref<8x1000xf32>, %n: memref<100001xi64>, %s: memref<8xf32>, %t: memref<8xf32>, %c: memref<500xf32>) {
+func.func @main(%a: memref<8x1000xf32>, %b: memref<8x1000xf32>, %n: memref<100001xi64>, %s: memref<8xf32>, %t: memref<8xf32>, %c: memref<200xf32>) {
   %two = arith.constant 2.0 : f32
   affine.for %i = 0 to 8 {
     affine.for %j = 0 to 1000 {
@@ -74,13 +74,13 @@ func.func @main(%a: memref<8x1000xf32>, %b: memref<8x1000xf32>, %n: memref<10000
     }
     affine.store %r, %s[%i] : memref<8xf32>
   }
-  affine.for %j = 0 to 500 {
-    %x = affine.load %a[0, %j * 2] : memref<8x1000xf32>
-    affine.store %x, %c[%j] : memref<500xf32>
+  affine.for %j = 0 to 200 {
+    %x = affine.load %a[0, %j * 5] : memref<8x1000xf32>
+    affine.store %x, %c[%j] : memref<200xf32>
   }
   affine.for %j = 0 to 3 {
     %x = affine.load %a[0, %j] : memref<8x1000xf32>
-    affine.store %x, %c[%j] : memref<500xf32>
+    affine.store %x, %c[%j] : memref<200xf32>
   }
   return
 }

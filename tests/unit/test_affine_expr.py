@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from polyblocks.affine.coverage import covers, distinguishes, same_for
+from polyblocks.affine.access import join_parts
+from polyblocks.affine.coverage import covers, digits, distinguishes, same_for
 from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import Buffer
 
@@ -84,6 +85,18 @@ def test_what_cannot_be_simplified_stays() -> None:
     assert Expr.of(Var(1)) == Expr(0)
 
 
+def test_digits_of_a_dimension() -> None:
+    i, j, k = Var(3), Var(4), Var(5)
+    matrix = Buffer((12, 5), "f32", "alloc")
+    index = (Expr.of(i) * 4 + j, Expr.of(k))
+    assert digits(matrix, index, [i, j, k]) == {i: (0, 4), j: (0, 1), k: (1, 1)}
+    assert digits(matrix, index, [i, j, k, Var(2)]) is None
+    assert digits(matrix, (Expr.of(i) * 4 + j + 1, Expr.of(k)), [i, j, k]) is None
+    assert digits(matrix, (Expr.of(i) * 5 + j, Expr.of(k)), [i, j, k]) is None
+    assert digits(matrix, (Expr.of(i) * 4 + j, Expr.of(j)), [i, j]) is None
+    assert digits(Buffer((1, 5), "f32", "alloc"), (Expr(0), Expr.of(k)), [k]) == {k: (1, 1)}
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_coverage_and_distinction_are_never_wrongly_affirmed(seed: int) -> None:
     rng = random.Random(seed)
@@ -96,6 +109,12 @@ def test_coverage_and_distinction_are_never_wrongly_affirmed(seed: int) -> None:
         touched = [tuple(e.evaluate(v) for e in index) for v in values]
         if covers(Buffer(shape, "f32", "alloc"), index, variables):
             assert sorted(touched) == list(itertools.product(*map(range, shape)))
+        counted = digits(Buffer((shape[0] * shape[1], 1), "f32", "alloc"), index, variables)
+        if counted is not None:
+            assert sorted(touched) == [(n, 0) for n in range(shape[0] * shape[1])]
+            for v, place in zip(values, touched, strict=True):
+                for var, (dimension, factor) in counted.items():
+                    assert v[var] == place[dimension] // factor % var.extent
         for var in variables:
             if distinguishes(index, var):
                 for a, b in itertools.product(values, values):
@@ -107,3 +126,46 @@ def test_coverage_and_distinction_are_never_wrongly_affirmed(seed: int) -> None:
                     if a[var] != b[var]:
                         left = tuple(e.evaluate(a) for e in index)
                         assert left != tuple(e.evaluate(b) for e in other)
+
+
+def test_digits_are_joined() -> None:
+    i, j = Var(40), Var(4096)
+    n = Expr.of(i) * 4096 + j
+    lower = ((n % 3136) // 56) * 56 + n % 56
+    assert join_parts(lower) == n % 3136
+    assert join_parts((n // 3136) * 3136 + lower) == n
+    assert join_parts((n // 3136) * 6272 + lower * 2 + 5) == n * 2 + 5
+    inner = n % 25088
+    digits_of = (inner // 3136) * 3136 + lower + (n // 25088) * 25088
+    assert join_parts(digits_of) == n
+    # Another base, another number, another factor.
+    for other in ((n // 3136) * 3135 + lower, ((n + 1) // 3136) * 3136 + lower):
+        assert join_parts(other) != n
+        assert (n % 3136).terms[0] in join_parts(other).terms
+
+
+def test_lower_digits_do_not_matter_for_a_quotient() -> None:
+    m, i, j = Var(64), Var(56), Var(56)
+    n = Expr.of(m) * 3136 + Expr.of(i) * 56 + j
+    assert n // 25088 == Expr.of(m) // 8
+    assert n % 25088 == (Expr.of(m) % 8) * 3136 + Expr.of(i) * 56 + j
+    assert (n + 5) // 25088 != Expr.of(m) // 8
+    assert (Expr.of(m) * 6 + 4) // 12 == Expr.of(m) // 2
+    assert (Expr.of(m) * 6 + 6) // 12 == (Expr.of(m) + 1) // 2
+    assert (Expr.of(m) * 6 + 6) % 12 == ((Expr.of(m) + 1) % 2) * 6
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_joined_is_equal(seed: int) -> None:
+    rng = random.Random(seed)
+    i, j = Var(rng.randrange(2, 9)), Var(rng.randrange(2, 9))
+    n = Expr.of(i) * rng.randrange(1, 12) + Expr.of(j) * rng.randrange(1, 5) + rng.randrange(3)
+    small = rng.randrange(2, 5)
+    big = small * rng.randrange(2, 4)
+    parts = [n // big, (n % big) // small, n % small, n % big, n // small]
+    expr = Expr(rng.randrange(3))
+    for part in parts:
+        expr = expr + part * rng.choice([0, 1, small, big, 2 * big])
+    joined = join_parts(expr)
+    for values in all_values([i, j]):
+        assert joined.evaluate(values) == expr.evaluate(values)

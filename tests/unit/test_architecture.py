@@ -27,13 +27,22 @@ VENDOR_WORDS = re.compile(
 )
 FRAMEWORK_WORDS = re.compile(r"\b(?:torch|tensorflow|jax|aten)\b", re.IGNORECASE)
 #: Distributions to install or to read versions of; their names hold a framework's.
-DISTRIBUTIONS = re.compile(r"polyblocks-torch|torch-mlir")
+DISTRIBUTIONS = re.compile(r"polyblocks-torch|polyblocks-jax|polyblocks-tf|torch-mlir")
+
+#: The documented import paths, and the plugins that they import.
+DOCUMENTED = {
+    "torch_polyblocks_compiler.py": "polyblocks_torch",
+    "jax_polyblocks_compiler.py": "polyblocks_jax",
+    "tf_polyblocks_compiler.py": "polyblocks_tf",
+}
 
 #: File of the core -> words that it may hold.
 ALLOWED_WORDS: dict[str, set[str]] = {
     # The documented import paths.
     "device_helpers.py": {"cuda"},
     "torch_polyblocks_compiler.py": {"torch"},
+    "jax_polyblocks_compiler.py": {"jax"},
+    "tf_polyblocks_compiler.py": {"tensorflow"},
     # Names of official plugins, to say what to install.
     "registry.py": {"nvgpu", "amdgpu", "torch", "jax"},
 }
@@ -77,8 +86,8 @@ def tops(path: Path) -> set[str]:
 class TestCore:
     def test_imports_no_framework_no_vendor_library_and_no_plugin(self, path):
         foreign = tops(path) & (FRAMEWORKS | VENDORS | set(PLUGINS))
-        if path.name == "torch_polyblocks_compiler.py":
-            foreign -= {"polyblocks_torch"}  # the documented import path
+        if path.name in DOCUMENTED:
+            foreign -= {DOCUMENTED[path.name]}
         assert not foreign
 
     def test_the_mlir_binding_is_imported_in_one_file(self, path):
@@ -179,14 +188,23 @@ def imported(project: str) -> set[str]:
     own = {"core": "polyblocks"}.get(project)
     found: set[str] = set()
     for path in sources(ROOT / project / "src"):
-        if path.name != "torch_polyblocks_compiler.py":  # imports what need not be there
+        if path.name not in DOCUMENTED:  # imports what need not be there
             found |= tops(path)
     packages = {p.name for p in (ROOT / project / "src").iterdir()}
     found -= packages | set(sys.stdlib_module_names) | {own, "__future__"}
     return {name.replace("_", "-") for name in found}
 
 
-@pytest.mark.parametrize("project", ["core", "plugins/frontend_torch", "plugins/target_cpu"])
+@pytest.mark.parametrize(
+    "project",
+    [
+        "core",
+        "plugins/frontend_torch",
+        "plugins/frontend_jax",
+        "plugins/frontend_tf",
+        "plugins/target_cpu",
+    ],
+)
 class TestDependencies:
     def test_what_is_imported_is_declared(self, project):
         assert not imported(project) - declared(project, optional=True)

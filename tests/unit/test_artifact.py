@@ -189,7 +189,7 @@ def test_other_schema_version(schema):
 @pytest.mark.parametrize(
     "path, value, message",
     [
-        (["kind"], "thing", "kind must be one of program, plan, not 'thing'"),
+        (["kind"], "thing", "kind must be one of program, plan, helper, not 'thing'"),
         (["blobs"], [], "blobs must be an object"),
         (["blobs", "../x"], {}, "blobs must be named by plain file names, not '../x'"),
         (["blobs", "c"], {"size": -1, "sha256": "0"}, "blobs.c must be an object with size"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -17,6 +18,7 @@ import torch
 from bench import (
     contest,
     crew,
+    duels,
     engines,
     measure,
     page,
@@ -34,7 +36,7 @@ from bench.errors import ROUNDING, as_good_as, max_error
 from bench.programs import in_torch
 
 DOUBLE = table.Case("softmax 2x4", "softmax", table.normal((2, 4)), 64)
-QUICKLY = contest.Pace(rounds=2, turn_s=0, idle_s=0)
+QUICKLY = contest.Pace(rounds=2, turn_s=0, idle_s=0, duels=2)
 
 
 class Fake:
@@ -44,6 +46,7 @@ class Fake:
         self.name = name
         self.function = function or (lambda x: torch.softmax(x, -1))
         self.problem, self.dies = problem, dies
+        self.samples = [0.25, 0.125]
         self.orders: list[str] = []
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
@@ -55,7 +58,7 @@ class Fake:
             (value,) = (np.load(file) for file in folder.glob("input*.npy"))
             np.save(folder / f"{self.name}.npy", self.function(torch.from_numpy(value)).numpy())
             return {"first_call": 0.5, "overhead": 0.1}
-        return {"samples": [0.25, 0.125]} if do == "turn" else {}
+        return {"samples": self.samples} if do == "turn" else {}
 
 
 def compare(tmp_path: Path, *fakes: Fake, case: table.Case = DOUBLE) -> list[contest.Score]:
@@ -91,6 +94,39 @@ def test_peers_take_turns_and_drop_the_case(tmp_path: Path) -> None:
     assert scores[0].samples == [0.25, 0.125] * 2
     assert 0 < scores[0].error < 1e-6
     assert not (tmp_path / "case").exists()
+
+
+def test_ours_duels_with_the_fastest_rivals(tmp_path: Path) -> None:
+    ours, near, far = (Fake(name) for name in (engines.OURS, "near", "far"))
+    ours.samples, near.samples, far.samples = [0.5, 1.0, 9.0], [2.0, 2.5, 9.0], [4.0]
+    mine, close, distant = compare(tmp_path, ours, near, far)
+    assert close.ratios == [2.5, 2.5]
+    assert distant.ratios == mine.ratios == []
+    assert ours.orders == ["prepare", *["turn"] * 4, "drop"]
+    assert near.orders == ["prepare", *["turn"] * 4, "drop"]
+    assert far.orders == ["prepare", "turn", "turn", "drop"]
+    assert report.row(close, 1)["ratio"] == 2.5
+    assert report.row(distant, 1)["ratio"] is None
+
+
+def test_at_most_so_many_rivals_and_none_that_failed(tmp_path: Path) -> None:
+    fakes = [Fake(engines.OURS), *(Fake(f"{i}") for i in range(6)), Fake("no", problem="no")]
+    scores = compare(tmp_path, *fakes)
+    assert sum(bool(score.ratios) for score in scores) == duels.RIVALS
+    assert not compare(tmp_path, Fake("one"), Fake("two"))[0].ratios
+
+
+def test_a_share_is_taken_between_two_copies(tmp_path: Path) -> None:
+    case = dataclasses.replace(DOUBLE, copy_share=0.5)
+    rates = iter([256.0, 768.0, 256.0])
+    fakes = Fake(engines.OURS), Fake("eager")
+    scores = contest.compare(
+        case, fakes, tmp_path / "case", QUICKLY, copy=lambda: next(rates, None)
+    )
+    # 64 bytes in 0.1875 s, beside copies at 512 bytes per second.
+    assert scores[0].shares == pytest.approx([64 / 0.1875 / 512] * 2)
+    assert scores[1].shares == []
+    assert report.row(scores[0], 1)["share"] == pytest.approx(2 / 3)
 
 
 def test_a_peer_that_cannot_run_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -277,10 +313,17 @@ def test_a_verdict() -> None:
     assert found["met"] is True
 
 
-def test_a_copy_beside_a_case_counts_more_than_the_machines() -> None:
-    case = {"peers": [row(engines.OURS, 2e-3)], "bar": 1.0, "copy_share": 0.5, "floor_bytes": 1000}
-    assert verdict.judge({**case, "copy": 5e5}, 1e6)["share"] == pytest.approx(1.0)
-    assert verdict.judge({**case, "copy": None}, 1e6)["share"] == pytest.approx(0.5)
+def test_a_share_beside_copies_counts_more_than_the_machines_rate() -> None:
+    ours = row(engines.OURS, 2e-3)
+    assert judged({**ours, "share": 0.75})["share"] == pytest.approx(0.75)
+    assert judged({**ours, "share": None})["share"] == pytest.approx(0.5)
+
+
+def test_duels_count_more_than_the_fastest_calls() -> None:
+    ours, lucky, steady = row(engines.OURS, 2e-3), row("jax", 1e-3), row("eager", 3e-3)
+    found = judged(ours, {**lucky, "ratio": 1.5}, {**steady, "ratio": 1.2}, row("iree", 9e-4))
+    assert (found["best"], found["to_best"]) == ("eager", 1.2)
+    assert judged(ours, lucky, steady)["to_best"] == pytest.approx(0.5)
 
 
 def test_each_condition_of_a_bar_counts() -> None:
@@ -480,7 +523,7 @@ def test_reused_peers_are_marked_and_not_published(
     found["reused"] = path.name
     assert "**Not for publishing:**" in page.markdown(found)
     path.write_text('{"schema": 1}')
-    with pytest.raises(ValueError, match="has schema 1; this program reads 2"):
+    with pytest.raises(ValueError, match="has schema 1; this program reads 3"):
         report.rows_of(path)
 
 

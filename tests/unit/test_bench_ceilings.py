@@ -83,11 +83,16 @@ def test_rates_are_those_of_all_threads(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(
         ceilings.Machine,
         "seconds",
-        lambda self, name, count, nbytes=0: steps.append(count) or 1e-6,
+        lambda self, name, count, nbytes=0: steps.append(count) or [3e-6, 1e-6, 2e-6],
     )
     assert machine.rate("read", 50.0) == pytest.approx(2 * 50.0 / 1e-6)
+    assert machine.rate("read", 50.0, choose=max) == pytest.approx(2 * 50.0 / 3e-6)
     assert steps[0] == 1
     assert steps[-1] * 1e-6 >= 1e-4
+    monkeypatch.setattr(ceilings, "open_machine", lambda threads: machine)
+    # A copy that others are compared with: of the median attempt.
+    nbytes = ceiling_code.working_sets()["main"]
+    assert ceilings.copy_rate(2)["copy"] == pytest.approx(2 * nbytes / 2e-6)
 
 
 def test_everything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -743,7 +743,7 @@ def test_a_script(run: Any, add_file: Path, tmp_path: Path) -> None:
 
 def test_a_function(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "program.py"
-    file.write_text("def double(x):\n    return x * 2\n")
+    file.write_text("import torch\ndef double(x):\n    return x * 2\n")
     status, out, err = run("bisect", f"{file}:double", "-i", "float32[3,4]", "--rounds", 1)
     assert status == 0, err
     assert "double: no pass changes what is computed; 1 rounds (plain), seed 0" in out

@@ -219,7 +219,7 @@ def test_explain_a_file_measures_its_kernels(run, add_file, tmp_path):
 
 def test_explain_of_a_function_that_raises(run, tmp_path):
     file = tmp_path / "functions.py"
-    file.write_text("def double(x):\n    raise KeyError('no such thing\\nmore')\n")
+    file.write_text("import torch\ndef double(x):\n    raise KeyError('no such thing\\nmore')\n")
     status, out, err = run("explain", f"{file}:double", "-i", "float32[2]")
     assert status == 0, err
     assert "failed: double raised " in out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import dataclasses
 import mmap
 import os
@@ -52,6 +53,7 @@ def exit_code(executable: CpuExecutable, arrays: list[np.ndarray]) -> int:
     """Call in a child, which may crash; 0 if it went well, minus the signal if not."""
     child = os.fork()
     if child == 0:
+        faulthandler.disable()  # what is expected to crash need not say so in pytest's output
         os._exit(executable.entry(pack(arrays), 1))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
@@ -84,6 +86,55 @@ def test_rest_stays_inside(type_: str, dtype: str, count: int, arch: str | None)
     a[:] = np.arange(count) % 50
     assert executable.entry(pack([a, b]), 1) == 0
     np.testing.assert_array_equal(b, a + a)
+
+
+@pytest.mark.parametrize("arch", [None, "x86-64"])
+@pytest.mark.parametrize("count", [16, 23, 1003])
+@pytest.mark.parametrize("step", [2, 3, 4])
+def test_elements_between_are_read_only_where_they_are(step: int, count: int, arch: str) -> None:
+    """The last element that is read is the last one of the buffer."""
+    extent = (count - 1) * step + 1
+    text = f"""
+    func.func @main(%a: memref<{extent}xf32>, %b: memref<{count}xf32>) {{
+      affine.for %i = 0 to {count} {{
+        %x = affine.load %a[%i * {step}] : memref<{extent}xf32>
+        affine.store %x, %b[%i] : memref<{count}xf32>
+      }} {{polyblocks.kernel = "k", polyblocks.kind = "", polyblocks.sources = []}}
+      return
+    }}
+    """
+    fence = Fence()
+    a, b = fence.array(extent, "float32"), fence.array(count, "float32")
+    executable = compiled(text, arch)
+    a[:] = np.arange(extent)
+    assert exit_code(executable, [a, b]) == 0
+    assert executable.entry(pack([a, b]), 1) == 0
+    np.testing.assert_array_equal(b, a[::step])
+
+
+@pytest.mark.parametrize("arch", [None, "x86-64"])
+@pytest.mark.parametrize("count", [16, 23, 1003])
+@pytest.mark.parametrize("step", [2, 3, 4])
+def test_elements_in_turns_stay_inside(step: int, count: int, arch: str) -> None:
+    stores = "\n".join(
+        f"affine.store %x, %b[%i, {k}] : memref<{count}x{step}xf32>" for k in range(step)
+    )
+    text = f"""
+    func.func @main(%a: memref<{count}xf32>, %b: memref<{count}x{step}xf32>) {{
+      affine.for %i = 0 to {count} {{
+        %x = affine.load %a[%i] : memref<{count}xf32>
+        {stores}
+      }} {{polyblocks.kernel = "k", polyblocks.kind = "", polyblocks.sources = []}}
+      return
+    }}
+    """
+    fence = Fence()
+    a, b = fence.array(count, "float32"), fence.array(count * step, "float32")
+    executable = compiled(text, arch)
+    a[:] = np.arange(count)
+    assert exit_code(executable, [a, b]) == 0
+    assert executable.entry(pack([a, b]), 1) == 0
+    np.testing.assert_array_equal(b, np.repeat(a, step))
 
 
 def test_the_fence_catches_what_is_outside() -> None:

@@ -194,7 +194,7 @@ def test_files_named_in_the_text_exist(path: Path) -> None:
 def test_targets_of_make_named_in_the_text_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for path in texts():
-        for target in re.findall(r"(?:^|`)make (\w+)", path.read_text(), re.MULTILINE):
+        for target in re.findall(r"(?:^|`)make ([\w-]+)", path.read_text(), re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{path.name}: make {target}"
 
 

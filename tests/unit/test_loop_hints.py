@@ -65,3 +65,27 @@ def test_llvm_accepts_the_marks() -> None:
     from llvmlite import binding
 
     binding.parse_assembly(mark_loops(TEXT).replace("#1 ", "")).verify()
+
+
+def test_loops_of_a_program_are_optimized_around_vector_code() -> None:
+    text = "\n".join(
+        [
+            "define void @loop1(ptr %0) {",
+            "  br label %1",
+            "1:",
+            "  %2 = load <8 x float>, ptr %0",
+            "  br i1 true, label %1, label %3",
+            "3:",
+            "  %4 = load float, ptr %0",
+            "  br i1 true, label %3, label %5",
+            "5:",
+            "  ret void",
+            "}",
+        ]
+    )
+    lines = mark_loops(text, {"loop1"}).split("\n")
+    assert SCALAR_LOOPS in lines[0]
+    # Vectors stay as they are; the scalar loop is LLVM's to vectorize.
+    assert "!llvm.loop" in lines[4]
+    assert "!llvm.loop" not in lines[7]
+    assert SCALAR_LOOPS not in mark_loops(text).split("\n")[0]

@@ -170,6 +170,54 @@ def test_siblings_read_an_argument_once() -> None:
         np.testing.assert_array_equal(run(sequence, values, out), before)
 
 
+def test_what_only_siblings_load_is_not_stored() -> None:
+    a, t = buffer(6, 9, kind="input"), buffer(6, 9)
+    outs = [buffer(6, 9, kind="output") for _ in range(3)]
+    nests = [weighted(t, (0, 0), (6, 9), (a, (0, 0), 2.0))]
+    nests += [weighted(o, (0, 0), (6, 9), (t, (0, 0), 1.0 + i)) for i, o in enumerate(outs)]
+    sequence = Sequence(list(nests), [])
+    values = {a: np.random.default_rng(3).random(a.shape)}
+    expected = [run(sequence, values, out) for out in outs]
+    merge(sequence)
+    (nest,) = sequence.nests()
+    assert loads(nest.body, t) == 0
+    assert not any(isinstance(n, Store) and n.buffer is t for n in walk(nest.body))
+    for out, before in zip(outs, expected, strict=True):
+        np.testing.assert_array_equal(run(sequence, values, out), before)
+
+
+def test_what_others_load_too_is_still_stored() -> None:
+    a, t = buffer(6, 9, kind="input"), buffer(6, 9)
+    out, shifted = buffer(6, 9, kind="output"), buffer(5, 9, kind="output")
+    nests = [
+        weighted(t, (0, 0), (6, 9), (a, (0, 0), 2.0)),
+        weighted(out, (0, 0), (6, 9), (t, (0, 0), 3.0)),
+        weighted(shifted, (0, 0), (5, 9), (t, (1, 0), 1.0)),
+    ]
+    sequence = Sequence(list(nests), [])
+    values = {a: np.random.default_rng(4).random(a.shape)}
+    expected = [run(sequence, values, o) for o in (out, shifted)]
+    merge(sequence)
+    assert len(sequence.nests()) == 2
+    for o, before in zip((out, shifted), expected, strict=True):
+        np.testing.assert_array_equal(run(sequence, values, o), before)
+
+
+@pytest.mark.parametrize("place, count", [(8, 1), (11, 1), (7, 2), (1, 2)])
+def test_parts_of_one_buffer_that_do_not_overlap(place: int, count: int) -> None:
+    a, out = buffer(8, kind="input"), buffer(24, kind="output")
+    nests = [
+        weighted(out, (0,), (8,), (a, (0,), 2.0)),
+        weighted(out, (place,), (8,), (a, (0,), 3.0)),
+    ]
+    sequence = Sequence(list(nests), [])
+    values = {a: np.random.default_rng(5).random(a.shape)}
+    expected = run(sequence, values, out)
+    merge(sequence)
+    assert len(sequence.nests()) == count
+    np.testing.assert_array_equal(run(sequence, values, out), expected)
+
+
 def test_a_sibling_does_not_pass_who_writes_what_it_reads() -> None:
     """Between the two a nest changes what the second one reads besides."""
     a, b, c = buffer(8, kind="input"), buffer(8, kind="output"), buffer(8, kind="output")

@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECTS = {
     "polyblocks": "core",
     "polyblocks-torch": "plugins/frontend_torch",
+    "polyblocks-jax": "plugins/frontend_jax",
+    "polyblocks-tf": "plugins/frontend_tf",
     "polyblocks-cpu": "plugins/target_cpu",
 }
 ENTRY_POINTS = {
@@ -25,13 +27,15 @@ ENTRY_POINTS = {
         "[torch_dynamo_backends]",
         "polyblocks = polyblocks_torch.backend:polyblocks_backend",
     ],
+    "polyblocks-jax": ["[polyblocks.frontends]", "jax = polyblocks_jax.plugin"],
+    "polyblocks-tf": ["[polyblocks.frontends]", "tf = polyblocks_tf.plugin"],
     "polyblocks-cpu": ["[polyblocks.targets]", "cpu = polyblocks_cpu.plugin"],
 }
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, zipfile.ZipFile]:
-    """The three wheels, built without a network."""
+    """The wheels, built without a network."""
     folder = tmp_path_factory.mktemp("wheels")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"]
     command += ["--no-build-isolation", "--disable-pip-version-check", "--wheel-dir", str(folder)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -107,6 +108,26 @@ def test_compile_with_several_frontends_wants_to_know_which(
     assert polyblocks.compile(abs, frontend="two")[0] == "two"
 
 
+def test_compile_takes_the_frontend_whose_framework_is_loaded(
+    fake_plugin, fresh_registry, monkeypatch
+):
+    for name in ("one", "two", "three"):
+        source = FRONTEND.format(name=name) + f"FRAMEWORK = 'framework_{name}'\n"
+        fake_plugin(name, group=registry.FRONTENDS, source=source)
+    monkeypatch.setenv("POLYBLOCKS_PLUGINS", "one,two,three")
+    monkeypatch.setitem(sys.modules, "framework_two", sys)
+    assert polyblocks.compile(abs)[0] == "two"
+    monkeypatch.setitem(sys.modules, "framework_three", sys)
+    with pytest.raises(InputError, match=r"several frontends are installed \(one, three, two\)"):
+        polyblocks.compile(abs)
+    # What the function's module uses counts more than what is loaded somewhere.
+    used = types.ModuleType("framework_one.numpy")
+    function = types.FunctionType((lambda: 0).__code__, {"np": used})
+    assert polyblocks.compile(function)[0] == "one"
+    kind = type("Module", (), {"__module__": "framework_three.nn", "__call__": lambda self: 0})
+    assert polyblocks.compile(type("Mine", (kind,), {})())[0] == "three"
+
+
 def test_compile_without_any_frontend(fresh_registry, monkeypatch):
     monkeypatch.setenv("POLYBLOCKS_PLUGINS", "")
     with pytest.raises(PluginError, match="no frontend is installed; pip install polyblocks-torch"):
@@ -143,6 +164,21 @@ def test_the_torch_path_does_not_hide_other_missing_modules(run_python, tmp_path
     assert re.search(
         r"ModuleNotFoundError: No module named 'no_such_library'$", done.stderr.strip()
     )
+
+
+def test_the_tensorflow_path_without_the_frontend_or_tensorflow(run_python):
+    for module, what in (("polyblocks_tf", "frontend"), ("tensorflow", "package")):
+        done = run_python(
+            f"""
+            import sys
+            sys.modules["{module}"] = None
+            import polyblocks.tf_polyblocks_compiler
+            """
+        )
+        last = done.stderr.strip().splitlines()[-1]
+        assert last == (
+            f"ImportError: the TensorFlow {what} is not installed; pip install polyblocks-tf"
+        )
 
 
 def test_synchronizing_without_a_gpu_target_does_nothing(run_python):

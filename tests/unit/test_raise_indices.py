@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.passes.affine.raise_indices import _binary
+from polyblocks.affine.facts import binary
 
 K = Var(7, "k")
 EXPRS = [Expr.of(K), Expr.of(K) - 3, Expr.of(K) * 2 + 1, Expr(5), Expr(0) - K, Expr(-2)]
@@ -33,7 +33,7 @@ MEANING = {
 def test_expressions_equal_what_is_computed(name: str) -> None:
     found = 0
     for x, y in itertools.product(EXPRS, EXPRS):
-        expr = _binary(name, x, y)
+        expr = binary(name, x, y)
         if expr is None:
             continue
         found += 1
@@ -44,6 +44,6 @@ def test_expressions_equal_what_is_computed(name: str) -> None:
 
 
 def test_division_of_what_may_be_negative_is_left_alone() -> None:
-    assert _binary("arith.divsi", Expr.of(K) - 3, Expr(2)) is None
-    assert _binary("arith.remsi", Expr.of(K) - 3, Expr(2)) is None
-    assert _binary("arith.divsi", Expr.of(K), Expr(0)) is None
+    assert binary("arith.divsi", Expr.of(K) - 3, Expr(2)) is None
+    assert binary("arith.remsi", Expr.of(K) - 3, Expr(2)) is None
+    assert binary("arith.divsi", Expr.of(K), Expr(0)) is None

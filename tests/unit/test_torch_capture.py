@@ -12,6 +12,7 @@ from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch.utils._python_dispatch import _disable_current_modes  # noqa: E402
 
 from polyblocks.errors import UnsupportedError  # noqa: E402
+from polyblocks.runtime.source import Source  # noqa: E402
 from polyblocks_torch.canonical import capture_graph  # noqa: E402
 from polyblocks_torch.capture import (  # noqa: E402
     EmptyOutput,
@@ -22,11 +23,11 @@ from polyblocks_torch.capture import (  # noqa: E402
     ResultOutput,
     View,
 )
+from polyblocks_torch.launcher import boxed  # noqa: E402
 from polyblocks_torch.node_rules import is_random  # noqa: E402
 from polyblocks_torch.partition import boundary, obvious, steps  # noqa: E402
 from polyblocks_torch.partitioned_call import conformed  # noqa: E402
 from polyblocks_torch.retrace import decompose  # noqa: E402
-from polyblocks_torch.source import Source  # noqa: E402
 from polyblocks_torch.specs import is_dense, spec_of  # noqa: E402
 
 aten = torch.ops.aten
@@ -290,4 +291,4 @@ def test_generated_source_names_an_object_once():
     source.add(f"return (args, {source.name('thing', thing)})")
     call = source.build("test")
     assert call([1]) == ([1], thing)
-    assert call._boxed_call
+    assert boxed(call)._boxed_call

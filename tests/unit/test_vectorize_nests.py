@@ -179,7 +179,23 @@ def test_loop_of_the_team_hands_out_blocks() -> None:
 @pytest.mark.parametrize(
     ("arguments", "body", "reason"),
     [
-        (*copy("f32", "f32", index="%i * 2"), "a load with stride 2"),
+        (*copy("f32", "f32", index="%i * 5"), "a load with stride 5"),
+        (
+            "%a: memref<400xf32>, %b: memref<300xf32>",
+            "affine.for %i = 0 to 100 { %x = affine.load %a[%i] : memref<400xf32>"
+            " affine.store %x, %b[%i * 3] : memref<300xf32>"
+            " affine.store %x, %b[%i * 3 + 1] : memref<300xf32> }",
+            "a store with stride 3",
+        ),
+        (
+            "%a: memref<200xf32>",
+            "affine.for %i = 0 to 100 { %x = affine.load %a[%i * 2] : memref<200xf32>"
+            " %y = affine.load %a[%i * 2 + 1] : memref<200xf32>"
+            " affine.store %y, %a[%i * 2] : memref<200xf32>"
+            " %z = affine.load %a[%i * 2] : memref<200xf32>"
+            " affine.store %x, %a[%i * 2 + 1] : memref<200xf32> }",
+            "a load with stride 2|a store with stride 2",
+        ),
         (*copy("f32", "f32", index="%i floordiv 3"), "a load with stride unknown"),
         (*copy("f32", "f32", op="%y = arith.remf %x, %x : f32"), "arith.remf has no vector form"),
         (*copy("i32", "i32", op="%y = arith.divsi %x, %x : i32"), "an integer division"),

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polyblocks.errors import InputError, PluginError
+from polyblocks.errors import InputError
+from polyblocks.frontend_choice import chosen_frontend
 from polyblocks.options import CompileOptions
 from polyblocks.registry import FRONTENDS, TARGETS, get_registry
 
@@ -40,7 +41,8 @@ def compile(
 
     Args:
         function: what to compile.
-        frontend: which framework it is written in; default: the only frontend installed.
+        frontend: which framework it is written in; default: see
+            :func:`polyblocks.frontend_choice.chosen_frontend`.
         compile_options: see :class:`polyblocks.CompileOptions`.
 
     Returns:
@@ -58,27 +60,9 @@ def compile(
     if not callable(function):
         raise InputError(f"polyblocks.compile takes a function, not {type(function).__name__}")
     CompileOptions.from_dict(compile_options)
-    hook = get_registry().frontend(frontend or chosen_frontend()).hook
+    hook = get_registry().frontend(frontend or chosen_frontend(function)).hook
     compiled: Callable[..., Any] = hook.jit(function=function, compile_options=compile_options)
     return compiled
-
-
-def chosen_frontend() -> str:
-    """The name of the only frontend that is installed.
-
-    Raises:
-        PluginError: there is none.
-        InputError: there are several.
-    """
-    installed = frontends()
-    if not installed:
-        raise PluginError("no frontend is installed; pip install polyblocks-torch")
-    if len(installed) > 1:
-        raise InputError(
-            f"several frontends are installed ({', '.join(installed)}); "
-            f"say which: polyblocks.compile(f, frontend={installed[0]!r})"
-        )
-    return installed[0]
 
 
 def compile_file(path: Path, options: CompileOptions, after: str | None = None) -> Artifact:

@@ -23,7 +23,7 @@ from polyblocks.program import DTYPES
 #: Version of the manifest; raised when an older reader would misunderstand it.
 SCHEMA = 1
 
-KINDS = ("program", "plan")
+KINDS = ("program", "plan", "helper")
 ROLES = ("input", "output", "workspace", "status")
 
 _MANIFEST = "manifest.json"

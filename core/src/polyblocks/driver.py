@@ -269,6 +269,7 @@ def _preload(target: Any) -> None:
         "polyblocks.passes.standard",
         "polyblocks.affine.held",
         "polyblocks.affine.reader",
+        "polyblocks.affine.value_ranges",
         "polyblocks.affine.writer",
     )
     for name in (*ours, *getattr(target.implementation, "PRELOAD", ())):

@@ -12,7 +12,8 @@ has a version of its own as well (:data:`INTERFACES`); a plugin is accepted as l
 that it implements still has the version that it was written for, whatever happened to the others.
 A plugin that follows single hooks says so with a dictionary: ``POLYBLOCKS_API = {"observe": 1}``.
 
-A frontend implements ``fingerprint``, ``import_program`` and ``array_interface``; a target
+A frontend implements ``fingerprint``, ``import_program`` and ``array_interface``, and may say with
+``FRAMEWORK = "…"`` which package is its framework, to be chosen where that is imported; a target
 ``describe_target``, ``lower_program`` and ``load_artifact``; the other hooks are open to all.
 Arguments that an implementation does not need can be left out of its signature; a hook whose name
 is not one of these is refused. ``POLYBLOCKS_TRACE_HOOKS=1`` prints every hook call.

@@ -7,37 +7,48 @@ miss, so that a warm start never loads it.
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
 from typing import Any
 
-from torch_mlir import ir, passmanager, rewrite
-from torch_mlir._mlir_libs import _torchMlir
+from polyblocks.native_symbols import own_symbols_first
+
+with own_symbols_first():
+    from torch_mlir import ir, passmanager, rewrite
+    from torch_mlir._mlir_libs import _stablehlo as stablehlo
+    from torch_mlir._mlir_libs import _torchMlir
 
 __all__ = [
     "dialect",
     "ir",
     "make_context",
     "parse",
+    "parse_portable",
     "passmanager",
     "preload",
+    "register_stablehlo",
     "rewrite",
     "run_textual",
+    "stablehlo",
     "translate_to_llvmir",
 ]
+
+_stablehlo_passes = False
 
 _DIALECT_MODULES = {"omp": "openmp", "acc": "openacc"}
 
 
 def dialect(name: str) -> ModuleType:
     """The Python module of one upstream dialect, e.g. ``dialect("affine")``."""
-    return importlib.import_module(f"torch_mlir.dialects.{_DIALECT_MODULES.get(name, name)}")
+    with own_symbols_first():
+        return importlib.import_module(f"torch_mlir.dialects.{_DIALECT_MODULES.get(name, name)}")
 
 
 def preload() -> None:
     """Import the dialects that the passes touch; forked children then need not, one by one."""
     for name in (
         "affine arith bufferization builtin cf complex func linalg llvm math memref omp scf tensor "
-        "vector"
+        "ub vector"
     ).split():
         dialect(name)
 
@@ -63,6 +74,36 @@ def parse(text: str | bytes, context: Any = None) -> Any:
     context = context or make_context()
     try:
         return ir.Module.parse(text, context)
+    except ir.MLIRError as error:
+        raise ValueError(str(error)) from None
+
+
+def register_stablehlo(context: Any) -> None:
+    """Make the dialects ``stablehlo``, ``chlo`` and ``vhlo``, and their passes, known."""
+    global _stablehlo_passes
+    if not _stablehlo_passes:
+        stablehlo.register_stablehlo_passes()
+        for name in ("stablehlo", "chlo"):
+            # The bindings look for a module of the dialect at every operation that they show, and
+            # there is none: an empty one saves half of the time of walking a module.
+            full = f"torch_mlir.dialects.{name}"
+            sys.modules.setdefault(full, ModuleType(full))
+        _stablehlo_passes = True
+    stablehlo.register_dialect(context)
+    # Nothing else can load CHLO: a pass that depends on it does, by running on nothing.
+    with context:
+        loader = "builtin.module(func.func(stablehlo-complex-math-expander))"
+        passmanager.PassManager.parse(loader).run(ir.Module.parse("module {}").operation)
+
+
+def parse_portable(data: bytes, context: Any) -> Any:
+    """The StableHLO module of a portable artifact.
+
+    Raises:
+        ValueError: it is damaged, or of a version that cannot be read.
+    """
+    try:
+        return stablehlo.deserialize_portable_artifact(context, data)
     except ir.MLIRError as error:
         raise ValueError(str(error)) from None
 

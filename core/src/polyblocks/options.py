@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -139,3 +139,26 @@ def _expect(name: str, value: Any, ok: bool, what: str) -> Any:
     if not ok:
         raise OptionError(f"compile option '{name}' must be {what}, not {value!r}")
     return value
+
+
+def check_execution_backend(name: str, known: Sequence[str]) -> None:
+    """For ``polymage_jit_*``.
+
+    Raises:
+        OptionError: there is no backend of this name.
+    """
+    if name not in known:
+        raise OptionError(f"execution_backend must be one of {', '.join(known)}, not {name!r}")
+
+
+def one_of_both(
+    compile_options: Mapping[str, Any] | None, runtime_args: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """The options of ``polymage_jit_*``, which takes them under two names.
+
+    Raises:
+        OptionError: they are given under both.
+    """
+    if compile_options is not None and runtime_args is not None:
+        raise OptionError("pass compile_options or runtime_args, which mean the same, not both")
+    return compile_options if compile_options is not None else runtime_args

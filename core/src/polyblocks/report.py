@@ -222,7 +222,7 @@ class Report:
         known = {part.key for part in self._parts}
         for key, cached in keys.items():
             artifact = cache.get(key) if key not in known else None
-            if artifact is not None and artifact.manifest.get("kind") != "plan":
+            if artifact is not None and artifact.manifest.get("kind") == "program":
                 self.add_artifact(artifact, cached=cached, key=key)
 
 

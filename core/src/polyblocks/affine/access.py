@@ -30,15 +30,39 @@ def address(buffer: Buffer, index: Iterable[Expr]) -> Expr:
 
 
 def join_parts(expr: Expr) -> Expr:
-    """``d * (e floordiv d) + e mod d`` is ``e``, also when both have a common factor."""
+    """``d * (e floordiv d) + e mod d`` is ``e``, also when both have a common factor.
+
+    In several steps for the digits of a number, of which the lower ones know only the number::
+
+        6 * (n floordiv 6) + 2 * ((n mod 6) floordiv 2) + n mod 2
+    """
+    factors = dict(expr.terms)
     for atom, factor in expr.terms:
         if not isinstance(atom, Mod):
             continue
-        whole = Div(atom.dividend, atom.divisor)
-        if dict(expr.terms).get(whole) == factor * atom.divisor:
-            parts = Expr(0, {atom: factor, whole: factor * atom.divisor})
-            return join_parts(expr - parts + atom.dividend * factor)
+        for other, step in expr.terms:
+            if not isinstance(other, Div) or step != factor * atom.divisor:
+                continue
+            if other.divisor != atom.divisor or not _same_rest(other.dividend, atom):
+                continue
+            del factors[atom], factors[other]
+            return join_parts(Expr(expr.const, factors) + other.dividend * factor)
     return expr
+
+
+def _same_rest(number: Expr, rest: Mod) -> bool:
+    """Whether a number leaves the same remainder as that one of which ``rest`` is taken."""
+    if number == rest.dividend:
+        return True
+    if len(number.terms) != 1 or number.const:
+        return False
+    ((atom, factor),) = number.terms
+    return (
+        isinstance(atom, Mod)
+        and factor == 1
+        and atom.divisor % rest.divisor == 0
+        and atom.dividend == rest.dividend
+    )
 
 
 def stride_along(buffer: Buffer, index: Iterable[Expr], var: Var) -> int | None:

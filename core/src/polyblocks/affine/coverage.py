@@ -23,8 +23,38 @@ def covers(buffer: Buffer, index: Sequence[Expr], loops: Sequence[Var]) -> bool:
         ((atom, coefficient),) = expr.terms
         if not isinstance(atom, Var) or coefficient != 1 or atom.extent != extent or atom in seen:
             return False
+        if atom.value is not None:
+            # A loop around the nest: one of its values at a time.
+            return False
         seen.add(atom)
     return all(v in seen or v.extent == 1 for v in loops)
+
+
+def digits(
+    buffer: Buffer, index: Sequence[Expr], loops: Sequence[Var]
+) -> dict[Var, tuple[int, int]] | None:
+    """The dimension and the factor of every loop, if all of them count through the buffer.
+
+    ``index`` over all of ``loops`` touches each element exactly once: in every dimension the
+    loops there are the digits of a number with mixed bases, as ``3 * i + j`` with ``j < 3``.
+
+    Returns:
+        None if they do not count so.
+    """
+    found: dict[Var, tuple[int, int]] = {}
+    for dimension, (expr, extent) in enumerate(zip(index, buffer.shape, strict=True)):
+        base = 1
+        for atom, factor in sorted(expr.terms, key=lambda term: term[1]):
+            if not isinstance(atom, Var) or factor != base or atom in found:
+                return None
+            if atom.value is not None:
+                # As in `covers`.
+                return None
+            found[atom] = (dimension, factor)
+            base *= atom.extent
+        if expr.const != 0 or base != extent:
+            return None
+    return found if all(v in found or v.extent == 1 for v in loops) else None
 
 
 def distinguishes(index: Sequence[Expr], var: Var) -> bool:

@@ -106,6 +106,17 @@ def combine(estimates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return total
 
 
+def scaled(estimate: dict[str, Any], times: int) -> dict[str, Any]:
+    """The numbers of so many runs of a nest, as :meth:`Estimate.to_json` gives those of one."""
+    out = dict(estimate)
+    for key in ("iterations", "flops", "floor_bytes", "moved_bytes"):
+        out[key] = estimate[key] * times
+    out["bytes"] = {name: value * times for name, value in estimate["bytes"].items()}
+    out["seconds"] = {name: _short(s * times) for name, s in estimate["seconds"].items()}
+    out["predicted_seconds"] = _short(estimate["predicted_seconds"] * times)
+    return out
+
+
 class Estimator:
     """Estimates nests of one program.
 

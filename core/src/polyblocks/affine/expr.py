@@ -8,6 +8,7 @@ division that a range makes trivial disappears when it is built.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +17,18 @@ _ids = itertools.count()
 
 
 class Var:
-    """A loop variable: 0, 1, … extent - 1. Two variables are equal only if they are the same."""
+    """A loop variable: 0, 1, … extent - 1. Two variables are equal only if they are the same.
 
-    __slots__ = ("extent", "id", "name")
+    ``value`` is the MLIR value of one whose loop is around whole nests; None for loops of nests.
+    """
 
-    def __init__(self, extent: int, name: str = "") -> None:
+    __slots__ = ("extent", "id", "name", "value")
+
+    def __init__(self, extent: int, name: str = "", value: Any = None) -> None:
         self.extent = extent
         self.id = next(_ids)
         self.name = name or f"i{self.id}"
+        self.value = value
 
     def __hash__(self) -> int:
         # Not the address: the order of terms, and so the code, must be the same in every run.
@@ -139,6 +144,10 @@ class Expr:
             # (e floordiv a) floordiv b = e floordiv (a * b)
             if isinstance(atom, Div) and coefficient == 1:
                 return atom.dividend // (atom.divisor * divisor)
+        digits = rest._digits(divisor)
+        if digits is not None:
+            unit, upper, _ = digits
+            return whole + upper // (divisor // unit)
         return whole + Expr(0, {Div(rest, divisor): 1})
 
     def __mod__(self, divisor: int) -> Expr:
@@ -148,7 +157,26 @@ class Expr:
         low, high = rest.range()
         if low // divisor == high // divisor:
             return rest - (low // divisor) * divisor
+        digits = rest._digits(divisor)
+        if digits is not None:
+            unit, upper, lower = digits
+            return (upper % (divisor // unit)) * unit + lower
         return Expr(0, {Mod(rest, divisor): 1})
+
+    def _digits(self, divisor: int) -> tuple[int, Expr, Expr] | None:
+        """``self = unit * upper + lower`` with 0 <= lower < unit, a divisor of ``divisor``.
+
+        A quotient then depends on ``upper`` alone. None if there is no unit above 1.
+        """
+        for unit in sorted({math.gcd(c, divisor) for _, c in self.terms}, reverse=True):
+            if unit == 1:
+                break
+            upper = {a: c // unit for a, c in self.terms if c % unit == 0}
+            lower = Expr(self.const % unit, {a: c for a, c in self.terms if c % unit != 0})
+            low, high = lower.range()
+            if low >= 0 and high < unit:
+                return unit, Expr(self.const // unit, upper), lower
+        return None
 
     def _split(self, divisor: int) -> tuple[Expr, Expr]:
         """``self = divisor * whole + rest`` with the terms of rest not divisible by divisor."""

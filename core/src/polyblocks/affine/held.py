@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine import reader, writer
-from polyblocks.affine.model import Buffer, Nest, Opaque, reads, writes
+from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence, reads, writes
 from polyblocks.mlir import ir
 
 
@@ -26,34 +26,49 @@ class HeldNests:
         self.module = module
         with module.context, ir.Location.unknown():
             self.sequence = reader.read(module)
-        #: What stands in the module.
-        self._written: list[Nest | Opaque] = list(self.sequence.items)
+        #: What stands in the module, for each block.
+        self._written: list[tuple[Sequence, list[Nest | Opaque]]] = [
+            (sequence, list(sequence.items)) for sequence in self.sequence.all()
+        ]
 
     def apply(self, transform: Any, context: Any) -> None:
-        """Call ``transform(sequence, context)`` under the module's context."""
+        """Call ``transform(sequence, context)`` under the module's context.
+
+        It is called for ``@main``, and for the body of every loop and branch around nests.
+        """
         with self.module.context, ir.Location.unknown():
-            transform(self.sequence, context)
-        self._prune()
+            for sequence, _ in self._written:
+                transform(sequence, context)
+        # Inner ones first: what they still use is used by those around them.
+        for sequence, _ in reversed(self._written):
+            _prune(sequence)
 
     def write(self) -> bool:
         """Bring the module up to date, and say whether it was not; the model stays in step."""
-        items = self.sequence.items
-        changed = any(isinstance(item, Nest) and item.changed for item in items)
-        if not changed and items == self._written:
-            return False
-        writer.write(self.module, self._written, self.sequence)
-        self._written = list(items)
-        return True
+        written = False
+        # Inner ones first: what an outer one does not use any more is dropped with it.
+        for position in reversed(range(len(self._written))):
+            sequence, before = self._written[position]
+            items = sequence.items
+            changed = any(isinstance(item, Nest) and item.changed for item in items)
+            if not changed and items == before:
+                continue
+            with self.module.context:
+                writer.write(before, sequence)
+            self._written[position] = (sequence, list(items))
+            written = True
+        return written
 
-    def _prune(self) -> None:
-        """Keep the buffers that somebody uses, as reading the module again would."""
-        used: dict[Buffer, None] = {}
-        for item in self.sequence.items:
-            for buffer in (*reads(item), *writes(item)):
-                seen: Buffer | None = buffer
-                while seen is not None and seen not in used:
-                    used[seen] = None
-                    seen = seen.viewed
-        arguments = [b for b in self.sequence.buffers if b.kind in ("input", "output")]
-        used.update(dict.fromkeys(arguments))
-        self.sequence.buffers[:] = sorted(used, key=lambda b: b.number)
+
+def _prune(sequence: Sequence) -> None:
+    """Keep the buffers that somebody uses, as reading the module again would."""
+    used: dict[Buffer, None] = {}
+    for item in sequence.items:
+        for buffer in (*reads(item), *writes(item)):
+            seen: Buffer | None = buffer
+            while seen is not None and seen not in used:
+                used[seen] = None
+                seen = seen.viewed
+    arguments = [b for b in sequence.buffers if b.kind in ("input", "output")]
+    used.update(dict.fromkeys(arguments))
+    sequence.buffers[:] = sorted(used, key=lambda b: b.number)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.expr import Var
+from polyblocks.affine.interleaves import Interleave, interleaves
 from polyblocks.affine.model import (
     Check,
     For,
@@ -64,6 +65,7 @@ class Lanes:
         memory: bits of the widest element that is loaded or stored lane by lane.
         crossed: accesses that are in order along the loop around instead.
         scan: whether the loop uses what it carries, so that every lane needs its own.
+        interleaved: accesses with small strides that are moved together, and their places.
     """
 
     varying: set[Value]
@@ -72,6 +74,7 @@ class Lanes:
     memory: int = 0
     crossed: list[Load | Store] = field(default_factory=list)
     scan: bool = False
+    interleaved: dict[Load | Store, tuple[Interleave, int]] = field(default_factory=dict)
 
 
 class NoLanesError(Exception):
@@ -98,7 +101,9 @@ def lanes_of(loop: For, across: Var | None = None) -> Lanes:
         if found is None:
             raise NoLanesError("a carried value is no reduction")
         combiners = found
-    lanes = Lanes(set(loop.arguments), combiners, scan=scan)
+    # Lanes along two loops are transposed, and a scan goes on from lane to lane.
+    together = interleaves(loop) if across is None and not scan else {}
+    lanes = Lanes(set(loop.arguments), combiners, scan=scan, interleaved=together)
     makers: dict[Value, Node] = {}
     for node in loop.body:
         _visit(loop, across, node, lanes, makers)
@@ -122,14 +127,14 @@ def _visit(
             varying.add(node.result)
     elif isinstance(node, Load):
         stride = _stride(loop, across, node, lanes)
-        if stride not in (0, 1):
+        if stride not in (0, 1) and node not in lanes.interleaved:
             raise NoLanesError(f"a load with stride {'unknown' if stride is None else stride}")
         if stride:
             varying.add(node.result)
             _count_memory(lanes, str(node.result.type))
     elif isinstance(node, Store):
         stride = _stride(loop, across, node, lanes)
-        if stride != 1:
+        if stride != 1 and node not in lanes.interleaved:
             raise NoLanesError(f"a store with stride {'unknown' if stride is None else stride}")
         _count_memory(lanes, str(node.buffer.element))
     elif isinstance(node, LoadAt):

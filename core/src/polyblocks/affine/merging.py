@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyblocks.affine.boxes import overlap, touched
 from polyblocks.affine.coverage import same_for
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.lanes import NoLanesError, lanes_of
@@ -47,7 +48,8 @@ def same_header(a: For, b: For) -> bool:
 def may_merge(a: For, b: For) -> bool:
     """Whether every iteration of ``b`` may follow the same one of ``a`` at once.
 
-    So it is if both touch a common element, that one of them writes, in the same iteration only.
+    So it is if both touch a common element, that one of them writes, in the same iteration only,
+    or never.
     What ``b`` uses of what ``a`` results in is the caller's to look at.
     """
     mine, theirs = accesses(a.body), accesses(b.body)
@@ -67,7 +69,9 @@ def may_merge(a: For, b: For) -> bool:
             if not isinstance(x, (Load, Store)) or not isinstance(y, (Load, Store)):
                 return False
             moved = [e.substitute(at) for e in y.index]
-            if not same_for(list(x.index), moved, a.var, inner):
+            if same_for(list(x.index), moved, a.var, inner):
+                continue
+            if overlap(touched(x.index), touched(y.index)):
                 return False
     return True
 

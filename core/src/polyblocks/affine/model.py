@@ -2,7 +2,8 @@
 
 It mirrors the affine dialect, without MLIR: types, attributes and locations are carried along as
 opaque handles. A :class:`Sequence` is the body of ``@main``: nests in program order, and opaque
-operations between which nothing may move.
+operations between which nothing may move. What loops and branches around whole nests do is a
+sequence again, see :class:`Region`.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ class Buffer:
     Attributes:
         shape: extents.
         element: MLIR element type.
-        kind: ``input``, ``output``, ``global``, ``alloc``, ``local`` (inside a nest) or ``other``
-            (a view of another one, or anything unknown: may alias).
+        kind: ``input``, ``output``, ``global``, ``alloc``, ``carried`` (in the body of a loop or
+            branch: one that lives outside of it, so it holds something before and after),
+            ``local`` (inside a nest) or ``other`` (a view of another one, or anything unknown: may
+            alias).
         value: the MLIR value, None while it has none yet.
         bytes_per_element: size of one element in memory.
         constant: the values of a small constant global as a flat list, else None.
         viewed: the buffer that it is a view of, None if it is none.
+        outer: in the body of a loop or branch, the same buffer in the sequence around it.
     """
 
     __slots__ = (
@@ -38,6 +42,7 @@ class Buffer:
         "kind",
         "memref_type",
         "number",
+        "outer",
         "shape",
         "value",
         "viewed",
@@ -62,6 +67,7 @@ class Buffer:
         self.memref_type = memref_type
         self.viewed = base
         self.constant: list[Any] | None = None
+        self.outer: Buffer | None = None
         self.number = next(_numbers)
 
     @property
@@ -323,19 +329,67 @@ class Opaque:
 
 
 @dataclass(eq=False)
+class Region(Opaque):
+    """A loop or branch around sequences, each of which passes change as they change ``@main``.
+
+    To the sequence that it stands in it is opaque. What it reads and writes is what its bodies do;
+    as a body may not run at all, what is written counts as read.
+
+    Attributes:
+        bodies: one sequence for each block.
+    """
+
+    bodies: list[Sequence] = field(default_factory=list)
+
+    def effects(self) -> tuple[set[Buffer], set[Buffer]]:
+        """Buffers of the sequence around that are read, and those that are written."""
+        read, written = set(self.reads), set(self.writes)
+        for body in self.bodies:
+            for item in body.items:
+                read |= {b for b in map(_around, reads(item)) if b is not None}
+                written |= {b for b in map(_around, writes(item)) if b is not None}
+        return read | written, written
+
+
+@dataclass(eq=False)
 class Sequence:
-    """The body of ``@main`` in program order."""
+    """The body of ``@main``, or of a loop or branch, in program order.
+
+    Attributes:
+        items: what it does.
+        buffers: what its items touch.
+        block: the MLIR block.
+        name: what names of nests in it begin with; empty for ``@main``.
+    """
 
     items: list[Nest | Opaque]
     buffers: list[Buffer]
+    block: Any = None
+    name: str = ""
 
     def nests(self) -> list[Nest]:
         """The nests, without what is opaque."""
         return [item for item in self.items if isinstance(item, Nest)]
 
+    def all(self) -> Iterator[Sequence]:
+        """This sequence and those in it, outer before inner."""
+        yield self
+        for item in self.items:
+            if isinstance(item, Region):
+                for body in item.bodies:
+                    yield from body.all()
+
     def viewed(self) -> set[Buffer]:
         """The buffers of which there are views: somebody may touch them by another name."""
         return {b.base for b in self.buffers if b.base is not b}
+
+
+def _around(buffer: Buffer) -> Buffer | None:
+    """What a buffer of a body is, or is a view of, in the sequence around; None if it is new."""
+    seen: Buffer | None = buffer
+    while seen is not None and seen.outer is None:
+        seen = seen.viewed
+    return None if seen is None else seen.outer
 
 
 def around(variables: Iterable[Var], nodes: list[Node]) -> list[Node]:
@@ -387,11 +441,15 @@ def results(node: Node) -> list[Value]:
 
 def reads(item: Nest | Opaque) -> Set[Buffer]:
     """Buffers that an item reads."""
+    if isinstance(item, Region):
+        return item.effects()[0]
     return item.reads if isinstance(item, Opaque) else item.effects()[0]
 
 
 def writes(item: Nest | Opaque) -> Set[Buffer]:
     """Buffers that an item writes."""
+    if isinstance(item, Region):
+        return item.effects()[1]
     return item.writes if isinstance(item, Opaque) else item.effects()[1]
 
 

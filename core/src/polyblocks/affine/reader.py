@@ -19,12 +19,14 @@ from polyblocks.affine.model import (
     Node,
     Op,
     Opaque,
+    Region,
     Sequence,
     Store,
     StoreAt,
     Value,
     around,
 )
+from polyblocks.affine.regions import REGION_ATTRIBUTE
 from polyblocks.affine.views import VIEWS, IndexMap, view_index
 from polyblocks.mlir import ir
 
@@ -39,6 +41,8 @@ STRAIGHT_LINE = {
     "memref.load",
     "memref.store",
 }
+#: What ends a block.
+TERMINATORS = {"affine.yield", "func.return", "scf.condition", "scf.yield"}
 #: The parallel level of an ``affine.parallel``.
 LEVEL_ATTRIBUTE = "polyblocks.level"
 #: Larger constants are left in memory.
@@ -53,30 +57,54 @@ def read(module: Any) -> Sequence:
     """Read the body of ``@main``."""
     from polyblocks import signature
 
-    return _Reader(module, signature.main_of(module)).read()
+    rows = signature_rows(module)
+    block = signature.main_of(module).body.blocks[0]
+    reader = _Reader(module, block)
+    for i, argument in enumerate(block.arguments):
+        if isinstance(argument.type, ir.MemRefType):
+            # A hand-written module may have no signature; nothing is assumed of its arguments.
+            reader.argument(argument, rows[i]["role"] if rows else "input")
+    return reader.read()
 
 
 class _Reader:
-    def __init__(self, module: Any, function: Any) -> None:
+    """Reads one block.
+
+    Attributes:
+        around: the reader of the block around, for the body of a loop or branch.
+        exprs: values of type index that are affine in the variables of loops around the block.
+    """
+
+    def __init__(
+        self, module: Any, block: Any, around: _Reader | None = None, name: str = ""
+    ) -> None:
         self.module = module
-        self.function = function
-        self.rows = signature_rows(module)
+        self.block = block
+        self.around = around
+        self.name = name
         self.buffers: dict[Any, Buffer] = {}
-        self.constants: dict[Any, Any] = {}
+        self.constants: dict[Any, Any] = dict(around.constants) if around else {}
+        self.exprs: dict[Any, Expr] = dict(around.exprs) if around else {}
         self.items: list[Nest | Opaque] = []
         self.run: list[Any] = []
-        self.views: dict[Any, tuple[Any, IndexMap]] = {}
+        self.views: dict[Any, tuple[Any, IndexMap]] = dict(around.views) if around else {}
+        #: Memrefs that operations without description make, and the buffers that they may be.
+        self.handed: dict[Any, set[Buffer]] = {}
+        if around is not None:
+            for value, buffers in around.handed.items():
+                found = {self._find_buffer(b.value) for b in buffers}
+                self.handed[value] = {b for b in found if b is not None}
+
+    def argument(self, value: Any, kind: str) -> None:
+        """Take note of a buffer that the block's function is called with."""
+        self._buffer(value, kind)
 
     def read(self) -> Sequence:
-        block = self.function.body.blocks[0]
-        for i, argument in enumerate(block.arguments):
-            if isinstance(argument.type, ir.MemRefType):
-                # A hand-written module may have no signature; nothing is assumed of its arguments.
-                self._buffer(argument, self.rows[i]["role"] if self.rows else "input")
-        for op in block.operations:
+        """The block as a sequence."""
+        for op in self.block.operations:
             self._top(op.operation)
         self._flush()
-        return Sequence(self.items, list(self.buffers.values()))
+        return Sequence(self.items, list(self.buffers.values()), self.block, self.name)
 
     # Top-level operations
 
@@ -87,13 +115,19 @@ class _Reader:
         elif name == "memref.get_global":
             buffer = self._buffer(op.results[0], "global")
             buffer.constant = self._global_values(op, buffer)
-        elif name in VIEWS and op.operands[0] in self.buffers:
-            self._buffer(op.results[0], "other", base=self.buffers[op.operands[0]])
-            resolve = view_index(op)
+        elif name in VIEWS and self._find_buffer(op.operands[0]) is not None:
+            self._buffer(op.results[0], "other", base=self._find_buffer(op.operands[0]))
+            resolve = view_index(op, self.exprs)
             if resolve is not None:
                 self.views[op.results[0]] = (op.operands[0], resolve)
         elif name == "arith.constant":
             self.constants[op.results[0]] = op
+        elif REGION_ATTRIBUTE in op.attributes:
+            self._flush()
+            self._region(op)
+        elif name == "affine.apply" and self._apply(op):
+            # Its value is an expression from here on; the operation stays for others.
+            pass
         elif name == "affine.for" and len(op.results):
             # What it carried out is stored by the operations behind it.
             self.run.append(op)
@@ -103,7 +137,7 @@ class _Reader:
         elif name == "memref.copy":
             self._flush()
             self.items.append(self._copy(op))
-        elif name == "func.return":
+        elif name in TERMINATORS:
             self._flush()
         elif _is_straight_line(op):
             self.run.append(op)
@@ -124,7 +158,7 @@ class _Reader:
                 owner
                 for result in op.results
                 for use in result.uses
-                if (owner := _owner_at_top(use.owner, self.function)) not in segment
+                if (owner := _owner_at_top(use.owner, self.block)) not in segment
             )
             if op.name.endswith(".store") and not missing:
                 self._nest(segment)
@@ -155,16 +189,46 @@ class _Reader:
                 nest.estimate = attributes["polyblocks.estimate"]
         self.items.append(nest)
 
+    def _apply(self, op: Any) -> bool:
+        """Learn what an ``affine.apply`` of variables of loops around is; whether it is one."""
+        if not len(op.operands) or not all(v in self.exprs for v in op.operands):
+            return False
+        (expr,) = self._map(op.attributes["map"], list(op.operands), {}, {})
+        self.exprs[op.results[0]] = expr
+        return True
+
+    def _region(self, op: Any) -> None:
+        """A loop or branch: a sequence for each of its blocks."""
+        if any(isinstance(v.type, ir.MemRefType) for v in (*op.operands, *op.results)):
+            self._opaque(op)
+            return
+        bodies = []
+        name = f"{op.attributes[REGION_ATTRIBUTE].value}_"
+        for block in (block for region in op.regions for block in region.blocks):
+            inner = _Reader(self.module, block, self, name)
+            if op.name == "affine.for":
+                variable = block.arguments[0]
+                loop, first = self._bounds(op, {}, {})
+                if first == Expr.of(loop.var):
+                    loop.var.value = variable
+                    inner.exprs[variable] = first
+            bodies.append(inner.read())
+        self.items.append(Region(op, set(), set(), bodies))
+
     def _copy(self, op: Any) -> Nest | Opaque:
-        source, target = (self.buffers.get(v) for v in op.operands)
+        source, target = (self._find_buffer(v) for v in op.operands)
         if source is None or target is None or any(e < 0 for e in source.shape):
             return self._as_opaque(op)
         loops = [Var(e) for e in source.shape]
         index = tuple(Expr.of(v) for v in loops)
         value = Value(source.element)
+        places = [self._place(v, index) for v in op.operands]
+        if places[0] == places[1]:
+            # A part of a tensor that was made in its place.
+            return Nest([], [op], changed=True)
         body: list[Node] = [
-            Load(value, *self._place(op.operands[0], index), op.location),
-            Store(value, *self._place(op.operands[1], index), op.location),
+            Load(value, *places[0], op.location),
+            Store(value, *places[1], op.location),
         ]
         return Nest(around(loops, body), [op], changed=True)
 
@@ -176,14 +240,17 @@ class _Reader:
 
         def visit(inner: Any) -> Any:
             for operand in inner.operands:
-                if operand in self.buffers:
-                    touched.add(self.buffers[operand])
+                buffer = self._find_buffer(operand)
+                if buffer is not None:
+                    touched.add(buffer)
+                touched.update(self.handed.get(operand, ()))
             return ir.WalkResult.ADVANCE
 
         op.walk(visit)
         for result in op.results:
             if isinstance(result.type, ir.MemRefType):
-                self._buffer(result, "other")
+                # It may be any of them.
+                self.handed[result] = set(touched)
         name = op.name
         if name in ("affine.load", "memref.load"):
             return Opaque(op, touched, set())
@@ -220,7 +287,8 @@ class _Reader:
             condition = self._use(op.operands[0], body, values, variables)
             body.append(Check(condition, op.attributes["msg"], op.location))
         elif name == "affine.apply":
-            if all(v in variables or v in self.constants for v in op.operands):
+            known = (variables, self.exprs, self.constants)
+            if all(any(v in each for each in known) for v in op.operands):
                 (expr,) = self._map(op.attributes["map"], list(op.operands), values, variables)
                 variables[op.results[0]] = expr
             else:
@@ -326,10 +394,11 @@ class _Reader:
     ) -> Value:
         if value in values:
             return values[value]
-        if value in variables:
+        expr = variables.get(value, self.exprs.get(value))
+        if expr is not None:
             # Not remembered: the Index must dominate its uses, and is cheap.
             result = Value(ir.IndexType.get(self.module.context))
-            body.append(Index(result, variables[value]))
+            body.append(Index(result, expr))
             return result
         if value in self.constants:
             op = self.constants[value]
@@ -338,8 +407,29 @@ class _Reader:
             return result
         if isinstance(value.type, ir.MemRefType):
             raise _Unreadable
+        if self._repeatable(value):
+            # Computed from the variables of loops around: of use where it can be seen how.
+            op = value.owner.operation
+            operands = [self._use(v, body, values, variables) for v in op.operands]
+            attributes = {n: op.attributes[n] for n in op.attributes}
+            result = Value(value.type)
+            body.append(Op(op.name, operands, attributes, [result], op.location))
+            return result
         values[value] = Value(value.type, external=value)
         return values[value]
+
+    def _repeatable(self, value: Any) -> bool:
+        """Whether a scalar is computed from nothing but constants and variables around."""
+        if value in self.exprs or value in self.constants:
+            return True
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return False
+        op = owner.operation
+        scalar = op.name.startswith(SCALAR_DIALECTS) and not len(op.regions)
+        if not scalar or len(op.results) != 1 or not len(op.operands):
+            return False
+        return all(self._repeatable(v) for v in op.operands)
 
     def _map(
         self,
@@ -352,6 +442,8 @@ class _Reader:
         for operand in operands:
             if operand in variables:
                 exprs.append(variables[operand])
+            elif operand in self.exprs:
+                exprs.append(self.exprs[operand])
             elif operand in self.constants:
                 exprs.append(
                     Expr(ir.IntegerAttr(self.constants[operand].attributes["value"]).value)
@@ -360,7 +452,7 @@ class _Reader:
                 raise _Unreadable
         amap = ir.AffineMapAttr(attribute).value
         count = amap.n_dims
-        return tuple(_convert(e, exprs[:count], exprs[count:]) for e in amap.results)
+        return tuple(expr_of(e, exprs[:count], exprs[count:]) for e in amap.results)
 
     # Buffers
 
@@ -372,9 +464,24 @@ class _Reader:
         return self._get_buffer(value), index
 
     def _get_buffer(self, value: Any) -> Buffer:
-        if value not in self.buffers:
+        found = self._find_buffer(value)
+        if found is None:
             raise _Unreadable
-        return self.buffers[value]
+        return found
+
+    def _find_buffer(self, value: Any) -> Buffer | None:
+        """The buffer of a memref; one of the block around has a buffer of its own here."""
+        if value in self.buffers or self.around is None:
+            return self.buffers.get(value)
+        outer = self.around._find_buffer(value)
+        if outer is None:
+            return None
+        base = None if outer.viewed is None else self._find_buffer(outer.viewed.value)
+        kind = "carried" if outer.kind in ("alloc", "output") else outer.kind
+        buffer = self._buffer(value, kind, base)
+        buffer.constant = outer.constant
+        buffer.outer = outer
+        return buffer
 
     def _buffer(self, value: Any, kind: str, base: Buffer | None = None) -> Buffer:
         type_ = ir.MemRefType(value.type)
@@ -392,8 +499,11 @@ class _Reader:
         return buffer
 
     def _global_values(self, op: Any, buffer: Buffer) -> list[Any] | None:
-        """Attributes of the elements of a small constant, in row-major order."""
-        if buffer.numel > MAX_CONSTANT or any(e < 0 for e in buffer.shape):
+        """Attributes of the elements of a small constant, in row-major order.
+
+        One stands for all where they are equal, however many there are.
+        """
+        if any(e < 0 for e in buffer.shape):
             return None
         symbol = ir.FlatSymbolRefAttr(op.attributes["name"]).value
         for other in self.module.body.operations:
@@ -417,9 +527,11 @@ def _elements(attribute: Any, buffer: Buffer) -> list[Any] | None:
     element = buffer.element
     if not isinstance(attribute, (ir.DenseFPElementsAttr, ir.DenseIntElementsAttr)):
         return None
-    if text in ("f16", "bf16"):
-        # The bindings cannot read the elements of these types one by one.
-        return [attribute.get_splat_value()] * buffer.numel if attribute.is_splat else None
+    if attribute.is_splat and buffer.numel:
+        return [attribute.get_splat_value()]
+    # The bindings cannot read the elements of 16-bit floats one by one.
+    if text in ("f16", "bf16") or buffer.numel > MAX_CONSTANT:
+        return None
     values = [attribute[i] for i in range(buffer.numel)]
     if text in ("f32", "f64"):
         return [ir.FloatAttr.get(element, float(v)) for v in values]
@@ -430,15 +542,15 @@ def _elements(attribute: Any, buffer: Buffer) -> list[Any] | None:
 
 def _is_straight_line(op: Any) -> bool:
     name = op.name
-    if len(op.regions):
+    if len(op.regions) or any(isinstance(r.type, ir.MemRefType) for r in op.results):
         return False
     return name in STRAIGHT_LINE or bool(name.startswith(SCALAR_DIALECTS))
 
 
-def _owner_at_top(op: Any, function: Any) -> Any:
-    """The operation of the function's body that contains ``op``."""
+def _owner_at_top(op: Any, block: Any) -> Any:
+    """The operation of the block that contains ``op``."""
     op = op.operation
-    while op.parent is not None and op.parent.operation != function.operation:
+    while op.block != block:
         op = op.parent.operation
     return op
 
@@ -450,14 +562,15 @@ def _constant_bound(attribute: Any) -> int | None:
     return int(amap.results[0].value)
 
 
-def _convert(e: Any, dims: list[Expr], symbols: list[Expr]) -> Expr:
+def expr_of(e: Any, dims: list[Expr], symbols: list[Expr]) -> Expr:
+    """The value of an MLIR affine expression of these dimensions and symbols."""
     if isinstance(e, ir.AffineDimExpr):
         return dims[e.position]
     if isinstance(e, ir.AffineSymbolExpr):
         return symbols[e.position]
     if isinstance(e, ir.AffineConstantExpr):
         return Expr(e.value)
-    left, right = _convert(e.lhs, dims, symbols), _convert(e.rhs, dims, symbols)
+    left, right = expr_of(e.lhs, dims, symbols), expr_of(e.rhs, dims, symbols)
     if isinstance(e, ir.AffineAddExpr):
         return left + right
     if isinstance(e, ir.AffineMulExpr):

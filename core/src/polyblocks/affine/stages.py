@@ -125,6 +125,9 @@ class Stage:
             ((atom, coefficient),) = expr.terms
             if not isinstance(atom, Var) or coefficient != 1 or atom in seen:
                 return None
+            if atom.value is not None:
+                # A place that a loop around the nest moves.
+                return None
             seen.add(atom)
             if atom in outer:
                 found.append(Place(atom, expr.const))

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from polyblocks.affine.access import address
 from polyblocks.affine.expr import Expr
+from polyblocks.affine.interleaves import Interleave
 from polyblocks.affine.lanes import Lanes
 from polyblocks.affine.model import (
     Buffer,
@@ -300,6 +301,9 @@ class VectorBody(Body):
         self.constants: dict[Value, Any] = {}
         #: The two vectors of each window.
         self.windows: dict[Window, tuple[Any, Any]] = {}
+        #: The vectors of interleaved loads, and the values of interleaved stores by their places.
+        self.parts: dict[Interleave, list[Any]] = {}
+        self.turns: dict[Interleave, dict[int, Any]] = {}
 
     def node(self, node: Node) -> None:
         varying = self.owner.lanes.varying
@@ -379,6 +383,9 @@ class VectorBody(Body):
         type_ = self.vector(node.result.type)
         memref, where = self.writer.memref(node.buffer), self.where(node)
         location = node.location or ir.Location.unknown()
+        if isinstance(node, Load) and node in self.owner.lanes.interleaved:
+            self.values[node.result] = self._of_parts(node)
+            return
         if isinstance(node, Load) and self._whole and node in self.owner.windows:
             window, offset = self.owner.windows[node]
             self.values[node.result] = self._of_window(window, offset, location)
@@ -462,7 +469,93 @@ class VectorBody(Body):
                 },
             )
 
+    def _of_parts(self, node: Load) -> Any:
+        """Every so manyth lane of vectors that lie behind each other."""
+        group, offset = self.owner.lanes.interleaved[node]
+        if group not in self.parts:
+            self.parts[group] = [self._part(group, k) for k in range(group.step)]
+        taken = [offset + group.step * lane for lane in range(self.width)]
+        return self._gathered(self.parts[group], taken)
+
+    def _gathered(self, vectors: Sequence[Any], lanes: Sequence[int]) -> Any:
+        """These lanes of several vectors, counted from the first one's on."""
+        width = self.width
+        result = vectors[0]
+        # Where the lanes of the result so far are: in the first vector, before the first shuffle.
+        at = [lane % width for lane in lanes]
+        for k, vector in enumerate(vectors[1:], 1):
+            mine = [lane // width == k for lane in lanes]
+            picked = [
+                width + lane % width if m else at[i]
+                for i, (lane, m) in enumerate(zip(lanes, mine, strict=True))
+            ]
+            result = shuffle(result, vector, picked)
+            at = list(range(width))
+        return result
+
+    def _part(self, group: Interleave, number: int) -> Any:
+        """One of the vectors that interleaved loads take their lanes from."""
+        owner, node = self.owner, group.first
+        type_ = self.vector(node.buffer.element)
+        mask = self._part_mask(group, number)
+        name, more = "vector.load", []
+        if mask is not None:
+            zero = owner.constant(ir.DenseElementsAttr.get_splat(type_, _zero(type_)))
+            name, more = "vector.maskedload", [mask, zero]
+        return ir.Operation.create(
+            name,
+            results=[type_],
+            operands=[self.writer.memref(node.buffer), *self._further(node, number), *more],
+            loc=node.location or ir.Location.unknown(),
+        ).results[0]
+
+    def _further(self, node: Load | Store, number: int) -> list[Any]:
+        """The index so many vectors behind an access."""
+        *outer, last = self.where(node)
+        if number:
+            last = index_op("arith.addi", last, self.owner.number(number * self.width))
+        return [*outer, last]
+
+    def _part_mask(self, group: Interleave, number: int) -> Any:
+        """Which elements of one of the vectors exist; None if all do.
+
+        Those behind the last access of the last lane may be outside of the buffer.
+        """
+        places = range(number * self.width, (number + 1) * self.width)
+        lanes = [p // group.step + (p % group.step > group.reach) for p in places]
+        if self.mask is None:
+            if max(lanes) < self.width:
+                return None
+            bits = [ir.BoolAttr.get(lane < self.width) for lane in lanes]
+            mask = self.vector(ir.IntegerType.get_signless(1))
+            return self.owner.constant(ir.DenseElementsAttr.get(bits, mask))
+        none = ir.DenseElementsAttr.get_splat(self.mask.type, ir.BoolAttr.get(False))
+        return shuffle(self.mask, self.owner.constant(none), lanes)
+
+    def _store_in_turns(self, node: Store) -> None:
+        """Keep the value until the last one of its group is there, and store all of them."""
+        group, offset = self.owner.lanes.interleaved[node]
+        values = self.turns.setdefault(group, {})
+        values[offset] = self.lanes(node.value)
+        if node is not group.last:
+            return
+        sources = [values[k] for k in range(group.step)]
+        for number in range(group.step):
+            places = range(number * self.width, (number + 1) * self.width)
+            lanes = [p % group.step * self.width + p // group.step for p in places]
+            part = self._gathered(sources, lanes)
+            mask = self._part_mask(group, number)
+            memref, where = self.writer.memref(node.buffer), self._further(group.first, number)
+            name, operands = "vector.store", [part, memref, *where]
+            if mask is not None:
+                name, operands = "vector.maskedstore", [memref, *where, mask, part]
+            location = node.location or ir.Location.unknown()
+            ir.Operation.create(name, operands=operands, loc=location)
+
     def store(self, node: Store) -> None:
+        if node in self.owner.lanes.interleaved:
+            self._store_in_turns(node)
+            return
         value, where = self.lanes(node.value), self.where(node)
         if self.mask is None and self.width >= self.owner.width:
             self.owner.store_vector(node, value, where)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from polyblocks.affine.expr import Expr
@@ -24,8 +24,13 @@ VIEWS = {
 IndexMap = Callable[[tuple[Expr, ...]], tuple[Expr, ...]]
 
 
-def view_index(op: Any) -> IndexMap | None:
-    """From an index into the view to the index into what is viewed; None if it is not affine."""
+def view_index(op: Any, exprs: Mapping[Any, Expr]) -> IndexMap | None:
+    """From an index into the view to the index into what is viewed; None if it is not affine.
+
+    Args:
+        op: one of :data:`VIEWS`.
+        exprs: what is known of values at which views begin.
+    """
     source, result = op.operands[0].type, op.results[0].type
     if not isinstance(source, ir.MemRefType) or not isinstance(result, ir.MemRefType):
         return None
@@ -39,7 +44,7 @@ def view_index(op: Any) -> IndexMap | None:
             return _collapse(groups, list(source.shape))
         return _expand(groups, list(result.shape))
     if op.name == "memref.subview":
-        return _subview(op, source, result)
+        return _subview(op, source, result, exprs)
     return None
 
 
@@ -73,10 +78,18 @@ def _expand(groups: list[list[int]], shape: list[int]) -> IndexMap:
     return resolve
 
 
-def _subview(op: Any, source: Any, result: Any) -> IndexMap | None:
-    if len(op.operands) != 1:
+def _subview(op: Any, source: Any, result: Any, exprs: Mapping[Any, Expr]) -> IndexMap | None:
+    given = list(op.operands)[1:]
+    if len(given) != ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])[1]:
         return None
-    offsets = list(ir.DenseI64ArrayAttr(op.attributes["static_offsets"]))
+    if not all(v in exprs for v in given):
+        return None
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    values = iter(exprs[v] for v in given)
+    offsets = [
+        next(values) if o == dynamic else Expr(o)
+        for o in ir.DenseI64ArrayAttr(op.attributes["static_offsets"])
+    ]
     sizes = list(ir.DenseI64ArrayAttr(op.attributes["static_sizes"]))
     strides = list(ir.DenseI64ArrayAttr(op.attributes["static_strides"]))
     kept = _kept_dimensions(sizes, list(result.shape))
@@ -84,7 +97,7 @@ def _subview(op: Any, source: Any, result: Any) -> IndexMap | None:
         return None
 
     def resolve(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        out = [Expr(offset) for offset in offsets]
+        out = list(offsets)
         for expr, dim in zip(index, kept, strict=True):
             out[dim] = out[dim] + expr * strides[dim]
         return tuple(out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from polyblocks import signature
 from polyblocks.affine.expr import Expr, Mod, Var
 from polyblocks.affine.model import (
     Alloca,
@@ -38,8 +37,10 @@ ESTIMATE_ATTRIBUTE = "polyblocks.estimate"
 VECTOR_ATTRIBUTE = "polyblocks.vector"
 
 
-def write(module: Any, before: Iterable[Nest | Opaque], after: Sequence) -> None:
-    """Make ``@main`` say what ``after`` says; ``before`` is what it says now.
+def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:
+    """Make the block of ``after`` say what ``after`` says; ``before`` is what it says now.
+
+    The bodies of loops and branches in it are left as they are.
 
     A changed nest is written where the last of its sources stands; nests that are gone are erased.
     Afterwards nothing is changed any more: the sources of every nest are its new operations.
@@ -53,10 +54,10 @@ def write(module: Any, before: Iterable[Nest | Opaque], after: Sequence) -> None
     doomed = [
         op for item in before if isinstance(item, Nest) for op in item.source if id(op) not in kept
     ]
-    block = signature.main_of(module).body.blocks[0]
+    block = after.block
     # What is written of a nest stands between a mark and its anchor.
     written: list[tuple[Nest, Any, Any]] = []
-    with module.context, ir.Location.unknown():
+    with ir.Location.unknown():
         end: Any = block.operations[len(block.operations) - 1].operation
         for item in reversed(after.items):
             if isinstance(item, Opaque):
@@ -67,14 +68,14 @@ def write(module: Any, before: Iterable[Nest | Opaque], after: Sequence) -> None
                 anchor = item.source[-1] if item.source else end
                 with ir.InsertionPoint(anchor):
                     end = ir.Operation.create("builtin.unrealized_conversion_cast")
-                _Writer(module, anchor).nest(item)
+                _Writer(block, anchor).nest(item)
                 written.append((item, end, anchor))
         _find_sources(block, written)
         for op in reversed(doomed):
             op.erase()
         for _, mark, _ in written:
             mark.erase()
-        _drop_unused_buffers(module, after)
+        _drop_unused_buffers(block, after)
 
 
 def _find_sources(block: Any, written: list[tuple[Nest, Any, Any]]) -> None:
@@ -87,8 +88,8 @@ def _find_sources(block: Any, written: list[tuple[Nest, Any, Any]]) -> None:
 
 
 class _Writer:
-    def __init__(self, module: Any, anchor: Any) -> None:
-        self.module = module
+    def __init__(self, block: Any, anchor: Any) -> None:
+        self.block = block
         self.anchor = anchor
         self.values: dict[Value, Any] = {}
         self.variables: dict[Var, Any] = {}
@@ -180,7 +181,7 @@ class _Writer:
         if expr.const == 0 and len(expr.terms) == 1 and expr.terms[0][1] == 1:
             atom = expr.terms[0][0]
             if isinstance(atom, Var):
-                return self.variables[atom]
+                return self.variable(atom)
         if expr.is_constant:
             value = ir.IntegerAttr.get(self.index, expr.const)
             op = ir.Operation.create(
@@ -286,55 +287,71 @@ class _Writer:
             if buffer.viewed is not None:
                 self._flat_view(buffer, type_)
             else:
-                block = signature.main_of(self.module).body.blocks[0]
-                with ir.InsertionPoint.at_block_begin(block):
+                with ir.InsertionPoint.at_block_begin(self.block):
                     buffer.value = dialect("memref").AllocOp(type_, [], []).result
         return buffer.value
 
     def _flat_view(self, buffer: Buffer, type_: Any) -> None:
-        """A one-dimensional view of the whole of what it views, right behind that."""
+        """A one-dimensional view of the whole of what it views, right behind that.
+
+        What the block around has is viewed where the block begins.
+        """
         assert buffer.viewed is not None
         source = self.memref(buffer.viewed)
         owner = source.owner
-        if isinstance(owner, ir.Block):
-            point = ir.InsertionPoint.at_block_begin(owner)
+        if isinstance(owner, ir.Block) or owner.operation.block != self.block:
+            point = ir.InsertionPoint.at_block_begin(self.block)
         else:
             operations = list(owner.operation.block.operations)
             position = next(i for i, o in enumerate(operations) if o.operation == owner.operation)
             point = ir.InsertionPoint(operations[position + 1])
+        offset = source.type.get_strides_and_offset()[1]
+        dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+        operands = [source]
         with point:
+            if offset == dynamic:
+                # A view that begins at a run-time offset: so does a view of it.
+                parts = dialect("memref").ExtractStridedMetadataOp(source)
+                operands.append(parts.operation.results[1])
+            if offset:
+                layout = ir.StridedLayoutAttr.get(offset, [1])
+                type_ = ir.MemRefType.get(type_.shape, type_.element_type, layout)
             view = ir.Operation.create(
                 "memref.reinterpret_cast",
                 results=[type_],
-                operands=[source],
+                operands=operands,
                 attributes={
-                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
-                    "static_offsets": ir.DenseI64ArrayAttr.get([0]),
+                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(operands) - 1, 0, 0]),
+                    "static_offsets": ir.DenseI64ArrayAttr.get([offset]),
                     "static_sizes": ir.DenseI64ArrayAttr.get(list(buffer.shape)),
                     "static_strides": ir.DenseI64ArrayAttr.get([1]),
                 },
             )
         buffer.value = view.results[0]
 
+    def variable(self, var: Var) -> Any:
+        """The MLIR value of a loop's variable."""
+        return var.value if var.value is not None else self.variables[var]
+
     def _map(self, index: tuple[Expr, ...]) -> tuple[Any, list[Any]]:
         order: dict[Var, int] = {}
         for expr in index:
             for var in expr.variables():
                 order.setdefault(var, len(order))
-        results = [_affine(e, order) for e in index]
+        results = [affine_expr(e, order) for e in index]
         amap = ir.AffineMap.get(len(order), 0, results)
-        return ir.AffineMapAttr.get(amap), [self.variables[v] for v in order]
+        return ir.AffineMapAttr.get(amap), [self.variable(v) for v in order]
 
 
-def _affine(expr: Expr, order: dict[Var, int]) -> Any:
+def affine_expr(expr: Expr, order: dict[Var, int]) -> Any:
     result: Any = None
     for atom, coefficient in expr.terms:
         if isinstance(atom, Var):
             term = ir.AffineDimExpr.get(order[atom])
         elif isinstance(atom, Mod):
-            term = ir.AffineExpr.get_mod(_affine(atom.dividend, order), atom.divisor)
+            term = ir.AffineExpr.get_mod(affine_expr(atom.dividend, order), atom.divisor)
         else:
-            term = ir.AffineExpr.get_floor_div(_affine(atom.dividend, order), atom.divisor)
+            term = ir.AffineExpr.get_floor_div(affine_expr(atom.dividend, order), atom.divisor)
         if coefficient != 1:
             term = term * coefficient
         result = term if result is None else result + term
@@ -349,12 +366,12 @@ def _ones() -> Any:
     return np.ones(1, dtype=np.int32)
 
 
-def _drop_unused_buffers(module: Any, sequence: Sequence) -> None:
+def _drop_unused_buffers(block: Any, sequence: Sequence) -> None:
     """Erase allocations and views that nobody uses any more."""
     from polyblocks.affine.views import VIEWS
 
     removable = VIEWS | {"memref.alloc", "memref.alloca", "memref.get_global", "arith.constant"}
-    block = signature.main_of(module).body.blocks[0]
+    removable |= {"memref.extract_strided_metadata"}
     holder = {b.value: b for b in sequence.buffers if b.value is not None}
     for op in reversed(list(block.operations)):
         o = op.operation

@@ -17,6 +17,7 @@ from polyblocks.artifact import Artifact
 from polyblocks.bisect.steps import Step, has_passes, read_steps
 from polyblocks.errors import InputError, PassError, UnsupportedError
 from polyblocks.explanation.run import compiled, fill, parse_input
+from polyblocks.frontend_choice import chosen_frontend
 from polyblocks.options import CompileOptions
 from polyblocks.registry import get_registry
 
@@ -133,7 +134,7 @@ def collect_function(
         if not callable(names.get(name)):
             callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
             raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
-        arrays = get_registry().frontend(api.chosen_frontend()).hook.array_interface()
+        arrays = get_registry().frontend(chosen_frontend(names[name])).hook.array_interface()
         compiled(names[name], options)(*(fill(arrays, spec) for spec in specs))
     return _collected(work, CompileOptions.from_dict(options), path)
 

@@ -55,7 +55,11 @@ def host_triple() -> str:
 
 
 def prepare(
-    text: str, machine: Machine, exports: Collection[str], noinline: Collection[str]
+    text: str,
+    machine: Machine,
+    exports: Collection[str],
+    noinline: Collection[str],
+    loops: Collection[str] = (),
 ) -> str:
     """LLVM IR with linkage and function attributes set on every definition.
 
@@ -64,6 +68,7 @@ def prepare(
         machine: what it is for.
         exports: names of the functions that stay visible; all others become internal.
         noinline: names of functions that are never inlined.
+        loops: names of functions that are loops around vector code, see :func:`mark_loops`.
 
     Returns:
         The IR's text.
@@ -93,7 +98,7 @@ def prepare(
         f"attributes #{_GROUP} = {{ {' '.join(common)} }}\n"
         f"attributes #{_GROUP + 1} = {{ noinline {' '.join(common)} }}\n"
     )
-    return mark_loops(f"{body}\n{groups}")
+    return mark_loops(f"{body}\n{groups}", loops)
 
 
 def optimize(text: str, machine: Machine) -> tuple[Any, Any]:

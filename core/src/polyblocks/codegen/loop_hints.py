@@ -8,9 +8,11 @@ are long, and the chip overlaps them.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 _LABEL = re.compile(r"^(?P<name>[\w.$-]+):")
 _BRANCH = re.compile(r"^\s+br (?:i1 [^,]+, label %(?P<one>[\w.$-]+), )?label %(?P<two>[\w.$-]+)")
+_NAME = re.compile(r'@([\w.$-]+|"[^"]+")\(')
 _VECTOR = re.compile(r"<\d+ x (?:i\d+|half|bfloat|float|double|ptr)>")
 
 #: On the definition of a function whose loops LLVM is to vectorize: it has some, and no vectors.
@@ -20,7 +22,7 @@ SCALAR_LOOPS = '"polyblocks-scalar-loops"'
 FIRST = 900_000
 
 
-def mark_loops(text: str) -> str:
+def mark_loops(text: str, programs: Collection[str] = ()) -> str:
     """Tell LLVM to neither unroll nor vectorize the loops of functions in which there are vectors.
 
     Scalar loops of such a function are those that were not worth it. Functions that have loops and
@@ -29,6 +31,9 @@ def mark_loops(text: str) -> str:
     Args:
         text: LLVM IR as MLIR prints it: blocks in an order in which a branch to an earlier one
             closes a loop.
+        programs: names of functions that are loops of the program, with vector code in them. They
+            are marked as well: what is the same in all iterations, or is stored by one piece of
+            code and loaded by the next, is LLVM's to find.
 
     Returns:
         The text with ``!llvm.loop`` on the branches that close the loops, and with the marks.
@@ -41,11 +46,16 @@ def mark_loops(text: str) -> str:
             begin = end
         elif line == "}":
             edges = _back_edges(lines, begin, end)
-            if any("x " in s and _VECTOR.search(s) for s in lines[begin:end]):
-                for i in edges:
-                    lines[i] = f"{lines[i]}, !llvm.loop !{FIRST + 3 + count}"
-                    count += 1
-            elif edges:
+            name = _NAME.search(lines[begin])
+            program = name is not None and name[1].strip('"') in programs
+            vectors = _has_vectors(lines[begin:end])
+            if vectors:
+                for first, i in edges:
+                    # The loops of a program are many nests, each as if it stood alone.
+                    if not program or _has_vectors(lines[first:i]):
+                        lines[i] = f"{lines[i]}, !llvm.loop !{FIRST + 3 + count}"
+                        count += 1
+            if edges and (program or not vectors):
                 lines[begin] = f"{lines[begin].removesuffix('{')}{SCALAR_LOOPS} {{"
     if not count:
         return "\n".join(lines)
@@ -59,16 +69,23 @@ def mark_loops(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _back_edges(lines: list[str], begin: int, end: int) -> list[int]:
-    """The lines of a function that branch to an earlier block."""
-    seen: set[str] = set()
-    found: list[int] = []
+def _has_vectors(lines: list[str]) -> bool:
+    return any("x " in s and _VECTOR.search(s) for s in lines)
+
+
+def _back_edges(lines: list[str], begin: int, end: int) -> list[tuple[int, int]]:
+    """The lines of a function that branch to an earlier block, each with that block's line."""
+    seen: dict[str, int] = {}
+    found: list[tuple[int, int]] = []
     for i in range(begin + 1, end):
         label = _LABEL.match(lines[i])
         if label is not None:
-            seen.add(label["name"])
+            seen[label["name"]] = i
         elif " br " in lines[i]:
             branch = _BRANCH.match(lines[i])
-            if branch is not None and seen & {branch["one"], branch["two"]}:
-                found.append(i)
+            if branch is None:
+                continue
+            starts = [seen[b] for b in (branch["one"], branch["two"]) if b in seen]
+            if starts:
+                found.append((min(starts), i))
     return found

@@ -135,6 +135,11 @@ def _team(d: Decision) -> str:
     return f"{text}: {_worth(d)}"
 
 
+def _repeats(d: Decision) -> str:
+    times = units.several(d["trips"], "time") if "trips" in d else "as often as its data say"
+    return f"the body of {d['nest']} runs {times}"
+
+
 def _serial(d: Decision) -> str:
     return f"{d['nest']} runs on one thread: {_worth(d)}"
 
@@ -207,6 +212,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "serial": _serial,
     "vectors": _vectors,
     "scalar": _scalar,
+    "repeats": _repeats,
     "workspace": _workspace,
     **dict.fromkeys(
         ("pointwise", "stencil", "reduction", "contraction", "copy", "gather", "scatter", "scan"),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyblocks.errors import InputError
+from polyblocks.frontend_choice import chosen_frontend
 from polyblocks.options import CompileOptions
 from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.report import Report, explain
@@ -72,7 +73,6 @@ def explain_function(
     Raises:
         InputError: there is no such file or function, or an input is misspelt.
     """
-    from polyblocks.api import chosen_frontend
     from polyblocks.registry import get_registry
 
     if not path.is_file():
@@ -87,7 +87,7 @@ def explain_function(
                 callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
                 raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
             arrays: ArrayInterface = (
-                get_registry().frontend(chosen_frontend()).hook.array_interface()
+                get_registry().frontend(chosen_frontend(names[name])).hook.array_interface()
             )
             function = compiled(names[name], compile_options)
             try:
@@ -121,6 +121,7 @@ def explain_call(
         original = original or getattr(function, "__wrapped__", None)
         if original is None:
             raise InputError("give polyblocks.explain the function itself, not the compiled one")
+        frontend = frontend or chosen_frontend(function)
         function = original
     with explain(profile=profile) as report:
         call_often(compiled(function, compile_options, frontend), inputs)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from polyblocks.options import CompileOptions
 from polyblocks.passes.affine.bind_arguments import BindArgumentsPass
+from polyblocks.passes.affine.bind_loops import BindLoopsPass
 from polyblocks.passes.affine.bufferize_scans import BufferizeScansPass
 from polyblocks.passes.affine.cascade_sums import CascadeSumsPass
 from polyblocks.passes.affine.classify_nests import ClassifyNestsPass
 from polyblocks.passes.affine.estimate_nests import EstimateNestsPass
 from polyblocks.passes.affine.flatten_nests import FlattenNestsPass
+from polyblocks.passes.affine.fold_views import FoldViewsPass
 from polyblocks.passes.affine.form_reductions import FormReductionsPass
+from polyblocks.passes.affine.form_regions import FormRegionsPass
 from polyblocks.passes.affine.form_scans import FormScansPass
 from polyblocks.passes.affine.forward_copies import ForwardCopiesPass
 from polyblocks.passes.affine.fuse_slices import FuseElementsPass, FuseSlicesPass
 from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
 from polyblocks.passes.affine.guard_indices import GuardIndicesPass
+from polyblocks.passes.affine.hoist_buffers import HoistBuffersPass
 from polyblocks.passes.affine.hoist_invariants import HoistInvariantsPass
 from polyblocks.passes.affine.jam_reductions import JamReductionsPass
 from polyblocks.passes.affine.lower_scatters import LowerScattersPass
@@ -35,6 +39,9 @@ from polyblocks.passes.affine.tile_transposes import TileTransposesPass
 from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.affine.widen_accumulators import WidenAccumulatorsPass
+from polyblocks.passes.tensor.carry_scalars import CarryScalarsPass
+from polyblocks.passes.tensor.form_counted_loops import FormCountedLoopsPass
+from polyblocks.passes.tensor.select_elements import SelectElementsPass
 from polyblocks.passes.tensor.separate_empties import SeparateEmptiesPass
 from polyblocks.passes.tensor.set_fastmath import SetFastmathPass
 from polyblocks.pipeline import Pipeline, UpstreamPass
@@ -49,27 +56,29 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
             "S1": [
                 UpstreamPass("generalize-tensors", "linalg-generalize-named-ops"),
                 UpstreamPass("simplify-tensors", "canonicalize,cse"),
+                CarryScalarsPass(),
+                FormCountedLoopsPass(),
                 SetFastmathPass(),
             ],
             "S2": [
                 BindArgumentsPass(),
+                # After the last `canonicalize` on tensors, which folds branches to choices.
+                SelectElementsPass(),
+                BindLoopsPass(),
                 # After the last `cse`, which would merge them again.
                 SeparateEmptiesPass(),
                 UpstreamPass("eliminate-empties", "eliminate-empty-tensors"),
                 BufferizeScansPass(),
                 UpstreamPass("bufferize", "one-shot-bufferize{bufferize-function-boundaries}"),
+                # While the only loops are the program's own.
+                FormRegionsPass(),
                 LowerScattersPass(),
                 UpstreamPass(
                     "linalg-to-affine",
                     "func.func(tm-tensor-to-loops,convert-linalg-to-affine-loops)",
                 ),
-                UpstreamPass("hoist-buffers", "func.func(buffer-hoisting,buffer-loop-hoisting)"),
-                UpstreamPass(
-                    "fold-views",
-                    # Folded reshapes leave `affine.linearize_index`; nests want expressions.
-                    "fold-memref-alias-ops,affine-fold-memref-alias-ops,"
-                    "affine-expand-index-ops-as-affine,canonicalize,cse",
-                ),
+                HoistBuffersPass(),
+                FoldViewsPass(),
                 GuardIndicesPass(),
             ],
             "S3": [

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch._dynamo.eval_frame import OptimizedModule
 
-from polyblocks.errors import InputError, OptionError
-from polyblocks.options import CompileOptions
+from polyblocks.errors import InputError
+from polyblocks.options import CompileOptions, check_execution_backend, one_of_both
 from polyblocks_torch import dynamo
 from polyblocks_torch.backend import compile_frame
 from polyblocks_torch.options import checked_options
@@ -68,14 +68,8 @@ def polymage_jit_torch(
     Raises:
         OptionError: an unknown backend or option, or options given under both names.
     """
-    if execution_backend not in EXECUTION_BACKENDS:
-        raise OptionError(
-            f"execution_backend must be one of {', '.join(EXECUTION_BACKENDS)}, "
-            f"not {execution_backend!r}"
-        )
-    if compile_options is not None and runtime_args is not None:
-        raise OptionError("pass compile_options or runtime_args, which mean the same, not both")
-    given = compile_options if compile_options is not None else runtime_args
+    check_execution_backend(execution_backend, EXECUTION_BACKENDS)
+    given = one_of_both(compile_options, runtime_args)
     if execution_backend == "polyblocks":
         return polyblocks_jit_torch(function, compile_options=given)
     CompileOptions.from_dict(given)

@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
-import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
-from polyblocks import driver, events
-from polyblocks.artifact import Artifact
+from polyblocks import programs
 from polyblocks.errors import FallbackError
 from polyblocks.options import CompileOptions
+from polyblocks.partition import RANDOM
 from polyblocks_torch import fingerprint
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.launcher import make_call
-from polyblocks_torch.partition import RANDOM, Left, fallback_row, part_capture, steps
+from polyblocks_torch.partition import Left, fallback_row, part_capture, steps
 from polyblocks_torch.partitioned_call import BoxedCall, make_partitioned_call
 from polyblocks_torch.plan import FRONTEND, make_plan
 from polyblocks_torch.report import FunctionReport, Variant
 
-if TYPE_CHECKING:
-    from polyblocks.runtime.executable import Executable
-
 logger = logging.getLogger("polyblocks")
-
-#: Programs that are loaded in this process, so that equal graphs share one.
-_loaded: weakref.WeakValueDictionary[tuple[bytes, str], Executable] = weakref.WeakValueDictionary()
-_load_lock = threading.Lock()
 
 
 def compile_graph(
@@ -80,11 +71,13 @@ def _compile(
     if capture.is_trivial:
         return make_call(capture, None, options)
     capture.recover = lambda error: make_plan(capture, error, options)
-    artifact, cached = _artifact(capture, options)
+    artifact, cached = programs.obtain(capture, FRONTEND, options)
     if artifact.manifest["kind"] == "program":
         variant.outcome = "compiled"
         report.compiled(variant, artifact, cached)
-        return make_call(capture, _load(capture, artifact, options), options)
+        return make_call(
+            capture, programs.load(fingerprint.digest(capture), artifact, options), options
+        )
 
     variant.cached = cached
     graph = capture.graph_module.graph
@@ -108,31 +101,10 @@ def _compile(
             if part.is_trivial:
                 parts.append(make_call(part, None, options))
                 continue
-            program, cached = _artifact(part, options)
+            program, cached = programs.obtain(part, FRONTEND, options)
             report.compiled(variant, program, cached)
-            parts.append(make_call(part, _load(part, program, options), options))
+            parts.append(
+                make_call(part, programs.load(fingerprint.digest(part), program, options), options)
+            )
     variant.outcome = "partitioned" if parts else "framework"
     return make_partitioned_call(capture, order, parts)
-
-
-def _artifact(capture: TorchCapture, options: CompileOptions) -> tuple[Artifact, bool]:
-    """The artifact, and whether the cache had it."""
-    hits: list[bool] = []
-
-    def watch(event: events.Event) -> None:
-        if event.kind in ("cache-hit", "cache-miss"):
-            hits.append(event.kind == "cache-hit")
-
-    with events.listening(watch):
-        artifact = driver.compile_capture(capture, FRONTEND, options)
-    return artifact, all(hits)
-
-
-def _load(capture: TorchCapture, artifact: Artifact, options: CompileOptions) -> Executable:
-    key = (fingerprint.digest(capture), options.cache_key())
-    with _load_lock:
-        executable = None if options.debug else _loaded.get(key)
-        if executable is None:
-            executable = driver.load(artifact)
-            _loaded[key] = executable
-    return executable

@@ -17,6 +17,7 @@ from polyblocks.errors import ExecutionError
 from polyblocks.options import CompileOptions
 from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers
+from polyblocks.runtime.source import Source
 from polyblocks_torch.capture import (
     EmptyOutput,
     FromConstant,
@@ -26,7 +27,6 @@ from polyblocks_torch.capture import (
     TorchCapture,
     View,
 )
-from polyblocks_torch.source import Source
 from polyblocks_torch.specs import TORCH_DTYPES
 from polyblocks_torch.threads import thread_count
 
@@ -62,8 +62,14 @@ def make_call(
         _run(source, capture, executable, options)
     outputs = [_output(source, output, used) for output in capture.outputs]
     source.add(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
-    call = source.build(capture.name)
+    call = boxed(source.build(capture.name))
     call.polyblocks_executable = executable  # type: ignore[attr-defined]
+    return call
+
+
+def boxed(call: Callable[[list[Any]], tuple[Any, ...]]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """Mark a function for AOTAutograd: it takes the list of arguments, which it empties."""
+    call._boxed_call = True  # type: ignore[attr-defined]
     return call
 
 

@@ -16,14 +16,12 @@ from typing import Any
 import torch
 from torch import fx
 
+from polyblocks.partition import RANDOM, UNSUPPORTED
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.node_rules import is_random, unsupported_reason
-
-#: Kinds of fallback. A draw from the framework's generator is no lack of the compiler.
-UNSUPPORTED, CRASH, RANDOM = "unsupported", "crash", "framework-rng"
 
 
 @dataclass(frozen=True)

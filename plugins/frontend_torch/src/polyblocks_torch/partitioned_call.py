@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from polyblocks.runtime.source import Source
 from polyblocks_torch.capture import (
     EmptyOutput,
     FromConstant,
@@ -19,10 +20,9 @@ from polyblocks_torch.capture import (
     ResultOutput,
     TorchCapture,
 )
-from polyblocks_torch.launcher import strided
+from polyblocks_torch.launcher import boxed, strided
 from polyblocks_torch.node_rules import fills_fresh_memory
 from polyblocks_torch.partition import Step, boundary
-from polyblocks_torch.source import Source
 from polyblocks_torch.specs import TORCH_DTYPES, storage_key
 
 BoxedCall = Callable[[list[Any]], tuple[Any, ...]]
@@ -87,7 +87,7 @@ class _Writer:
                 source.add(f"del {', '.join(dead)}")
         values = self._finish(results, placeholders)
         source.add(f"return ({', '.join(values)}{',' if len(values) == 1 else ''})")
-        return source.build(capture.name)
+        return boxed(source.build(capture.name))
 
     def _returned(self) -> list[fx.Node]:
         output = next(n for n in self.graph.nodes if n.op == "output")

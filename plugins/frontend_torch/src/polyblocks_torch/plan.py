@@ -15,12 +15,10 @@ from polyblocks import driver
 from polyblocks.artifact import Artifact
 from polyblocks.errors import NativeCrashError, PassError, UnsupportedError
 from polyblocks.options import CompileOptions
+from polyblocks.partition import CRASH, RANDOM, UNSUPPORTED
 from polyblocks.registry import get_registry
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.partition import (
-    CRASH,
-    RANDOM,
-    UNSUPPORTED,
     Step,
     fallback_row,
     left_nodes,

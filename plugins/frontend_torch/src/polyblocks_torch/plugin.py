@@ -9,6 +9,7 @@ from polyblocks.hookspecs import hookimpl
 from polyblocks.program import Program
 
 POLYBLOCKS_API = 1
+FRAMEWORK = "torch"
 
 
 @hookimpl

@@ -14,9 +14,10 @@ from torch import fx
 
 from polyblocks.errors import NativeCrashError, PolyBlocksError, UnsupportedError
 from polyblocks.isolation import run_isolated
+from polyblocks.partition import CRASH, UNSUPPORTED
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
-from polyblocks_torch.partition import CRASH, UNSUPPORTED, extract
+from polyblocks_torch.partition import extract
 
 #: Probes that share one process.
 BATCH = 32

@@ -9,8 +9,13 @@ import torch
 from polyblocks.errors import UnsupportedError
 from polyblocks.program import DTYPES, ArraySpec
 
+#: PyTorch has few operations on these, and torch-mlir reads some as signed.
+_NOT_IMPORTED = ("uint16", "uint32", "uint64")
+
 #: dtype -> its name in a Program.
-DTYPE_NAMES: dict[torch.dtype, str] = {getattr(torch, name): name for name in DTYPES}
+DTYPE_NAMES: dict[torch.dtype, str] = {
+    getattr(torch, name): name for name in DTYPES if name not in _NOT_IMPORTED
+}
 TORCH_DTYPES: dict[str, torch.dtype] = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
 

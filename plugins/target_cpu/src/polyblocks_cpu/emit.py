@@ -19,6 +19,7 @@ from polyblocks_cpu.elf import read_symbols
 from polyblocks_cpu.load import CLOCK, PROFILE
 from polyblocks_cpu.openmp import SYMBOLS
 from polyblocks_cpu.passes.emit_entry import ENTRY
+from polyblocks_cpu.passes.outline_kernels import KIND, LOOP
 
 STAGE = "S5"
 
@@ -93,13 +94,15 @@ def _llvm_text(module: Any, spec: llvm.Machine) -> str:
     """
     from polyblocks import mlir
 
-    names = {
-        op.operation.attributes["sym_name"].value
+    kinds = {
+        op.operation.attributes["sym_name"].value: op.operation.attributes.get(KIND, None)
         for op in module.body.operations
         if op.operation.name == "llvm.func"
     }
+    loops = {name for name, kind in kinds.items() if kind is not None and kind.value == LOOP}
     exports = {ENTRY, PROFILE}
-    return llvm.prepare(mlir.translate_to_llvmir(module), spec, exports, names - exports)
+    text = mlir.translate_to_llvmir(module)
+    return llvm.prepare(text, spec, exports, kinds.keys() - exports, loops)
 
 
 def machine(target: TargetDescription) -> llvm.Machine:

@@ -77,7 +77,8 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         *([] if has["half"] else [ExpandHalfConversionsPass()]),
         # Last of these, when nothing computes with halves any more.
         OnlyWith(HoldHalvesAsIntegersPass(held), held, types),
-        UpstreamPass("lower-affine", "func.func(lower-affine,canonicalize,cse)"),
+        # Constants that nobody reads any more would be written into the object file.
+        UpstreamPass("lower-affine", "func.func(lower-affine,canonicalize,cse),symbol-dce"),
         HoistAddressesPass(),
         UpstreamPass(
             "lower-loops",

@@ -103,7 +103,8 @@ def memref_type(row: dict[str, Any], tensor_type: Any) -> Any:
 
     spec = signature.spec_of(row)
     element = ir.RankedTensorType(tensor_type).element_type
-    if spec.is_contiguous:
+    # Steps of zero elements between rows without any: the bare-pointer convention refuses them.
+    if spec.is_contiguous and 0 not in spec.shape[1:]:
         return ir.MemRefType.get(list(spec.shape), element)
     layout = ir.StridedLayoutAttr.get(0, list(spec.strides))
     return ir.MemRefType.get(list(spec.shape), element, layout)

@@ -63,7 +63,7 @@ def name_nests(owner: str, sequence: Sequence, context: Any) -> None:
     renamed: dict[str, str] = {}
     for nest in sequence.nests():
         nest.kind = kind(nest)
-        before, nest.name = nest.name, _unique(_name(nest), used)
+        before, nest.name = nest.name, _unique(sequence.name + _name(nest), used)
         nest.changed = True
         if before not in ("", nest.name):
             renamed[before] = nest.name

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.access import strides
 from polyblocks.affine.boxes import overlap, touched
-from polyblocks.affine.coverage import covers, distinguishes, perfect_loops
+from polyblocks.affine.coverage import digits, distinguishes, perfect_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
@@ -34,7 +34,9 @@ class ForwardCopiesPass(NestPass):
     The copy must read the whole of the buffer, and put elements that are neighbours there next to
     each other. If the destination is in use between the first nest that fills the buffer and the
     copy, these nests move down to where the copy stands. Others that read the buffer read the
-    destination, as long as that keeps what was put there.
+    destination, as long as that keeps what was put there. A nest that reads the old contents of
+    the destination, just where it puts the new ones, works in place then: so the next state of a
+    loop takes the place of the last one.
 
     Before (one of the parts of a concatenation)::
 
@@ -85,14 +87,15 @@ class _Copy:
         nest: the nest.
         source: the buffer that it reads, an allocation.
         target: the buffer that it writes.
-        variables: for each dimension of the source its loop, None for a dimension of one.
+        variables: for each loop the dimension of the source that it counts through, and in
+            steps of how many.
         index: the place in the target, in these variables.
     """
 
     nest: Nest
     source: Buffer
     target: Buffer
-    variables: list[Var | None]
+    variables: dict[Var, tuple[int, int]]
     index: tuple[Expr, ...]
 
     @classmethod
@@ -104,21 +107,25 @@ class _Copy:
         source, target = load.buffer, store.buffer
         if source.kind != "alloc" or source.base is target.base:
             return None
-        if target.kind not in ("alloc", "output") or viewed & {source, target}:
+        if target.kind not in ("alloc", "output", "carried") or viewed & {source, target}:
             return None
-        variables = [f.var for f in loops]
-        if not covers(source, load.index, variables):
+        variables = digits(source, load.index, [f.var for f in loops])
+        if variables is None:
             return None
-        if not all(distinguishes(store.index, v) for v in variables):
+        if not all(distinguishes(store.index, f.var) for f in loops):
             return None
-        along = [next(expr.variables(), None) for expr in load.index]
-        if not _keeps_neighbours(along, store, target):
+        if not _keeps_neighbours(variables, store, target):
             return None
-        return cls(nest, source, target, along, store.index)
+        return cls(nest, source, target, variables, store.index)
 
     def place(self, index: Items[Expr]) -> tuple[Expr, ...]:
         """Where in the target an element of the source goes."""
-        at = {v: e for v, e in zip(self.variables, index, strict=True) if v is not None}
+        at = {}
+        for variable, (dimension, factor) in self.variables.items():
+            digit = index[dimension] // factor
+            if factor * variable.extent < self.source.shape[dimension]:
+                digit = digit % variable.extent
+            at[variable] = digit
         return tuple(e.substitute(at) for e in self.index)
 
     def forward(self, sequence: Sequence, users: Users) -> dict[Nest, Nest] | None:
@@ -131,13 +138,14 @@ class _Copy:
         earlier = [item for item in touching if users.before(item, self.nest)]
         if not writers or not all(w in earlier for w in writers):
             return None
-        if not all(self._follows(item) for item in touching):
+        update = writers[0] if len(writers) == 1 and self._updates(writers[0]) else None
+        if not all(item is update or self._follows(item) for item in touching):
             return None
         if readers and len(writers) == 1 and _is_pointwise(writers[0]):
             # Computing it where it is needed leaves nothing to be read by anybody.
             return None
         box = touched(self.index)
-        if any(self._in_the_way(item, box) for item in earlier):
+        if any(item is not update and self._in_the_way(item, box) for item in earlier):
             return None
         if any(users.before(item, self.nest) for item in repeats):
             return None
@@ -188,16 +196,46 @@ class _Copy:
             return False
         same = self._same_place()
         return all(
-            n.buffer is self.source and (same or isinstance(n, (Load, Store)))
+            n.buffer is self.source
+            and (same or (isinstance(n, (Load, Store)) and self._stays_linear(n.index)))
             for n in walk(item.body)
             if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer.base is self.source
+        )
+
+    def _stays_linear(self, index: Items[Expr]) -> bool:
+        """Whether no quotients and remainders come in: addresses would be computed one by one."""
+        return _is_linear(self.place(index)) or not _is_linear(index)
+
+    def _updates(self, item: Item) -> bool:
+        """Whether a nest reads what the loop around carries, just where it would put the result."""
+        if not isinstance(item, Nest) or self.target.kind != "carried":
+            return False
+        loops, body = perfect_loops(item.body)
+        if any(f.inits or f.bounded for f in loops):
+            return False
+        if any(isinstance(n, (For, StoreAt, LoadAt)) for n in body):
+            return False
+        stores = [n for n in body if isinstance(n, Store)]
+        if len(stores) != 1 or stores[0].buffer is not self.source:
+            return False
+        at = self.place(stores[0].index)
+        if not all(distinguishes(at, f.var) for f in loops):
+            return False
+        # Loads come before the only store in every iteration, or what they load is stored by it.
+        position = body.index(stores[0])
+        return all(
+            n.buffer is self.target and n.index == at and i < position
+            for i, n in enumerate(body)
+            if isinstance(n, Load) and n.buffer.base in (self.target.base, self.source)
         )
 
     def _same_place(self) -> bool:
         """Whether every element keeps its indices."""
         if self.source.shape != self.target.shape:
             return False
-        plain = [Expr.of(v) if v is not None else Expr(0) for v in self.variables]
+        plain = [Expr(0)] * len(self.source.shape)
+        for variable, (dimension, factor) in self.variables.items():
+            plain[dimension] += Expr(0, {variable: factor})
         return list(self.index) == plain
 
     def _stays(self, users: Users, readers: list[Item], repeats: list[Item]) -> bool:
@@ -274,17 +312,22 @@ def _plain_copy(nest: Nest) -> tuple[list[For], Load, Store] | None:
     return (loops, load, store) if store.value is load.result else None
 
 
-def _keeps_neighbours(along: list[Var | None], store: Store, target: Buffer) -> bool:
+def _keeps_neighbours(variables: dict[Var, tuple[int, int]], store: Store, target: Buffer) -> bool:
     """Whether neighbours in the source's last dimension are neighbours in the target."""
-    inner = next((v for v in reversed(along) if v is not None), None)
-    if inner is None:
+    last = max((dimension for dimension, _ in variables.values()), default=None)
+    if last is None:
         return True
+    (inner,) = (v for v, place in variables.items() if place == (last, 1))
     pairs = zip(store.index, strides(target), strict=True)
     step: int | None = 0
     for expr, stride in pairs:
         factor = expr.coefficient(inner)
         step = None if factor is None or step is None else step + factor * stride
     return step == 1
+
+
+def _is_linear(index: Items[Expr]) -> bool:
+    return all(isinstance(atom, Var) for expr in index for atom, _ in expr.terms)
 
 
 def _moved(nest: Nest) -> Nest:
@@ -299,22 +342,6 @@ def _is_pointwise(item: Item) -> bool:
         return False
     loops, body = perfect_loops(item.body)
     return not any(isinstance(n, For) for n in body) and not any(f.inits for f in loops)
-
-
-def _copies_to_itself(item: Item) -> bool:
-    """Whether a nest stores elements where it has just loaded them from."""
-    if not isinstance(item, Nest):
-        return False
-    loops, body = perfect_loops(item.body)
-    if len(body) != 2 or any(f.inits for f in loops):
-        return False
-    load, store = body
-    return (
-        isinstance(load, Load)
-        and isinstance(store, Store)
-        and store.value is load.result
-        and (store.buffer, store.index) == (load.buffer, load.index)
-    )
 
 
 def _bases(buffers: Any) -> set[Buffer]:

@@ -28,6 +28,7 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.regions import stands_before
 from polyblocks.affine.simplify import eliminate_common
 from polyblocks.affine.stages import slots
 from polyblocks.affine.users import Users
@@ -279,6 +280,8 @@ class _View:
 
     def may_move_up(self, users: Users, consumer: Nest) -> bool:
         """Whether the consumer can run right after the producer, in the same iteration."""
+        if not stands_before(consumer, self.producer):
+            return False
         needs = {b.base for b in reads(consumer)} - {self.buffer}
         makes = {b.base for b in writes(consumer)}
         if users.written_between(needs | makes, self.producer, consumer):

@@ -16,8 +16,8 @@ DEPTH = 4
 class GuardIndicesPass:
     """Put an assertion in front of every load and store at run-time indices.
 
-    Loop variables and affine indices are in bounds by construction, and a value that an assertion
-    already looks at is left to it.
+    Loop variables and affine indices are in bounds by construction, and so is what was clamped; a
+    value that an assertion already looks at is left to it.
 
     Before::
 
@@ -34,6 +34,7 @@ class GuardIndicesPass:
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite in place."""
+        from polyblocks.affine.value_ranges import range_of
         from polyblocks.mlir import ir
 
         del context
@@ -57,6 +58,9 @@ class GuardIndicesPass:
                     if index in seen or _is_safe(index, checked):
                         continue
                     seen.add(index)
+                    known = range_of(index)
+                    if known is not None and known[0] >= 0 and known[1] < extent:
+                        continue
                     if extent >= 0:
                         _guard(op, index, extent)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine import cost
+from polyblocks.affine.estimate import Estimator
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import For, Nest, Sequence, transform_indices
 from polyblocks.affine.parallel import is_parallel
@@ -16,8 +17,9 @@ from polyblocks.passes.affine.base import NestPass
 class MapParallelismPass(NestPass):
     """Collapse the outer parallel loops of a nest into one ``affine.parallel`` of level ``team``.
 
-    A nest that is too small to be worth waking threads stays a loop. The innermost loop of a nest
-    stays a loop of its own unless it is the only one, so that it can be vectorized.
+    A nest that is too small to be worth waking threads stays a loop; in the body of a loop of the
+    program, where that is paid in every iteration, it must save more than it costs. The innermost
+    loop of a nest stays a loop of its own unless it is the only one, so that it can be vectorized.
 
     Before::
 
@@ -37,6 +39,8 @@ class MapParallelismPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Map every nest."""
         level = context.target.shared_level
+        # The body of a loop runs again and again: there the guess must not err.
+        estimator = Estimator(context.target, sequence.buffers) if sequence.name else None
         for nest in sequence.nests():
             if len(nest.body) != 1 or not isinstance(nest.body[0], For):
                 continue
@@ -47,7 +51,12 @@ class MapParallelismPass(NestPass):
             # One thread of a chip with `size` of them, with one operation per cycle or so and no
             # vectors: the estimate errs to the side of too much time for tiny nests.
             seconds = cost.compute_seconds(context.target, work * 4)
-            worth = level.size > 1 and seconds > level.overhead
+            saved = seconds
+            if estimator is not None:
+                seconds = estimator.estimate(nest).predicted_seconds
+                # What the other threads take off it.
+                saved = seconds - seconds / min(level.size, _product(loops))
+            worth = level.size > 1 and saved > level.overhead
             context.decide(
                 self.name,
                 nest.name,

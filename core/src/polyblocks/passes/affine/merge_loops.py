@@ -24,8 +24,10 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.regions import stands_before
 from polyblocks.passes.affine.base import NestPass
 from polyblocks.passes.affine.classify_nests import name_nests
+from polyblocks.passes.affine.normalize_nests import drop_dead_nests
 
 #: Kinds of nests of which siblings are merged.
 _KINDS = {"copy", "pointwise", "reduction", "stencil"}
@@ -64,6 +66,7 @@ class MergeLoopsPass(NestPass):
         for nest in sequence.nests():
             self._inside(nest, context)
         if self._siblings(sequence, context):
+            drop_dead_nests(sequence)
             name_nests(self.name, sequence, context)
 
     def _inside(self, nest: Nest, context: Any) -> None:
@@ -132,7 +135,10 @@ class MergeLoopsPass(NestPass):
         return count
 
     def _partner(self, sequence: Sequence, position: int) -> Nest | None:
-        """The nearest nest before that one at ``position`` with which it can be merged."""
+        """The nearest nest before that one at ``position`` with which it can be merged.
+
+        One that stores what this one loads need not store it, if nobody else loads it.
+        """
         nest = sequence.items[position]
         assert isinstance(nest, Nest)
         if nest.kind not in _KINDS or len(nest.body) != 1 or not isinstance(nest.body[0], For):
@@ -142,8 +148,9 @@ class MergeLoopsPass(NestPass):
         for item in reversed(sequence.items[max(0, position - self.reach) : position]):
             read = {b.base for b in reads(item)}
             written = {b.base for b in writes(item)}
-            if isinstance(item, Nest) and read & loaded and self._mergeable(item, nest):
-                return item
+            shared = (read | written) & loaded
+            if isinstance(item, Nest) and shared and self._mergeable(item, nest):
+                return item if stands_before(nest, item) else None
             if written & (loaded | stored) or read & stored:
                 return None
         return None

@@ -21,6 +21,7 @@ from polyblocks.affine.model import (
     replace_values,
     writes,
 )
+from polyblocks.affine.regions import nested_regions
 from polyblocks.passes.affine.base import NestPass
 
 
@@ -64,17 +65,37 @@ class NormalizeNestsPass(NestPass):
 
 
 def hoist_allocations(module: Any) -> None:
-    """Move static allocations, constants and views of them to the beginning of ``@main``."""
+    """Move static allocations, constants and views of them to the beginning of ``@main``.
+
+    In the body of a loop or branch, to the beginning of the body; there also what is computed from
+    variables of loops around alone.
+    """
     from polyblocks import signature
+
+    main = signature.main_of(module).body.blocks[0]
+    blocks = [main]
+    for op in nested_regions(main):
+        blocks.extend(block for region in op.regions for block in region.blocks)
+    for block in blocks:
+        _hoist(block, block == main)
+
+
+def _hoist(block: Any, is_main: bool) -> None:
     from polyblocks.affine.views import VIEWS
 
-    block = signature.main_of(module).body.blocks[0]
     movable = VIEWS | {"memref.alloc", "memref.get_global", "arith.constant"}
+    if not is_main:
+        movable |= {"affine.apply"}
     hoisted: set[Any] = set(block.arguments)
+
+    def stands(value: Any) -> bool:
+        """Whether a value is there where the block begins."""
+        return value in hoisted or (not is_main and _block_of(value) != block)
+
     last: Any = None
     for op in list(block.operations):
         o = op.operation
-        if o.name not in movable or not all(v in hoisted for v in o.operands):
+        if o.name not in movable or not all(map(stands, o.operands)):
             continue
         hoisted.update(o.results)
         if last is None:
@@ -84,6 +105,13 @@ def hoist_allocations(module: Any) -> None:
         else:
             o.move_after(last)
         last = o
+
+
+def _block_of(value: Any) -> Any:
+    from polyblocks.mlir import ir
+
+    owner = value.owner
+    return owner if isinstance(owner, ir.Block) else owner.operation.block
 
 
 def _splice(nodes: list[Node], mapping: dict[Value, Value]) -> list[Node]:

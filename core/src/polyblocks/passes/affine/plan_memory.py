@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks import signature
 from polyblocks.affine.element import element_bytes
+from polyblocks.affine.regions import LOOPS, REGION_ATTRIBUTE
 from polyblocks.program import ArraySpec
 
 #: A cache line on all targets; also what vector loads like best.
@@ -26,8 +27,10 @@ class Block:
 class PlanMemoryPass:
     """Replace allocations by views of a workspace argument.
 
-    Two buffers share bytes if no operation of ``@main`` needs both. The caller owns the
-    workspace, so that nothing is allocated during a call.
+    Two buffers share bytes if no operation of ``@main`` needs both. One that a loop finds as the
+    iteration before left it is needed during the whole of the loop; what is allocated in the body
+    lives in one iteration. The caller owns the workspace, so that nothing is allocated during a
+    call.
 
     Before::
 
@@ -50,16 +53,15 @@ class PlanMemoryPass:
         rows = signature.rows(module)
         function = signature.main_of(module)
         block = function.body.blocks[0]
-        operations = [op.operation for op in block.operations]
-        position = {op: i for i, op in enumerate(operations)}
+        steps_of = _Steps(block)
         allocs = [
             op
-            for op in operations
+            for op in steps_of.span
             if op.name == "memref.alloc" and not len(op.operands) and _is_plain(op)
         ]
         blocks = []
         for op in allocs:
-            steps = _steps(op, position, block)
+            steps = steps_of.of(op)
             type_ = op.results[0].type
             size = element_bytes(type_.element_type)
             for extent in type_.shape:
@@ -82,7 +84,8 @@ class PlanMemoryPass:
             memref, arith = dialect("memref"), dialect("arith")
             index = ir.IndexType.get()
             for op, offset in zip(allocs, offsets, strict=True):
-                with ir.InsertionPoint(op):
+                # Before all loops: so what loops run on are pointers that they do not compute.
+                with ir.InsertionPoint(_at_top(op, block)):
                     shift = arith.ConstantOp(index, offset)
                     view = memref.ViewOp(op.results[0].type, workspace, shift, [])
                 op.results[0].replace_all_uses_with(view.result)
@@ -92,6 +95,13 @@ class PlanMemoryPass:
             )
         spec = ArraySpec.contiguous((total,), "int8")
         signature.set_rows(module, [*rows, signature.entry("workspace", "workspace", spec)])
+
+
+def _at_top(op: Any, block: Any) -> Any:
+    """The operation of the block that contains ``op``, or is it."""
+    while op.block != block:
+        op = op.parent.operation
+    return op
 
 
 def place(blocks: list[Block]) -> tuple[list[int], int]:
@@ -156,25 +166,60 @@ def _identity(type_: Any) -> bool:
     return offset == 0 and list(strides) == list(reversed(expected))
 
 
-def _steps(op: Any, position: dict[Any, int], block: Any) -> list[int]:
-    """Positions of the operations of ``@main`` that use the buffer or a view of it."""
-    from polyblocks.affine.views import VIEWS
+class _Steps:
+    """The operations of ``@main`` and of the loops and branches in it, in order.
 
-    steps: list[int] = []
-    pending = list(op.results)
-    while pending:
-        value = pending.pop()
-        for use in value.uses:
-            owner = use.owner.operation
-            top = owner
-            while top not in position:
-                top = top.parent.operation
-            if owner in position and owner.name in VIEWS:
-                pending.extend(owner.results)
-                continue
-            steps.append(position[top])
-            # A buffer that an operation hands on lives as long as what was handed on.
-            for result in top.results:
-                if "memref" in str(result.type):
-                    pending.append(result)
-    return steps
+    Attributes:
+        span: the first and last step of each operation; that of a nest is one step.
+    """
+
+    def __init__(self, block: Any) -> None:
+        self.span: dict[Any, tuple[int, int]] = {}
+        self._count = 0
+        self._visit(block)
+
+    def _visit(self, block: Any) -> None:
+        for op in block.operations:
+            op = op.operation
+            first = self._count
+            self.span[op] = (first, first)
+            self._count += 1
+            if REGION_ATTRIBUTE in op.attributes:
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._visit(inner)
+                self._count += 1
+                self.span[op] = (first, self._count - 1)
+
+    def of(self, op: Any) -> list[int]:
+        """Steps at which the buffer of an allocation, or a view of it, is in use."""
+        from polyblocks.affine.views import VIEWS
+
+        steps: list[int] = []
+        pending = list(op.results)
+        while pending:
+            value = pending.pop()
+            for use in value.uses:
+                owner = use.owner.operation
+                top = owner
+                while top not in self.span:
+                    top = top.parent.operation
+                if owner in self.span and owner.name in VIEWS:
+                    pending.extend(owner.results)
+                    continue
+                steps.extend(self._during(top, op))
+                # A buffer that an operation hands on lives as long as what was handed on.
+                for result in top.results:
+                    if "memref" in str(result.type):
+                        pending.append(result)
+        return steps
+
+    def _during(self, user: Any, alloc: Any) -> tuple[int, int]:
+        """The steps of a use: those of the outermost loop around it that the buffer outlives."""
+        found = self.span[user]
+        around = user.parent.operation
+        while around in self.span and around != alloc.parent.operation:
+            if around.name in LOOPS:
+                found = self.span[around]
+            around = around.parent.operation
+        return found

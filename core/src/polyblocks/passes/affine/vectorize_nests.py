@@ -11,15 +11,20 @@ from polyblocks.affine.access import address, stride_along, strides
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.lanes import BITS, Lanes, NoLanesError, lanes_of, last_is_contiguous
 from polyblocks.affine.model import (
+    Alloca,
     Buffer,
     For,
     Load,
+    LoadAt,
     Nest,
     Node,
+    Prefetch,
     Sequence,
     Simd,
     Store,
+    StoreAt,
     transform_indices,
+    walk,
 )
 from polyblocks.affine.parallel import is_parallel
 from polyblocks.affine.reduction_vectors import free_of_order
@@ -84,10 +89,10 @@ class VectorizeNestsPass(NestPass):
                         lanes = lanes_of(loop)
                     except NoLanesError as error:
                         reason = str(error)
-                if lanes is None or not flat.possible(loop):
+                if lanes is None or not flat.possible(nest, loop):
                     context.decide(self.name, nest.name, "scalar", reason=reason or "a local view")
                     continue
-                flat.apply(loop)
+                flat.apply(nest, loop)
                 simd = replace(self._simd(loop, lanes, target), line=target.memory[0].line)
                 loop = _outside_of_team(nest, loop, simd, self.block, level.size)
                 loop.simd = simd
@@ -127,9 +132,9 @@ class VectorizeNestsPass(NestPass):
         written = {n.buffer.base for n in inner.body if isinstance(n, Store)}
         if any(isinstance(n, Load) and n.buffer.base in written for n in inner.body):
             return False
-        if not flat.possible(inner, outer.var):
+        if not flat.possible(nest, inner, outer.var):
             return False
-        flat.apply(inner, outer.var)
+        flat.apply(nest, inner, outer.var)
         outer.simd = Simd(width, square=True)
         mark_streams(inner, outer.var, width, flat.sequence, context.target)
         nest.changed = True
@@ -250,15 +255,24 @@ class _FlatViews:
         self.sequence = sequence
         self.views: dict[Buffer, Buffer] = {}
 
-    def possible(self, loop: For, across: Var | None = None) -> bool:
-        """Whether every access that needs a view can have one."""
-        return all(n.buffer.kind != "local" for n in self._needed(loop, across))
+    def possible(self, nest: Nest, loop: For, across: Var | None = None) -> bool:
+        """Whether every access that needs a view can have one.
 
-    def apply(self, loop: For, across: Var | None = None) -> None:
+        A buffer of the nest itself gets another shape instead, for all that access it.
+        """
+        local = {n.buffer for n in self._needed(loop, across) if n.buffer.kind == "local"}
+        return not any(
+            isinstance(n, (LoadAt, StoreAt)) and n.buffer in local for n in walk(nest.body)
+        )
+
+    def apply(self, nest: Nest, loop: For, across: Var | None = None) -> None:
         """Replace the accesses that need it by accesses of views."""
         for node in list(self._needed(loop, across)):
-            node.index = (address(node.buffer, node.index),)
-            node.buffer = self._view(node.buffer)
+            if node.buffer.kind == "local":
+                self._flatten(nest, node.buffer)
+            else:
+                node.index = (address(node.buffer, node.index),)
+                node.buffer = self._view(node.buffer)
 
     def _needed(self, loop: For, across: Var | None) -> Iterator[Load | Store]:
         """Accesses that are in order in memory, which their indices do not show."""
@@ -267,8 +281,15 @@ class _FlatViews:
             if not isinstance(node, (Load, Store)):
                 continue
             found = [stride_along(node.buffer, node.index, v) for v in variables]
+            if None in found:
+                continue
             hidden = any(e.coefficient(v) is None for e in node.index for v in variables)
-            if None not in found and (hidden or (any(found) and not last_is_contiguous(node))):
+            # Elements between those of one access belong to others, or to none.
+            turns = across is None and (found[0] or 0) > 1
+            shown = last_is_contiguous(node) and not (
+                turns and node.index[-1].coefficient(loop.var) != found[0]
+            )
+            if hidden or (any(found) and not shown):
                 yield node
 
     def _view(self, buffer: Buffer) -> Buffer:
@@ -284,3 +305,17 @@ class _FlatViews:
             )
             self.sequence.buffers.append(self.views[buffer])
         return self.views[buffer]
+
+    def _flatten(self, nest: Nest, buffer: Buffer) -> None:
+        """Let a buffer of the nest have one dimension."""
+        flat = Buffer(
+            (buffer.numel,), buffer.element, "local", bytes_per_element=buffer.bytes_per_element
+        )
+        for node in walk(nest.body):
+            fetches = node.prefetches if isinstance(node, For) else []
+            for access in (node, *fetches):
+                if isinstance(access, (Load, Store, Prefetch)) and access.buffer is buffer:
+                    access.index = (address(buffer, access.index),)
+                    access.buffer = flat
+            if isinstance(node, Alloca) and node.buffer is buffer:
+                node.buffer = flat

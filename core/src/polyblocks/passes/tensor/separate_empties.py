@@ -22,10 +22,15 @@ class SeparateEmptiesPass:
 
     After: ``%a`` and ``%b`` each have a ``tensor.empty`` of their own.
 
+    An op in the body of a loop or branch gets its own in the body.
+
     A tensor that one op accumulates into while others use it too (``cse`` merges the zeros that
     two sums start from) is filled again, or copied, for that op. This is not for speed: the
     buffer of such a tensor may be a result's (``eliminate-empties``), and bufferization, which
-    trusts that nobody else looks at results, would let the second sum run in the first one's.
+    trusts that nobody else looks at results, would let the second sum run in the first one's. So
+    is a tensor into which a slice is put while others use what it was behind that; if it consists
+    of slices in an empty one (``cse`` merges what steps of a stencil have in common), these are
+    put once more, which moves less than a copy.
     """
 
     name: ClassVar[str] = "separate-empties"
@@ -41,17 +46,20 @@ class SeparateEmptiesPass:
         def visit(op: Any) -> Any:
             if op.name == "tensor.empty":
                 empties.append(op)
-            elif _is_destination_style(op):
+            elif _is_destination_style(op) or op.name == "tensor.insert_slice":
                 shared.append(op)
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(visit)
-        for op in shared:
+        # From the end: what is made anew uses what was made before it once more.
+        for op in reversed(shared):
             for result in op.results:
                 _separate_destinations(op, result)
         for op in empties:
             uses = list(op.results[0].uses)
-            for use in uses[1:]:
+            # The body of a loop or branch has an empty tensor of its own.
+            same = any(use.owner.operation.block == op.block for use in uses[:1])
+            for use in uses[1:] if same else uses:
                 owner = use.owner.operation
                 with ir.InsertionPoint(owner):
                     copy = op.clone()
@@ -63,15 +71,19 @@ def _separate_destinations(op: Any, result: Any) -> None:
 
     ir, bufferization = mlir.ir, mlir.dialect("bufferization")
     uses = list(result.uses)
-    if len(uses) < 2:
+    if len(uses) < 2 and not any(use.owner.operation.block != op.block for use in uses):
         return
     for use in uses:
         owner = use.owner.operation
-        if not _is_destination(owner, use.operand_number):
+        if len(uses) < 2 and not _begins_empty(op):
+            # Bufferization copies what the body of a loop must not change.
+            continue
+        operand = use.operand_number
+        if not _is_destination(owner, operand) and not _is_updated(owner, operand, uses):
             continue
         with ir.InsertionPoint(owner), op.location:
-            if _is_fill(op):
-                # Its `tensor.empty` gets as many uses; they are separated afterwards.
+            if _begins_empty(op):
+                # Its destination gets as many uses; they are separated afterwards.
                 value = op.clone().results[result.result_number]
             else:
                 value = bufferization.AllocTensorOp(result.type, [], copy=result).result
@@ -86,6 +98,35 @@ def _is_destination_style(op: Any) -> bool:
 def _is_destination(op: Any, operand: int) -> bool:
     """Whether an op writes its result over this operand."""
     return _is_destination_style(op) and operand >= op.attributes["operandSegmentSizes"][0]
+
+
+def _is_updated(op: Any, operand: int, uses: list[Any]) -> bool:
+    """Whether an op puts a slice into a tensor that others use behind it."""
+    if op.name != "tensor.insert_slice" or operand != 1:
+        return False
+    for use in uses:
+        other = use.owner.operation
+        if other == op and use.operand_number == operand:
+            continue
+        while other.block != op.block and other.parent is not None:
+            other = other.parent.operation
+            if other.name == "func.func":
+                return True
+        if not other.is_before_in_block(op):
+            return True
+    return False
+
+
+def _begins_empty(op: Any) -> bool:
+    """Whether an op fills an empty tensor, or puts slices into one."""
+    while op.name == "tensor.insert_slice":
+        destination = op.operands[1].owner
+        if not hasattr(destination, "operation"):
+            return False
+        op = destination.operation
+        if op.name == "tensor.empty":
+            return True
+    return _is_destination_style(op) and _is_fill(op)
 
 
 def _is_fill(op: Any) -> bool:

@@ -17,6 +17,51 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
     return flat.index_put((index,), source.reshape(-1), accumulate).reshape(x.shape)
 
 
+@decomposition(aten.index.Tensor)
+def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
+    """torch-mlir compares places with extents, which have 64 bits."""
+    if not any(i is not None and i.dtype == torch.int32 for i in indices):
+        return NotImplemented
+    wide = [i.to(torch.int64) if i is not None and i.dtype == torch.int32 else i for i in indices]
+    return aten.index.Tensor(x, wide)
+
+
+@decomposition(aten.index_put.default)
+def index_put(
+    x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """A mask chooses places, also one of bytes, which torch-mlir takes for row numbers.
+
+    Where every chosen place gets the same values it does not matter how many there are.
+    """
+    if not any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices):
+        return NotImplemented
+    masks = [i.to(torch.bool) if i is not None and i.dtype == torch.uint8 else i for i in indices]
+    (mask, *others) = masks
+    if mask is None or others:
+        return _left_masked(x, indices, masks, values, accumulate)
+    inner = x.shape[mask.dim() :]
+    if values.dim() > len(inner) and values.shape[: values.dim() - len(inner)].numel() != 1:
+        return _left_masked(x, indices, masks, values, accumulate)
+    values = values.reshape(values.shape[max(0, values.dim() - len(inner)) :])
+    if accumulate:
+        values = x + values
+    return torch.where(mask.reshape(*mask.shape, *[1] * len(inner)), values, x)
+
+
+def _left_masked(
+    x: Tensor,
+    given: list[Tensor | None],
+    masks: list[Tensor | None],
+    values: Tensor,
+    accumulate: bool,
+) -> Tensor:
+    """The call with masks of booleans, unless it has them already."""
+    if all(a is b for a, b in zip(given, masks, strict=True)):
+        return NotImplemented
+    return aten.index_put.default(x, masks, values, accumulate)
+
+
 @decomposition(aten.masked_scatter.default)
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     x, mask = torch.broadcast_tensors(x, mask)

@@ -20,7 +20,8 @@ class LowerAssertsPass:
     it fails. Values that they give to the block's terminator become zero then. A failure in
     ``@main``'s own block ends the program; there the block is split, since values inside of an
     ``scf.if`` could not bound affine loops any more. The status lives on ``@main``'s stack;
-    ``@main`` returns it. A ``status`` argument is replaced by it.
+    ``@main`` returns it, and a ``while`` loop with a check ends when it is set. A ``status``
+    argument is replaced by it.
 
     Before::
 
@@ -55,6 +56,7 @@ class LowerAssertsPass:
             if given is not None:
                 _drop_status_argument(module, main, given, status)
             end = _return_status(main, status)
+            _end_loops(main, status)
             asserts = _needed(_asserts(main))
             messages: dict[str, int] = {}
             # Inner and later ones first: each then moves a finished tail.
@@ -72,6 +74,25 @@ class LowerAssertsPass:
 
 def _asserts(main: Any) -> list[Any]:
     return [op for op in nested(main.operation) if op.name == "cf.assert"]
+
+
+def _end_loops(main: Any, status: Any) -> None:
+    """Let loops whose condition may never become false end when a check in them has failed."""
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    arith, memref = mlir.dialect("arith"), mlir.dialect("memref")
+    for op in list(nested(main.operation)):
+        if op.name != "scf.while" or not any(inner.name == "cf.assert" for inner in nested(op)):
+            continue
+        block = op.regions[0].blocks[0]
+        condition = block.operations[len(block.operations) - 1].operation
+        with ir.InsertionPoint(condition), op.location:
+            zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+            code = memref.LoadOp(status, [zero]).result
+            none = arith.ConstantOp(code.type, 0).result
+            fine = arith.CmpIOp(arith.CmpIPredicate.eq, code, none).result
+            condition.operands[0] = arith.AndIOp(condition.operands[0], fine).result
 
 
 def _needed(asserts: list[Any]) -> list[Any]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks_cpu.passes.memory import Extent, extent_of, static_bytes, written_operands
+from polyblocks.affine.estimate import scaled
+from polyblocks.affine.regions import LOOPS, REGION_ATTRIBUTE
+from polyblocks_cpu.passes.memory import VIEWS, Extent, extent_of, static_bytes, written_operands
 from polyblocks_cpu.passes.walk import nested
 
 KERNEL = "polyblocks.kernel"
@@ -23,8 +25,11 @@ SOURCES = "polyblocks.sources"
 ESTIMATE = "polyblocks.estimate"
 #: Lanes of the vectors in a nest; it moves as well.
 VECTOR = "polyblocks.vector"
-#: Names of the nests that a kernel was made of, one for each call of it, in the order of calls.
+#: Names of the nests that a kernel was made of, one for each call of it, in the order of calls; of
+#: a loop of the program its own name, and those of the nests in it.
 NESTS = "polyblocks.nests"
+#: The kind of a kernel that is a loop of the program.
+LOOP = "loop"
 
 #: Integer attribute on an outlined kernel: iterations that threads share; 1 for a serial one.
 TRIPS = "polyblocks.trips"
@@ -54,8 +59,11 @@ class OutlineKernelsPass:
           return
         }
 
-    A serial ``affine.for`` that names a kernel is moved as it is, without a range. A memref keeps
-    ``llvm.noalias`` unless the kernel writes memory that another of its memrefs may overlap.
+    A serial ``affine.for`` that names a kernel is moved as it is, without a range, and so is a loop
+    of the program with all that is in it, if no part of it is shared among threads: its nests are
+    no functions of their own, since a call for each of them would take longer than small nests.
+    What such a loop carries out is what the function returns. A memref keeps ``llvm.noalias``
+    unless the kernel writes memory that another of its memrefs may overlap.
     """
 
     name: ClassVar[str] = "outline-kernels"
@@ -63,12 +71,16 @@ class OutlineKernelsPass:
     def run(self, module: Any, context: Any) -> None:
         """Rewrite ``@main`` and append the kernels to the module."""
         from polyblocks.mlir import ir
+        from polyblocks.passes.affine.estimate_nests import to_attribute
 
         del context
         with module.context, ir.Location.unknown():
             main = signature.main_of(module)
             taken = {op.attributes["sym_name"].value for op in _symbols(module)}
             for op in list(_kernels(main.operation)):
+                if ESTIMATE in op.attributes:
+                    # Of one run of the program, in which a loop around it may call it often.
+                    op.attributes[ESTIMATE] = to_attribute(_repeated_estimate(op))
                 _outline(module, op, _unique(op.attributes, taken))
             _hoist_allocas(main.operation, main.body.blocks[0])
 
@@ -76,6 +88,8 @@ class OutlineKernelsPass:
 def _is_kernel(op: Any) -> bool:
     if op.name == "affine.parallel":
         return LEVEL in op.attributes and op.attributes[LEVEL].value == "team"
+    if REGION_ATTRIBUTE in op.attributes:
+        return op.name in LOOPS and not any(LEVEL in inner.attributes for inner in nested(op))
     return op.name == "affine.for" and KERNEL in op.attributes and len(op.results) == 0
 
 
@@ -95,7 +109,7 @@ def _symbols(module: Any) -> Iterator[Any]:
 
 
 def _unique(attributes: Any, taken: set[str]) -> str:
-    wish = attributes[KERNEL].value if KERNEL in attributes else "kernel"
+    wish = next((attributes[k].value for k in (KERNEL, REGION_ATTRIBUTE) if k in attributes), "")
     base = re.sub(r"[^A-Za-z0-9_.]", "_", wish) or "kernel"
     if base[0].isdigit():
         base = f"k{base}"
@@ -116,8 +130,9 @@ def _outline(module: Any, op: Any, name: str) -> None:
     parallel = op.name == "affine.parallel"
     index = ir.IndexType.get()
     types = ([index, index] if parallel else []) + [v.type for v in captured]
+    results = [r.type for r in op.results]
     with ir.InsertionPoint(module.body):
-        kernel = func.FuncOp(name, ir.FunctionType.get(types, []), visibility="private")
+        kernel = func.FuncOp(name, ir.FunctionType.get(types, results), visibility="private")
     block = kernel.add_entry_block()
     _annotate(kernel, captured, written, 2 if parallel else 0)
 
@@ -125,6 +140,8 @@ def _outline(module: Any, op: Any, name: str) -> None:
     begin, end = _range(op) if parallel else (0, 1)
     i64 = ir.IntegerType.get_signless(64)
     kernel.operation.attributes[TRIPS] = ir.IntegerAttr.get(i64, end - begin)
+    if REGION_ATTRIBUTE in op.attributes:
+        _gather(op, kernel.operation)
     for key in (KIND, SOURCES, ESTIMATE, VECTOR):
         if key in op.attributes:
             kernel.operation.attributes[key] = op.attributes[key]
@@ -136,7 +153,9 @@ def _outline(module: Any, op: Any, name: str) -> None:
         with ir.InsertionPoint(op):
             operands = [_index_constant(begin), _index_constant(end), *operands]
     with ir.InsertionPoint(op):
-        call = func.CallOp([], name, operands)
+        call = func.CallOp(results, name, operands)
+    for result, value in zip(op.results, call.results, strict=True):
+        result.replace_all_uses_with(value)
     if parallel:
         call.operation.attributes[TEAM_CALL] = ir.UnitAttr.get()
 
@@ -144,8 +163,18 @@ def _outline(module: Any, op: Any, name: str) -> None:
     mapping = dict(zip(captured, inner, strict=True))
     with ir.InsertionPoint(block):
         for value in repeated:
-            mapping[value] = value.owner.operation.clone().results[0]
+            copy = value.owner.operation.clone()
+            for position, operand in enumerate(copy.operands):
+                if operand in mapping:
+                    copy.operands[position] = mapping[operand]
+            mapping[value] = copy.results[0]
         ret = func.ReturnOp([])
+    if results:
+        # Only now that it has no other users.
+        op.move_before(ret.operation)
+        ret.operation.erase()
+        with ir.InsertionPoint(block):
+            ret = func.ReturnOp(list(op.results))
     if parallel:
         body = _range_loop(ret, op, block.arguments[0], block.arguments[1])
     else:
@@ -164,6 +193,52 @@ def _outline(module: Any, op: Any, name: str) -> None:
         op.erase()
 
 
+def _gather(loop: Any, kernel: Any) -> None:
+    """Tell the kernel of a loop what nests it has; those are no kernels any more."""
+    from polyblocks.affine.estimate import combine
+    from polyblocks.mlir import ir
+    from polyblocks.passes.affine.estimate_nests import to_attribute
+
+    names = [loop.attributes[REGION_ATTRIBUTE]]
+    sources: dict[Any, None] = {}
+    widths: set[int] = set()
+    estimates: list[Any] = []
+    for op in nested(loop):
+        if KERNEL not in op.attributes:
+            continue
+        names.append(op.attributes[KERNEL])
+        sources.update(dict.fromkeys(op.attributes.get(SOURCES, ())))
+        widths.update(op.attributes.get(VECTOR, ()))
+        if ESTIMATE in op.attributes:
+            estimates.append(_repeated_estimate(op))
+        for key in (KERNEL, KIND, SOURCES, ESTIMATE, VECTOR):
+            if key in op.attributes:
+                del op.attributes[key]
+    attributes = kernel.attributes
+    attributes[NESTS] = ir.ArrayAttr.get(names)
+    attributes[KIND] = ir.StringAttr.get(LOOP)
+    attributes[SOURCES] = ir.ArrayAttr.get(list(sources))
+    if widths:
+        attributes[VECTOR] = ir.DenseI64ArrayAttr.get(sorted(widths))
+    total = combine(estimates)
+    if total is not None:
+        attributes[ESTIMATE] = to_attribute(total)
+
+
+def _repeated_estimate(nest: Any) -> dict[str, Any]:
+    """What a nest costs in all iterations of the loops around it; once where nobody knows."""
+    from polyblocks.passes.affine.estimate_nests import from_attribute
+
+    times = 1
+    op = nest
+    while op.name != "func.func":
+        op = op.parent.operation
+        if op.name == "affine.for" and REGION_ATTRIBUTE in op.attributes:
+            times *= int(op.attributes["upperBoundMap"].value.results[0].value)
+    estimate: dict[str, Any] = from_attribute(nest.attributes[ESTIMATE])
+    return estimate if times == 1 else scaled(estimate, times)
+
+
 def _captures(op: Any) -> tuple[list[Any], list[Any], set[Any]]:
     """Values from outside that the kernel uses: to pass, to repeat; and those it may write."""
     from polyblocks.mlir import ir
@@ -173,17 +248,30 @@ def _captures(op: Any) -> tuple[list[Any], list[Any], set[Any]]:
     repeated: dict[Any, None] = {}
     writes: list[Extent] = []
 
+    def take(value: Any) -> None:
+        owner = value.owner
+        if value in repeated:
+            return
+        if isinstance(owner, ir.Block):
+            passed[value] = None
+        elif owner.operation.name in _REPEATED:
+            repeated[value] = None
+        elif _begins_anywhere(value):
+            # A bare pointer cannot say where it begins: the view is made in the kernel.
+            for operand in owner.operation.operands:
+                take(operand)
+            repeated[value] = None
+        else:
+            passed[value] = None
+
     for inner in nested(op):
         for region in inner.regions:
             for block in region.blocks:
                 inside.update(block.arguments)
         inside.update(inner.results)
         for value in inner.operands:
-            if value in inside:
-                continue
-            owner = value.owner
-            constant = not isinstance(owner, ir.Block) and owner.operation.name in _REPEATED
-            (repeated if constant else passed)[value] = None
+            if value not in inside:
+                take(value)
         writes.extend(extent_of(v) for v in written_operands(inner))
     written = {
         value
@@ -192,6 +280,16 @@ def _captures(op: Any) -> tuple[list[Any], list[Any], set[Any]]:
         and any(extent_of(value).overlaps(write) for write in writes)
     }
     return list(passed), list(repeated), written
+
+
+def _begins_anywhere(value: Any) -> bool:
+    """Whether a memref is a view whose offset is known at run time only."""
+    from polyblocks.mlir import ir
+
+    if not isinstance(value.type, ir.MemRefType) or value.owner.operation.name not in VIEWS:
+        return False
+    offset = value.type.get_strides_and_offset()[1]
+    return bool(offset == ir.ShapedType.get_dynamic_stride_or_offset())
 
 
 def _annotate(kernel: Any, captured: list[Any], written: set[Any], skip: int) -> None:

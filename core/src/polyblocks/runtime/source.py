@@ -1,4 +1,7 @@
-"""Python source that is generated, compiled once and called many times."""
+"""Python source that is generated, compiled once and called many times.
+
+What a frontend does around a launch is spelled out for one program, without loops or lookups.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,14 @@ _count = 0
 
 
 class Source:
-    """Lines of one function ``call(args)`` and the objects that they name."""
+    """Lines of one function ``call`` and the objects that they name.
 
-    def __init__(self) -> None:
+    Args:
+        parameters: its parameter list.
+    """
+
+    def __init__(self, parameters: str = "args") -> None:
+        self.parameters = parameters
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
 
@@ -32,10 +40,10 @@ class Source:
 
     def text(self) -> str:
         """The source text."""
-        return "\n".join(["def call(args):", *self.lines, ""])
+        return "\n".join([f"def call({self.parameters}):", *self.lines, ""])
 
-    def build(self, label: str) -> Callable[[list[Any]], tuple[Any, ...]]:
-        """Compile it; the function takes the list of arguments, which it empties."""
+    def build(self, label: str) -> Callable[..., Any]:
+        """Compile it; the text is ``polyblocks_source`` of the function."""
         global _count
         _count += 1
         file = f"<polyblocks {label} {_count}>"
@@ -44,8 +52,7 @@ class Source:
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         scope = dict(self.names)
         exec(compile(text, file, "exec"), scope)
-        call: Callable[[list[Any]], tuple[Any, ...]] = scope["call"]
+        call: Callable[..., Any] = scope["call"]
         weakref.finalize(call, linecache.cache.pop, file, None).atexit = False
-        call._boxed_call = True  # type: ignore[attr-defined]
         call.polyblocks_source = text  # type: ignore[attr-defined]
         return call

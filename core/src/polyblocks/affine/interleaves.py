@@ -1,0 +1,99 @@
+"""Accesses that take turns: every second, third or fourth element, and those between them.
+
+Colors of a pixel, real and imaginary parts, the two halves of an enlarged image: a loop that walks
+them has strides, but all of it together is a piece of memory, which is moved in whole vectors whose
+lanes are then put in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from polyblocks.affine.access import address
+from polyblocks.affine.expr import Expr
+from polyblocks.affine.model import Buffer, For, Load, LoadAt, Node, Store, StoreAt
+
+#: Whether it stores, to what, its stride, and where, but for a constant.
+_Family = tuple[bool, Buffer, int, Expr]
+
+#: Longest stride: as many vectors are in registers at once, and as many shuffles make each of them.
+MAX_STEP = 4
+
+
+@dataclass(frozen=True)
+class Interleave:
+    """Accesses of one kind to one buffer with the same stride, less than it apart.
+
+    Attributes:
+        first: the access of the lowest address.
+        last: the one that comes last in the loop's body.
+        step: elements from lane to lane.
+        reach: elements from the lowest address to the highest one in the same iteration.
+    """
+
+    first: Load | Store
+    last: Load | Store
+    step: int
+    reach: int
+
+
+def interleaves(loop: For) -> dict[Load | Store, tuple[Interleave, int]]:
+    """The group of each access that can be moved with its neighbours, and its place among them.
+
+    Stores belong to one if together they leave nothing out: ``step`` of them, each one element
+    further. Loads need not be complete. Nothing between the first and the last access of a group
+    may touch the same memory in a way that forbids to have all of them at once.
+
+    Args:
+        loop: an innermost loop, whose iterations are lanes.
+    """
+    families: dict[_Family, list[tuple[int, Load | Store]]] = {}
+    for node in loop.body:
+        if not isinstance(node, (Load, Store)):
+            continue
+        place = address(node.buffer, node.index)
+        step = place.coefficient(loop.var)
+        if step is None or not 2 <= step <= MAX_STEP:
+            continue
+        key = (isinstance(node, Store), node.buffer, step, place - place.const)
+        families.setdefault(key, []).append((place.const, node))
+    found: dict[Load | Store, tuple[Interleave, int]] = {}
+    for (_, _, step, _), members in families.items():
+        for group in _groups(sorted(members, key=lambda m: m[0]), step):
+            low, first = group[0]
+            nodes = [node for _, node in group]
+            if isinstance(first, Store) and [c - low for c, _ in group] != list(range(step)):
+                continue
+            if not _at_once(loop.body, nodes):
+                continue
+            last = next(n for n in reversed(loop.body) if n in nodes)
+            assert isinstance(last, (Load, Store))
+            whole = Interleave(first, last, step, group[-1][0] - low)
+            found.update({node: (whole, const - low) for const, node in group})
+    return found
+
+
+def _groups(
+    members: Sequence[tuple[int, Load | Store]], step: int
+) -> list[list[tuple[int, Load | Store]]]:
+    """Accesses in the order of their addresses, cut where they are ``step`` or more apart."""
+    groups: list[list[tuple[int, Load | Store]]] = []
+    for const, node in members:
+        if groups and const - groups[-1][0][0] < step:
+            groups[-1].append((const, node))
+        else:
+            groups.append([(const, node)])
+    return groups
+
+
+def _at_once(body: Sequence[Node], nodes: Sequence[Load | Store]) -> bool:
+    """Whether these accesses may all happen where the first, or the last of them does."""
+    positions = [i for i, n in enumerate(body) if n in nodes]
+    base, storing = nodes[0].buffer.base, isinstance(nodes[0], Store)
+    for node in body[positions[0] : positions[-1]]:
+        if node in nodes or not isinstance(node, (Load, LoadAt, Store, StoreAt)):
+            continue
+        if node.buffer.base is base and (storing or isinstance(node, (Store, StoreAt))):
+            return False
+    return True

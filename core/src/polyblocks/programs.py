@@ -1,0 +1,52 @@
+"""What every frontend does with a captured program: get its artifact, load it once."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from polyblocks import driver, events
+from polyblocks.artifact import Artifact
+from polyblocks.options import CompileOptions
+
+if TYPE_CHECKING:
+    from polyblocks.runtime.executable import Executable
+
+#: Programs that are loaded in this process, so that equal functions share one.
+_loaded: weakref.WeakValueDictionary[tuple[bytes, str], Executable] = weakref.WeakValueDictionary()
+_load_lock = threading.Lock()
+
+
+def obtain(capture: Any, frontend: str, options: CompileOptions) -> tuple[Artifact, bool]:
+    """The artifact of a capture, and whether the cache had it.
+
+    Raises:
+        UnsupportedError, TargetError, PluginError: see :func:`polyblocks.driver.compile_capture`.
+    """
+    hits: list[bool] = []
+
+    def watch(event: events.Event) -> None:
+        if event.kind in ("cache-hit", "cache-miss"):
+            hits.append(event.kind == "cache-hit")
+
+    with events.listening(watch):
+        artifact = driver.compile_capture(capture, frontend, options)
+    return artifact, all(hits)
+
+
+def load(digest: bytes, artifact: Artifact, options: CompileOptions) -> Executable:
+    """The program, loaded once per process; with ``options.debug`` anew.
+
+    Args:
+        digest: identifies the captured program, see the hook ``fingerprint``.
+        artifact: of that program, for these options.
+        options: the checked options.
+    """
+    key = (digest, options.cache_key())
+    with _load_lock:
+        executable = None if options.debug else _loaded.get(key)
+        if executable is None:
+            executable = driver.load(artifact)
+            _loaded[key] = executable
+    return executable

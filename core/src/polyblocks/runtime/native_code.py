@@ -1,0 +1,77 @@
+"""Helpers of the runtime that are code themselves: LLVM IR, compiled once per machine, and linked.
+
+The object is cached like any program, so that later processes only link it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import platform
+import threading
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from polyblocks.artifact import Artifact
+from polyblocks.isolation import native_lock
+
+_OBJECT = "code.o"
+
+_lock = threading.Lock()
+_numbers = itertools.count()
+_linker: Any = None
+#: LLVM IR -> its object.
+_objects: dict[str, bytes] = {}
+
+
+def link(text: str, exports: Collection[str], imports: Mapping[str, int]) -> Any:
+    """Link LLVM IR into this process.
+
+    Args:
+        text: self-contained but for the imports.
+        exports: names of functions to look up.
+        imports: addresses of what the text declares.
+
+    Returns:
+        The library: ``library[name]`` is the address of an export, as long as it is alive.
+    """
+    global _linker
+    with _lock:
+        if text not in _objects:
+            _objects[text] = _artifact(text).blobs[_OBJECT]
+        with native_lock:
+            from llvmlite import binding
+
+            if _linker is None:
+                binding.initialize_native_target()
+                binding.initialize_native_asmprinter()
+                _linker = binding.create_lljit_compiler(use_jit_link=True)
+            builder = binding.JITLibraryBuilder().add_object_img(_objects[text])
+            for name in exports:
+                builder.export_symbol(name)
+            for name, address in imports.items():
+                builder.import_symbol(name, address)
+            return builder.link(_linker, f"polyblocks-helper-{next(_numbers)}")
+
+
+def _artifact(text: str) -> Artifact:
+    from polyblocks.cache import cache_key, default_cache, toolchain_versions
+
+    key = cache_key(["helper", text, platform.machine(), repr(toolchain_versions())])
+    cache = default_cache()
+    found = cache.get(key)
+    if found is None:
+        with cache.lock(key):
+            found = cache.get(key)
+            if found is None:
+                found = Artifact({"kind": "helper"}, {_OBJECT: _compile(text)})
+                cache.put(key, found)
+    return found
+
+
+def _compile(text: str) -> bytes:
+    from polyblocks.codegen import llvm
+
+    with native_lock:
+        # What one chip has more than another of its family is of no use here.
+        module, machine = llvm.optimize(text, llvm.Machine("", "", opt_level=2))
+        return llvm.emit_object(module, machine)

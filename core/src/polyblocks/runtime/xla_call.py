@@ -1,0 +1,134 @@
+"""A loaded host program as a function that XLA calls itself, through its FFI.
+
+XLA then allocates the results, runs the program on a thread of its choice, and several calls may
+run at once, each with a workspace of its own. The code between XLA and the program is made once per
+machine and cached like any program; linking it is all that happens later.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import itertools
+import math
+import mmap
+from collections.abc import Sequence
+from typing import Any
+
+from polyblocks.artifact import Artifact
+from polyblocks.errors import InputError
+from polyblocks.program import DTYPES
+from polyblocks.runtime import native_code, native_workspaces
+from polyblocks.runtime.buffers import size_class
+from polyblocks.runtime.executable import Executable
+from polyblocks.runtime.pages import HUGE_PAGE
+
+
+class _Row(ctypes.Structure):
+    _fields_ = (("kind", ctypes.c_int32), ("index", ctypes.c_int32), ("bytes", ctypes.c_int64))
+
+
+class _Table(ctypes.Structure):
+    """See :mod:`polyblocks.codegen.xla_handler`."""
+
+    _fields_ = (
+        ("entry", ctypes.c_void_p),
+        ("messages", ctypes.c_void_p),
+        ("rows", ctypes.c_void_p),
+        ("count", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
+        ("iterations", ctypes.c_int32),
+        ("message_count", ctypes.c_int32),
+        ("workspace_bytes", ctypes.c_int64),
+        ("acquire", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+        ("huge", ctypes.c_int64),
+        ("advice", ctypes.c_int32),
+    )
+
+
+class XlaCall:
+    """A program's handler.
+
+    Attributes:
+        address: of the handler, a C function ``XLA_FFI_Error* (XLA_FFI_CallFrame*)``.
+    """
+
+    def __init__(self, executable: Executable, *, threads: int, iterations: int = 1) -> None:
+        """Link a handler to a program.
+
+        Args:
+            executable: the loaded program; kept alive.
+            threads: how many the program may use.
+            iterations: run it so many times per call.
+
+        Raises:
+            InputError: the program updates an argument in place.
+        """
+        from polyblocks.codegen import xla_handler
+
+        rows, pages = _rows(executable.manifest)
+        texts = [text.encode() for text in executable.manifest.get("checks", [])]
+        messages = (ctypes.c_char_p * len(texts))(*texts)
+        acquire, release = native_workspaces.functions()
+        table = _Table(
+            ctypes.cast(executable.entry, ctypes.c_void_p).value,  # type: ignore[arg-type]
+            ctypes.addressof(messages),
+            ctypes.addressof(rows),
+            len(rows),
+            threads,
+            iterations,
+            len(texts),
+            size_class(pages * xla_handler.PAGE) if pages else 0,
+            acquire,
+            release,
+            HUGE_PAGE,
+            getattr(mmap, "MADV_HUGEPAGE", -1),
+        )
+        madvise = ctypes.cast(ctypes.CDLL(None).madvise, ctypes.c_void_p).value or 0
+        library = native_code.link(
+            xla_handler.handler_text(),
+            (xla_handler.HANDLER,),
+            {xla_handler.TABLE: ctypes.addressof(table), "madvise": madvise},
+        )
+        self.address: int = library[xla_handler.HANDLER]
+        self._kept = executable, rows, messages, table, library
+
+
+def _rows(manifest: dict[str, Any]) -> tuple[Any, int]:
+    """The table's rows, and the number of pages of all workspaces together."""
+    from polyblocks.codegen.xla_handler import ARGUMENT, PAGE, RESULT, STATUS, WORKSPACE
+
+    arguments: Sequence[dict[str, Any]] = manifest["arguments"]
+    inputs, outputs = itertools.count(), itertools.count()
+    found: list[_Row] = []
+    pages = 0
+    for row in arguments:
+        if row["role"] == "input":
+            found.append(_Row(ARGUMENT, next(inputs)))
+        elif row["role"] == "output":
+            if row["updates"] is not None:
+                raise InputError(f"'{row['name']}' is updated in place, which XLA does not allow")
+            found.append(_Row(RESULT, next(outputs), _worth_huge_pages(row)))
+        elif row["role"] == "workspace":
+            found.append(_Row(WORKSPACE, pages))
+            pages += max(1, -(-row["shape"][0] // PAGE))
+        else:
+            found.append(_Row(STATUS, 0))
+    return (_Row * len(found))(*found), pages
+
+
+def _worth_huge_pages(row: dict[str, Any]) -> int:
+    """The bytes of a result that is written to fresh memory in large pages; 0 for a small one."""
+    nbytes = math.prod(row["shape"]) * DTYPES[row["dtype"]][1]
+    return nbytes if nbytes >= 2 * HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE") else 0
+
+
+def digest_of(artifact: Artifact) -> str:
+    """A name for a program's code and signature; equal programs have equal ones."""
+    manifest = artifact.manifest
+    text = repr((manifest["arguments"], manifest.get("checks"), sorted(artifact.blobs)))
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(artifact.blobs):
+        digest.update(hashlib.sha256(artifact.blobs[name]).digest())
+    return digest.hexdigest()[:32]

@@ -1,0 +1,29 @@
+"""JAX frontend of PolyBlocks.
+
+The decorators are imported when they are asked for: listing plugins loads this package, and should
+not wait for JAX.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polyblocks_jax.api import polyblocks_jit_jax, polymage_jit_jax
+    from polyblocks_jax.constants import CapturedConstantWarning
+
+_PUBLIC = {
+    "CapturedConstantWarning": "constants",
+    "polyblocks_jit_jax": "api",
+    "polymage_jit_jax": "api",
+}
+
+__all__ = ["CapturedConstantWarning", "polyblocks_jit_jax", "polymage_jit_jax"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        import importlib
+
+        return getattr(importlib.import_module(f"polyblocks_jax.{_PUBLIC[name]}"), name)
+    raise AttributeError(f"module 'polyblocks_jax' has no attribute '{name}'")

@@ -1,0 +1,75 @@
+"""The ArrayInterface of JAX: arrays for the generic launch path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from polyblocks.errors import InputError, UnsupportedError
+from polyblocks.program import ArraySpec
+from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+from polyblocks.runtime.numpy_arrays import NumpyArrays
+from polyblocks_jax.specs import spec_of
+
+_numpy = NumpyArrays()
+
+
+class JaxArrays(ArrayInterface):
+    """JAX arrays on the host, and NumPy arrays.
+
+    Compiled functions do not go this way, XLA calls them; it is for ``polyblocks.load`` and tools.
+    """
+
+    def is_array(self, value: Any) -> bool:
+        """Whether ``value`` is an array."""
+        return isinstance(value, (jax.Array, np.ndarray)) and not isinstance(value, jax.core.Tracer)
+
+    def describe(self, array: Any) -> ArraySpec:
+        """Shape, dtype and strides of an array; see the base class."""
+        if isinstance(array, np.ndarray):
+            return _numpy.describe(array)
+        try:
+            return spec_of(array)
+        except UnsupportedError as error:
+            raise InputError(f"{error.reason}; use .astype()") from None
+
+    def pointer(self, array: Any) -> int:
+        """The address of the first element."""
+        if isinstance(array, np.ndarray):
+            return _numpy.pointer(array)
+        return int(array.block_until_ready().unsafe_buffer_pointer())
+
+    def device(self, array: Any) -> Device:
+        """Where the array lies."""
+        if isinstance(array, np.ndarray):
+            return HOST
+        kind, number = array.__dlpack_device__()
+        return Device(int(kind), int(number))
+
+    def is_writable(self, array: Any) -> bool:
+        """Never, of JAX's own: they are values."""
+        return isinstance(array, np.ndarray) and _numpy.is_writable(array)
+
+    def empty(self, spec: ArraySpec, device: Device) -> Any:
+        """A new array."""
+        if device != HOST:
+            raise InputError(f"this frontend makes arrays on the host, not on {tuple(device)}")
+        if not spec.is_contiguous:
+            raise InputError(f"JAX has row-major arrays only, not strides {list(spec.strides)}")
+        dtype = jnp.dtype(spec.dtype)
+        if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+            raise InputError(
+                f"JAX makes no {spec.dtype} now; jax.config.update('jax_enable_x64', True)"
+            )
+        return jnp.empty(spec.shape, dtype, device=jax.devices("cpu")[0])
+
+    def transfer(self, array: Any, device: Device) -> Any:
+        """The array on the host."""
+        if device != HOST:
+            raise InputError(f"this frontend makes arrays on the host, not on {tuple(device)}")
+        return (
+            array if isinstance(array, np.ndarray) else jax.device_put(array, jax.devices("cpu")[0])
+        )

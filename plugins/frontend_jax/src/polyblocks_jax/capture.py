@@ -1,0 +1,110 @@
+"""JaxCapture: a traced function as StableHLO, with what identifies it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+
+from polyblocks.errors import UnsupportedError
+from polyblocks.program import Argument, Result
+from polyblocks_jax.location import source_location
+from polyblocks_jax.specs import spec_of, struct_of
+
+if TYPE_CHECKING:
+    from polyblocks.artifact import Artifact
+
+
+#: Whether StableHLO is made for us now: a compiled function in another one is part of that.
+capturing: ContextVar[bool] = ContextVar("polyblocks_capturing", default=False)
+
+
+@dataclass(eq=False)
+class JaxCapture:
+    """A pure function of arrays.
+
+    Attributes:
+        name: the user's function, for reports.
+        data: the function in StableHLO, as MLIR text with the locations of the source.
+        digest: what identifies it: StableHLO without names and locations, shapes, dtypes, versions.
+        arguments: one per input of the jaxpr.
+        results: one per output of it.
+        ops: name and source line of each operation, for reports.
+        recover: makes a partition plan when this cannot be compiled whole; the driver calls it
+            once per key and caches the plan.
+    """
+
+    name: str
+    data: str
+    digest: bytes
+    arguments: tuple[Argument, ...]
+    results: tuple[Result, ...]
+    ops: tuple[str, ...]
+    recover: Callable[[UnsupportedError], Artifact] | None = None
+
+    def prepare_import(self) -> None:
+        """Called in the user's process before the isolated import: load what it needs, once."""
+        from polyblocks_jax.importer import preload
+
+        preload()
+
+
+def capture_jaxpr(closed: ClosedJaxpr, name: str, arguments: Sequence[str] = ()) -> JaxCapture:
+    """The capture of a jaxpr without effects.
+
+    Args:
+        closed: its constants become part of the program.
+        name: the user's function.
+        arguments: names of the inputs, for reports.
+
+    Raises:
+        UnsupportedError: it takes or gives what no Program can express, or JAX has no StableHLO
+            for it.
+    """
+    specs = [spec_of(aval) for aval in closed.in_avals]
+    results = [spec_of(aval) for aval in closed.out_avals]
+    module = stablehlo_of(closed)
+    operation = module.operation
+    text = operation.get_asm(enable_debug_info=False)
+    # Neither bytecode nor the forms of single operations are the same in any two builds of MLIR.
+    data = operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+    digest = hashlib.sha256(f"jax {jax.__version__}\n{specs}\n{results}\n{text}".encode())
+    names = arguments or [f"arg{i}" for i in range(len(specs))]
+    ops = dict.fromkeys(
+        f"{eqn.primitive.name} {source_location(eqn)}".strip() for eqn in closed.jaxpr.eqns
+    )
+    return JaxCapture(
+        name,
+        data,
+        digest.digest(),
+        tuple(Argument(n, spec) for n, spec in zip(names, specs, strict=True)),
+        tuple(Result(f"result{i}", spec) for i, spec in enumerate(results)),
+        tuple(ops),
+    )
+
+
+def stablehlo_of(closed: ClosedJaxpr) -> Any:
+    """JAX's own StableHLO of a jaxpr; one argument per input, one result per output.
+
+    Raises:
+        UnsupportedError: JAX has none.
+    """
+
+    def program(*args: Any) -> Any:
+        return tuple(jaxpr_as_fun(closed)(*args))
+
+    jitted = jax.jit(program, keep_unused=True)
+    inside = capturing.set(True)
+    try:
+        traced = jitted.trace(*map(struct_of, closed.in_avals))
+        return traced.lower(lowering_platforms=("cpu",)).compiler_ir("stablehlo")
+    except NotImplementedError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UnsupportedError(f"it has no form in StableHLO ({reason})") from error
+    finally:
+        capturing.reset(inside)

@@ -1,0 +1,126 @@
+"""One traced function -> a program that XLA calls: whole, in parts, or left to the framework."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jax.extend.core import ClosedJaxpr
+
+from polyblocks import programs
+from polyblocks.errors import FallbackError, UnsupportedError
+from polyblocks.frames import roomy
+from polyblocks.function_report import FunctionReport, Variant
+from polyblocks.options import CompileOptions
+from polyblocks.partition import RANDOM, Plan, Step, fallback_row, make_plan, order
+from polyblocks_jax.capture import capture_jaxpr
+from polyblocks_jax.inline import flatten
+from polyblocks_jax.parts import FRONTEND, Equations
+from polyblocks_jax.programs import Registered, register
+from polyblocks_jax.specs import text_of
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """One decorated function, as far as compiling its traces is concerned.
+
+    Attributes:
+        name: the user's function.
+        options: the checked options.
+        report: receives what happened.
+    """
+
+    name: str
+    options: CompileOptions
+    report: FunctionReport
+
+
+@dataclass(frozen=True, eq=False)
+class Partitioned:
+    """A function of which the framework runs some equations."""
+
+    equations: Equations
+    steps: Sequence[Step]
+    #: The compiled parts by their equations.
+    parts: dict[tuple[int, ...], Registered] = field(default_factory=dict)
+
+
+@roomy
+def compile_jaxpr(
+    closed: ClosedJaxpr, site: Site, arguments: Sequence[str] = ()
+) -> Registered | Partitioned:
+    """Compile a traced function, or what can be compiled of it.
+
+    Args:
+        closed: the function.
+        site: which one, how, and who wants to know.
+        arguments: names of its inputs.
+
+    Raises:
+        FallbackError: with ``strict_target``, when an operation cannot be compiled.
+        TargetError, PluginError: the target cannot be used.
+    """
+    begin = time.perf_counter()
+    variant = Variant(site.name, arguments=[text_of(aval) for aval in closed.in_avals])
+    made = _compile(closed, site, arguments, variant)
+    variant.seconds = time.perf_counter() - begin
+    site.report.variants.append(variant)
+    return made
+
+
+def _compile(
+    closed: ClosedJaxpr, site: Site, arguments: Sequence[str], variant: Variant
+) -> Registered | Partitioned:
+    equations = Equations(flatten(closed), site.name, site.options)
+    try:
+        if closed.effects:
+            raise UnsupportedError("it has effects")
+        capture = capture_jaxpr(closed, site.name, arguments)
+    except UnsupportedError as error:
+        # Nothing that a cache could have a key for.
+        artifact = make_plan(equations, error)
+    else:
+        capture.recover = lambda error: make_plan(equations, error)
+        artifact, cached = programs.obtain(capture, FRONTEND, site.options)
+        if artifact.manifest["kind"] == "program":
+            variant.outcome = "compiled"
+            site.report.compiled(variant, artifact, cached)
+            return register(artifact, site.options, loops=equations.has_loops())
+        variant.cached = cached
+    return _in_parts(equations, Plan.of(artifact), site, variant)
+
+
+def _in_parts(equations: Equations, plan: Plan, site: Site, variant: Variant) -> Partitioned:
+    for left in plan.left:
+        row = fallback_row(equations, left)
+        if site.options.strict_target and left.kind != RANDOM:
+            raise FallbackError(
+                f"{left.reason}; strict_target forbids that JAX runs it",
+                op=left.op,
+                location=row["location"] or None,
+            )
+        site.report.left_to_framework(row)
+    steps = order(equations, {left.index for left in plan.left}, plan.cuts)
+    made = Partitioned(equations, steps)
+    for step in steps:
+        if step.compiled:
+            artifact, cached = programs.obtain(
+                equations.capture(step.nodes), FRONTEND, site.options
+            )
+            site.report.compiled(variant, artifact, cached)
+            made.parts[step.nodes] = register(
+                artifact, site.options, loops=equations.has_loops(step.nodes)
+            )
+    variant.outcome = "partitioned" if made.parts else "framework"
+    return made
+
+
+def argument_names(closed: ClosedJaxpr) -> list[str]:
+    """Readable names of a jaxpr's inputs, as far as JAX knows them."""
+    names: Any = closed.jaxpr.debug_info.arg_names
+    count = len(closed.in_avals)
+    if names is None or len(names) != count:
+        return [f"arg{i}" for i in range(count)]
+    return [name or f"arg{i}" for i, name in enumerate(names)]

@@ -1,0 +1,88 @@
+"""A jaxpr as a flat list of equations: calls that only group others are opened.
+
+``jnp`` functions are jitted ones, so a jaxpr is a tree of calls. What stays with the framework is
+decided by operation, and a call is none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax.extend.core import ClosedJaxpr, DropVar, JaxprEqn, Literal, Var
+
+from polyblocks_jax.location import source_location
+
+#: Primitive -> the parameter with the function that it calls, where it means just that function.
+_CALLS = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "checkpoint": "jaxpr",
+    "remat2": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vjp_call_jaxpr": "fun_jaxpr",
+    "polyblocks_call": "jaxpr",
+}
+
+
+def flatten(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same function, with no call among its equations that can be opened.
+
+    A function that is only called, never differentiated any more: rules for derivatives are lost.
+    """
+    jaxpr = closed.jaxpr
+    writer = _Writer()
+    consts = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    names: dict[Any, Any] = {var: var for var in (*jaxpr.invars, *jaxpr.constvars)}
+    writer.inline(jaxpr, names)
+    outvars = [names[v] if isinstance(v, Var) else v for v in jaxpr.outvars]
+    constvars = [*consts, *writer.consts]
+    flat = jaxpr.replace(eqns=writer.eqns, outvars=outvars, constvars=constvars)
+    return ClosedJaxpr(flat, [*consts.values(), *writer.consts.values()])
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.eqns: list[JaxprEqn] = []
+        self.consts: dict[Any, Any] = {}
+
+    def inline(self, jaxpr: Any, names: dict[Any, Any], caller: Any = None) -> None:
+        """Append the equations of a jaxpr whose inputs have the names given; adds its results.
+
+        What a library computes has the place in the user's source where the library was called.
+        """
+        for eqn in jaxpr.eqns:
+            if caller is not None and not source_location(eqn):
+                eqn = eqn.replace(source_info=caller.source_info)
+            inputs = [v if isinstance(v, Literal) else names[v] for v in eqn.invars]
+            called = _called(eqn)
+            if called is None:
+                outputs = [DropVar(v.aval) if _dropped(v) else Var(v.aval) for v in eqn.outvars]
+                for old, new in zip(eqn.outvars, outputs, strict=True):
+                    names[old] = new
+                self.eqns.append(eqn.replace(invars=inputs, outvars=outputs))
+                continue
+            inner = dict(zip(called.jaxpr.invars, inputs, strict=True))
+            for var, value in zip(called.jaxpr.constvars, called.consts, strict=True):
+                inner[var] = Var(var.aval)
+                self.consts[inner[var]] = value
+            self.inline(called.jaxpr, inner, eqn)
+            for old, new in zip(eqn.outvars, called.jaxpr.outvars, strict=True):
+                names[old] = new if isinstance(new, Literal) else inner[new]
+
+
+def _dropped(var: Any) -> bool:
+    return isinstance(var, DropVar)
+
+
+def _called(eqn: Any) -> ClosedJaxpr | None:
+    """The function that an equation calls, if that is all that it does."""
+    parameter = _CALLS.get(eqn.primitive.name)
+    if parameter is None:
+        return None
+    called = eqn.params[parameter]
+    if not isinstance(called, ClosedJaxpr):
+        called = ClosedJaxpr(called, ())
+    return called if len(called.jaxpr.invars) == len(eqn.invars) else None

@@ -1,0 +1,42 @@
+"""The frontend's hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from polyblocks.hookspecs import hookimpl
+from polyblocks.program import Program
+
+POLYBLOCKS_API = 1
+FRAMEWORK = "jax"
+
+
+@hookimpl
+def fingerprint(capture: Any) -> bytes:
+    """Identify a captured function; loads no MLIR but JAX's own."""
+    return bytes(capture.digest)
+
+
+@hookimpl
+def import_program(capture: Any) -> Program:
+    """Lower a captured function's StableHLO to linalg on tensors."""
+    from polyblocks_jax.importer import import_capture
+
+    return import_capture(capture)
+
+
+@hookimpl
+def array_interface() -> Any:
+    """How arrays are read and made."""
+    from polyblocks_jax.arrays import JaxArrays
+
+    return JaxArrays()
+
+
+@hookimpl
+def jit(function: Callable[..., Any], compile_options: Mapping[str, Any] | None) -> Any:
+    """Compile a function: what ``polyblocks.compile`` calls."""
+    from polyblocks_jax.api import polyblocks_jit_jax
+
+    return polyblocks_jit_jax(function, compile_options=compile_options)

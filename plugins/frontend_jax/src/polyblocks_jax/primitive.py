@@ -1,0 +1,172 @@
+"""The primitive that stands for a compiled function in JAX's own programs.
+
+It is a call of a jaxpr. Lowered, it is a call of our program through XLA's foreign function
+interface; under any transformation it becomes the jaxpr, so that derivatives of all orders, and
+batching, are those of the function as it was written.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.interpreters import ad, batching, mlir
+
+from polyblocks.errors import TargetError
+from polyblocks_jax.capture import capturing
+from polyblocks_jax.compiler import Partitioned, Site, argument_names, compile_jaxpr
+from polyblocks_jax.programs import Registered
+from polyblocks_jax.specs import memory_dtype, physical
+
+polyblocks_call_p = Primitive("polyblocks_call")
+polyblocks_call_p.multiple_results = True
+
+#: A part of a partitioned function; see :class:`polyblocks_jax.compiler.Partitioned`.
+polyblocks_part_p = Primitive("polyblocks_part")
+polyblocks_part_p.multiple_results = True
+
+
+def call(closed: ClosedJaxpr, site: Site, args: Sequence[Any]) -> list[Any]:
+    """Call a traced function; it is compiled when JAX lowers the call."""
+    return list(polyblocks_call_p.bind(*args, jaxpr=closed, site=site))
+
+
+@polyblocks_call_p.def_effectful_abstract_eval
+def _abstract(*avals: Any, jaxpr: ClosedJaxpr, site: Site) -> tuple[Any, Any]:
+    del avals, site
+    return jaxpr.out_avals, jaxpr.effects
+
+
+@polyblocks_call_p.def_impl
+def _run(*args: Any, jaxpr: ClosedJaxpr, site: Site) -> Any:
+    """Outside of any trace: a jaxpr with the primitive is being evaluated step by step."""
+    return _jitted(jaxpr, site)(*args)
+
+
+@functools.lru_cache(maxsize=256)
+def _jitted(jaxpr: ClosedJaxpr, site: Site) -> Any:
+    return jax.jit(lambda *args: polyblocks_call_p.bind(*args, jaxpr=jaxpr, site=site))
+
+
+def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, site: Site) -> tuple[Any, Any]:
+    del site
+    active = [i for i, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
+
+    def function(*values: Any) -> Any:
+        full = list(primals)
+        for i, value in zip(active, values, strict=True):
+            full[i] = value
+        return jaxpr_as_fun(jaxpr)(*full)
+
+    return jax.jvp(function, [primals[i] for i in active], [tangents[i] for i in active])
+
+
+def _batch(args: Any, dims: Any, *, jaxpr: ClosedJaxpr, site: Site) -> tuple[Any, Any]:
+    del site
+    in_axes = tuple(dims)
+    results = jax.vmap(jaxpr_as_fun(jaxpr), in_axes=in_axes)(*args)
+    return results, [0] * len(results)
+
+
+def _transpose(cotangents: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site) -> list[Any]:
+    del site
+    linear = [i for i, arg in enumerate(args) if ad.is_undefined_primal(arg)]
+
+    def function(*values: Any) -> Any:
+        full = list(args)
+        for i, value in zip(linear, values, strict=True):
+            full[i] = value
+        return jaxpr_as_fun(jaxpr)(*full)
+
+    shapes = [jax.ShapeDtypeStruct(args[i].aval.shape, args[i].aval.dtype) for i in linear]
+    pulled = jax.linear_transpose(function, *shapes)(
+        [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+    )
+    found = dict(zip(linear, pulled, strict=True))
+    return [found.get(i) for i in range(len(args))]
+
+
+ad.primitive_jvps[polyblocks_call_p] = _jvp
+ad.primitive_transposes[polyblocks_call_p] = _transpose
+batching.primitive_batchers[polyblocks_call_p] = _batch
+
+
+def _lower(ctx: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site) -> Any:
+    if capturing.get():
+        return mlir.lower_fun(jaxpr_as_fun(jaxpr), multiple_results=True)(ctx, *args)
+    platforms = tuple(ctx.module_context.platforms)
+    if platforms != ("cpu",):
+        raise TargetError(
+            f"{site.name} is called with arrays on {' and '.join(platforms)}, but target "
+            f"'{site.options.target}' takes arrays on the CPU; put them on jax.devices('cpu')[0]"
+        )
+    made = compile_jaxpr(jaxpr, site, argument_names(jaxpr))
+    if isinstance(made, Registered):
+        return _ffi_call(ctx, args, made)
+    return mlir.lower_fun(_evaluation(made), multiple_results=True)(ctx, *args)
+
+
+def _evaluation(made: Partitioned) -> Any:
+    def run_part(nodes: Sequence[int], values: list[Any]) -> Any:
+        part, _, _ = made.equations.part(nodes)
+        program = made.parts[tuple(nodes)]
+        return polyblocks_part_p.bind(*values, avals=tuple(part.out_avals), program=program)
+
+    def evaluate(*values: Any) -> list[Any]:
+        return made.equations.evaluate(made.steps, run_part, values)
+
+    return evaluate
+
+
+def _ffi_call(ctx: Any, args: Sequence[Any], program: Registered) -> Any:
+    """``stablehlo.custom_call`` of a program on row-major buffers."""
+    inputs = [_in_memory(aval) for aval in ctx.avals_in]
+    operands = list(args)
+    if program.is_long:
+        for aval, value in zip(inputs, args, strict=True):
+            if aval.size:
+                here = ctx.replace(avals_in=[aval], avals_out=[_WEIGHT])
+                operands += mlir.lower_fun(_weight, multiple_results=False)(here, value)
+                inputs.append(_WEIGHT)
+                break
+    outputs = [_in_memory(aval) for aval in ctx.avals_out]
+    ctx = ctx.replace(avals_in=inputs, avals_out=outputs)
+    return jax.ffi.build_ffi_lowering_function(program.target)(ctx, *operands).results
+
+
+#: XLA runs what it holds for cheap (below 1,000 operations) on the caller's thread, and counts a
+#: foreign call as nothing. What takes longer is given a further operand, on which it counts as many
+#: operations as there are elements; computing it takes a tenth of a microsecond.
+_WEIGHT = jax.core.ShapedArray((1024,), jax.numpy.dtype("int32"))
+
+
+def _weight(array: Any) -> Any:
+    """Something that XLA can neither foresee nor leave out."""
+    first = jax.lax.slice(array.reshape(-1), (0,), (1,))
+    number = jax.lax.convert_element_type(jax.numpy.real(first), _WEIGHT.dtype)
+    return number + jax.lax.iota(_WEIGHT.dtype, _WEIGHT.size)
+
+
+def _in_memory(aval: Any) -> Any:
+    made = physical(aval)
+    return jax.core.ShapedArray(made.shape, jax.numpy.dtype(memory_dtype(made)))
+
+
+mlir.register_lowering(polyblocks_call_p, _lower)
+
+
+@polyblocks_part_p.def_abstract_eval
+def _abstract_part(*avals: Any, program: Registered, **params: Any) -> Any:
+    del avals, program
+    return params["avals"]
+
+
+def _lower_part(ctx: Any, *args: Any, program: Registered, **params: Any) -> Any:
+    del params
+    return _ffi_call(ctx, args, program)
+
+
+mlir.register_lowering(polyblocks_part_p, _lower_part)

@@ -1,0 +1,77 @@
+"""Compiled programs as targets of XLA's foreign function interface."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from dataclasses import dataclass
+
+import jax
+
+from polyblocks import driver
+from polyblocks.artifact import Artifact
+from polyblocks.options import CompileOptions
+from polyblocks.runtime import threads
+from polyblocks.runtime.xla_call import XlaCall, digest_of
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A loaded program that XLA can call.
+
+    Attributes:
+        target: the name under which XLA knows it.
+        is_long: whether the caller had better not wait for it.
+    """
+
+    target: str
+    is_long: bool
+
+
+_lock = threading.Lock()
+#: XLA keeps what it compiled for as long as it likes, so what it may call is never unloaded.
+_registered: dict[str, tuple[Registered, XlaCall]] = {}
+_numbers = itertools.count()
+
+
+#: Seconds from which on a program runs on a thread of XLA's; handing it over takes about half.
+LONG_S = 10e-6
+
+
+def register(artifact: Artifact, options: CompileOptions, *, loops: bool) -> Registered:
+    """Load a program, if this process has not yet, and make it known to XLA.
+
+    Its name says what it computes and how, so that it means the same in every process: XLA may
+    write it into a cache of its own.
+
+    Args:
+        artifact: the program.
+        options: the checked options.
+        loops: whether it holds loops, of whose length the predicted time says nothing.
+    """
+    count = threads.resolve(options.num_threads)
+    name = f"polyblocks_{digest_of(artifact)}_{count}_{options.num_iters}"
+    if options.profile or options.debug:
+        # Who measures or debugs wants the program that was loaded for that.
+        name += f"_{next(_numbers)}"
+    with _lock:
+        known = _registered.get(name)
+        if known is None:
+            executable = driver.load(artifact)
+            call = XlaCall(executable, threads=count, iterations=options.num_iters)
+            handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(call.address)
+            capsule = jax.ffi.pycapsule(handler)
+            jax.ffi.register_ffi_target(name, capsule, platform="cpu", api_version=1)
+            made = Registered(name, loops or _predicted_s(artifact) > LONG_S)
+            known = _registered[name] = made, call
+        return known[0]
+
+
+def _predicted_s(artifact: Artifact) -> float:
+    """Seconds that the program is predicted to take; that is too little if something is unknown."""
+    kernels = artifact.manifest["kernels"]
+    return sum(
+        kernel.get("calls", 1) * (kernel.get("estimate") or {}).get("predicted_seconds", LONG_S)
+        for kernel in kernels
+    )

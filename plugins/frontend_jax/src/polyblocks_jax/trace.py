@@ -1,0 +1,92 @@
+"""The function that ``jax.jit`` traces: it traces the user's, and calls the primitive on that."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
+
+from polyblocks.function_report import Variant
+from polyblocks_jax.compiler import Site
+from polyblocks_jax.constants import lift_constants, warn_of_large
+from polyblocks_jax.primitive import call
+from polyblocks_jax.references import first_reference, leave
+from polyblocks_jax.specs import text_of
+
+
+def traced(function: Callable[..., Any], site: Site) -> Callable[..., Any]:
+    """``function``, in which everything that is computed is one call of the primitive."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if jax.config.jax_disable_jit:
+            return function(*args, **kwargs)
+        paths, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
+        leaves = [leaf for _, leaf in paths]
+        # What is no tracer here is static.
+        dynamic = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)]
+
+        def flat(*values: Any) -> Any:
+            full = list(leaves)
+            for i, value in zip(dynamic, values, strict=True):
+                full[i] = value
+            given, named = jax.tree.unflatten(tree, full)
+            return function(*given, **named)
+
+        inputs = [leaves[i] for i in dynamic]
+        closed, shapes = jax.make_jaxpr(flat, return_shape=True)(*inputs)
+        warn_of_large(closed, site.name)
+        if (reference := first_reference(closed.jaxpr)) is not None:
+            leave(reference, site)
+            return jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(closed)(*inputs))
+        names = _names(function, [paths[i][0] for i in dynamic])
+        return jax.tree.unflatten(jax.tree.structure(shapes), _call(closed, site, inputs, names))
+
+    return functools.wraps(function, updated=())(run)
+
+
+def _call(closed: ClosedJaxpr, site: Site, inputs: list[Any], names: list[str]) -> list[Any]:
+    """Compute what must be computed; arguments and constants that are returned are just that."""
+    closed, lifted = lift_constants(closed)
+    jaxpr = closed.jaxpr
+    names = [*(f"constant{i}" for i in range(len(lifted))), *names]
+    known = dict(zip(jaxpr.invars, [*lifted, *inputs], strict=True))
+    known.update(zip(jaxpr.constvars, closed.consts, strict=True))
+    computed = list(
+        dict.fromkeys(v for v in jaxpr.outvars if not isinstance(v, Literal) and v not in known)
+    )
+    if computed or closed.effects:
+        read = {v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
+        used = [i for i, v in enumerate(jaxpr.invars) if v in read]
+        debug = jaxpr.debug_info._replace(
+            arg_names=tuple(names[i] for i in used), result_paths=None
+        )
+        invars = [jaxpr.invars[i] for i in used]
+        core = jaxpr.replace(invars=invars, outvars=computed, debug_info=debug)
+        results = call(ClosedJaxpr(core, closed.consts), site, [known[v] for v in invars])
+        known.update(zip(computed, results, strict=True))
+    else:
+        site.report.variants.append(
+            Variant(site.name, arguments=[text_of(aval) for aval in closed.in_avals])
+        )
+    return [v.val if isinstance(v, Literal) else known[v] for v in jaxpr.outvars]
+
+
+def _names(function: Callable[..., Any], paths: Sequence[Any]) -> list[str]:
+    """Readable names of leaves: ``x``, ``params['w']``."""
+    try:
+        positional = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        positional = []
+    names = []
+    for part, which, *rest in paths:
+        if part.idx == 0:
+            index = which.idx
+            name = positional[index] if index < len(positional) else f"arg{index}"
+        else:
+            name = str(which.key)
+        names.append(name + jax.tree_util.keystr(tuple(rest)))
+    return names

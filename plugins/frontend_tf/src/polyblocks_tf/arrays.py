@@ -1,0 +1,63 @@
+"""The ArrayInterface of TensorFlow: tensors for the generic launch path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.ops import EagerTensor
+
+from polyblocks.errors import InputError
+from polyblocks.program import ArraySpec
+from polyblocks.runtime import buffers
+from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+from polyblocks_tf.specs import DTYPE_NAMES, TF_DTYPES, dtype_list
+
+
+class TfArrays(ArrayInterface):
+    """Eager tensors on the host. They are never written: a program that updates takes no tensor."""
+
+    def is_array(self, value: Any) -> bool:
+        """Whether ``value`` is an eager tensor."""
+        return isinstance(value, EagerTensor)
+
+    def describe(self, array: Any) -> ArraySpec:
+        """Shape, dtype and strides of a tensor, which is always dense."""
+        if array.dtype not in DTYPE_NAMES:
+            raise InputError(f"dtype {array.dtype.name} is none of {dtype_list()}; use tf.cast")
+        return ArraySpec.contiguous(tuple(array.shape), DTYPE_NAMES[array.dtype])
+
+    def pointer(self, array: Any) -> int:
+        """The address of the first element."""
+        return int(array._numpy().__array_interface__["data"][0])
+
+    def device(self, array: Any) -> Device:
+        """Where the tensor lies."""
+        kind, number = array.__dlpack_device__()
+        return Device(int(kind), int(number))
+
+    def is_writable(self, array: Any) -> bool:
+        """Never: tensors are values."""
+        del array
+        return False
+
+    def empty(self, spec: ArraySpec, device: Device) -> Any:
+        """A new tensor on memory of the pool."""
+        _expect_host(device)
+        if not spec.is_contiguous:
+            raise InputError(f"tensors of TensorFlow are dense; strides {spec.strides} are not")
+        dtype = TF_DTYPES[spec.dtype].as_numpy_dtype
+        view: Any = np.ndarray(spec.shape, dtype, buffers.outputs.acquire(max(spec.nbytes, 1)))
+        return EagerTensor(view, "/device:CPU:0")
+
+    def transfer(self, array: Any, device: Device) -> Any:
+        """The tensor itself if it is on the host, else a copy there."""
+        _expect_host(device)
+        with tf.device("CPU"):
+            return tf.identity(array)
+
+
+def _expect_host(device: Device) -> None:
+    if device != HOST:
+        raise InputError(f"this frontend makes tensors on the host, not on device {tuple(device)}")

@@ -1,0 +1,125 @@
+"""One traced function -> a function that runs it: compiled, in parts, or by TensorFlow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyblocks import programs
+from polyblocks.errors import FallbackError, UnsupportedError
+from polyblocks.frames import roomy
+from polyblocks.function_report import FunctionReport, Variant
+from polyblocks.options import CompileOptions
+from polyblocks.partition import RANDOM, Plan, fallback_row, make_plan, order
+from polyblocks_tf import fingerprint
+from polyblocks_tf.capture import TfCapture
+from polyblocks_tf.graph import Graph, holds, trace_again
+from polyblocks_tf.launcher import make_call
+from polyblocks_tf.partition import TfOperations
+from polyblocks_tf.partitioned_call import make_partitioned_call
+from polyblocks_tf.structure import returned
+from polyblocks_tf.substitutions import SUBSTITUTIONS
+
+#: The name under which the driver finds this frontend.
+FRONTEND = "tf"
+
+
+@roomy
+def compile_function(
+    concrete: Any,
+    *,
+    name: str,
+    arrays: Sequence[bool],
+    options: CompileOptions,
+    report: FunctionReport,
+    kind: str = "inference",
+) -> Callable[..., Any]:
+    """Compile a traced function of static shapes.
+
+    Args:
+        concrete: a ConcreteFunction of flat arguments.
+        name: the user's function, for reports.
+        arrays: for each argument, whether it comes as a NumPy array.
+        options: the checked options.
+        report: receives what happened.
+        kind: ``inference``, ``forward`` or ``backward``; for the report.
+
+    Returns:
+        A function of the arguments that returns what the traced function does.
+
+    Raises:
+        FallbackError: with ``strict_target``, when an operation cannot be compiled.
+        TargetError, PluginError: the target cannot be used.
+    """
+    begin = time.perf_counter()
+    original = TfCapture.of(concrete, name)
+    arguments = [f"{a.spec.dtype}{list(a.spec.shape)}" for a in original.arguments if a.spec]
+    variant = Variant(name, kind, arguments=arguments)
+    flat = _prepared(original)
+    structure = concrete.structured_outputs
+    call = _compile(flat, structure, arrays, variant, options, report)
+    variant.seconds = time.perf_counter() - begin
+    report.variants.append(variant)
+    return call
+
+
+def _prepared(capture: TfCapture) -> TfCapture:
+    """The function with what the bridge does not know, or not so, in other operations."""
+    graph = Graph.of(capture.concrete)
+    small = any(argument.kind == "array" for argument in capture.arguments)
+    if not small and not holds(capture.concrete.graph, SUBSTITUTIONS):
+        return capture
+    return TfCapture.of(trace_again(graph, SUBSTITUTIONS), capture.name, capture.where)
+
+
+def _compile(
+    capture: TfCapture,
+    structure: Any,
+    arrays: Sequence[bool],
+    variant: Variant,
+    options: CompileOptions,
+    report: FunctionReport,
+) -> Callable[..., Any]:
+    if capture.is_trivial:
+        return lambda *tensors: capture.concrete(*tensors)
+    operations = TfOperations(capture, options)
+    capture.recover = lambda error: make_plan(operations, error)
+    artifact, cached = programs.obtain(capture, FRONTEND, options)
+    if artifact.manifest["kind"] == "program":
+        variant.outcome = "compiled"
+        report.compiled(variant, artifact, cached)
+        source, names = make_call(
+            capture, programs.load(fingerprint.digest(capture), artifact, options), options, arrays
+        )
+        source.add(f"return {returned(source, structure, names)}")
+        return source.build(capture.name)
+
+    variant.cached = cached
+    plan = Plan.of(artifact)
+    for left in plan.left:
+        row = fallback_row(operations, left)
+        if options.strict_target and left.kind != RANDOM:
+            raise FallbackError(
+                f"{left.reason}; strict_target forbids that TensorFlow runs it",
+                op=left.op,
+                location=row["location"] or None,
+            )
+        report.left_to_framework(row)
+    steps = order(operations, {left.index for left in plan.left}, plan.cuts)
+    parts: list[Callable[..., Any]] = []
+    for step in steps:
+        if step.compiled:
+            part = operations.part(step.nodes)
+            program, cached = programs.obtain(part, FRONTEND, options)
+            if program.manifest["kind"] != "program":
+                raise UnsupportedError(f"a part of {capture.name} was compiled, but is no program")
+            report.compiled(variant, program, cached)
+            executable = programs.load(fingerprint.digest(part), program, options)
+            source, names = make_call(
+                part, executable, options, [False] * operations.argument_count(part)
+            )
+            source.add(f"return ({''.join(f'{n}, ' for n in names)})")
+            parts.append(source.build(capture.name))
+    variant.outcome = "partitioned" if parts else "framework"
+    return make_partitioned_call(operations, steps, parts, structure, arrays)

@@ -1,0 +1,69 @@
+"""A traced function -> StableHLO, by TensorFlow's own bridge to XLA. Runs on a cache miss only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from polyblocks.errors import UnsupportedError
+from polyblocks_tf.location import Locations
+
+#: The bridge names the operations that it cannot translate like this.
+_UNSUPPORTED = re.compile(r"(\w+) \((No registered [^{]*?)\)?\{\{node ([^}]+)\}\}")
+_NODE = re.compile(r"\{\{node ([^}]+)\}\}")
+
+
+def export(concrete: Any, where: Locations) -> bytes:
+    """The StableHLO of a traced function as MLIR bytecode.
+
+    Its arguments are those of the graph, with the values of variables in place of the variables;
+    its results those of the graph, then the new values of the variables that are assigned.
+
+    Args:
+        concrete: the ConcreteFunction; all shapes are static.
+        where: of its operations, for messages.
+
+    Raises:
+        UnsupportedError: the bridge does not translate it; with the operation, where it says so.
+    """
+    handle = context.context()
+    handle.ensure_initialized()
+    count = len(concrete.inputs) - len(concrete.captured_inputs)
+    specs = [tf.TensorSpec(t.shape, t.dtype) for t in concrete.inputs[:count]]
+    try:
+        result = handle.get_compiler_ir(
+            # The public way draws a random number to learn the device.
+            device_name=_host(),
+            platform_name=None,
+            function_name=concrete.name,
+            flat_args=specs,
+            captured_inputs=concrete.captured_inputs,
+            stage="stablehlo_serialized",
+        )
+    except (ValueError, tf.errors.OpError) as error:
+        raise refusal(str(error), where) from None
+    data: bytes = result
+    return data
+
+
+def refusal(text: str, where: Locations) -> UnsupportedError:
+    """The bridge's message as an error of ours."""
+    text = text.removeprefix("Failed getting HLO text: '")
+    match = _NODE.search(text)
+    name = match[1] if match else ""
+    op, location = where.find(name)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+    if _UNSUPPORTED.search(text):
+        first = "XLA has no translation of it"
+    return UnsupportedError(
+        f"XLA's bridge: {first[:300]}", op=op or None, location=location or None
+    )
+
+
+def _host() -> str:
+    return tf.config.list_logical_devices("CPU")[0].name.replace(
+        "/device:", "/job:localhost/replica:0/task:0/device:"
+    )

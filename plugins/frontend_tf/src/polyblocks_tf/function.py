@@ -1,0 +1,295 @@
+"""A decorated function: traced and compiled once for each kind of arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import context, record
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import OptionalXlaContext
+from tensorflow.python.framework.ops import EagerTensor
+
+from polyblocks.errors import InputError, TargetError
+from polyblocks.function_report import FunctionReport
+from polyblocks.options import CompileOptions
+from polyblocks_tf.compiler import compile_function
+from polyblocks_tf.gradients import Recorded
+from polyblocks_tf.structure import Arguments, check_leaf
+
+_executing_eagerly = context.executing_eagerly
+_could_record = record.could_possibly_record
+
+
+class Variant:
+    """A function compiled for one kind of arguments.
+
+    Attributes:
+        concrete: the traced function of the flat arrays.
+        call: runs it on the flat arrays.
+        arguments: the arguments that it was traced with, as a template.
+        recorded: the same for gradient tapes outside; made when one is met.
+    """
+
+    def __init__(self, concrete: Any, call: Callable[..., Any], arguments: Arguments) -> None:
+        self.concrete = concrete
+        self.call = call
+        self.arguments = arguments
+        self.recorded: Recorded | None = None
+
+
+class CompiledFunction:
+    """What the decorator returns. Attributes that it lacks are those of the original.
+
+    Args:
+        function: what the user gave.
+        python_function: what is traced.
+        options: the checked options.
+        input_signature: specs of the positional arguments; None: each call's own.
+        autograph: whether Python's control flow on tensors is translated.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        python_function: Callable[..., Any],
+        options: CompileOptions,
+        input_signature: Sequence[Any] | None,
+        autograph: bool,
+    ) -> None:
+        self._function = function
+        self._python_function = python_function
+        self._options = options
+        self._input_signature = None if input_signature is None else list(input_signature)
+        self._autograph = autograph
+        self._names = _parameter_names(python_function)
+        name = getattr(function, "__name__", None) or getattr(function, "name", None)
+        self._name = name if isinstance(name, str) else type(function).__name__
+        self._report = FunctionReport(self._name, options.target, "TensorFlow")
+        self._variants: dict[Any, Variant] = {}
+        self._calls: dict[Any, Callable[..., Any]] = {}
+        self._lock = threading.RLock()
+        self._symbolic: Any = None
+        self._bound: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()
+        # Models have no names for functools; what lacks is left out.
+        functools.update_wrapper(self, function, updated=())
+
+    def polyblocks_report(self) -> FunctionReport:
+        """What became of this function so far."""
+        return self._report
+
+    @property
+    def polyblocks_original(self) -> Any:
+        """What was compiled."""
+        return self._function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # The quick way: tensors and arrays alone, in place, known.
+        if not kwargs and _executing_eagerly() and not _could_record():
+            kinds = []
+            for value in args:
+                kind = type(value)
+                if kind is EagerTensor:
+                    kinds.append((value._shape_tuple(), value._datatype_enum()))
+                elif kind is np.ndarray:
+                    kinds.append((value.shape, value.dtype))
+                else:
+                    break
+            else:
+                call = self._calls.get(tuple(kinds))
+                if call is not None:
+                    return call(*args)
+        return self._slowly(args, kwargs)
+
+    def _slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._input_signature is not None:
+            args, kwargs = self._by_signature(args, kwargs), {}
+        arguments = Arguments(args, kwargs, self._names)
+        if arguments.symbolic or not _executing_eagerly():
+            return self._inside(*args, **kwargs)
+        variant = self._variants.get(arguments.key) or self._compile(arguments)
+        leaves, arguments.leaves = arguments.leaves, []  # a variant keeps no arrays alive
+        if _could_record():
+            return self._record(variant, leaves)
+        return variant.call(*leaves)
+
+    def _inside(self, *args: Any, **kwargs: Any) -> Any:
+        """Inside the trace of another function this one is a part of that."""
+        if self._symbolic is None:
+            self._symbolic = tf.function(self._python_function, autograph=self._autograph)
+        return self._symbolic(*args, **kwargs)
+
+    def _by_signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments as tensors of the signature's dtypes.
+
+        Raises:
+            InputError: too few, too many, or one that does not fit.
+        """
+        signature = self._input_signature or []
+        if kwargs:
+            order = list(self._names[len(args) :])
+            unknown = [name for name in kwargs if name not in order]
+            if unknown:
+                raise InputError(f"{self._name} has no argument '{unknown[0]}' in its signature")
+            args = (*args, *(kwargs[name] for name in order if name in kwargs))
+        if len(args) != len(signature):
+            raise InputError(
+                f"{self._name} takes {len(signature)} arguments by its input_signature, "
+                f"got {len(args)}"
+            )
+        converted = []
+        for number, (value, spec) in enumerate(zip(args, signature, strict=True)):
+            name = self._names[number] if number < len(self._names) else f"argument {number + 1}"
+            converted.append(_fitted(value, spec, name, self._name))
+        return tuple(converted)
+
+    def _compile(self, arguments: Arguments) -> Variant:
+        with self._lock:
+            known = self._variants.get(arguments.key)
+            if known is not None:
+                return known
+            specs = [
+                check_leaf(leaf, name, self._options.target)
+                for leaf, name in zip(arguments.leaves, arguments.names, strict=True)
+            ]
+            for leaf, name in zip(arguments.leaves, arguments.names, strict=True):
+                _check_device(leaf, name, self._options.target)
+            concrete = trace(self._python_function, arguments, specs, self._autograph)
+            call = compile_function(
+                concrete,
+                name=self._name,
+                arrays=[isinstance(leaf, np.ndarray) for leaf in arguments.leaves],
+                options=self._options,
+                report=self._report,
+            )
+            variant = Variant(concrete, call, arguments)
+            self._variants[arguments.key] = variant
+            if self._input_signature is None:
+                self._calls[arguments.key] = call
+            return variant
+
+    def _record(self, variant: Variant, given: list[Any]) -> Any:
+        leaves = [tf.convert_to_tensor(leaf) for leaf in given]
+        if variant.recorded is None:
+            with self._lock:
+                if variant.recorded is None:
+                    variant.recorded = Recorded(
+                        variant.concrete, self._name, self._options, self._report
+                    )
+        if not variant.recorded.is_needed(leaves):
+            return variant.call(*given)
+        return variant.recorded(*leaves)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As a method: one compiled function per object, whose ``self`` is a constant."""
+        if instance is None:
+            return self
+        try:
+            bound = self._bound.get(instance)
+        except TypeError:  # no weak references, or no hash
+            return types.MethodType(self, instance)
+        if bound is None:
+            bound = CompiledFunction(
+                self._function,
+                _Method(self._python_function, instance),
+                self._options,
+                self._input_signature,
+                self._autograph,
+            )
+            bound._report = self._report
+            self._bound[instance] = bound
+        return bound
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or "_function" not in self.__dict__:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return getattr(self._function, name)
+
+    def __repr__(self) -> str:
+        return f"<polyblocks {self._name}>"
+
+
+class _Method:
+    """A method that does not keep its object alive."""
+
+    def __init__(self, function: Callable[..., Any], instance: Any) -> None:
+        self._function = function
+        self._instance = weakref.ref(instance)
+        self.__signature__ = inspect.signature(types.MethodType(function, instance))
+        self.__name__ = getattr(function, "__name__", "method")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        instance = self._instance()
+        if instance is None:
+            raise ReferenceError(f"the object of {self.__name__} is gone")
+        return self._function(instance, *args, **kwargs)
+
+
+def trace(
+    function: Callable[..., Any],
+    arguments: Arguments,
+    specs: Sequence[tf.TensorSpec],
+    autograph: bool,
+) -> Any:
+    """Trace a function of structures as one of flat tensors.
+
+    Returns:
+        A ConcreteFunction; its ``structured_outputs`` are in the user's structure.
+    """
+
+    def flat(*tensors: Any) -> Any:
+        args, kwargs = arguments.rebuild(tensors)
+        # Lists that loops fill then have sizes that are constants.
+        with OptionalXlaContext(True):
+            return function(*args, **kwargs)
+
+    return tf.function(flat, autograph=autograph).get_concrete_function(*specs)
+
+
+def _parameter_names(function: Callable[..., Any]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _fitted(value: Any, spec: Any, name: str, function: str) -> Any:
+    if isinstance(spec, (list, tuple, dict)):
+        try:
+            return tf.nest.map_structure(
+                lambda v, s: _fitted(v, s, name, function), value, spec, check_types=False
+            )
+        except (ValueError, TypeError) as error:
+            first = str(error).splitlines()[0]
+            raise InputError(f"{name} of {function} does not fit its signature: {first}") from None
+    if not isinstance(value, tf.Tensor):
+        try:
+            value = tf.convert_to_tensor(value, spec.dtype)
+        except (ValueError, TypeError) as error:
+            first = str(error).splitlines()[0]
+            raise InputError(f"{name} of {function} must be {_text(spec)}: {first}") from None
+    if value.dtype != spec.dtype or not spec.shape.is_compatible_with(value.shape):
+        raise InputError(
+            f"{name} of {function} must be {_text(spec)} by its input_signature, "
+            f"got {value.dtype.name}{value.shape}"
+        )
+    return value
+
+
+def _text(spec: Any) -> str:
+    return f"{spec.dtype.name}{spec.shape}"
+
+
+def _check_device(leaf: Any, name: str, target: str) -> None:
+    if isinstance(leaf, EagerTensor) and "CPU" not in leaf.backing_device.upper():
+        raise TargetError(
+            f"{name} is on {leaf.backing_device}, but target '{target}' takes tensors on the CPU; "
+            f"copy it with tf.device('CPU')"
+        )

@@ -1,0 +1,337 @@
+"""A traced function as a flat list of operations, and running some of them again in a new trace.
+
+What TensorFlow traced is never edited. Whoever wants another graph (with an operation replaced,
+or a part of it alone) traces a function that runs the operations of the first one again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.util import compat
+
+#: A captured array of at most so many elements is a constant of the graph: where XLA wants a
+#: shape or an axis, it takes nothing else.
+CONSTANT_ELEMENTS = 1024
+#: Numbers of which no more are part of the arithmetic on shapes.
+FEW_ELEMENTS = 16
+
+#: Calls of functions that are always inlined.
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+
+_CONTROL = frozenset(("While", "If", "Case", *_CALLS))
+
+#: Stateful operations that change nothing.
+_READS = frozenset(
+    "ReadVariableOp ResourceGather ResourceGatherNd VarIsInitializedOp VariableShape Placeholder "
+    "PlaceholderWithDefault".split()
+)
+
+_OF_SHAPES = frozenset(("Shape", "ShapeN", "Size", "Rank"))
+
+#: Type of an operation -> a function of the operation and its inputs that computes its outputs.
+Substitutions = Mapping[str, Callable[[Any, list[Any]], Sequence[Any]]]
+
+
+#: A tensor: the number of the inlined call that it is in, and its name there.
+Value = tuple[int, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One operation of a flat list, with what it reads and gives."""
+
+    op: Any
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+
+    def everything(self) -> Iterator[Any]:
+        """The operation, and those of all functions that it names (bodies of loops, branches)."""
+        yield self.op
+        for inner in _named_graphs(self.op):
+            yield from everything(inner)
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether something changes, or is told, besides what it gives."""
+        return any(_has_effect(op) for op in self.everything())
+
+
+class Graph:
+    """The operations of a traced function, those of called functions in place of the calls.
+
+    Attributes:
+        nodes: what outputs or effects need, in an order in which it can run.
+        inputs: the placeholders of the function's arguments, then those of what it captured.
+        captured: the arrays and resources that belong to the latter.
+        values: what each input is called in the nodes.
+        outputs: one value per (flat) output.
+    """
+
+    def __init__(self, func_graph: Any, captured: Sequence[Any] = ()) -> None:
+        self.captured = list(captured)
+        self.inputs: list[Any] = list(func_graph.inputs)
+        self.values: list[Value] = [(0, tensor.name) for tensor in self.inputs]
+        self._scopes = 0
+        nodes: list[Node] = []
+        known = {name: (scope, name) for scope, name in self.values}
+        self._collect(func_graph, 0, known, nodes)
+        self.outputs: list[Value] = [known[tensor.name] for tensor in func_graph.outputs]
+        self.nodes = _alive(nodes, self.outputs)
+
+    @classmethod
+    def of(cls, concrete: Any) -> Graph:
+        """The graph of a ConcreteFunction."""
+        return cls(concrete.graph, concrete.captured_inputs)
+
+    def _collect(
+        self, func_graph: Any, scope: int, known: dict[str, Value], nodes: list[Node]
+    ) -> None:
+        for op in _in_order(func_graph.get_operations()):
+            if op.type == "Placeholder":
+                continue
+            inputs = tuple(known[tensor.name] for tensor in op.inputs)
+            called = called_graph(op, "f") if op.type in _CALLS else None
+            if called is None:
+                outputs = tuple((scope, tensor.name) for tensor in op.outputs)
+                known.update((name, (scope, name)) for _, name in outputs)
+                nodes.append(Node(op, inputs, outputs))
+                continue
+            self._scopes += 1
+            inside = {p.name: a for p, a in zip(called.inputs, inputs, strict=True)}
+            self._collect(called, self._scopes, inside, nodes)
+            for result, returned in zip(op.outputs, called.outputs, strict=True):
+                known[result.name] = inside[returned.name]
+
+
+def _in_order(operations: Sequence[Any]) -> list[Any]:
+    """Each operation after what it reads or waits for, otherwise in the order of their creation.
+
+    The gradient of a loop gives the loop further inputs, which are younger than it.
+    """
+    placed: set[str] = set()
+    ordered: list[Any] = []
+    for first in operations:
+        waiting = [first]
+        while waiting:
+            op = waiting[-1]
+            if op.name in placed:
+                waiting.pop()
+                continue
+            before = [t.op for t in op.inputs] + list(op.control_inputs)
+            missing = [other for other in before if other.name not in placed]
+            if missing:
+                waiting += reversed(missing)
+            else:
+                placed.add(op.name)
+                ordered.append(op)
+                waiting.pop()
+    return ordered
+
+
+def _alive(nodes: list[Node], outputs: Sequence[Value]) -> list[Node]:
+    wanted = set(outputs)
+    kept = []
+    for node in reversed(nodes):
+        if node.has_effect or not wanted.isdisjoint(node.outputs):
+            wanted.update(node.inputs)
+            kept.append(node)
+    return kept[::-1]
+
+
+def _has_effect(op: Any) -> bool:
+    # Loops and branches have the effects of the functions that they name, and no others.
+    return bool(op.op_def.is_stateful) and op.type not in _READS and op.type not in _CONTROL
+
+
+def everything(func_graph: Any) -> Iterator[Any]:
+    """The operations of a graph and of all functions that they name."""
+    for op in func_graph.get_operations():
+        yield op
+        for inner in _named_graphs(op):
+            yield from everything(inner)
+
+
+def _named_graphs(op: Any) -> Iterator[Any]:
+    for attribute, value in op.node_def.attr.items():
+        if value.func.name:
+            inner = called_graph(op, attribute)
+            if inner is not None:
+                yield inner
+
+
+def called_graph(op: Any, attribute: str) -> Any:
+    """The graph of a function that an operation names; None where it is not known."""
+    name = op.get_attr(attribute).name
+    graph = op.graph
+    while graph is not None:
+        function = getattr(graph, "_functions", {}).get(name)
+        if function is not None:
+            return getattr(function, "graph", None)
+        graph = getattr(graph, "outer_graph", None)
+    return None
+
+
+def fold(graph: Graph) -> dict[Value, np.ndarray]:
+    """Values of arithmetic on shapes: numbers that constants and static shapes alone determine.
+
+    XLA wants shapes and axes as constants. It finds such values itself, but not when a part of the
+    function is all that it sees, and substitutions ask for them, too.
+    """
+    known: set[Value] = set()
+    wanted: list[Value] = []
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        op = node.op
+        outputs = op.outputs
+        if op.type == "Const":
+            if outputs[0].shape.num_elements() <= CONSTANT_ELEMENTS:
+                known.update(node.outputs)
+                nodes.append(node)
+            continue
+        if op.op_def.is_stateful or any(v.func.name for v in op.node_def.attr.values()):
+            continue
+        of_shape = op.type in _OF_SHAPES and all(t.shape.is_fully_defined() for t in op.inputs)
+        if not of_shape and not (node.inputs and known.issuperset(node.inputs)):
+            continue
+        if all(_is_small_number(t) for t in outputs):
+            known.update(node.outputs)
+            wanted += node.outputs
+            nodes.append(node)
+    if not wanted:
+        return {}
+
+    def run() -> list[Any]:
+        values: dict[Value, Any] = {}
+        for node in nodes:
+            if node.op.type in _OF_SHAPES:
+                for value, tensor in zip(node.inputs, node.op.inputs, strict=True):
+                    if value not in values:
+                        values[value] = tf.zeros(tensor.shape, tensor.dtype)
+            replay([node], values, {})
+        return [values[value] for value in wanted]
+
+    with tf.device("CPU"):
+        results = tf.function(
+            tf.autograph.experimental.do_not_convert(run), autograph=False
+        ).get_concrete_function()()
+    return {value: np.array(r.numpy()) for value, r in zip(wanted, results, strict=True)}
+
+
+def _is_small_number(tensor: Any) -> bool:
+    """Integers as many as shapes and indices have; of others, a few that lead to such."""
+    elements = tensor.shape.num_elements()
+    if elements is None:
+        return False
+    if tensor.dtype.is_integer or tensor.dtype.is_bool:
+        return bool(elements <= CONSTANT_ELEMENTS)
+    return bool(tensor.dtype.is_floating and elements <= FEW_ELEMENTS)
+
+
+def replay(nodes: Sequence[Node], values: dict[Value, Any], substitutions: Substitutions) -> None:
+    """Run operations again in the graph that is being traced.
+
+    Args:
+        nodes: which, in order.
+        values: for each value that they read from elsewhere what stands for it; what they
+            compute is added.
+        substitutions: what to run in place of certain operations; one that gives None leaves its
+            operation as it is.
+    """
+    current = tf.compat.v1.get_default_graph()
+    for node in nodes:
+        if all(value in values for value in node.outputs) and node.outputs:
+            continue  # known already
+        inputs = [values[value] for value in node.inputs]
+        substitute = substitutions.get(node.op.type)
+        outputs = None
+        if substitute is not None:
+            with tf.name_scope(f"{node.op.name}/"):
+                outputs = substitute(node.op, inputs)
+        if outputs is None:
+            outputs = _copy(current, node.op, inputs, substitutions).outputs
+        for value, old, new in zip(node.outputs, node.op.outputs, outputs, strict=True):
+            if old.shape.rank is not None:
+                new.set_shape(old.shape)
+            values[value] = new
+
+
+def _copy(current: Any, op: Any, inputs: list[Any], substitutions: Substitutions) -> Any:
+    attributes = {name: value for name, value in op.node_def.attr.items() if name != "_class"}
+    for name, value in attributes.items():
+        for function in (value.func, *value.list.func):
+            if function.name:
+                _bring(current, op.graph, function.name)
+        if value.func.name and substitutions:
+            inner = called_graph(op, name)
+            if inner is not None and holds(inner, substitutions):
+                value.func.name = _rewritten(current, inner, substitutions)
+    return current._create_op_internal(
+        op.type,
+        inputs,
+        [tensor.dtype for tensor in op.outputs],
+        name=op.name,
+        attrs=attributes,
+        op_def=op.op_def,
+    )
+
+
+def _bring(current: Any, graph: Any, name: str) -> None:
+    """Make a function known to the graph that is being traced."""
+    while graph is not None:
+        function = getattr(graph, "_functions", {}).get(name)
+        if function is not None:
+            current._add_function_recursive(function)
+            return
+        graph = getattr(graph, "outer_graph", None)
+
+
+def holds(func_graph: Any, types: Container[str]) -> bool:
+    """Whether a graph, or one that it names, has an operation of one of these types."""
+    return any(op.type in types for op in everything(func_graph))
+
+
+def _rewritten(current: Any, func_graph: Any, substitutions: Substitutions) -> str:
+    """The name of a copy of a function (the body of a loop or branch) with substitutions."""
+    made = trace_again(Graph(func_graph), substitutions)
+    made.add_to_graph(current)
+    return str(compat.as_str(made.name))
+
+
+def trace_again(graph: Graph, substitutions: Substitutions) -> Any:
+    """A copy of a traced function: flat, with substitutions, with small captured arrays constant.
+
+    Returns:
+        A ConcreteFunction of the same arguments that returns the list of flat outputs.
+    """
+    count = len(graph.inputs) - len(graph.captured)
+    folded = fold(graph)
+
+    def run(*tensors: Any) -> list[Any]:
+        held = [constant_or_captured(array) for array in graph.captured]
+        values = dict(zip(graph.values, (*tensors, *held), strict=True))
+        values.update((value, tf.constant(array)) for value, array in folded.items())
+        replay(graph.nodes, values, substitutions)
+        return [values[value] for value in graph.outputs]
+
+    return traced(run, graph.inputs[:count])
+
+
+def constant_or_captured(held: Any) -> Any:
+    """A small array as a constant of the graph that is being traced; anything else as it is."""
+    if held.dtype in (tf.resource, tf.variant) or held.shape.num_elements() is None:
+        return held
+    if held.shape.num_elements() > CONSTANT_ELEMENTS or held.dtype == tf.string:
+        return held
+    return tf.constant(np.array(held.numpy()), dtype=held.dtype)
+
+
+def traced(function: Callable[..., Any], tensors: Sequence[Any]) -> Any:
+    """Trace a function of as many arguments, of the same shapes and dtypes as the tensors."""
+    specs = [tf.TensorSpec(t.shape, t.dtype, name=t.op.name) for t in tensors]
+    wrapped = tf.autograph.experimental.do_not_convert(function)
+    return tf.function(wrapped, autograph=False).get_concrete_function(*specs)

@@ -1,0 +1,175 @@
+"""Arguments of a call as arrays and constants; results in the structure that the function gave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.ops import EagerTensor
+
+from polyblocks.errors import InputError
+from polyblocks.runtime.source import Source
+from polyblocks_tf.specs import DTYPE_NAMES, dtype_list
+
+#: Values that are part of what is compiled.
+_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), tf.DType, type)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The place of an array in a structure."""
+
+    number: int
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """An object that is part of what is compiled, whatever it is: the same one each time."""
+
+    value: Any
+
+
+class Arguments:
+    """The arguments of one call.
+
+    Attributes:
+        key: equal for calls that one variant serves.
+        leaves: the arrays, in order.
+        names: of the leaves, for messages.
+    """
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], names: Sequence[str]) -> None:
+        self.leaves: list[Any] = []
+        self.names: list[str] = []
+        #: Whether an argument is symbolic: then somebody else is tracing.
+        self.symbolic = False
+        parts = []
+        self._args = []
+        for position, value in enumerate(args):
+            name = names[position] if position < len(names) else f"argument {position + 1}"
+            template, key = self._visit(value, name)
+            self._args.append(template)
+            parts.append(key)
+        self._kwargs = {}
+        for name in sorted(kwargs):
+            template, key = self._visit(kwargs[name], name)
+            self._kwargs[name] = template
+            parts.append((name, key))
+        self.key: tuple[Any, ...] = tuple(parts)
+
+    def rebuild(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments with others in place of the arrays."""
+        args = [_fill(template, leaves) for template in self._args]
+        return args, {name: _fill(template, leaves) for name, template in self._kwargs.items()}
+
+    def _visit(self, value: Any, name: str) -> tuple[Any, Any]:
+        kind = type(value)
+        if kind is EagerTensor:
+            return self._leaf(value, name), (value._shape_tuple(), value._datatype_enum())
+        if kind is np.ndarray or isinstance(value, np.generic):
+            array = np.asarray(value)
+            return self._leaf(array, name), (array.shape, array.dtype)
+        if isinstance(value, tf.Tensor):
+            self.symbolic = True
+            return Held(value), None
+        if isinstance(value, _CONSTANTS):
+            # 0.0 and -0.0 are equal, and no NaN equals itself; their texts tell them apart.
+            return value, (kind, repr(value) if isinstance(value, (float, complex)) else value)
+        if isinstance(value, tuple):
+            parts = [self._visit(v, f"{name}[{i}]") for i, v in enumerate(value)]
+            items = [template for template, _ in parts]
+            made = kind(*items) if hasattr(value, "_fields") else tuple(items)
+            return made, (kind, tuple(key for _, key in parts))
+        if kind is list:
+            parts = [self._visit(v, f"{name}[{i}]") for i, v in enumerate(value)]
+            return [template for template, _ in parts], (kind, tuple(key for _, key in parts))
+        if isinstance(value, dict):
+            found = {k: self._visit(v, f"{name}[{k!r}]") for k, v in value.items()}
+            template = {k: t for k, (t, _) in found.items()}
+            return template, (kind, tuple((k, key) for k, (_, key) in found.items()))
+        # Models, variables, functions: by identity; the variant keeps them alive.
+        return Held(value), (kind, id(value))
+
+    def _leaf(self, value: Any, name: str) -> Leaf:
+        self.leaves.append(value)
+        self.names.append(name)
+        return Leaf(len(self.leaves) - 1)
+
+
+def _fill(template: Any, leaves: Sequence[Any]) -> Any:
+    kind = type(template)
+    if kind is Leaf:
+        return leaves[template.number]
+    if kind is Held:
+        return template.value
+    if kind is list:
+        return [_fill(v, leaves) for v in template]
+    if isinstance(template, tuple):
+        items = [_fill(v, leaves) for v in template]
+        return kind(*items) if hasattr(template, "_fields") else tuple(items)
+    if isinstance(template, dict):
+        return {k: _fill(v, leaves) for k, v in template.items()}
+    return template
+
+
+def check_leaf(leaf: Any, name: str, target: str) -> tf.TensorSpec:
+    """The TensorSpec of an array that is going to be compiled for.
+
+    Raises:
+        InputError: a dtype that no Program holds.
+    """
+    dtype = tf.as_dtype(leaf.dtype)
+    if dtype not in DTYPE_NAMES:
+        raise InputError(
+            f"{name} has dtype {dtype.name}, which is not one of {dtype_list()}; use tf.cast"
+        )
+    return tf.TensorSpec(leaf.shape, dtype, name=re.sub(r"\W+", "_", name).strip("_") or "x")
+
+
+def returned(source: Source, structure: Any, names: list[str]) -> str:
+    """An expression that puts results in the structure that the traced function returned.
+
+    Args:
+        source: what the expression goes into.
+        structure: with symbolic tensors where there are results.
+        names: of the results, in the order of ``tf.nest.flatten``.
+    """
+    results = iter(names)
+    text = _expression(source, structure, results)
+    if text is not None:
+        return text
+    pack = source.name("pack", tf.nest.pack_sequence_as)
+    whole = source.name("structure", structure)
+    flat = tf.nest.flatten(structure, expand_composites=True)
+    rest = iter(names)
+    listed = ", ".join("None" if leaf is None else next(rest) for leaf in flat)
+    return f"{pack}({whole}, [{listed}], expand_composites=True)"
+
+
+def _expression(source: Source, structure: Any, results: Any) -> str | None:
+    if structure is None:
+        return "None"
+    if isinstance(structure, tf.Tensor):
+        return str(next(results))
+    parts: list[str | None]
+    if type(structure) in (list, tuple):
+        parts = [_expression(source, part, results) for part in structure]
+        if None in parts:
+            return None
+        text = "".join(f"{part}, " for part in parts)
+        return f"[{text}]" if isinstance(structure, list) else f"({text})"
+    if type(structure) is dict:
+        # Flat order is that of the sorted keys.
+        try:
+            order = sorted(structure)
+        except TypeError:
+            return None
+        found = {k: _expression(source, structure[k], results) for k in order}
+        if None in found.values():
+            return None
+        return "{" + ", ".join(f"{k!r}: {found[k]}" for k in structure) + "}"
+    return None

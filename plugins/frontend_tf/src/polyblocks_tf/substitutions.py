@@ -1,0 +1,38 @@
+"""Operations that TensorFlow's bridge does not translate, written in operations that it does.
+
+To add one: write a function of the operation and its input tensors that computes its outputs with
+TensorFlow's functions, and enter it in :data:`SUBSTITUTIONS`. It gives None where it cannot stand
+for the operation; then TensorFlow runs that. Shapes are static here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from polyblocks_tf import branches, images, linear_algebra, random_numbers, shapes
+
+Substitute = Callable[[Any, list[tf.Tensor]], Sequence[tf.Tensor] | None]
+
+
+def _branch(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
+    return branches.known_branch(op, inputs, SUBSTITUTIONS)
+
+
+SUBSTITUTIONS: dict[str, Substitute] = {
+    "Assert": branches.known_check,
+    "If": _branch,
+    "StatelessIf": _branch,
+    "ImageProjectiveTransformV2": images.projective_transform,
+    "ImageProjectiveTransformV3": images.projective_transform,
+    "CropAndResize": images.crop_and_resize,
+    "MatrixInverse": linear_algebra.small_inverse,
+    "EnsureShape": shapes.ensured,
+    "StatelessRandomGetKeyCounter": random_numbers.key_and_counter,
+    "StatelessRandomGetAlg": random_numbers.algorithm,
+    "StatelessRandomUniformV2": random_numbers.uniform,
+    "StatelessRandomUniformIntV2": random_numbers.uniform_integers,
+    "StatelessRandomUniformFullIntV2": random_numbers.any_integers,
+}

@@ -1,0 +1,185 @@
+"""What cannot be compiled: left to JAX in parts, reported, refused by ``strict_target``."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+from polyblocks.errors import FallbackError, TargetError  # noqa: E402
+from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax  # noqa: E402
+
+X = np.linspace(0.5, 2, 16, dtype=np.float32).reshape(4, 4)
+
+
+def fourier(x):
+    y = jnp.sin(x) * 2
+    z = jnp.fft.fft(y)  # the line in the report
+    return z.real * jnp.cos(y), y
+
+
+def test_the_rest_is_compiled_and_the_report_names_op_reason_and_line(caplog):
+    f = polyblocks_jit_jax(fourier)
+    with caplog.at_level(logging.WARNING, logger="polyblocks"):
+        for got, want in zip(f(X), fourier(X), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    report = f.polyblocks_report()
+    (fallback,) = report.fallbacks
+    line = fourier.__code__.co_firstlineno + 2
+    assert (fallback.op, fallback.location) == ("fft", f"{__file__}:{line}")
+    assert "Fourier" in fallback.reason
+    assert not report.whole
+    (variant,) = report.variants
+    assert (variant.outcome, variant.parts) == ("partitioned", 2)
+    assert f"fourier: JAX runs fft at {__file__}:{line}: Fourier" in caplog.text
+    assert "fft" in str(report)
+    json.dumps(report.to_json())
+
+
+def test_strict_target_refuses():
+    f = polyblocks_jit_jax(fourier, compile_options={"strict_target": True})
+    line = fourier.__code__.co_firstlineno + 2
+    with pytest.raises(FallbackError, match=f"fft: .*strict_target.*_fallback.py:{line}"):
+        f(X)
+
+
+def test_derivatives_and_batches_of_a_partitioned_function():
+    f = polyblocks_jit_jax(lambda x: (jnp.fft.fft(jnp.sin(x)).real ** 2).sum())
+    g = f.polyblocks_original
+    np.testing.assert_allclose(f(X), g(X), rtol=1e-4)
+    np.testing.assert_allclose(jax.grad(f)(X), jax.grad(g)(X), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(jax.vmap(f)(X), jax.vmap(g)(X), rtol=1e-4)
+    np.testing.assert_allclose(jax.jit(f)(X), g(X), rtol=1e-4)
+
+
+def test_linear_algebra_is_left_with_a_reason():
+    spd = X @ X.T + 4 * np.eye(4, dtype=np.float32)
+
+    def f(a, b):
+        return jnp.linalg.cholesky(a) * 2, jnp.linalg.solve(a, b + 1) - 1
+
+    g = polyblocks_jit_jax(f)
+    for got, want in zip(g(spd, X), f(spd, X), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    ops = {fallback.op for fallback in g.polyblocks_report().fallbacks}
+    assert "cholesky" in ops
+    assert all(f.reason for f in g.polyblocks_report().fallbacks)
+
+
+def test_an_unsupported_op_in_a_loop_leaves_the_loop():
+    def f(x):
+        y = jnp.tanh(x)
+        z = jax.lax.fori_loop(0, 3, lambda i, c: jnp.fft.fft(c).real, y)
+        return z * 2
+
+    g = polyblocks_jit_jax(f)
+    np.testing.assert_allclose(g(X), f(X), rtol=1e-4, atol=1e-4)
+    assert {fallback.op for fallback in g.polyblocks_report().fallbacks} <= {"scan", "while"}
+    assert g.polyblocks_report().variants[0].parts == 2
+
+
+def test_effects_happen_in_order_with_the_right_values(capfd):
+    def f(x):
+        jax.debug.print("a {}", x[0, 0], ordered=True)
+        y = jnp.exp(x)
+        jax.debug.print("b {}", y[0, 0], ordered=True)
+        return y * y
+
+    g = polyblocks_jit_jax(f)
+    np.testing.assert_allclose(g(X), np.exp(X) ** 2, rtol=1e-5)
+    jax.effects_barrier()
+    out = capfd.readouterr().out
+    assert out.index("a 0.5") < out.index("b 1.648")
+    assert {fallback.op for fallback in g.polyblocks_report().fallbacks} == {"debug_print"}
+
+
+def test_callbacks_run():
+    seen = []
+
+    def f(x):
+        y = jax.pure_callback(
+            lambda a: np.asarray(a) + 1, jax.ShapeDtypeStruct(x.shape, x.dtype), x
+        )
+        jax.debug.callback(lambda a: seen.append(float(a)), y[0, 0])
+        return y * 2
+
+    g = polyblocks_jit_jax(f)
+    np.testing.assert_allclose(g(X), (X + 1) * 2, rtol=1e-6)
+    jax.effects_barrier()
+    assert seen == [1.5]
+
+
+def test_dtypes_that_no_program_holds_are_left_to_jax():
+    x = jnp.arange(8).astype(jnp.float8_e4m3fn)
+    f = polyblocks_jit_jax(lambda x: x.astype(jnp.float32) * 2)
+    np.testing.assert_array_equal(f(x), np.arange(8) * 2.0)
+    assert any("float8_e4m3fn" in f.reason for f in f.polyblocks_report().fallbacks)
+
+
+def test_a_crash_of_native_code_is_a_fallback(monkeypatch):
+    from polyblocks import stablehlo
+
+    lower = stablehlo.lower
+
+    def crashing(module):
+        if "stablehlo.cosine" in str(module):
+            os.abort()
+        return lower(module)
+
+    monkeypatch.setattr(stablehlo, "lower", crashing)
+    f = polyblocks_jit_jax(lambda x: jnp.cos(jnp.sin(x) + 3.5) * 2)
+    np.testing.assert_allclose(f(X), np.cos(np.sin(X) + 3.5) * 2, rtol=1e-5)
+    (fallback,) = f.polyblocks_report().fallbacks
+    assert fallback.op == "cos"
+    assert "SIGABRT" in fallback.reason
+    assert f.polyblocks_report().variants[0].parts == 2
+
+
+def test_mutable_references_are_left_to_jax():
+    def inside(x):
+        total = jax.new_ref(jnp.zeros(()))
+
+        def body(i, _):
+            total[...] += x[i, 0]
+
+        jax.lax.fori_loop(0, 4, body, None)
+        return total[...] * 2
+
+    def argument(ref, x):
+        ref[...] = ref[...] + x
+        return x * 2
+
+    f, g = polyblocks_jit_jax(inside), polyblocks_jit_jax(argument)
+    np.testing.assert_allclose(f(X), X[:, 0].sum() * 2, rtol=1e-6)
+    ref = jax.new_ref(jnp.zeros((4, 4)))
+    np.testing.assert_allclose(g(ref, X), X * 2)
+    np.testing.assert_allclose(ref[...], X)
+    for h in (f, g):
+        (fallback,) = h.polyblocks_report().fallbacks
+        assert "mutable reference" in fallback.reason
+        assert "_fallback.py:" in fallback.location
+    with pytest.raises(FallbackError, match="mutable reference.*strict_target"):
+        polyblocks_jit_jax(inside, compile_options={"strict_target": True})(X)
+
+
+def test_other_devices_are_an_error():
+    f = jax.jit(polyblocks_jit_jax(lambda x: x * 2))
+    with pytest.raises(TargetError, match="arrays on cuda, but target 'cpu' takes arrays on the C"):
+        f.trace(X).lower(lowering_platforms=("cuda",))
+
+
+def test_a_plan_is_cached():
+    def f(x):
+        return jnp.fft.fft(x * 1.75).real
+
+    for cached in (False, True):
+        g = polyblocks_jit_jax(f)
+        np.testing.assert_allclose(g(X), f(X), rtol=1e-4, atol=1e-4)
+        (variant,) = g.polyblocks_report().variants
+        assert variant.cached == cached
+        assert len(g.polyblocks_report().fallbacks) == 1

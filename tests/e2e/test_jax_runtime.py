@@ -1,0 +1,180 @@
+"""Compiled JAX functions at run time: cache, memory, threads, and what a process loads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax  # noqa: E402
+
+
+def test_warm_start_loads_no_compiler_and_compiles_nothing(run_python):
+    code = """
+        import sys
+        import jax, jax.numpy as jnp
+        from polyblocks import events
+        from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
+
+        misses = []
+        events.set_sink(lambda e: e.kind in ("cache-miss", "compile-begin") and misses.append(e))
+        f = polyblocks_jit_jax(lambda x: jax.nn.softmax(x) * 0.7)
+        print(round(float(f(jnp.ones((4, 10))).sum()), 4))
+        (variant,) = f.polyblocks_report().variants
+        print(variant.cached, bool(misses), any("torch_mlir" in name for name in sys.modules))
+        """
+    first, second = run_python(code), run_python(code)
+    assert first.stdout.split() == ["2.8", "False", "True", "True"]
+    assert second.stdout.split() == ["2.8", "True", "False", "False"]
+    assert first.stderr == second.stderr == ""
+
+
+def test_other_frameworks_are_not_loaded(run_python):
+    code = """
+        import sys
+        import jax.numpy as jnp
+        from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
+
+        polyblocks_jit_jax(lambda x: x * 2.25)(jnp.ones(3))
+        print({"torch", "tensorflow", "keras", "flax", "equinox"} & set(sys.modules))
+        """
+    assert run_python(code).stdout == "set()\n"
+
+
+def test_listing_plugins_does_not_load_jax(run_python):
+    code = """
+        import sys
+        import polyblocks_jax, polyblocks_jax.plugin
+        print("jax" in sys.modules)
+        """
+    assert run_python(code).stdout == "False\n"
+
+
+def test_without_the_package_the_import_says_what_to_install(run_python):
+    code = """
+        import sys
+        sys.modules["polyblocks_jax"] = None
+        try:
+            import polyblocks.jax_polyblocks_compiler
+        except ImportError as error:
+            print(error)
+        """
+    assert "pip install polyblocks-jax" in run_python(code).stdout
+
+
+def test_equal_functions_share_one_program():
+    def make():
+        return polyblocks_jit_jax(lambda x: jnp.exp(x * 3.5) - 2)
+
+    def another_name(y):
+        return jnp.exp(y * 3.5) - 2
+
+    one, two, three = make(), make(), polyblocks_jit_jax(another_name)
+    for f in (one, two, three):
+        f(np.ones(6, np.float32))
+    assert [f.polyblocks_report().variants[0].cached for f in (one, two, three)] == [
+        False, True, True
+    ]  # fmt: skip
+
+
+def test_what_makes_a_difference_is_in_the_key():
+    def make(factor):
+        return polyblocks_jit_jax(lambda x: x * factor)
+
+    x = np.ones(4, np.float32)
+    np.testing.assert_array_equal(make(2.0)(x), 2 * x)
+    np.testing.assert_array_equal(make(3.0)(x), 3 * x)
+    np.testing.assert_array_equal(make(np.arange(4.0))(x), np.arange(4.0))
+    np.testing.assert_array_equal(make(np.arange(4.0) + 1)(x), np.arange(4.0) + 1)
+
+
+def test_100_000_calls_keep_no_memory(run_python):
+    done = run_python(
+        """
+        import gc
+        import jax.numpy as jnp
+        from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
+
+        @polyblocks_jit_jax(compile_options={"target": "cpu", "strict_target": True})
+        def add(x, y):
+            return {"sum": x + y}
+
+        def resident():
+            gc.collect()
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * 4096
+
+        x, y = jnp.ones(16), jnp.ones(16)
+        for _ in range(2000):
+            add(x, y)
+        before = resident()
+        for _ in range(100_000):
+            add(x, y)
+        print(resident() - before)
+        """
+    )
+    assert done.stderr == ""
+    assert int(done.stdout) < 1 << 20
+
+
+def test_arrays_are_not_copied(run_python):
+    """256 MiB go in as NumPy's or JAX's, and come out, without a second copy of them."""
+    code = """
+        import resource
+        import numpy as np, jax.numpy as jnp
+        from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
+
+        def peak():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10  # MiB
+
+        f = polyblocks_jit_jax(lambda x: x[:, :1] * 2)
+        f(np.ones((4, 4), np.float32))
+        x = np.ones((64, 1 << 20), np.float32)
+        y = jnp.asarray(x)
+        y.block_until_ready(), f(x[:, :4]).block_until_ready()
+        shared = polyblocks_jit_jax(lambda x: x[:, :1] * 3)
+        before = peak()
+        shared(x).block_until_ready()
+        shared(y).block_until_ready()
+        print(peak() - before)
+        """
+    assert int(run_python(code).stdout) < 200
+
+
+def test_num_threads_is_respected(run_python):
+    code = """
+        import os, threading
+        import jax.numpy as jnp, numpy as np
+        from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
+
+        def tasks():
+            return len(os.listdir("/proc/self/task"))
+
+        f = polyblocks_jit_jax(lambda x: jnp.sin(x) * 1.5, compile_options={"num_threads": N})
+        x = jnp.asarray(np.ones((400, 1000), np.float32))
+        g = polyblocks_jit_jax(lambda x: x[:1, :4] * 2, compile_options={"num_threads": 1})
+        for _ in range(50):
+            f(x).block_until_ready(); g(x).block_until_ready()
+        before = tasks()
+        print(before)
+        """
+    one = run_python(code.replace("N", "1"), OMP_NUM_THREADS=2)
+    two = run_python(code.replace("N", "2"), OMP_NUM_THREADS=2)
+    assert int(two.stdout) > int(one.stdout)
+
+
+def test_explain_shows_kernels_with_their_lines():
+    import polyblocks
+
+    def f(x):
+        return jnp.tanh(x) * 2.125
+
+    with polyblocks.explain() as report:
+        polyblocks_jit_jax(f)(np.ones((64, 64), np.float32))
+    line = f.__code__.co_firstlineno + 1
+    assert f"tanh {__file__}:{line}" in str(report)
+    measured = polyblocks.explain(f, np.ones((64, 64), np.float32), frontend="jax")
+    (part,) = measured.parts
+    assert part.profile
+    assert part.profile[0]["calls"] > 0

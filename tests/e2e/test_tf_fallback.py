@@ -1,0 +1,190 @@
+"""TensorFlow: what cannot be compiled, its reports, crashes of native code, random numbers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from tf_compare import assert_same, check, floats  # noqa: E402
+
+import polyblocks  # noqa: E402
+from polyblocks.errors import FallbackError, UnsupportedError  # noqa: E402
+from polyblocks_tf import importer, polyblocks_jit_tf  # noqa: E402
+
+
+@pytest.fixture
+def plant(monkeypatch):
+    """``plant(type, act)``: importing a graph that holds such an operation calls ``act`` first."""
+    proper = importer.import_capture
+
+    def make(kind, act):
+        def import_capture(capture):
+            if any(op.type == kind for op in capture.concrete.graph.get_operations()):
+                act()
+            return proper(capture)
+
+        monkeypatch.setattr(importer, "import_capture", import_capture)
+
+    return make
+
+
+def refuse():
+    raise UnsupportedError("planted: no lowering")
+
+
+def crash():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def test_only_the_operation_that_fails_is_left(plant, caplog):
+    plant("Cosh", refuse)
+
+    def f(x, y):
+        a = tf.exp(x * 2 + 1)
+        b = tf.cosh(a - y)
+        return tf.sigmoid(b + y), a
+
+    with caplog.at_level(logging.WARNING, "polyblocks"), polyblocks.explain() as watched:
+        report = check(f, floats(4, 5), floats(5), whole=False)
+    assert report.variants[0].outcome == "partitioned"
+    assert report.variants[0].parts == 2
+    (row,) = report.fallbacks
+    assert row.op == "Cosh"
+    assert row.reason == "planted: no lowering"
+    line = f.__code__.co_firstlineno + 2
+    assert row.location == f"{__file__}:{line}"
+    assert "TensorFlow runs Cosh" in caplog.text
+    assert list(watched.fallbacks) == [row]
+
+
+def test_a_crash_is_a_fallback(plant):
+    plant("Atan2", crash)
+    report = check(lambda x, y: tf.atan2(x + 1, y) * 2, floats(7), floats(7), whole=False)
+    (row,) = report.fallbacks
+    assert row.op == "Atan2"
+    assert "SIGSEGV" in row.reason
+
+
+def test_strict_target_raises(plant):
+    plant("Cosh", refuse)
+
+    @polyblocks_jit_tf(compile_options={"strict_target": True})
+    def f(x):
+        return tf.cosh(x) + 1
+
+    with pytest.raises(FallbackError, match=r"Cosh: planted.*strict_target.* at .*fallback.py:\d+"):
+        f(floats(3))
+
+
+def test_what_the_bridge_does_not_know():
+    def f(x):
+        text = tf.strings.as_string(tf.cast(x * 3, tf.int32))
+        return tf.strings.to_number(text) + x
+
+    report = check(f, tf.constant([1.5, 2.5]), whole=False)
+    assert {row.op for row in report.fallbacks} == {"AsString", "StringToNumber"}
+    assert report.variants[0].outcome == "partitioned"
+
+
+def test_a_shape_that_depends_on_values():
+    def f(x):
+        return tf.boolean_mask(x * 2, x > 0)
+
+    x = floats(20)
+    report = check(f, x, whole=False)
+    assert report.fallbacks
+    assert polyblocks_jit_tf(f)(-tf.abs(x)).shape == (0,)
+
+
+def test_an_argument_that_is_a_shape():
+    x, shape = floats(6), tf.constant([2, 3])
+    report = check(lambda x, s: tf.reshape(x + 1, s) * 2, x, shape, whole=False)
+    assert report.fallbacks
+
+
+def test_checks_are_not_left_out():
+    @polyblocks_jit_tf
+    def f(x):
+        tf.debugging.assert_positive(x, "must be positive")
+        return tf.sqrt(x)
+
+    assert_same(f(tf.constant([4.0])), tf.constant([2.0]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be positive"):
+        f(tf.constant([-4.0]))
+    assert any("leave its check out" in row.reason for row in f.polyblocks_report().fallbacks)
+
+
+def test_prints_are_printed(capfd):
+    @polyblocks_jit_tf
+    def f(x):
+        y = x * 2
+        tf.print("value", y)
+        return y + 1
+
+    assert_same(f(tf.constant(3.0)), tf.constant(7.0))
+    f(tf.constant(4.0))
+    assert capfd.readouterr().err.splitlines() == ["value 6", "value 8"]
+
+
+def test_draws_are_those_of_tensorflow():
+    def f(x):
+        return tf.random.normal((4,)) * x + tf.random.uniform((4,))
+
+    x = floats(4)
+    tf.random.set_seed(3)
+    expected = [tf.function(f)(x) for _ in range(1)]
+    tf.random.set_seed(3)
+    compiled = polyblocks_jit_tf(f, compile_options={"strict_target": True})
+    assert_same([compiled(x)], expected)
+    report = compiled.polyblocks_report()
+    assert report.whole
+    assert {row["op"] for row in report.random_draws} == {"RandomStandardNormal", "RandomUniform"}
+    assert "TensorFlow's generator" in str(report)
+    assert not np.array_equal(compiled(x).numpy(), compiled(x).numpy())
+
+
+STATELESS = {
+    "uniform": lambda s: tf.random.stateless_uniform((1000,), s),
+    "uniform int": lambda s: tf.random.stateless_uniform((999,), s, 3, 1000, tf.int32),
+    "uniform full": lambda s: tf.random.stateless_uniform((99,), s, None, None, tf.int64),
+    "uniform double": lambda s: tf.random.stateless_uniform((99,), s, dtype=tf.float64),
+    "uniform half": lambda s: tf.random.stateless_uniform((99,), s, dtype=tf.float16),
+    "uniform bfloat16": lambda s: tf.random.stateless_uniform((99,), s, dtype=tf.bfloat16),
+    "normal": lambda s: tf.random.stateless_normal((1000,), s),
+    "truncated": lambda s: tf.random.stateless_truncated_normal((1000,), s),
+    "gamma": lambda s: tf.random.stateless_gamma((100,), s, 2.0),
+    "split": lambda s: tf.random.split(s, 3),
+    "fold_in": lambda s: tf.random.fold_in(s, 7),
+    "philox": lambda s: tf.random.stateless_uniform((99,), s, alg="philox"),
+    "dropout": lambda s: tf.nn.experimental.stateless_dropout(tf.ones(500), 0.3, s),
+    "shuffle": lambda s: tf.random.experimental.stateless_shuffle(tf.range(50), s),
+}
+
+
+@pytest.mark.parametrize("name", STATELESS)
+def test_stateless_draws_have_the_same_bits(name):
+    draw = STATELESS[name]
+    for seed in ([1, 2], [-5, 1 << 30]):
+        expected = draw(tf.constant(seed))
+        got = polyblocks_jit_tf(draw)(tf.constant(seed))
+        assert expected.dtype == got.dtype
+        assert expected.numpy().tobytes() == got.numpy().tobytes()
+
+
+def test_random_numbers_in_a_loop():
+    def f(x):
+        return tf.while_loop(
+            lambda i, x: i < 3, lambda i, x: (i + 1, x + tf.random.uniform((2,))), [0, x]
+        )[1]
+
+    compiled = polyblocks_jit_tf(f)
+    tf.random.set_seed(5)
+    expected = tf.function(f)(tf.zeros(2))
+    tf.random.set_seed(5)
+    assert_same(compiled(tf.zeros(2)), expected)

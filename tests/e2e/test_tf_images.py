@@ -1,0 +1,168 @@
+"""TensorFlow: operations on images that its bridge to XLA does not know."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from tf_compare import assert_same, check, floats  # noqa: E402
+
+from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
+
+
+def transform(images, transforms, size, interpolation, mode, fill=0.0):
+    return tf.raw_ops.ImageProjectiveTransformV3(
+        images=images,
+        transforms=transforms,
+        output_shape=size,
+        fill_value=fill,
+        interpolation=interpolation,
+        fill_mode=mode,
+    )
+
+
+def rotation(angle, height, width):
+    c, s = math.cos(angle), math.sin(angle)
+    x = ((width - 1) - (c * (width - 1) - s * (height - 1))) / 2
+    y = ((height - 1) - (s * (width - 1) + c * (height - 1))) / 2
+    return [c, -s, x, s, c, y, 0.0, 0.0]
+
+
+MOVES = {
+    "identity": [1.0, 0, 0, 0, 1, 0, 0, 0],
+    "translation": [1.0, 0, -3, 0, 1, 2, 0, 0],
+    "half": [1.0, 0, 0.5, 0, 1, -0.25, 0, 0],
+    "far": [1.0, 0, 60, 0, 1, -75, 0, 0],
+    "rotation": rotation(0.6, 11, 14),
+    "scale": [2.5, 0, -9, 0, 3.25, -11, 0, 0],
+    "projection": [1.0, 0.1, 0, 0, 1, 0, 0.02, -0.03],
+    "horizon": [1.0, 0.0, 0, 0, 1, 0, -0.25, 0.0],
+}
+
+
+@pytest.mark.parametrize("mode", ["CONSTANT", "REFLECT", "WRAP", "NEAREST"])
+@pytest.mark.parametrize("interpolation", ["NEAREST", "BILINEAR"])
+def test_projective_transforms(interpolation, mode):
+    images = floats(len(MOVES), 11, 14, 3)
+    moves = tf.constant(list(MOVES.values()))
+    for fill in (0.0, 0.7):
+        check(
+            lambda images, moves, fill=fill: transform(
+                images, moves, [9, 17], interpolation, mode, fill
+            ),
+            images,
+            moves,
+        )
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float16", "float64"])
+def test_dtypes_of_images(dtype):
+    images = tf.cast(floats(2, 7, 8, 1, low=0, high=200), dtype)
+    moves = tf.constant([rotation(0.3, 7, 8), MOVES["half"]])
+    for interpolation in ("NEAREST", "BILINEAR"):
+        check(
+            lambda i, m, interpolation=interpolation: transform(
+                i, m, [7, 8], interpolation, "REFLECT", 3.0
+            ),
+            images,
+            moves,
+            atol=0.2 if dtype == "float16" else 1e-5,
+        )
+
+
+def test_one_transform_for_all_images():
+    check(
+        lambda i: transform(i, tf.constant([MOVES["rotation"]]), [11, 14], "BILINEAR", "WRAP"),
+        floats(4, 11, 14, 2),
+    )
+
+
+@pytest.mark.parametrize("extent", [1, 2])
+def test_tiny_images(extent):
+    for mode in ("CONSTANT", "REFLECT", "WRAP", "NEAREST"):
+        check(
+            lambda i, mode=mode: transform(
+                i, tf.constant([MOVES["translation"]]), [3, 3], "NEAREST", mode
+            ),
+            floats(1, extent, extent, 1),
+        )
+
+
+def test_gradient_of_a_rotation():
+    def f(images):
+        with tf.GradientTape() as tape:
+            tape.watch(images)
+            moved = transform(
+                images, tf.constant([MOVES["rotation"]]), [11, 14], "BILINEAR", "CONSTANT"
+            )
+            loss = tf.reduce_sum(moved * moved)
+        return tape.gradient(loss, images)
+
+    check(f, floats(2, 11, 14, 3))
+
+
+def test_in_a_loop():
+    def f(images):
+        def body(i, images):
+            return i + 1, transform(
+                images, tf.constant([MOVES["half"]]), [11, 14], "BILINEAR", "REFLECT"
+            )
+
+        return tf.while_loop(lambda i, _: i < 3, body, [0, images])[1]
+
+    check(f, floats(1, 11, 14, 1))
+
+
+def test_keras_layers():
+    import keras
+
+    images = floats(2, 12, 12, 3, low=0.0)
+    for layer in (
+        keras.layers.RandomTranslation(0.2, 0.3, seed=1),
+        keras.layers.RandomRotation(0.2, seed=2, fill_mode="constant"),
+    ):
+        layer.build(images.shape)
+        state = [v.numpy() for v in layer.variables]
+        expected = tf.function(lambda i, layer=layer: layer(i, training=True))(images)
+        for variable, value in zip(layer.variables, state, strict=True):
+            variable.assign(value)
+        compiled = polyblocks_jit_tf(lambda i, layer=layer: layer(i, training=True))
+        assert_same(compiled(images), expected)
+        assert compiled.polyblocks_report().whole, str(compiled.polyblocks_report())
+
+
+def test_crop_and_resize():
+    boxes = tf.constant([[0.1, 0.2, 0.8, 0.9], [0.9, 0.9, 0.1, 0.1], [-0.3, 0, 1.4, 1.0]])
+    for method in ("bilinear", "nearest"):
+        for size in ([5, 7], [1, 1]):
+            check(
+                lambda i, b, size=size, method=method: tf.image.crop_and_resize(
+                    i, b, [0, 1, 0], size, method, 0.25
+                ),
+                floats(2, 9, 10, 3),
+                boxes,
+            )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_small_inverses(size):
+    matrices = floats(5, size, size) + 2 * tf.eye(size)
+    check(lambda m: tf.linalg.inv(m), matrices, rtol=1e-3)
+    check(lambda m: tf.linalg.inv(m, adjoint=True), matrices, rtol=1e-3)
+
+
+@pytest.mark.parametrize("method", ["bilinear", "nearest"])
+def test_resize(method):
+    check(lambda i: tf.image.resize(i, [9, 5], method), floats(2, 6, 7, 3))
+
+
+def test_color_spaces():
+    images = floats(5, 6, 3, low=0.0)
+    check(lambda i: (tf.image.rgb_to_hsv(i), tf.image.rgb_to_grayscale(i)), images)
+    check(lambda i: tf.image.adjust_hue(i, 0.2), images)
+    check(lambda i: tf.image.adjust_contrast(i, 1.5), images)
+    assert np.isfinite(images).all()

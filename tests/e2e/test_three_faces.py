@@ -1,0 +1,80 @@
+"""One engine behind three frameworks: the same results, and the same kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from bench.algorithms.table import ALGORITHMS, Algorithm
+from bench.engines import joined, written_in
+from bench.errors import max_error
+
+torch = pytest.importorskip("torch")
+jax = pytest.importorskip("jax")
+tf = pytest.importorskip("tensorflow")
+
+from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax  # noqa: E402
+from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch  # noqa: E402
+
+Decorator = Callable[..., Callable[..., Any]]
+#: Module of the algorithms -> the decorator, and how an array is made of NumPy's.
+FACES: dict[str, tuple[Decorator, Callable[[np.ndarray[Any, Any]], Any]]] = {
+    "in_torch": (polyblocks_jit_torch, torch.from_numpy),
+    "in_jax": (polyblocks_jit_jax, jax.numpy.asarray),
+    "in_tensorflow": (polyblocks_jit_tf, tf.constant),
+}
+
+
+def reference(algorithm: Algorithm) -> np.ndarray[Any, Any]:
+    """The result in float64."""
+    inputs = [torch.from_numpy(x) for x in algorithm.small()]
+    exact = [x.double() if x.is_floating_point() else x for x in inputs]
+    function = written_in("in_torch", f"algorithms.{algorithm.name}")
+    return joined(function(*exact)).astype(np.float64)
+
+
+def compiled(language: str, name: str, **options: Any) -> Callable[..., Any]:
+    decorator, _ = FACES[language]
+    return decorator(
+        written_in(language, f"algorithms.{name}"),
+        compile_options={"strict_target": True, "num_threads": 2, **options},
+    )
+
+
+@pytest.mark.parametrize("language", ["in_jax", "in_tensorflow"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
+def test_results_are_near_float64(algorithm: Algorithm, language: str) -> None:
+    """PyTorch's are looked at in tests/unit/test_bench_faces.py."""
+    _, convert = FACES[language]
+    result = compiled(language, algorithm.name)(*map(convert, algorithm.small()))
+    assert max_error(joined(result), reference(algorithm)) < algorithm.tolerance
+
+
+def kernels_of(language: str, algorithm: Algorithm) -> tuple[int, float]:
+    """How many kernels share large loops among threads, and the bytes all move of main memory.
+
+    Small ones do not count: a sum of three numbers may be taken here or there.
+    """
+    _, convert = FACES[language]
+    run = compiled(language, algorithm.name)
+    run(*map(convert, algorithm.inputs()))
+    report = run.polyblocks_report().to_json()
+    kernels = [k for part in report["parts"] for k in part["kernels"]]
+    large = [k for k in kernels if k["estimate"]["iterations"] > 10_000]
+    return len(large), sum(k["estimate"]["bytes"]["main"] * k["calls"] for k in large)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
+def test_kernels_are_the_same(algorithm: Algorithm) -> None:
+    count, moved = kernels_of("in_torch", algorithm)
+    assert count
+    for language in ("in_jax", "in_tensorflow"):
+        if algorithm.name == "conv_bias_relu":
+            # The padding of a convolution is PyTorch's own; the others pad first.
+            continue
+        found = kernels_of(language, algorithm)
+        assert found[0] == count
+        assert found[1] == pytest.approx(moved, rel=0.02)

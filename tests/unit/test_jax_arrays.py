@@ -1,0 +1,66 @@
+"""The ArrayInterface of JAX."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polyblocks.errors import InputError
+from polyblocks.program import ArraySpec
+from polyblocks.runtime.arrays import HOST, Device
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+from polyblocks_jax.arrays import JaxArrays  # noqa: E402
+
+ARRAYS = JaxArrays()
+
+
+def test_arrays_are_described():
+    x = jnp.ones((2, 3), jnp.bfloat16)
+    assert ARRAYS.is_array(x)
+    assert ARRAYS.is_array(np.ones(2))
+    assert not ARRAYS.is_array(2.0)
+    assert ARRAYS.describe(x) == ArraySpec.contiguous((2, 3), "bfloat16")
+    assert ARRAYS.describe(np.ones((4, 3), np.float32).T) == ArraySpec((3, 4), "float32", (1, 3))
+    assert ARRAYS.device(x) == ARRAYS.device(np.ones(1)) == HOST
+    assert not ARRAYS.is_writable(x)
+    assert ARRAYS.is_writable(np.ones(2))
+    assert ARRAYS.transfer(x, HOST).devices() == {jax.devices("cpu")[0]}
+    y = np.ones(2)
+    assert ARRAYS.transfer(y, HOST) is y
+    assert ARRAYS.pointer(y) == y.ctypes.data
+
+
+def test_new_arrays_can_be_written_by_a_program():
+    import ctypes
+
+    made = ARRAYS.empty(ArraySpec.contiguous((3,), "float32"), HOST)
+    memory = (ctypes.c_float * 3).from_address(ARRAYS.pointer(made))
+    memory[:] = (1, 2, 3)
+    np.testing.assert_array_equal(np.asarray(made), [1, 2, 3])
+
+
+def test_what_cannot_be_is_named():
+    with pytest.raises(InputError, match="an array of dtype float8_e5m2; use .astype"):
+        ARRAYS.describe(jnp.ones(2, jnp.float8_e5m2))
+    with pytest.raises(InputError, match="JAX makes no float64 now; jax.config.update"):
+        ARRAYS.empty(ArraySpec.contiguous((3,), "float64"), HOST)
+    with pytest.raises(InputError, match=r"row-major arrays only, not strides \[1, 2\]"):
+        ARRAYS.empty(ArraySpec((2, 2), "float32", (1, 2)), HOST)
+    for function in (ARRAYS.empty, ARRAYS.transfer):
+        with pytest.raises(InputError, match=r"makes arrays on the host, not on \(2, 0\)"):
+            function(ArraySpec.contiguous((3,), "float32"), Device(2, 0))
+
+
+def test_an_artifact_is_loaded_with_jax_arrays():
+    import polyblocks
+    from polyblocks import driver
+    from polyblocks.options import CompileOptions
+    from polyblocks_jax.capture import capture_jaxpr
+
+    closed = jax.make_jaxpr(lambda x: jnp.sin(x) * 2)(jnp.ones(5))
+    capture = capture_jaxpr(closed, "f")
+    artifact = driver.compile_capture(capture, "jax", CompileOptions())
+    f = polyblocks.load(artifact, arrays=ARRAYS)
+    np.testing.assert_allclose(f(jnp.arange(5.0)), np.sin(np.arange(5.0)) * 2, rtol=1e-6)

@@ -1,0 +1,156 @@
+"""The planner of partitions, on a program that is only pretended."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from polyblocks.errors import NativeCrashError, PassError, UnsupportedError
+from polyblocks.partition import (
+    CRASH,
+    UNSUPPORTED,
+    Left,
+    Operations,
+    Plan,
+    Step,
+    fallback_row,
+    make_plan,
+    one_line,
+    order,
+    run_probes,
+)
+
+
+class Pretended(Operations):
+    """Operations with given operands; a part fails if it holds a bad one, or a bad combination."""
+
+    def __init__(self, operands, bad=(), together=(), effects=(), obvious=()):
+        self.reads = operands
+        self.bad = set(bad)
+        self.together = [set(group) for group in together]
+        self.effects = effects
+        self.known = obvious
+        self.compiled = []
+
+    def __len__(self):
+        return len(self.reads)
+
+    def operands(self, node):
+        return self.reads[node]
+
+    def op_name(self, node):
+        return f"op{node}"
+
+    def location(self, node):
+        return f"file.py:{node}"
+
+    def compile(self, nodes):
+        if self.bad & set(nodes):
+            raise UnsupportedError("a bad one")
+        if any(group <= set(nodes) for group in self.together):
+            raise NativeCrashError("a crash")
+        self.compiled.append(tuple(nodes))
+
+    def probe(self, nodes):
+        return {node: ("bad alone", UNSUPPORTED) for node in nodes if node in self.bad}
+
+    def obvious(self):
+        return dict.fromkeys(self.known, ("it is obvious", UNSUPPORTED))
+
+    def is_ordered(self, node):
+        return node in self.effects
+
+
+CHAIN = [[], [0], [1], [2], [3]]
+
+
+def plan_of(operations):
+    artifact = make_plan(operations, UnsupportedError("whole"))
+    return Plan.of(artifact), artifact
+
+
+def test_one_bad_operation_splits_a_chain():
+    operations = Pretended(CHAIN, bad=[2])
+    plan, artifact = plan_of(operations)
+    assert plan == Plan((Left(2, "op2", "bad alone", UNSUPPORTED),), ())
+    assert order(operations, {2}) == [
+        Step(True, (0, 1)), Step(False, (2,)), Step(True, (3, 4))
+    ]  # fmt: skip
+    assert operations.compiled == [(0, 1), (3, 4)]
+    (row,) = artifact.manifest["report"]["fallbacks"]
+    assert row == {
+        "op": "op2", "reason": "bad alone", "cause": UNSUPPORTED, "location": "file.py:2"
+    }  # fmt: skip
+    assert row == fallback_row(operations, plan.left[0])
+    assert artifact.from_bytes(artifact.to_bytes()).manifest["kind"] == "plan"
+
+
+def test_independent_work_is_not_split():
+    # 0 -> 1 (bad) -> 3, and 2 beside them.
+    operations = Pretended([[], [0], [], [1, 2]], bad=[1])
+    assert order(operations, {1}) == [
+        Step(True, (0, 2)), Step(False, (1,)), Step(True, (3,))
+    ]  # fmt: skip
+
+
+def test_what_fails_only_together_is_cut():
+    operations = Pretended(CHAIN, together=[(1, 3)])
+    plan, _ = plan_of(operations)
+    assert plan.left == ()
+    assert plan.cuts == (2,)
+    assert [step.nodes for step in order(operations, (), plan.cuts)] == [(0, 1), (2, 3, 4)]
+
+
+def test_what_cannot_be_placed_is_left_whole():
+    class Stubborn(Pretended):
+        def compile(self, nodes):
+            raise NativeCrashError("always")
+
+    plan, _ = plan_of(Stubborn(CHAIN))
+    assert {left.index for left in plan.left} == {0, 1, 2, 3, 4}
+    assert {(left.reason, left.kind) for left in plan.left} == {("always", CRASH)}
+
+
+def test_obvious_operations_are_not_tried():
+    operations = Pretended(CHAIN, obvious=[1])
+    plan, _ = plan_of(operations)
+    assert [left.reason for left in plan.left] == ["it is obvious"]
+    assert operations.compiled == [(0,), (2, 3, 4)]
+
+
+def test_effects_keep_their_order():
+    # Two effects that do not read each other; the first needs more before it.
+    operations = Pretended([[], [0], [1], []], effects=[2, 3], obvious=[2, 3])
+    steps = order(operations, {2, 3})
+    assert [step.nodes for step in steps if not step.compiled] == [(2,), (3,)]
+
+
+def test_probes_share_a_process_and_a_crash_is_pinned_down():
+    def attempt(probe):
+        if probe == "crash":
+            os.abort()
+        if probe == "unsupported":
+            raise UnsupportedError("no lowering")
+        if probe == "pass":
+            raise PassError("p", "S3", "broken")
+        if probe == "other":
+            raise KeyError("x")
+
+    probes = ["fine", "unsupported", "crash", "pass", "other", "fine"]
+    outcomes = run_probes(probes, attempt)
+    assert outcomes[0] is outcomes[5] is None
+    assert outcomes[1] == ("no lowering", UNSUPPORTED)
+    assert outcomes[2] is not None
+    assert outcomes[2][1] == CRASH
+    assert "SIGABRT" in outcomes[2][0]
+    assert outcomes[3] is not None
+    assert "broken" in outcomes[3][0]
+    assert outcomes[4] == ("KeyError: 'x'", UNSUPPORTED)
+
+
+@pytest.mark.parametrize("text", ["short", "two\nlines", "x" * 400])
+def test_reasons_are_one_line(text):
+    line = one_line(text)
+    assert "\n" not in line
+    assert len(line) <= 300
