@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import faulthandler
 import dataclasses
+import faulthandler
 import mmap
 import os
 import re
