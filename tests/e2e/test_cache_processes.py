@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from polyblocks.cache import Cache, cache_key
+from polyblocks.cache import Cache, Entry, cache_key
 
 PROCESSES = 8
 PROGRAMS = 3
@@ -49,12 +49,12 @@ for number in range(int(sys.argv[3])):
     print(artifact.manifest["plan"], len(artifact.blobs["b"]))
 """
 
-#: The same through PyTorch: three functions, compared with eager.
-TORCH_WORKER = """
+#: The same through a framework: three functions, compared with what the framework makes of them.
+FRAMEWORK_WORKER = """
 import os, pathlib, sys, time
-import torch
+import numpy as np
 from polyblocks import events
-from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+{preamble}
 
 folder = pathlib.Path(sys.argv[1])
 os.environ["POLYBLOCKS_CACHE_DIR"] = str(folder / "cache")
@@ -62,25 +62,53 @@ os.environ["POLYBLOCKS_CACHE_DIR"] = str(folder / "cache")
 def listen(event):
     if event.kind in ("cache-miss", "compile-begin", "compile-end"):
         with open(folder / "log", "a") as file:
-            file.write(f"{event.kind} {current} {os.getpid()}\\n")
+            file.write(f"{{event.kind}} {{current}} {{os.getpid()}}\\n")
 
+x = array(np.sin(np.arange(1200, dtype=np.float32)).reshape(30, 40))
+expected = [f(x) for f in functions]
+(folder / f"ready-{{os.getpid()}}").touch()
+while not (folder / "go").exists():
+    time.sleep(0.002)
+for current, function in enumerate(functions):
+    options = {{"target": "cpu", "strict_target": True}}
+    with events.listening(listen):
+        result = jit(function, compile_options=options)(x)
+    np.testing.assert_allclose(np.asarray(result), np.asarray(expected[current]), 1e-5, 1e-6)
+    print(current * 11, 9000)
+"""
+
+PREAMBLES = {
+    "torch": """
+import torch
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch as jit
+array = torch.tensor
 functions = [
     lambda x: torch.relu(x) + 1,
     lambda x: (x * x).sum(1),
     lambda x: torch.nn.functional.softmax(x, -1),
 ]
-x = torch.arange(1200.0).reshape(30, 40).sin()
-expected = [f(x) for f in functions]
-(folder / f"ready-{os.getpid()}").touch()
-while not (folder / "go").exists():
-    time.sleep(0.002)
-for current, function in enumerate(functions):
-    options = {"target": "cpu", "strict_target": True}
-    with events.listening(listen):
-        result = polyblocks_jit_torch(function, compile_options=options)(x)
-    torch.testing.assert_close(result, expected[current])
-    print(current * 11, 9000)
-"""
+""",
+    "jax": """
+import jax
+from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax as jit
+array = jax.numpy.asarray
+functions = [
+    lambda x: jax.nn.relu(x) + 1,
+    lambda x: (x * x).sum(1),
+    lambda x: jax.nn.softmax(x, -1),
+]
+""",
+    "tensorflow": """
+import tensorflow as tf
+from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf as jit
+array = tf.constant
+functions = [
+    lambda x: tf.nn.relu(x) + 1,
+    lambda x: tf.reduce_sum(x * x, 1),
+    lambda x: tf.nn.softmax(x, -1),
+]
+""",
+}
 
 EXPECTED = "".join(f"{number * 11} 9000\n" for number in range(PROGRAMS))
 
@@ -101,6 +129,7 @@ class Fleet:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"},
             )
             for _ in range(count)
         ]
@@ -127,9 +156,14 @@ def wait_until(condition) -> None:
         time.sleep(0.002)
 
 
+def programs(cache: Cache) -> list[Entry]:
+    """The entries but for the helpers that call programs, of which some frameworks have one."""
+    return [e for e in cache.entries() if e.read().manifest["kind"] != "helper"]
+
+
 def cache_is_clean(cache: Cache) -> None:
     assert cache.verify() == []
-    assert len(cache.entries()) == PROGRAMS
+    assert len(programs(cache)) == PROGRAMS
     assert list((cache.root / "tmp").iterdir()) == []
 
 
@@ -152,7 +186,7 @@ def test_processes_share_one_cache(tmp_path):
     assert len(list((cache.root / "locks").iterdir())) <= 1
 
     # One entry is overwritten with noise: compiled again, by one, and nobody sees an error.
-    entry = cache.entries()[1]
+    entry = programs(cache)[1]
     entry.path.write_bytes(random.Random(5).randbytes(20_000))
     assert [bad.path for bad in cache.verify()] == [entry.path]
     fleet = Fleet(tmp_path, seconds=0.05)
@@ -178,11 +212,13 @@ def test_processes_killed_at_any_moment_leave_a_clean_cache(tmp_path, when):
 
 
 @pytest.mark.slow
-def test_processes_with_torch_share_one_cache(tmp_path):
-    pytest.importorskip("polyblocks_torch")
+@pytest.mark.parametrize("framework", PREAMBLES)
+def test_processes_with_a_framework_share_one_cache(tmp_path, framework):
+    pytest.importorskip(framework)
+    worker = FRAMEWORK_WORKER.format(preamble=PREAMBLES[framework])
     cache = Cache(tmp_path / "cache")
 
-    fleet = Fleet(tmp_path, 0, TORCH_WORKER)
+    fleet = Fleet(tmp_path, 0, worker)
     wait_until(lambda: any(word == "compile-begin" for word, *_ in fleet.log()))
     victim = next(pid for word, _, pid in fleet.log() if word == "compile-begin")
     os.kill(int(victim), signal.SIGKILL)
@@ -193,9 +229,9 @@ def test_processes_with_torch_share_one_cache(tmp_path):
     assert len(ended) == PROGRAMS
     cache_is_clean(cache)
 
-    entry = cache.entries()[1]
+    entry = programs(cache)[1]
     entry.path.write_bytes(random.Random(5).randbytes(20_000))
-    fleet = Fleet(tmp_path, 0, TORCH_WORKER, count=2)
+    fleet = Fleet(tmp_path, 0, worker, count=2)
     assert fleet.finish() == [(0, EXPECTED, "")] * 2
     assert [word for word, *_ in fleet.log()] == ["cache-miss", "compile-begin", "compile-end"]
     cache_is_clean(cache)

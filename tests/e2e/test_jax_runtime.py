@@ -89,6 +89,17 @@ def test_what_makes_a_difference_is_in_the_key():
     np.testing.assert_array_equal(make(np.arange(4.0) + 1)(x), np.arange(4.0) + 1)
 
 
+def test_forty_shapes_are_forty_variants():
+    f = polyblocks_jit_jax(lambda x: x * 2 + 1)
+    for _ in range(2):
+        for n in range(40):
+            x = np.linspace(0, 1, n + 2, dtype=np.float32)
+            np.testing.assert_array_equal(f(x), x * 2 + 1)
+    variants = f.polyblocks_report().variants
+    assert [v.arguments for v in variants] == [[f"float32[{n + 2}]"] for n in range(40)]
+    assert {v.outcome for v in variants} == {"compiled"}
+
+
 def test_100_000_calls_keep_no_memory(run_python):
     done = run_python(
         """

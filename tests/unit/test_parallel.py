@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from polyblocks.affine.access import address
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
@@ -44,7 +45,7 @@ def conflict(loop: For) -> bool:
                 for i in range(low, high):
                     run(node.body, values | {node.var: i}, t)
             elif isinstance(node, (Load, Store)):
-                place = (node.buffer, tuple(e.evaluate(values) for e in node.index))
+                place = (node.buffer.base, address(node.buffer, node.index).evaluate(values))
                 touched.setdefault(place, set()).add(t)
                 if isinstance(node, Store):
                     written.setdefault(place, set()).add(t)
@@ -132,3 +133,36 @@ def test_columns_of_rows_at_run_time_indices() -> None:
 def test_column_that_reads_its_neighbour() -> None:
     rows, columns = rows_of_a_table(Expr.of(COLUMN), Expr.of(COLUMN) + 1)
     assert not is_parallel(columns, [rows])
+
+
+def means(flat_extent: int, back: int) -> For:
+    """Rows of means, stored through one view of a buffer and loaded through a flat one."""
+    memory = Buffer((6 * 8,), "f32", "alloc")
+    rows = Buffer((6, 8, 1, 1), "f32", "other", base=memory)
+    flat = Buffer((flat_extent,), "f32", "other", base=memory)
+    i, j, k = Var(5), Var(8), Var(8)
+    return For(
+        i,
+        [
+            For(j, [store(rows, Expr.of(i) + 1, j, 0, 0)]),
+            For(k, [load(flat, (Expr.of(i) + 1) * 8 + k - back)]),
+        ],
+    )
+
+
+def test_two_views_of_all_the_memory() -> None:
+    apart = means(48, 0)
+    assert not conflict(apart)
+    assert is_parallel(apart, [apart])
+
+
+@pytest.mark.parametrize("back", [1, 8])
+def test_two_views_that_meet_in_other_iterations(back: int) -> None:
+    loop = means(48, back)
+    assert conflict(loop)
+    assert not is_parallel(loop, [loop])
+
+
+def test_a_view_of_a_part_could_begin_anywhere() -> None:
+    loop = means(47, 0)
+    assert not is_parallel(loop, [loop])

@@ -13,12 +13,31 @@ def strides(buffer: Buffer) -> tuple[int, ...]:
     if buffer.memref_type is not None:
         found, _ = buffer.memref_type.get_strides_and_offset()
         return tuple(found)
+    return _row_major(buffer.shape)
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     steps: list[int] = []
     step = 1
-    for extent in reversed(buffer.shape):
+    for extent in reversed(shape):
         steps.append(step)
         step *= extent
     return tuple(reversed(steps))
+
+
+def is_whole(buffer: Buffer) -> bool:
+    """Whether it is all the memory of its base, row by row: the same address, the same element."""
+    base = buffer.base
+    if buffer.element != base.element or buffer.numel != base.numel:
+        return False
+    return all(_begins_and_ends_with_memory(b) for b in (buffer, base))
+
+
+def _begins_and_ends_with_memory(buffer: Buffer) -> bool:
+    if buffer.memref_type is None:
+        return True
+    found, offset = buffer.memref_type.get_strides_and_offset()
+    return offset == 0 and tuple(found) == _row_major(buffer.shape)
 
 
 def address(buffer: Buffer, index: Iterable[Expr]) -> Expr:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from polyblocks.affine.access import address, is_whole
 from polyblocks.affine.boxes import Box, overlap
 from polyblocks.affine.coverage import same_for
-from polyblocks.affine.expr import Expr
+from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
     For,
@@ -40,7 +41,9 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
             if other.buffer.base is not store.buffer.base:
                 continue
             if other.buffer is not store.buffer:
-                return False
+                if not _apart_in_memory(store, other, loop, inner):
+                    return False
+                continue
             mine, theirs = _known_dimensions(store, other, exprs)
             if same_for(mine, theirs, loop.var, inner):
                 continue
@@ -53,6 +56,16 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
 
 
 Access = Load | Store | LoadAt | StoreAt
+
+
+def _apart_in_memory(store: Store | StoreAt, other: Access, loop: For, inner: set[Var]) -> bool:
+    """Whether accesses through two views of one buffer meet in one iteration only."""
+    if not isinstance(store, Store) or not isinstance(other, (Load, Store)):
+        return False
+    if not is_whole(store.buffer) or not is_whole(other.buffer):
+        return False
+    mine, theirs = (address(a.buffer, a.index) for a in (store, other))
+    return same_for([mine], [theirs], loop.var, inner)
 
 
 def _known_dimensions(
