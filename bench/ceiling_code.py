@@ -79,7 +79,7 @@ def link(found: dict[str, Kernel]) -> Any:
     builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name in found:
         builder.export_symbol(name)
-    return builder.link(binding.create_lljit_compiler(), "ceilings")
+    return builder.link(binding.create_lljit_compiler(use_jit_link=True), "ceilings")
 
 
 def working_sets() -> dict[str, int]:

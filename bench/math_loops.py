@@ -107,7 +107,7 @@ class Program:
         builder.add_object_img(llvm.emit_object(optimized, target_machine)).add_current_process()
         for name in functions:
             builder.export_symbol(name)
-        self._linker = binding.create_lljit_compiler()
+        self._linker = binding.create_lljit_compiler(use_jit_link=True)
         self._library: Any = builder.link(self._linker, "math_loops")
 
     def run(self, name: str, x: np.ndarray, y: np.ndarray, length: int, times: int) -> None:

@@ -158,7 +158,8 @@ class Code:
     def _library(self) -> tuple[Any, Any]:
         from llvmlite import binding
 
-        jit = binding.create_lljit_compiler()
+        # The older linker wants code and constants within 2 GiB, wherever they come to lie.
+        jit = binding.create_lljit_compiler(use_jit_link=True)
         builder = binding.JITLibraryBuilder()
         builder.add_object_img(self._object).add_current_process()
         for name in self.names:
