@@ -7,6 +7,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # The frameworks that the benchmark compares with; their versions may not agree with ours.
 PEERS := .venv-bench
+# Most of a test's time goes into compiling, on one core. 0: in one process, for a debugger.
+TEST_PROCESSES ?= 2
 # The constraints travel as a variable so that they also hold for what pip builds.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -34,7 +36,7 @@ demo: $(VENV)/.done-demo
 	$(PY) examples/blur_demo.py
 
 test: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs $(VENV)/.done-bench
-	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) -m pytest --numprocesses=$(TEST_PROCESSES) --dist=loadfile $(PYTEST_ARGS)
 
 lint: $(VENV)/.done-lint
 	$(PY) -m ruff check .
