@@ -37,11 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     good = True
     rounds = [one_round() for _ in range(args.rounds)]
     for start, bar in BARS.items():
-        extra = statistics.median(
-            row[start]["seconds"] - row["nothing"]["seconds"] for row in rounds
-        )
-        alone = statistics.median(row["nothing"]["seconds"] for row in rounds)
-        ours = statistics.median(row[start]["seconds"] for row in rounds)
+        alone = [row["nothing"]["seconds"] for row in rounds]
+        ours = [row[start]["seconds"] for row in rounds]
+        extra = statistics.median(a - b for a, b in zip(ours, alone, strict=True))
         mlir = any(row[start]["mlir"] for row in rounds)
         times = f"{statistics.median(alone):.2f} | {statistics.median(ours):.2f} | {extra:.2f}"
         print(f"| {start} | {times} | {bar:g} | {mlir} |")
