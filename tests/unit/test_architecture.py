@@ -199,7 +199,7 @@ def imported(project: str) -> set[str]:
 
 
 def copied(one: str, other: str, lines: int = 8) -> list[str]:
-    """Runs of so many equal lines of code; imports, comments and the targets' names do not count."""
+    """Runs of so many equal lines of code; imports, comments and targets' names do not count."""
 
     def windows(package: str) -> dict[str, str]:
         found = {}

@@ -122,7 +122,10 @@ def test_compile_passes_options_on(run, add_file, tmp_path):
     "arguments, message",
     [
         (["--target", "cpuu"], "error: unknown target 'cpuu'; did you mean 'cpu'?"),
-        (["--target", "nvgpu", "--arch", "sm_91"], "error: unknown arch 'sm_91' for target 'nvgpu'"),
+        (
+            ["--target", "nvgpu", "--arch", "sm_91"],
+            "error: unknown arch 'sm_91' for target 'nvgpu'",
+        ),
         (["--target", "amdgpu", "--arch", "navi13"], "did you mean 'navi33'"),
         (["--num-iters", "0"], "error: compile option 'num_iters' must be a positive int, not 0"),
         (["--after", "S9"], "no stage 'S9' to resume after; there are S1, S2"),

@@ -125,7 +125,9 @@ def test_blocks_of_one_wave_need_no_barrier() -> None:
     assert occupancy(amd("gfx1100"), 24, 0, 64).blocks == 32
 
 
-@pytest.mark.parametrize("limits", [nvidia("sm_75"), nvidia("sm_90"), amd("gfx1100"), amd("gfx1103")])
+@pytest.mark.parametrize(
+    "limits", [nvidia("sm_75"), nvidia("sm_90"), amd("gfx1100"), amd("gfx1103")]
+)
 @pytest.mark.parametrize("threads", [32, 96, 128, 256, 1000, 1024])
 def test_budgets_are_the_largest_that_keep_the_blocks(limits: Multiprocessor, threads: int) -> None:
     for blocks in range(1, occupancy(limits, 0, 0, threads).blocks + 1):

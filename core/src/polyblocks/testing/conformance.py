@@ -130,7 +130,9 @@ def _check_multiprocessor(target: TargetDescription, limits: Multiprocessor) -> 
     assert limits.registers % limits.partitions == 0, "equal partitions"
     largest = occupancy(limits, 1, 0, limits.threads_per_block)
     assert largest.blocks >= 1, "the largest block fits"
-    greedy = occupancy(limits, limits.registers_per_thread, limits.shared_per_block_optin, limits.warp)
+    greedy = occupancy(
+        limits, limits.registers_per_thread, limits.shared_per_block_optin, limits.warp
+    )
     assert greedy.blocks >= 1, "a block gets the registers and the shared memory it is promised"
 
 

@@ -2,8 +2,8 @@
 
 Sources: the specifications of AMD's products; clocks are the boost clocks from which its peak rates
 follow. The bandwidth of the last-level cache ("Infinity Cache") is what AMD calls the effective
-memory bandwidth, where it says one, else unknown (0). Bytes per cycle of L2: 64 for each of its
-slices, as in the RDNA white paper.
+bandwidth less that of the memory, where it says one, else unknown (0). Bytes per cycle of L2: 64
+for each of its slices, as in the RDNA white paper.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ def _chip(
 
 #: The first of each architecture represents it when only the architecture is named.
 _TABLE = (
-    _chip("rx-7900-xtx", "gfx1100", 96, 2.5, (6, 24), 960, (96, 3500)),
-    _chip("rx-7900-xt", "gfx1100", 84, 2.4, (6, 24), 800, (80, 2900)),
+    _chip("rx-7900-xtx", "gfx1100", 96, 2.5, (6, 24), 960, (96, 2540)),
+    _chip("rx-7900-xt", "gfx1100", 84, 2.4, (6, 24), 800, (80, 2100)),
     _chip("rx-7900-gre", "gfx1100", 80, 2.245, (6, 24), 576, (64, 0)),
     _chip("w7900", "gfx1100", 96, 2.495, (6, 24), 864, (96, 0)),
     _chip("w7800", "gfx1100", 70, 2.525, (6, 24), 576, (64, 0)),
-    _chip("rx-7800-xt", "gfx1101", 60, 2.43, (4, 16), 624, (64, 2708)),
-    _chip("rx-7700-xt", "gfx1101", 54, 2.544, (4, 16), 432, (48, 1995)),
+    _chip("rx-7800-xt", "gfx1101", 60, 2.43, (4, 16), 624, (64, 2084)),
+    _chip("rx-7700-xt", "gfx1101", 54, 2.544, (4, 16), 432, (48, 1563)),
     _chip("w7700", "gfx1101", 48, 2.3, (4, 16), 576, (64, 0)),
     _chip("rx-7600", "gfx1102", 32, 2.655, (2, 16), 288, (32, 0)),
     _chip("rx-7600-xt", "gfx1102", 32, 2.755, (2, 16), 288, (32, 0)),
