@@ -262,9 +262,7 @@ def test_no_amd_device(topology: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_amd_device_of_another_kind(topology: Any) -> None:
     topology({**NAVI31, "gfx_target_version": 90010})
-    with pytest.raises(
-        TargetError, match="the device here is a gfx90a; .* code for gfx11"
-    ):
+    with pytest.raises(TargetError, match="the device here is a gfx90a; .* code for gfx11"):
         here_amd()
 
 
