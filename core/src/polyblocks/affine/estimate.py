@@ -124,7 +124,7 @@ class Estimator:
         target: its rates and sizes; a rate that is not known costs nothing.
         buffers: all buffers of the program. What the caller passes is found in a cache only if
             all of them fit there together, since the whole program ran since the last call; an
-            intermediate buffer is found where it fits by itself.
+            intermediate buffer is found where it fits with the others of its nest.
     """
 
     def __init__(self, target: TargetDescription, buffers: Iterable[Buffer]) -> None:
@@ -144,7 +144,8 @@ class Estimator:
         threads = max(1, min(available, parallel.trips)) if parallel is not None else 1
         work = _Work(self._lanes)
         work.add(nest.body, 1)
-        home = {b: self._home(b) for b in root.whole}
+        together = sum(b.nbytes for b in {b.base for b in root.whole} if b.kind == "alloc")
+        home = {b: self._home(b, together) for b in root.whole}
         # What each level exchanges with the one above it.
         levels = range(1, len(self._target.memory))
         traffic = {k: root.traffic(self._capacity(k - 1, threads)) for k in levels}
@@ -181,10 +182,14 @@ class Estimator:
             bound=bound,
         )
 
-    def _home(self, buffer: Buffer) -> int:
-        """Index of the memory level where a buffer is found when the nest begins."""
-        intermediate = buffer.base.kind in ("alloc", "local")
-        nbytes = buffer.base.nbytes if intermediate else self._all
+    def _home(self, buffer: Buffer, together: int) -> int:
+        """Index of the memory level where a buffer is found when the nest begins.
+
+        Args:
+            buffer: one that the nest touches.
+            together: bytes of all intermediate buffers that it touches.
+        """
+        nbytes = {"alloc": together, "local": buffer.base.nbytes}.get(buffer.base.kind, self._all)
         for k, level in enumerate(self._target.memory):
             if level.size and nbytes <= level.size // SHARE:
                 return k

@@ -210,10 +210,11 @@ class TileCost:
         local_bytes = max((sum(bytes_of.get(b, 0) for b in bs) for bs in self._live), default=0)
         tile_bytes = local_bytes + sum(n for b, n in bytes_of.items() if b not in self.local)
         memory = 0.0
+        together = sum(b.nbytes for b in bytes_of if b not in self.local)
         for buffer, n in bytes_of.items():
             if buffer in self.local:
                 continue
-            rate = self._main(buffer.nbytes)
+            rate = self._main(buffer.nbytes, together)
             moved = float(min(buffer.nbytes, count * n))
             if buffer in self._written:
                 # A line is read before it is written.
@@ -258,10 +259,15 @@ class TileCost:
         groups = max(1, self._threads // max(level.shared_by, 1))
         return (level.bandwidth or 2e10) * groups
 
-    def _main(self, nbytes: int) -> float:
-        """The rate at which a buffer of the program comes: from the last cache if it fits."""
+    def _main(self, nbytes: int, together: int) -> float:
+        """The rate at which a buffer of the program comes: from the last cache if it fits.
+
+        Args:
+            nbytes: of the buffer.
+            together: of all buffers that the group reads and writes, which drive each other out.
+        """
         caches = [m for m in self.target.memory if m.size]
-        if caches and nbytes <= caches[-1].size / 4:
+        if caches and nbytes <= caches[-1].size / 4 and together <= caches[-1].size / 2:
             return self._rate_of(caches[-1])
         return self._rate_of(self.target.memory[-1])
 

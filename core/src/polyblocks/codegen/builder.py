@@ -4,9 +4,8 @@ An expansion is written once, as Python arithmetic on `Val`; the builder gives e
 shape of the operation being replaced (scalar, or vector of any shape), caches constants per
 block, and knows whether the target has a fused multiply-add.
 
-No operation created here may be reassociated: error-free transformations and the
-round-by-adding-a-big-number idiom would not survive. Only :meth:`Builder.rough_quotient` carries a
-fastmath flag.
+No operation created here carries fastmath flags: error-free transformations and the
+round-by-adding-a-big-number idiom must not be reassociated.
 """
 
 from __future__ import annotations
@@ -343,14 +342,6 @@ class Builder:
         for coefficient in reversed(coefficients[:-1]):
             result = self.fma(result, x, coefficient)
         return result
-
-    def rough_quotient(self, x: Val, y: Val) -> Val:
-        """``x / y`` within 2 ULP for finite ones, ``y`` far from overflow; NaN if either is NaN.
-
-        Where chips estimate reciprocals, an estimate and a Newton step take a third of the time.
-        """
-        flags = ir.Attribute.parse("#arith.fastmath<arcp,contract,ninf>")
-        return self.op("arith.divf", x.kind, x, y, attributes={"fastmath": flags})
 
     def clamp(self, x: Val, low: float | None, high: float | None) -> Val:
         """``x`` limited to ``[low, high]``; NaN stays NaN."""

@@ -39,7 +39,7 @@ def _tanh_f32(b: Builder, magnitude: Val) -> Val:
     # As t - t*t/(t + 1) below t = 1 and as 1 - 1/(t + 1) above, where the rounding errors of the
     # quotient count little; min is both.
     m = b.clamp(t, None, 1.0)
-    return b.fnma(m, b.rough_quotient(m, t + 1.0), m)
+    return b.fnma(m, m / (t + 1.0), m)
 
 
 def _tanh_f64(b: Builder, magnitude: Val) -> Val:
