@@ -1,0 +1,1 @@
+"""From affine nests to GPU kernels: grids of blocks of threads. Target-neutral."""
