@@ -16,7 +16,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.slices import Slices, slices
 from polyblocks.affine.stages import Stage
-from polyblocks.affine.tile_cost import Cost, TileCost, alone
+from polyblocks.affine.tile_cost import Cost, alone, cost_of
 from polyblocks.affine.tile_writer import tiled
 from polyblocks.affine.users import Users
 from polyblocks.passes.affine.base import NestPass
@@ -207,7 +207,7 @@ class _Grouping:
         found = slices(stages, root, kept)
         if found is None:
             return None
-        tile, cost = TileCost(self.context.target, stages, found, local).best(start)
+        tile, cost = cost_of(self.context.target, stages, found, local).best(start)
         return _Group(stages, cost.seconds, found, tile, cost, local)
 
     def _blocked(self, stages: list[Stage]) -> bool:
@@ -226,7 +226,13 @@ class _Grouping:
     def write(self, group: _Group) -> None:
         """Put the nest of a group in the place of its last stage."""
         assert group.found is not None
-        body = tiled(group.stages, group.found, group.tile, group.local)
+        body = tiled(
+            group.stages,
+            group.found,
+            group.tile,
+            group.local,
+            rows=self.context.target.multiprocessor is None,
+        )
         if body is None:
             return
         last = group.last
