@@ -86,6 +86,9 @@ class Machine:
         self.values: dict[Any, Any] = {}
         self.loads = self.stores = self.barriers = 0
         self.bytes = 0
+        #: Threads of which no check has failed, and the messages of those that have.
+        self.alive = np.ones(self.lanes.size, bool)
+        self.failures: list[str] = []
         self.sectors = 0
 
     def run(self, arguments: list[Any]) -> None:
@@ -143,14 +146,15 @@ class Machine:
                 self.fail(op, "only a part of a block waits")
             self.epoch += 1
         elif name == "gpu.shuffle":
-            distance = int(np.unique(values[op.operands[1]]).item())
-            if not mask.reshape(-1, min(self.warp, self.threads)).all(1).any() and mask.any():
-                self.fail(op, "only a part of a warp shuffles")
-            value = np.broadcast_to(values[op.operands[0]], self.lanes.shape)
-            partner = self.lanes ^ distance
-            if (partner // self.threads != self.block).any():
-                self.fail(op, "a lane of another block")
-            values[op.results[0]] = value[partner]
+            self._shuffle(op, mask)
+        elif name == "cf.assert":
+            held = np.broadcast_to(values[op.operands[0]], mask.shape)
+            if (mask & self.alive & ~held).any():
+                self.failures.append(op.attributes["msg"].value)
+                # What comes behind relies on it.
+                self.alive &= held | ~mask
+        elif name == "memref.atomic_rmw":
+            self._atomic(op, mask)
         elif name == "memref.load":
             values[op.results[0]] = self.load(op, mask)
         elif name == "memref.store":
@@ -169,6 +173,30 @@ class Machine:
         else:
             with np.errstate(all="ignore"):
                 values[op.results[0]] = evaluate(op, [values[v] for v in op.operands])
+
+    def _shuffle(self, op: Any, mask: np.ndarray) -> None:
+        distance = int(np.unique(self.values[op.operands[1]]).item())
+        if not mask.reshape(-1, min(self.warp, self.threads)).all(1).any() and mask.any():
+            self.fail(op, "only a part of a warp shuffles")
+        value = np.broadcast_to(self.values[op.operands[0]], self.lanes.shape)
+        lane = self.lanes % self.warp
+        how = str(op.attributes["mode"]).split()[-1].strip(">")
+        if how == "xor":
+            other = lane ^ distance
+        else:
+            other = np.where(lane >= distance, lane - distance, lane) if how == "up" else distance
+        partner = self.lanes - lane + other
+        if (partner // self.threads != self.block).any():
+            self.fail(op, "a lane of another block")
+        self.values[op.results[0]] = value[partner]
+
+    def _atomic(self, op: Any, mask: np.ndarray) -> None:
+        value, memref, *index = (self.values[v] for v in op.operands)
+        at = self._place(op, memref, index, mask)[mask]
+        if not memref.storage.written[at].all():
+            self.fail(op, "an update of what nobody has stored")
+        update = _ATOMIC[op.attributes["kind"].value]
+        update.at(memref.storage.data, at, np.broadcast_to(value, mask.shape)[mask])
 
     def _if(self, op: Any, mask: np.ndarray) -> None:
         condition = np.broadcast_to(self.values[op.operands[0]], mask.shape)
@@ -211,6 +239,7 @@ class Machine:
     def load(self, op: Any, mask: np.ndarray) -> np.ndarray:
         """The elements that the threads load."""
         memref = self.values[op.operands[0]]
+        mask = mask & self.alive
         where = self._place(op, memref, [self.values[v] for v in list(op.operands)[1:]], mask)
         at, storage, lane = where[mask], memref.storage, self.lanes[mask]
         if not storage.written[at].all():
@@ -234,6 +263,7 @@ class Machine:
 
     def store(self, op: Any, mask: np.ndarray) -> None:
         """Store what the threads have."""
+        mask = mask & self.alive
         if not mask.any():
             return
         memref = self.values[op.operands[1]]
@@ -325,6 +355,8 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "math.fma": lambda a, b, c: a * b + c, "math.absi": np.abs,
     "arith.select": lambda c, a, b: np.where(c, a, b),
 }  # fmt: skip
+_ATOMIC = {0: np.add, 1: np.add, 4: np.maximum, 7: np.minimum, 11: np.bitwise_or,
+           12: np.bitwise_and}  # fmt: skip
 _COMPARE_I = [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal]
 
 

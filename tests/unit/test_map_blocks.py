@@ -105,15 +105,12 @@ def test_kernels_compute_what_pytorch_does(name: str) -> None:
     assert check(function, *inputs())
 
 
-def test_a_failed_check_leaves_its_number_and_touches_nothing() -> None:
+def test_a_failed_check_stays_with_its_thread() -> None:
     x, i = torch.randn(10, 4), torch.tensor([1, 12])
     module, _ = compiled(lambda x, i: x[i], [x, i])
-    roles = [row["role"] for row in signature.rows(module)]
-    arrays = [x.numpy(), i.numpy(), np.full((2, 4), 7.0, np.float32), np.zeros(1, np.int32)]
-    assert roles == ["input", "input", "output", "status"]
-    run_main(module, arrays)
-    assert arrays[3][0] == 1
+    arrays = [x.numpy(), i.numpy(), np.full((2, 4), 7.0, np.float32)]
+    (launch,) = run_main(module, arrays)
+    expected = "index out of range: it must be at least 0 and less than 10"
+    assert launch.machine.failures == [expected]
     np.testing.assert_array_equal(arrays[2][0], x[1].numpy())
     np.testing.assert_array_equal(arrays[2][1], 7.0)
-    messages = [a.value for a in module.operation.attributes["polyblocks.checks"]]
-    assert messages == ["index out of range: it must be at least 0 and less than 10"]

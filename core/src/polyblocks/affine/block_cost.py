@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from math import ceil, log2, prod
 
@@ -17,6 +18,8 @@ LATENCY = 0.5e-6
 STAGE = 60e-9
 #: Bytes of workgroup memory that reductions may want besides the tile.
 SCRATCH = 1024
+#: What each part of the work that is done again adds to the time, beyond its operations.
+REPEATED = 0.1
 #: How much of a multiprocessor's registers a tile may fill with what it reads again.
 REGISTERS = 0.25
 
@@ -46,6 +49,8 @@ class BlockCost(TileCost):
         }
         local = max((sum(bytes_of.get(b, 0) for b in bs) for bs in self._live), default=0)
         tile_bytes = local + sum(n for b, n in bytes_of.items() if b not in self.local)
+        again = self._read_again()
+        kept = local + sum(bytes_of.get(b, 0) for b in again)
         lanes = needed = spent = touched = waits = 0.0
         widest = 1.0
         for row in self._rows:
@@ -66,13 +71,14 @@ class BlockCost(TileCost):
             spent += runs * iterations * row.slots
             needed += prod(row.extents) * row.slots
             for buffer, times in row.accesses.items():
+                if buffer not in again and buffer not in self.local:
+                    continue
                 most = iterations * times * buffer.bytes_per_element
                 touched += runs * min(bytes_of.get(buffer, 0), most)
         resident = self._resident(chip, local)
         busy = min(1.0, count * min(widest, 1024) / (self._threads * 2 * THREADS))
         memory = self._traffic(count, bytes_of, chip, extent_of) / max(busy, 1e-6)
-        registers = chip.registers * 4 * REGISTERS
-        on_chip = tile_bytes <= max(chip.shared_per_block, registers)
+        on_chip = kept <= max(chip.shared_per_block, chip.registers * 4 * REGISTERS)
         cache = touched / self._on_chip_rate(on_chip)
         waves = max(1.0, count / (self._threads * resident))
         latency = LATENCY + waves * waits
@@ -85,6 +91,8 @@ class BlockCost(TileCost):
             free = [n for y, n in sizes if y not in self.found.whole]
             seconds *= 1 + 0.004 * log2(max(prod(free), 1))
         redundancy = spent / needed if needed else 1.0
+        # What is computed twice is read and stored twice on the way, too.
+        seconds *= 1 + REPEATED * max(redundancy - 1, 0)
         over = max(0.0, local / room - 1.0)
         return Cost(seconds, compute, memory, cache, redundancy, tile_bytes, over)
 
@@ -105,6 +113,17 @@ class BlockCost(TileCost):
         parts = (lanes / self._rate / max(busy, 1e-6), memory / max(busy, 1e-6), LATENCY)
         return max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
 
+    def _read_again(self) -> set[Buffer]:
+        """Buffers of the program that several stages read, or one at several places."""
+        times = Counter(b for stage in self.stages for b in {n.buffer for n in stage.loads})
+        several = {
+            b
+            for stage in self.stages
+            for b, n in Counter(n.buffer for n in stage.loads).items()
+            if n > 1
+        }
+        return {b for b, n in times.items() if n > 1 or b in several} - self.local
+
     def _resident(self, chip: Multiprocessor, local: int) -> int:
         by_threads = chip.threads // THREADS
         return max(1, min(by_threads, chip.shared // local if local else by_threads))
@@ -113,7 +132,8 @@ class BlockCost(TileCost):
         self, count: int, bytes_of: dict[Buffer, int], chip: Multiprocessor, extent_of: _Extents
     ) -> float:
         """Seconds to move what enters and leaves the tiles."""
-        seconds = 0.0
+        caches = [m for m in self.target.memory if m.size]
+        seconds = through = 0.0
         for buffer, n in bytes_of.items():
             if buffer in self.local:
                 continue
@@ -129,12 +149,12 @@ class BlockCost(TileCost):
             moved = float(min(buffer.nbytes, count * n))
             if buffer in self._written:
                 moved = min(moved, self._written[buffer])
+                through += moved * waste
             else:
-                again = max(0, count * n - buffer.nbytes)
-                caches = [m for m in self.target.memory if m.size]
-                seconds += again * waste / self._rate_of(caches[-1])
+                # What neighbouring tiles read again comes from the last cache.
+                through += count * n * waste
             seconds += moved * waste / self._main(buffer.nbytes)
-        return seconds
+        return max(seconds, through / self._rate_of(caches[-1]))
 
     def _on_chip_rate(self, on_chip: bool) -> float:
         caches = [m for m in self.target.memory if m.size]

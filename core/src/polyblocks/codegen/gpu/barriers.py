@@ -45,6 +45,7 @@ def place_barriers(kernel: Kernel) -> None:
 class _Walk:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.outer = set(kernel.order)
         nodes = list(walk(kernel.body))
         self.written = {n.buffer.base for n in nodes if isinstance(n, (Store, StoreAt))}
 
@@ -61,13 +62,13 @@ class _Walk:
                 pending = self.nodes(node.body, list(pending))
             return pending
         touches = list(self._touches(node))
-        if node in kernel.barriers or any(_meet(a, b) for a in pending for b in touches):
+        if node in kernel.barriers or any(self._meet(a, b) for a in pending for b in touches):
             kernel.barriers.add(node)
             pending = []
         shared = kernel.shared.get(node) if isinstance(node, For) else None
         if shared is not None and shared.combiners and waits(kernel):
-            # The threads wait for each other's parts after the loop.
-            return []
+            # The threads wait for each other's parts after the loop; in a scan, within each turn.
+            return touches if shared.scan else []
         return [*pending, *touches]
 
     def _touches(self, node: Node) -> Iterator[Touch]:
@@ -85,25 +86,37 @@ class _Walk:
         if not isinstance(node, (Load, Store, LoadAt, StoreAt)):
             return
         buffer = node.buffer
-        if self.kernel.places.get(buffer) is Place.PRIVATE or buffer.base not in self.written:
+        if self.kernel.places.get(buffer) in (Place.PRIVATE, Place.OWN) or buffer.base not in self.written:
             return
         index = node.index if isinstance(node, (Load, Store)) else None
         yield Touch(buffer, index, isinstance(node, (Store, StoreAt)), None)
 
 
+    def _meet(self, a: Touch, b: Touch) -> bool:
+        """Whether two threads may touch one element by these accesses, at least one storing."""
+        if not (a.write or b.write) or a.buffer.base is not b.buffer.base:
+            return False
+        if a.shared is None and b.shared is None and a.write and b.write:
+            # One thread stores for all.
+            return False
+        return not _same_thread(a, b) and not self._apart(a, b)
+
+    def _apart(self, a: Touch, b: Touch) -> bool:
+        """Whether the two never touch the same element, whatever iterations they are in."""
+        if a.buffer is not b.buffer or a.index is None or b.index is None:
+            return False
+        for mine, theirs in zip(a.index, b.index, strict=True):
+            # Only the outer iteration is the same for both.
+            fresh = {v: Expr.of(Var(v.extent)) for v in theirs.variables() if v not in self.outer}
+            low, high = (mine - theirs.substitute(fresh)).range()
+            if low > 0 or high < 0:
+                return True
+        return False
+
+
 def waits(kernel: Kernel) -> bool:
     """Whether joining a reduction's parts goes through workgroup memory, with a barrier."""
     return kernel.strided and kernel.groups >= kernel.warp or kernel.group > kernel.warp
-
-
-def _meet(a: Touch, b: Touch) -> bool:
-    """Whether two threads may touch one element by these accesses, at least one storing."""
-    if not (a.write or b.write) or a.buffer.base is not b.buffer.base:
-        return False
-    if a.shared is None and b.shared is None and a.write and b.write:
-        # One thread stores for all.
-        return False
-    return not _same_thread(a, b)
 
 
 def _same_thread(a: Touch, b: Touch) -> bool:
@@ -112,15 +125,20 @@ def _same_thread(a: Touch, b: Touch) -> bool:
         return False
     if a.shared is None or b.shared is None or a.inner or b.inner:
         return False
-    mine, theirs = a.shared, b.shared
-    if len(mine.loops) != len(theirs.loops):
+    return same_iteration(a.index, a.shared, b.index, b.shared)
+
+
+def same_iteration(
+    mine: tuple[Expr, ...], first: Shared, theirs: tuple[Expr, ...], second: Shared
+) -> bool:
+    """Whether iterations of two shared loops that touch one element have the same number."""
+    orders = [[v for v in s.order if v.extent > 1] for s in (first, second)]
+    if [v.extent for v in orders[0]] != [v.extent for v in orders[1]]:
         return False
-    if [mine_v.extent for mine_v in mine.order] != [v.extent for v in theirs.order]:
+    renamed = {v: Expr.of(w) for v, w in zip(*orders, strict=True)}
+    if tuple(e.substitute(renamed) for e in mine) != tuple(theirs):
         return False
-    renamed = {v: Expr.of(w) for v, w in zip(mine.order, theirs.order, strict=True)}
-    if tuple(e.substitute(renamed) for e in a.index) != tuple(b.index):
-        return False
-    return one_to_one(b.index, theirs.order)
+    return one_to_one(theirs, orders[1])
 
 
 def one_to_one(index: tuple[Expr, ...], variables: list[Var]) -> bool:

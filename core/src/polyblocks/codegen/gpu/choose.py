@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polyblocks.affine import cost
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Buffer,
-    Check,
     For,
     Load,
     LoadAt,
@@ -20,6 +19,7 @@ from polyblocks.affine.model import (
     StoreAt,
     walk,
 )
+from polyblocks.codegen.gpu.atomics import form_atomics
 from polyblocks.codegen.gpu.barriers import place_barriers, waits
 from polyblocks.codegen.gpu.kernel import Kernel, Place
 from polyblocks.codegen.gpu.placement import place_buffers
@@ -35,6 +35,8 @@ BARRIER = 20e-9
 JOIN = 60e-9
 #: Threads of a multiprocessor that keep its units busy.
 BUSY = 512
+#: What unused parts of transactions add to the time that threads wait.
+CROWD = 0.25
 #: The rate of the last cache over that of the main memory, where it is not known.
 CACHE_RATE = 2.5
 
@@ -63,6 +65,7 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     chip = target.multiprocessor
     if chip is None:
         raise ValueError(f"the target '{target.name}' has no grids of blocks: it maps to a team")
+    form_atomics(nest.body)
     outer, body = outer_loops(nest.body)
     found: list[tuple[float, Kernel, Predicted]] = []
     for group, groups, strided in _choices(chip, has_loops(body)):
@@ -108,7 +111,7 @@ def _kernel(
     # Neighbouring threads work on neighbouring outer iterations.
     order = fastest_last(variables, body) if group == 1 or strided else variables
     kernel = Kernel(nest, outer, order, body, group, groups, strided, warp=chip.warp)
-    kernel.shared = share(body, group)
+    kernel.shared = share(body, group, scans=not strided)
     if group > 1 and _differs(kernel):
         kernel.groups, kernel.strided = 1, False
     place_buffers(kernel)
@@ -118,8 +121,7 @@ def _kernel(
 def _differs(kernel: Kernel) -> bool:
     """Whether groups may do different things, so that they cannot wait for each other."""
     return any(
-        isinstance(n, Check) or isinstance(n, For) and n not in kernel.shared and n.bounded
-        for n in kernel.uniform()
+        isinstance(n, For) and n not in kernel.shared and n.bounded for n in kernel.uniform()
     )
 
 
@@ -136,17 +138,24 @@ def _predict(kernel: Kernel, target: TargetDescription, chip: Multiprocessor) ->
     threads = kernel.blocks * kernel.threads
     busy = min(1.0, threads / (units * BUSY))
     work = cost.compute_seconds(target, cost.work(kernel.nest.body))
-    moved = sum(_traffic(kernel, chip))
+    moved, useful = (sum(_traffic(kernel, c)) for c in (chip, _ideal(chip)))
     resident = max(1, min(chip.threads // kernel.threads, chip.blocks))
     shared = kernel.workgroup_bytes()
     if shared:
         resident = max(1, min(resident, chip.shared // shared))
+    # Transactions of which a part is used are in the way of others.
+    crowd = 1 + CROWD * (moved / useful - 1) if useful else 1.0
     waves = max(1.0, kernel.blocks / (units * resident))
     return Predicted(
         memory=moved / (CACHE_RATE * main) / busy,
         compute=work / busy * _idle(kernel),
-        latency=waves * _steps(kernel.body, kernel, False),
+        latency=waves * _steps(kernel.body, kernel, False) * crowd,
     )
+
+
+def _ideal(chip: Multiprocessor) -> Multiprocessor:
+    """The chip, if it moved single bytes."""
+    return replace(chip, sector=1)
 
 
 def _idle(kernel: Kernel) -> float:
@@ -167,7 +176,9 @@ def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
         if shared is not None:
             turns = -(-shared.trips // kernel.group)
             seconds += turns * (STEP + _steps(shared.body, kernel, True))
-            if shared.combiners:
+            if shared.scan:
+                seconds += turns * (JOIN + (2 * BARRIER if waits(kernel) else 0))
+            elif shared.combiners:
                 seconds += JOIN + (JOIN + BARRIER if waits(kernel) else 0)
             else:
                 seconds += BARRIER
@@ -213,6 +224,8 @@ def _moved(
 
 def _held(buffer: Buffer, kernel: Kernel) -> float:
     """Bytes of the main memory's caches that an access of a local buffer stands for."""
+    if kernel.places[buffer] is Place.OWN:
+        return 0.0
     if kernel.places[buffer] is Place.WORKGROUP:
         return 0.25 * buffer.bytes_per_element
     return buffer.bytes_per_element if buffer.numel > 16 else 0.0
@@ -221,14 +234,15 @@ def _held(buffer: Buffer, kernel: Kernel) -> float:
 def _part(node: Load | Store | LoadAt | StoreAt, var: Var | None, chip: Multiprocessor) -> float:
     """Bytes moved for one thread's access, whose neighbours move along ``var``."""
     size = node.buffer.bytes_per_element
+    sector = max(chip.sector, size)
     if isinstance(node, (LoadAt, StoreAt)):
-        return float(min(chip.sector, 2 * size))
+        return float(min(sector, 2 * size))
     stride = None if var is None else stride_along(node.buffer, node.index, var)
     if stride is None:
-        return float(chip.sector)
+        return float(sector)
     if stride == 0:
-        return chip.sector / chip.warp
-    return float(min(chip.sector, abs(stride) * size))
+        return sector / chip.warp
+    return float(min(sector, abs(stride) * size))
 
 
 def loops_of(kernel: Kernel) -> int:

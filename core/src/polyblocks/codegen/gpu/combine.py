@@ -21,22 +21,26 @@ def can_shuffle(type_: Any) -> bool:
     return str(type_) in _DIRECT or str(type_) in _BITS
 
 
-def from_lane(code: Code, value: Any, distance: int, width: int) -> Any:
-    """The value of the lane whose number differs by ``distance`` (a power of two) in one bit."""
+def from_lane(code: Code, value: Any, distance: int, width: int, how: str = "xor") -> Any:
+    """The value of another lane.
+
+    That is the one whose number differs by ``distance`` in one bit (``xor``), the one that is so
+    many lanes before (``up``), or the one with this number (``idx``).
+    """
     name = str(value.type)
     if name in _DIRECT:
-        return _shuffle(code, value, distance, width)
+        return _shuffle(code, value, distance, width, how)
     bits = _BITS[name]
     integer = ir.IntegerType.get_signless(bits)
     narrow = value if value.type == integer else code.value("arith.bitcast", integer, value)
-    wide = _shuffle(code, code.value("arith.extui", code.i32, narrow), distance, width)
+    wide = _shuffle(code, code.value("arith.extui", code.i32, narrow), distance, width, how)
     back = code.value("arith.trunci", integer, wide)
     return back if value.type == integer else code.value("arith.bitcast", value.type, back)
 
 
-def _shuffle(code: Code, value: Any, distance: int, width: int) -> Any:
+def _shuffle(code: Code, value: Any, distance: int, width: int, how: str) -> Any:
     operands = [value, code.integer(distance, code.i32), code.integer(width, code.i32)]
-    mode = ir.Attribute.parse("#gpu<shuffle_mode xor>")
+    mode = ir.Attribute.parse(f"#gpu<shuffle_mode {how}>")
     return code.op("gpu.shuffle", [value.type, code.i1], operands, {"mode": mode}).results[0]
 
 
@@ -110,6 +114,54 @@ class Joiner:
         return [
             butterfly(code, op, v, 1, warps, kernel.warp) for op, v in zip(ops, parts, strict=True)
         ]
+
+    def scan(
+        self, ops: list[Op], values: list[Any], scratch: list[Any], again: bool
+    ) -> tuple[list[Any], list[Any]]:
+        """Running values of the threads of every group, in order, and what all come to.
+
+        Hillis and Steele, "Data parallel algorithms", CACM 29(12), 1986, in every warp; then what
+        the warps before came to is added. Groups are whole warps of neighbours.
+        """
+        kernel, code = self.kernel, self.code
+        lane = code.remainder(self.member, kernel.warp)
+        values = list(values)
+        distance = 1
+        while distance < kernel.warp:
+            has = code.compare("sge", lane, code.integer(distance))
+            for i, op in enumerate(ops):
+                before = from_lane(code, values[i], distance, kernel.warp, "up")
+                joined = combine(op, before, values[i])
+                values[i] = code.value("arith.select", joined.type, has, joined, values[i])
+            distance *= 2
+        if kernel.group == kernel.warp:
+            last = kernel.warp - 1
+            return values, [from_lane(code, v, last, kernel.warp, "idx") for v in values]
+        warps = kernel.group // kernel.warp
+        first = code.times(self.slot, warps) if kernel.groups > 1 else code.integer(0)
+        mine = code.quotient(self.member, kernel.warp)
+        if again:
+            barrier(code)
+        place = code.add(first, mine)
+        ends = code.compare("eq", lane, code.integer(kernel.warp - 1))
+        code.when(ends, lambda: self._store(values, scratch, [place]))
+        barrier(code)
+        totals: list[Any] = []
+        for i, op in enumerate(ops):
+            total = None
+            for number in range(warps):
+                where = code.add(first, code.integer(number))
+                part = code.value("memref.load", values[i].type, scratch[i], where)
+                if total is not None:
+                    # What comes before this warp.
+                    is_mine = code.compare("eq", mine, code.integer(number))
+                    joined = combine(op, total, values[i])
+                    values[i] = code.value(
+                        "arith.select", joined.type, is_mine, joined, values[i]
+                    )
+                total = part if total is None else combine(op, total, part)
+            totals.append(total)
+        return values, totals
 
     def _columns(
         self, ops: list[Op], values: list[Any], scratch: list[Any], again: bool

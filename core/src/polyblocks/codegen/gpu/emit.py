@@ -18,10 +18,13 @@ from polyblocks.affine.model import (
     Store,
     StoreAt,
     Value,
+    results,
     walk,
 )
+from polyblocks.affine.model import operands as operands_of
 from polyblocks.affine.reduction_vectors import IDEMPOTENT, combine
 from polyblocks.affine.reductions import identity
+from polyblocks.codegen.gpu.atomics import KINDS, AtomicAt
 from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import Joiner, barrier
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
@@ -41,8 +44,6 @@ class Emitter:
         memrefs: the memref of every buffer.
         externals: values that come from outside of the nest.
         scratch: workgroup memory for the values that each shared reduction carries.
-        status: where the number of a failed check goes; None without checks.
-        messages: the checks' messages, to be extended; the status is the position and one.
     """
 
     def __init__(
@@ -52,22 +53,19 @@ class Emitter:
         memrefs: dict[Buffer, Any],
         externals: dict[Any, Any],
         scratch: dict[Shared, list[Any]],
-        status: Any,
-        messages: list[str],
     ) -> None:
         self.code = code
         self.kernel = kernel
         self.memrefs = memrefs
         self.externals = externals
         self.scratch = scratch
-        self.status = status
-        self.messages = messages
         self.values: dict[Value, Any] = {}
         self.variables: dict[Var, Any] = {}
         self.member: Any = None
         self.slot: Any = None
         self.valid: Any = None
         self.depth = 0
+        self.turn = 0
 
     def emit(self) -> None:
         """The whole body, without the terminator."""
@@ -130,13 +128,11 @@ class Emitter:
         Args:
             nodes: what to run.
             uniform: whether all threads of a group run them together.
-            outputs: values that whoever runs them wants; zero after a check that failed.
+            outputs: values that whoever runs them wants.
         """
-        for position, node in enumerate(nodes):
+        for node in nodes:
             if uniform and node in self.kernel.barriers:
                 barrier(self.code)
-            if isinstance(node, Check):
-                return self._check(node, nodes[position + 1 :], uniform, outputs)
             self._node(node, uniform)
         return [self.use(v) for v in outputs]
 
@@ -158,10 +154,17 @@ class Emitter:
             self._store(node, [self.use(v) for v in node.index], uniform)
         elif isinstance(node, For):
             shared = self.kernel.shared.get(node) if uniform else None
-            if shared is not None:
+            if shared is not None and shared.scan:
+                self._scan(shared)
+            elif shared is not None:
                 self._shared(shared)
             else:
                 self._serial(node, uniform)
+        elif isinstance(node, Check):
+            condition = self.use(node.condition)
+            self.code.op("cf.assert", [], [condition], {"msg": node.message}, node.location)
+        elif isinstance(node, AtomicAt):
+            self._atomic(node, uniform)
         else:
             assert isinstance(node, Alloca)
 
@@ -181,11 +184,25 @@ class Emitter:
             self.code.op("memref.store", [], operands, None, node.location)
             return []
 
-        private = self.kernel.places.get(node.buffer) is Place.PRIVATE
+        private = self.kernel.places.get(node.buffer) in (Place.PRIVATE, Place.OWN)
         self.code.when(self._leader() if uniform and not private else None, store)
 
+    def _atomic(self, node: AtomicAt, uniform: bool) -> None:
+        type_ = node.value.type
+        operands = [self.use(node.value), self.memrefs[node.buffer]]
+        operands += [self.use(v) for v in node.index]
+        kind = ir.IntegerAttr.get(self.code.i64, KINDS[node.op.name])
+
+        def update() -> list[Any]:
+            self.code.op("memref.atomic_rmw", [type_], operands, {"kind": kind}, node.location)
+            return []
+
+        self.code.when(self._leader() if uniform else None, update)
+
     def _at(self, buffer: Buffer, index: list[Any]) -> list[Any]:
-        """Every group has its own part of workgroup memory."""
+        """Every group has its own part of workgroup memory, every thread its own elements."""
+        if self.kernel.places.get(buffer) is Place.OWN:
+            return [self.code.integer(self.turn)]
         if self.kernel.groups > 1 and self.kernel.places.get(buffer) is Place.WORKGROUP:
             return [self.slot, *index]
         return index
@@ -194,32 +211,6 @@ class Emitter:
         """Whether the thread stores what all threads of the group have computed."""
         first = self.code.compare("eq", self.member, self.code.integer(0))
         return self.code.both([first] if self.valid is None else [first, self.valid])
-
-    def _check(
-        self, node: Check, rest: list[Node], uniform: bool, outputs: list[Value]
-    ) -> list[Any]:
-        """What follows a check runs only if it holds."""
-        message = ir.StringAttr(node.message).value
-        if message not in self.messages:
-            self.messages.append(message)
-        number = self.messages.index(message) + 1
-
-        def failed() -> list[Any]:
-            def report() -> list[Any]:
-                value = self.code.integer(number, self.code.i32)
-                zero = self.code.integer(0)
-                self.code.op("memref.store", [], [value, self.status, zero], None, node.location)
-                return []
-
-            self.code.when(self._leader() if uniform else None, report)
-            return [self._zero(v.type) for v in outputs]
-
-        return self.code.when(
-            self.use(node.condition),
-            lambda: self.nodes(rest, uniform, outputs),
-            failed,
-            [v.type for v in outputs],
-        )
 
     def _zero(self, type_: Any) -> Any:
         if isinstance(type_, ir.FloatType):
@@ -282,8 +273,10 @@ class Emitter:
         turns, rest = divmod(shared.trips, group)
         size = sum(1 for _ in walk(shared.body))
         has_loops = any(isinstance(n, For) for n in shared.body)
-        if turns <= TURNS and turns * size <= UNROLLED and not has_loops:
+        few = turns <= TURNS and turns * size <= UNROLLED and not has_loops
+        if few or self._keeps(shared):
             for turn in range(turns):
+                self.turn = turn
                 number = code.add(self.member, code.integer(turn * group)) if turn else self.member
                 carried = self._iteration(shared, number, None, carried)
         elif turns:
@@ -298,8 +291,68 @@ class Emitter:
         if rest:
             number = code.add(self.member, code.integer(turns * group)) if turns else self.member
             mine = code.compare("ult", self.member, code.integer(rest))
+            self.turn = turns
             carried = self._iteration(shared, number, mine, carried)
         return carried
+
+    def _scan(self, shared: Shared) -> None:
+        """A loop of which the threads of the group scan ``group`` iterations at a time."""
+        code, (loop,), ops = self.code, shared.loops, shared.combiners
+        terms = [
+            next(v for v in op.operands if v is not argument)
+            for op, argument in zip(ops, loop.arguments, strict=True)
+        ]
+        before, after = _parts(loop, ops, terms)
+        made = {r for n in before for r in results(n)}
+        used = dict.fromkeys(v for n in after for v in operands_of(n) if v in made)
+        outputs = [*terms, *used]
+        starts = [self._identity(op) for op in ops]
+        turns, rest = divmod(shared.trips, self.kernel.group)
+        again = self.depth > 0 or shared.trips > self.kernel.group
+        joiner = Joiner(code, self.kernel, self.member, self.slot)
+
+        def turn(number: Any, condition: Any, carried: list[Any]) -> list[Any]:
+            conditions = [c for c in (condition, self.valid) if c is not None]
+            self._decode(number, shared.order)
+            guard = code.both([*conditions, *self._bounds(shared)])
+            zeros = [self._zero(v.type) for v in used]
+            found = code.when(
+                guard,
+                lambda: self.nodes(before, False, outputs),
+                lambda: [*starts, *zeros],
+                [v.type for v in outputs],
+            )
+            self.values.update(zip(outputs, found, strict=True))
+            values, totals = joiner.scan(
+                ops, found[: len(ops)], self.scratch.get(shared, []), again
+            )
+            for op, carry, value in zip(ops, carried, values, strict=True):
+                self.values[op.results[0]] = combine(op, carry, value)
+            code.when(guard, lambda: self.nodes(after, False, []))
+            return [combine(op, c, t) for op, c, t in zip(ops, carried, totals, strict=True)]
+
+        carried = [self.use(v) for v in loop.inits]
+        if turns:
+
+            def body(count: Any, inside: list[Any]) -> list[Any]:
+                number = code.add(code.times(count, self.kernel.group), self.member)
+                return turn(number, None, inside)
+
+            carried = code.loop(
+                code.integer(0), code.integer(turns), code.integer(1), carried, body
+            )
+        if rest:
+            number = code.add(self.member, code.integer(turns * self.kernel.group))
+            mine = code.compare("ult", self.member, code.integer(rest))
+            carried = turn(number, mine, carried)
+        self.values.update(zip(loop.results, carried, strict=True))
+
+    def _keeps(self, shared: Shared) -> bool:
+        """Whether the loop's iterations have elements in registers."""
+        places = self.kernel.places
+        return any(
+            isinstance(n, (Load, Store)) and places.get(n.buffer) is Place.OWN for n in shared.body
+        )
 
     def _iteration(
         self, shared: Shared, number: Any, condition: Any, carried: list[Any]
@@ -345,3 +398,17 @@ class Emitter:
 
     def _variable(self, var: Var) -> Any:
         return self.externals[var.value] if var.value is not None else self.variables[var]
+
+
+def _parts(loop: For, ops: list[Op], terms: list[Value]) -> tuple[list[Node], list[Node]]:
+    """The nodes of a scan's body that its terms need, and those that come after the scan."""
+    makers = {r: n for n in loop.body for r in results(n)}
+    needed: set[Node] = set()
+    pending = list(terms)
+    while pending:
+        node = makers.get(pending.pop())
+        if node is not None and node not in needed:
+            needed.add(node)
+            pending.extend(operands_of(node))
+    before = [n for n in loop.body if n in needed]
+    return before, [n for n in loop.body if n not in needed and n not in ops]

@@ -9,7 +9,6 @@ from typing import Any
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
-    Check,
     Index,
     Load,
     LoadAt,
@@ -22,10 +21,13 @@ from polyblocks.affine.model import (
 from polyblocks.affine.expr import Var
 from polyblocks.affine.views import VIEWS
 from polyblocks.affine.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
+from polyblocks.codegen.gpu.atomics import AtomicAt
+from polyblocks.codegen.gpu.banks import padded_shape
 from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import Joiner
 from polyblocks.codegen.gpu.emit import Emitter
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.placement import own_turns
 from polyblocks.mlir import ir
 
 #: The module that holds the kernels.
@@ -41,15 +43,11 @@ class Kernels:
     Attributes:
         module: the program.
         kernels: its ``gpu.module``.
-        status: argument of ``@main`` for the number of a failed check; None without checks.
-        messages: messages of the checks.
         names: names that are taken.
     """
 
     module: Any
     kernels: Any
-    status: Any = None
-    messages: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
     @classmethod
@@ -68,9 +66,6 @@ class Kernels:
         name = self._unique(kernel.nest.name)
         passed = _Captures(kernel)
         arguments = list(passed.arguments)
-        if any(isinstance(n, Check) for n in walk(kernel.body)):
-            assert self.status is not None
-            arguments.append(self.status)
         self._function(kernel, name, passed, arguments)
         self._launch(kernel, name, arguments, before)
         return name
@@ -117,8 +112,7 @@ class Kernels:
             memrefs, scratch = memory.assign(values[len(arguments) :])
             for buffer in passed.buffers:
                 memrefs[buffer] = known[buffer.value]
-            status = known[self.status] if self.status in known else None
-            Emitter(code, kernel, memrefs, known, scratch, status, self.messages).emit()
+            Emitter(code, kernel, memrefs, known, scratch).emit()
             code.op("gpu.return", [])
 
     def _global(self, symbol: str) -> None:
@@ -186,17 +180,21 @@ class _Captures:
         self._written: set[Any] = set()
         needed: dict[Any, None] = {}
         for node in walk(kernel.nest.body):
-            for value in operands(node):
+            values = (
+                [node.value, *node.index] if isinstance(node, AtomicAt) else operands(node)
+            )
+            for value in values:
                 if value.external is not None:
                     needed[value.external] = None
             for var in _variables(node):
                 if var.value is not None:
                     needed[var.value] = None
-            if isinstance(node, (Load, LoadAt, Store, StoreAt)) and node.buffer.kind != "local":
+            touches = isinstance(node, (Load, LoadAt, Store, StoreAt, AtomicAt))
+            if touches and node.buffer.kind != "local":
                 if node.buffer not in self.buffers:
                     self.buffers.append(node.buffer)
                 needed[node.buffer.value] = None
-                if isinstance(node, (Store, StoreAt)):
+                if isinstance(node, (Store, StoreAt, AtomicAt)):
                     self._written.add(_root(node.buffer.value))
         for value in needed:
             self._take(value)
@@ -254,6 +252,11 @@ def _variables(node: Any) -> list[Var]:
     return [v for e in exprs for v in e.variables()]
 
 
+def _turns(kernel: Kernel, buffer: Buffer) -> int:
+    """Elements of a buffer that one thread keeps."""
+    return own_turns(kernel, list(kernel.uniform()), buffer)
+
+
 class _Memory:
     """Buffers of a kernel itself: in workgroup memory, or of every thread.
 
@@ -278,13 +281,17 @@ class _Memory:
                 around = [kernel.groups] if kernel.groups > 1 else []
                 self.workgroup.append(
                     ir.MemRefType.get(
-                        [*around, *buffer.shape], buffer.element, memory_space=shared_space
+                        [*around, *padded_shape(kernel, buffer)],
+                        buffer.element,
+                        memory_space=shared_space,
                     )
                 )
                 self._buffers.append(buffer)
             else:
+                own = kernel.places[buffer] is Place.OWN
+                shape = [_turns(kernel, buffer)] if own else list(buffer.shape)
                 self.private.append(
-                    ir.MemRefType.get(list(buffer.shape), buffer.element, memory_space=own_space)
+                    ir.MemRefType.get(shape, buffer.element, memory_space=own_space)
                 )
                 self._own.append(buffer)
         elements = Joiner(None, kernel, None, None).scratch()  # type: ignore[arg-type]

@@ -22,6 +22,8 @@ class Place(Enum):
 
     #: Every thread has its own; the contents differ, or are the same in all threads of a group.
     PRIVATE = "private"
+    #: Every thread has the elements that its iterations of shared loops touch, in registers.
+    OWN = "own"
     #: In the memory that the threads of a block share.
     WORKGROUP = "workgroup"
 
@@ -35,11 +37,13 @@ class Shared:
         order: their variables, the one that changes fastest from thread to thread last.
         combiners: the commutative op of each carried value; without one, iterations are
             independent.
+        scan: whether the running values are used in the body.
     """
 
     loops: list[For]
     order: list[Var]
     combiners: list[Op] = field(default_factory=list)
+    scan: bool = False
 
     @property
     def body(self) -> list[Node]:
@@ -104,10 +108,19 @@ class Kernel:
         """Whether the last block has groups without work."""
         return self.iterations % self.groups != 0
 
+    def turns(self, shared: Shared) -> int:
+        """Iterations of a shared loop that one thread does, at most."""
+        return -(-shared.trips // self.group)
+
     def workgroup_bytes(self) -> int:
         """Bytes of workgroup memory of the buffers that live there."""
         found = (b for b, place in self.places.items() if place is Place.WORKGROUP)
-        return sum(b.nbytes for b in found) * self.groups
+        # A row more of each for padding.
+        rows = (
+            b.nbytes + (b.nbytes // b.shape[-1] if len(b.shape) > 1 and b.shape[-1] > 1 else 0)
+            for b in found
+        )
+        return sum(rows) * self.groups
 
     def uniform(self) -> Iterator[Node]:
         """The nodes that all threads of a group run together, outer before inner; shared loops

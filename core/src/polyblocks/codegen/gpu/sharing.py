@@ -8,10 +8,11 @@ from math import prod
 from polyblocks.affine import cost
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import For, Load, Node, Store, walk
+from polyblocks.affine.model import Check, For, Load, Node, Store, StoreAt, walk
 from polyblocks.affine.parallel import is_parallel
 from polyblocks.affine.reduction_vectors import IDEMPOTENT
 from polyblocks.affine.reductions import ReductionNest, identity
+from polyblocks.affine.scan_vectors import scan_combiners
 from polyblocks.codegen.gpu.kernel import Shared
 
 
@@ -28,11 +29,13 @@ def outer_loops(body: list[Node]) -> tuple[list[For], list[Node]]:
     return loops, body
 
 
-def share(body: list[Node], group: int) -> dict[For, Shared]:
-    """The loops in ``body`` that a group of so many threads shares."""
+def share(body: list[Node], group: int, scans: bool = True) -> dict[For, Shared]:
+    """The loops in ``body`` that a group of so many threads shares; ``scans`` if that is said."""
     found: dict[For, Shared] = {}
     if group > 1:
         _visit(body, body, group, found)
+    if not scans:
+        found = {loop: shared for loop, shared in found.items() if not shared.scan}
     return found
 
 
@@ -50,7 +53,7 @@ def _visit(nodes: list[Node], whole: list[Node], group: int, found: dict[For, Sh
 def _shared(loop: For, whole: list[Node]) -> Shared | None:
     """The loop, with those nested perfectly in it, as one that threads share; None if it cannot."""
     if loop.inits:
-        return _reduction(loop)
+        return _reduction(loop) or _scan(loop)
     loops: list[For] = []
     body: list[Node] = [loop]
     while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
@@ -83,6 +86,19 @@ def _reduction(loop: For) -> Shared | None:
     if not all(is_parallel(f, [bare[0]]) for f in bare):
         return None
     return Shared(chain, fastest_last([f.var for f in chain], chain[-1].body), combiners)
+
+
+def _scan(loop: For) -> Shared | None:
+    """A loop that uses its running values; each thread scans one of neighbouring iterations."""
+    combiners = scan_combiners(loop)
+    if combiners is None or any(isinstance(n, (For, Check, StoreAt)) for n in loop.body):
+        return None
+    if any(identity(op.name, op.results[0].type) is None for op in combiners):
+        return None
+    bare = For(loop.var, loop.body, lower=loop.lower, upper=loop.upper)
+    if not is_parallel(bare, [bare]):
+        return None
+    return Shared([loop], [loop.var], combiners, scan=True)
 
 
 def _better_inside(shared: Shared, whole: list[Node], group: int) -> bool:

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks.affine.model import Check, Nest, Region, Sequence, walk
+from polyblocks.affine.model import Nest, Sequence
 from polyblocks.affine.regions import REGION_ATTRIBUTE
 from polyblocks.affine.views import VIEWS
 from polyblocks.errors import UnsupportedError
-from polyblocks.program import ArraySpec
 
-#: Array attribute on the module: messages of the checks; status k > 0 stands for message k - 1.
-CHECKS = "polyblocks.checks"
 #: What may be left in ``@main`` besides launches and loops around them.
 _LEFT = ("arith.", "affine.yield", "func.return", "gpu.", "index.", "scf.")
 _MEMORY = ("memref.alloc", "memref.get_global", *VIEWS)
@@ -59,14 +56,8 @@ class MapBlocksPass:
         with module.context, ir.Location.unknown():
             sequence = reader.read(module)
             kernels = Kernels.create(module)
-            if any(isinstance(n, Check) for s in sequence.all() for n in _nodes(s)):
-                kernels.status = _add_status(module)
             for part in sequence.all():
                 self._map(part, kernels, context)
-            if kernels.messages:
-                module.operation.attributes[CHECKS] = ir.ArrayAttr.get(
-                    [ir.StringAttr.get(m) for m in kernels.messages]
-                )
             main = signature.main_of(module)
             _drop_unused(main.body.blocks[0])
             _refuse_rest(main.body.blocks[0])
@@ -99,28 +90,6 @@ class MapBlocksPass:
                 )
             for op in reversed(item.source):
                 op.erase()
-
-
-def _nodes(sequence: Sequence) -> Any:
-    for nest in sequence.nests():
-        yield from walk(nest.body)
-
-
-def _add_status(module: Any) -> Any:
-    """An argument of ``@main`` in which a failed check leaves its number."""
-    from polyblocks.mlir import ir
-
-    rows = signature.rows(module)
-    function = signature.main_of(module)
-    block = function.body.blocks[0]
-    i32 = ir.IntegerType.get_signless(32)
-    status = block.add_argument(ir.MemRefType.get([1], i32), ir.Location.unknown())
-    function.attributes["function_type"] = ir.TypeAttr.get(
-        ir.FunctionType.get([a.type for a in block.arguments], [])
-    )
-    spec = ArraySpec.contiguous((1,), "int32")
-    signature.set_rows(module, [*rows, signature.entry("status", "status", spec)])
-    return status
 
 
 def _drop_unused(block: Any) -> None:
@@ -173,5 +142,3 @@ def _drop_globals(module: Any) -> None:
         if op.name == "memref.global" and op.attributes["sym_name"].value not in used:
             op.erase()
 
-
-__all__ = ["CHECKS", "MapBlocksPass", "Region"]
