@@ -20,6 +20,8 @@ STAGE = 60e-9
 SCRATCH = 1024
 #: What each part of the work that is done again adds to the time, beyond its operations.
 REPEATED = 0.1
+#: A tile that repeats so much of the work may be the wrong one of two good ones.
+SUSPECT = 1.25
 #: How much of a multiprocessor's registers a tile may fill with what it reads again.
 REGISTERS = 0.25
 
@@ -113,6 +115,15 @@ class BlockCost(TileCost):
         parts = (lanes / self._rate / max(busy, 1e-6), memory / max(busy, 1e-6), LATENCY)
         return max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
 
+    def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
+        """As in the base; from the beginning as well, where tiles near ``start`` repeat work."""
+        found = super().best(start)
+        if start and (found[1].over or found[1].redundancy > SUSPECT):
+            anew = super().best()
+            if (anew[1].over, anew[1].seconds) < (found[1].over, found[1].seconds):
+                return anew
+        return found
+
     def _read_again(self) -> set[Buffer]:
         """Buffers of the program that several stages read, or one at several places."""
         times = Counter(b for stage in self.stages for b in {n.buffer for n in stage.loads})
@@ -150,6 +161,9 @@ class BlockCost(TileCost):
             if buffer in self._written:
                 moved = min(moved, self._written[buffer])
                 through += moved * waste
+            elif n >= buffer.nbytes and n <= chip.shared_per_block:
+                # What all tiles read stays near to each multiprocessor.
+                through += min(count, self._threads) * n
             else:
                 # What neighbouring tiles read again comes from the last cache.
                 through += count * n * waste

@@ -35,6 +35,8 @@ BARRIER = 20e-9
 JOIN = 60e-9
 #: Threads of a multiprocessor that keep its units busy.
 BUSY = 512
+#: Bytes of a buffer that every multiprocessor keeps near, if it is read again and again.
+NEAR = 32 << 10
 #: What unused parts of transactions add to the time that threads wait.
 CROWD = 0.25
 #: The rate of the last cache over that of the main memory, where it is not known.
@@ -235,6 +237,9 @@ def _part(node: Load | Store | LoadAt | StoreAt, var: Var | None, chip: Multipro
     """Bytes moved for one thread's access, whose neighbours move along ``var``."""
     size = node.buffer.bytes_per_element
     sector = max(chip.sector, size)
+    if node.buffer.nbytes <= NEAR:
+        # It stays in the cache of every multiprocessor.
+        sector = size
     if isinstance(node, (LoadAt, StoreAt)):
         return float(min(sector, 2 * size))
     stride = None if var is None else stride_along(node.buffer, node.index, var)
