@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks_cpu.passes.walk import nested
+from polyblocks.codegen.walk import nested
 
 #: Array attribute on the module: messages of the checks; status k > 0 stands for message k - 1.
 CHECKS = "polyblocks.checks"
