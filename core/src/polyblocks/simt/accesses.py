@@ -129,8 +129,14 @@ class Accesses:
         self.findings.add(
             self.site,
             Finding(
-                kind, self.kernel.name, short_text(site.op), describe(site.op.location), message,
-                block, thread, count,
+                kind,
+                self.kernel.name,
+                short_text(site.op),
+                describe(site.op.location),
+                message,
+                block,
+                thread,
+                count,
             ),  # fmt: skip
         )
 
@@ -285,9 +291,7 @@ class Accesses:
     ) -> None:
         """Check an access for races and count it."""
         if self.measure and count:
-            self.traffic.access(
-                place.level, place.offsets, place.lanes, self.lanes, size, write
-            )
+            self.traffic.access(place.level, place.offsets, place.lanes, self.lanes, size, write)
         if place.level == "private":
             return
         granule = self.granule
@@ -314,8 +318,10 @@ class Accesses:
         verb = "writes" if write else "reads"
         before = "wrote" if conflict.wrote else "read"
         where = self.name_of(place, conflict.lane)
-        other = "by the same op" if conflict.site == self.site else (
-            f"by {self.describe_site(conflict.site)}"
+        other = (
+            "by the same op"
+            if conflict.site == self.site
+            else (f"by {self.describe_site(conflict.site)}")
         )
         self._report(
             "race",

@@ -42,8 +42,10 @@ def _extract_element(instruction: Instruction) -> Run:
         at = np.clip(index.astype(np.int64), 0, len(vector) - 1)
         if at.size == 1:
             return vector[int(at[0])]
-        return np.take_along_axis(vector, at[None], axis=0)[0] if vector.shape[1] > 1 else (
-            vector[:, 0][at]
+        return (
+            np.take_along_axis(vector, at[None], axis=0)[0]
+            if vector.shape[1] > 1
+            else (vector[:, 0][at])
         )
 
     return run

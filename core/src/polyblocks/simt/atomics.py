@@ -116,7 +116,7 @@ def atomic(
         machine.note(place, size, write=True, atomic=True)
         fast = _at_once(update, type_, used)
         if fast is not None and not (place.offsets % size).any():
-            view = memory.data.view(np.dtype(f"int{8 * size}") if isinstance(type_, Int) else None)
+            view = memory.data.view(f"int{8 * size}")
             fast.at(view, place.offsets // size, operand[..., place.lanes])
         else:
             for turn in _turns(place.offsets):
@@ -144,8 +144,10 @@ def _check(machine: Accesses, place: Place, states: Array | None, size: int) -> 
     wrong = states != 1
     at = int(wrong.argmax())
     pending = int(states[at]) == PENDING
-    what = "where an asynchronous copy is still under way" if pending else (
-        "which nothing has written"
+    what = (
+        "where an asynchronous copy is still under way"
+        if pending
+        else ("which nothing has written")
     )
     kind = "unwaited copy" if pending else "unwritten read"
     mask = np.zeros(machine.lanes, bool)

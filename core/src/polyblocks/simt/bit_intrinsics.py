@@ -88,9 +88,7 @@ def _bounds(bits: int, with_sign: bool) -> tuple[int, int]:
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if with_sign else (0, (1 << bits) - 1)
 
 
-def _exact(
-    a: Array, b: Array, name: str, bits: int, with_sign: bool
-) -> tuple[Array, Array, Array]:
+def _exact(a: Array, b: Array, name: str, bits: int, with_sign: bool) -> tuple[Array, Array, Array]:
     """(wrapped result, whether it is above the range, whether below) of add, sub or mul."""
     read = as_number if with_sign else unsigned
     low, high = _bounds(bits, with_sign)

@@ -66,9 +66,7 @@ class Buffer:
         array[...] = view(self._memory.data, self.region.offset, array)
 
 
-def view(
-    raw: Array, offset: int, like: Array, dtype: Any = None, parts: int = 0
-) -> Array:
+def view(raw: Array, offset: int, like: Array, dtype: Any = None, parts: int = 0) -> Array:
     """Bytes seen with an array's shape and strides, and a last axis of ``parts`` if given."""
     shape, strides = like.shape, like.strides
     if parts:

@@ -162,5 +162,3 @@ def _leaf_values(value: Value, type_: Type, layout: Layout) -> list[tuple[int, T
 def undefined(type_: Type) -> Value:
     """What ``undef``, ``poison`` and ``zero`` are: zeros."""
     return zero(type_)
-
-

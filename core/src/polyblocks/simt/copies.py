@@ -58,9 +58,7 @@ class Copies:
             spread = place.offsets + np.arange(size)[:, None]
             machine.memories[place.level].mark(spread, PENDING)
             group = self.closed[place.lanes]
-            self._flights.append(
-                _Flight(place, words[:, place.lanes], size, group, machine.site)
-            )
+            self._flights.append(_Flight(place, words[:, place.lanes], size, group, machine.site))
 
     def _read(
         self, machine: Accesses, source: Array, space: int, size: int, source_bytes: Array | None

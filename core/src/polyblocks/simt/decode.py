@@ -90,7 +90,9 @@ class Decoder:
         found: Operation | None
         if name == "llvm.call_intrinsic":
             name = instruction.text("intrin").strip('"')
-            found = known.intrinsics.get(name) or LLVM.get(f"llvm.intr.{name[5:].rpartition('.')[0]}")
+            found = known.intrinsics.get(name) or LLVM.get(
+                f"llvm.intr.{name[5:].rpartition('.')[0]}"
+            )
         elif name == "llvm.call":
             name = instruction.text("callee")
             found = known.functions.get(name.lstrip("@"))
@@ -324,7 +326,9 @@ class _KernelDecoder:
             return
         if op.name == "llvm.cond_br":
             parts = _split(ins, [1, *map(len, arguments)])
-            moves = [list(zip(p, a, strict=True)) for p, a in zip(parts[1:], arguments, strict=True)]
+            moves = [
+                list(zip(p, a, strict=True)) for p, a in zip(parts[1:], arguments, strict=True)
+            ]
             piece.end = _conditional(ins[0], moves, targets)
             return
         parts = _split(ins, [1, *map(len, arguments)])

@@ -9,8 +9,6 @@ for others by spinning do not starve them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from polyblocks.simt.accesses import Accesses

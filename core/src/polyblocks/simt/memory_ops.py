@@ -39,8 +39,7 @@ def load_value(
     if isinstance(type_, Struct):
         pairs = zip(layout.offsets(type_), type_.fields, strict=True)
         return tuple(
-            load_value(m, address + at, t, layout, _common(alignment, at), space)
-            for at, t in pairs
+            load_value(m, address + at, t, layout, _common(alignment, at), space) for at, t in pairs
         )
     if isinstance(type_, Sequence):
         step = layout.stride(type_.element)
@@ -67,9 +66,7 @@ def store_value(
     if isinstance(type_, Sequence):
         for i, part in enumerate(value):
             at = i * layout.stride(type_.element)
-            store_value(
-                m, address + at, part, type_.element, layout, _common(alignment, at), space
-            )
+            store_value(m, address + at, part, type_.element, layout, _common(alignment, at), space)
         return
     m.store(address, to_words(value, type_, layout), alignment, space, atomic)
 

@@ -53,9 +53,7 @@ def is_kernel(function: Any) -> bool:
     return len(function.regions[0].blocks) > 0 and "kernel" in names
 
 
-def place_globals(
-    module: Any, layout: Layout, window: Window, device: Memory
-) -> Globals:
+def place_globals(module: Any, layout: Layout, window: Window, device: Memory) -> Globals:
     """Place the globals of a module in device memory; find the shared ones.
 
     Raises:

@@ -149,6 +149,7 @@ class Shadow:
             self._note_readers(clock, lanes, ids, places, site)
         if conflict is not None:
             conflict.lane %= columns
+            conflict.lanes = min(conflict.lanes, columns)
         return conflict
 
     def _against_writers(

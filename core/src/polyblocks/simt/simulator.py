@@ -101,7 +101,7 @@ class Simulator:
             InputError: an array with a negative stride.
         """
         array = contents if isinstance(contents, np.ndarray) else None
-        size = span(array) if array is not None else int(contents)  # type: ignore[arg-type]
+        size = span(array) if array is not None else int(contents)
         window = self._window
         region = window.add(name or f"buffer {len(window.regions)}", size)
         self._device.grow(window.used)
@@ -196,7 +196,9 @@ class Simulator:
     def _check(self, program: Kernel, block: Index, shared_bytes: int) -> None:
         threads, most = block[0] * block[1] * block[2], self.chip.block_threads
         if threads > most:
-            raise TargetError(f"{self.chip.name} runs at most {most} threads per block, got {block}")
+            raise TargetError(
+                f"{self.chip.name} runs at most {most} threads per block, got {block}"
+            )
         asked = program.shared_bytes + shared_bytes
         if self.chip.shared_bytes and asked > self.chip.shared_bytes:
             raise TargetError(
@@ -207,7 +209,9 @@ class Simulator:
         if "gpu.known_block_size" in known:
             expected = tuple(int(n) for n in known["gpu.known_block_size"])
             if expected != block:
-                raise InputError(f"{program.name} is compiled for blocks of {expected}, got {block}")
+                raise InputError(
+                    f"{program.name} is compiled for blocks of {expected}, got {block}"
+                )
 
     def _values(self, program: Kernel, arguments: Sequence[Argument]) -> list[Array]:
         if len(arguments) != len(program.argument_types):
@@ -231,7 +235,7 @@ def _value(kernel: str, index: int, type_: Type, argument: Argument) -> Array:
         return signed(raw.view(np.int64), type_.bits)
     if isinstance(type_, Float):
         return np.array([float(argument)], dtype_of(type_))
-    raise InputError(f"argument {index} of {kernel} is a pointer: expected a buffer, got {argument}")
+    raise InputError(f"argument {index} of {kernel} is a pointer, expected a buffer: {argument}")
 
 
 def _extents(what: str, sizes: Sequence[int]) -> Index:

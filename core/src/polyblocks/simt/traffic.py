@@ -16,9 +16,9 @@ def _rows(offsets: Array, lanes: Array, total: int, width: int) -> Array:
     """Offsets with one row per subgroup."""
     if lanes.size == total:
         return np.sort(offsets.reshape(-1, width), axis=1)
-    table = np.full(total, _NONE)
-    table[lanes] = offsets
-    table = table.reshape(-1, width)
+    flat = np.full(total, _NONE)
+    flat[lanes] = offsets
+    table = flat.reshape(-1, width)
     return np.sort(table[table.min(axis=1) != _NONE], axis=1)
 
 
@@ -72,14 +72,13 @@ class Traffic:
         elif level == "shared":
             self._banks(offsets, lanes, total, size)
 
-    def _sectors(
-        self, offsets: Array, lanes: Array, total: int, size: int, write: bool
-    ) -> None:
+    def _sectors(self, offsets: Array, lanes: Array, total: int, size: int, write: bool) -> None:
         unit = self.chip.sector_bytes
         rows = _rows(offsets, lanes, total, self.chip.subgroup_width)
         asked = _distinct(rows) * size
         first = np.where(rows == _NONE, _NONE, rows // unit)
-        last = np.where(rows == _NONE, _NONE, (np.where(rows == _NONE, 0, rows) + size - 1) // unit)
+        end = np.where(rows == _NONE, 0, rows) + (size - 1)
+        last = np.where(rows == _NONE, _NONE, end // unit)
         span = int((last - first).max()) + 1
         touched = self._written if write else self._read
         if span > 1:

@@ -232,8 +232,10 @@ def to_words(value: Array, type_: Type, layout: Layout) -> Array:
     if isinstance(scalar, Int) and scalar.bits < container_bits(scalar.bits):
         mask = (1 << scalar.bits) - 1
         return value.astype(word) & word(mask)
-    return value.astype(word, copy=False) if value.itemsize != np.dtype(word).itemsize else (
-        value.view(word)
+    return (
+        value.astype(word, copy=False)
+        if value.itemsize != np.dtype(word).itemsize
+        else (value.view(word))
     )
 
 

@@ -171,7 +171,8 @@ def _elect(instruction: Instruction) -> Run:
 def _copy_async(instruction: Instruction) -> Run:
     size = instruction.integer("size")
     to, source = instruction.operands[:2]
-    assert isinstance(to, Pointer) and isinstance(source, Pointer)
+    assert isinstance(to, Pointer)
+    assert isinstance(source, Pointer)
     to_space, source_space = to.space, source.space
 
     def run(m: Any, target: Any, address: Any, count: Any = None) -> None:
