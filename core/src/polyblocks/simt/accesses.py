@@ -137,7 +137,7 @@ class Accesses:
                 block,
                 thread,
                 count,
-            ),  # fmt: skip
+            ),
         )
 
     def indices(self, identity: int) -> tuple[Index, Index]:

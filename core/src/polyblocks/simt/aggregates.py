@@ -140,9 +140,9 @@ def _bitcast(instruction: Instruction) -> Run:
         return _same(instruction)
     layout = instruction.layout
     plain = Int(1) not in (scalar_of(source), scalar_of(to))
-    if plain and layout.size(scalar_of(source)) == layout.size(scalar_of(to)):
-        if isinstance(source, Vector) == isinstance(to, Vector):
-            return lambda m, a: from_words(to_words(a, source, layout), to)
+    alike = isinstance(source, Vector) == isinstance(to, Vector)
+    if plain and alike and layout.size(scalar_of(source)) == layout.size(scalar_of(to)):
+        return lambda m, a: from_words(to_words(a, source, layout), to)
     return lambda m, a: _bytes_to_bits(_bits_to_bytes(a, source, instruction), to, instruction)
 
 

@@ -10,6 +10,17 @@ import numpy as np
 
 from polyblocks.errors import UnsupportedError
 from polyblocks.simt.address_space import DYNAMIC_BASE, private_window, shared_window
+from polyblocks.simt.closures import (
+    End,
+    branch,
+    conditional,
+    effect,
+    merging,
+    plain,
+    several,
+    switch,
+    unreachable,
+)
 from polyblocks.simt.constants import constant_value
 from polyblocks.simt.control_flow import serving_order
 from polyblocks.simt.location import describe, short_text
@@ -28,6 +39,13 @@ from polyblocks.simt.types import (
     zero,
 )
 
+_TERMINATORS = {
+    "llvm.br",
+    "llvm.cond_br",
+    "llvm.switch",
+    "llvm.return",
+    "llvm.unreachable",
+}
 #: Ops whose results are the same in all lanes and known before the kernel runs.
 _CONSTANTS = {"llvm.mlir.undef", "llvm.mlir.poison", "llvm.mlir.zero"}
 
@@ -49,7 +67,7 @@ class _Piece:
     successors: list[int] = field(default_factory=list)
     last: Any = None
     #: Makes the closure of the end once the order of the pieces is known.
-    end: Callable[[dict[int, int]], Step] | None = None
+    end: End | None = None
 
 
 class Decoder:
@@ -311,10 +329,10 @@ class _KernelDecoder:
                 piece.end = lambda number: lambda m, r: m.leave()
             else:
                 piece.successors = [back]
-                piece.end = _branch(list(zip(ins, results, strict=True)), back)
+                piece.end = branch(list(zip(ins, results, strict=True)), back)
             return
         if op.name == "llvm.unreachable":
-            piece.end = _unreachable(self._site(op))
+            piece.end = unreachable(self._site(op))
             return
         targets = [starts[block] for block in op.successors]
         arguments = [
@@ -322,28 +340,28 @@ class _KernelDecoder:
         ]
         piece.successors = targets
         if op.name == "llvm.br":
-            piece.end = _branch(list(zip(ins, arguments[0], strict=True)), targets[0])
+            piece.end = branch(list(zip(ins, arguments[0], strict=True)), targets[0])
             return
         if op.name == "llvm.cond_br":
             parts = _split(ins, [1, *map(len, arguments)])
             moves = [
                 list(zip(p, a, strict=True)) for p, a in zip(parts[1:], arguments, strict=True)
             ]
-            piece.end = _conditional(ins[0], moves, targets)
+            piece.end = conditional(ins[0], moves, targets)
             return
         parts = _split(ins, [1, *map(len, arguments)])
         moves = [list(zip(p, a, strict=True)) for p, a in zip(parts[1:], arguments, strict=True)]
         cases: list[int] = []
         if "case_values" in op.attributes:
             cases = [int(v) for v in np.array(op.attributes["case_values"]).reshape(-1)]
-        piece.end = _switch(ins[0], cases, moves, targets)
+        piece.end = switch(ins[0], cases, moves, targets)
 
     def _argument(self, value: Any, registers: dict[Any, int]) -> int:
         register = registers[value]
         self._leaves_piece.add(register)
         return register
 
-    def _barrier(self, site: int, following: int) -> Callable[[dict[int, int]], Step]:
+    def _barrier(self, site: int, following: int) -> End:
         def end(number: dict[int, int]) -> Step:
             resume = number[following]
             return lambda m, r: m.wait(site, resume)
@@ -373,7 +391,7 @@ class _KernelDecoder:
         self._calls.pop()
         self._pieces[at].successors = [entry]
         self._pieces[at].last = op
-        self._pieces[at].end = _branch(list(zip(ins, arguments, strict=True)), entry)
+        self._pieces[at].end = branch(list(zip(ins, arguments, strict=True)), entry)
 
     # Closures.
     def _segment(self, piece: _Piece, number: dict[int, int]) -> Segment:
@@ -416,20 +434,10 @@ class _KernelDecoder:
         ins, outs = item.ins, item.outs
         merged = any(out in self._leaves_piece for out in outs)
         if not outs:
-            return _effect(run, ins, site)
+            return effect(run, ins, site)
         if len(outs) > 1:
-            return _several(run, ins, outs, site)
-        return _merging(run, ins, outs[0], site) if merged else _plain(run, ins, outs[0], site)
-
-
-_TERMINATORS = {
-    "llvm.br",
-    "llvm.cond_br",
-    "llvm.switch",
-    "llvm.return",
-    "llvm.unreachable",
-}
-_Moves = list[tuple[int, int]]
+            return several(run, ins, outs, site)
+        return merging(run, ins, outs[0], site) if merged else plain(run, ins, outs[0], site)
 
 
 def _split(values: list[int], sizes: list[int]) -> list[list[int]]:
@@ -438,139 +446,3 @@ def _split(values: list[int], sizes: list[int]) -> list[list[int]]:
         parts.append(values[start : start + size])
         start += size
     return parts
-
-
-def _plain(run: Callable[..., Any], ins: list[int], out: int, site: int) -> Step:
-    if len(ins) == 1:
-        (a,) = ins
-
-        def unary(m: Any, r: list[Any]) -> None:
-            m.site = site
-            r[out] = run(m, r[a])
-
-        return unary
-    if len(ins) == 2:
-        a, b = ins
-
-        def binary(m: Any, r: list[Any]) -> None:
-            m.site = site
-            r[out] = run(m, r[a], r[b])
-
-        return binary
-
-    def step(m: Any, r: list[Any]) -> None:
-        m.site = site
-        r[out] = run(m, *[r[i] for i in ins])
-
-    return step
-
-
-def _merging(run: Callable[..., Any], ins: list[int], out: int, site: int) -> Step:
-    def step(m: Any, r: list[Any]) -> None:
-        m.site = site
-        r[out] = m.merge(run(m, *[r[i] for i in ins]), r[out])
-
-    return step
-
-
-def _several(run: Callable[..., Any], ins: list[int], outs: list[int], site: int) -> Step:
-    def step(m: Any, r: list[Any]) -> None:
-        m.site = site
-        for out, value in zip(outs, run(m, *[r[i] for i in ins]), strict=True):
-            r[out] = m.merge(value, r[out])
-
-    return step
-
-
-def _effect(run: Callable[..., Any], ins: list[int], site: int) -> Step:
-    def step(m: Any, r: list[Any]) -> None:
-        m.site = site
-        run(m, *[r[i] for i in ins])
-
-    return step
-
-
-def _move(m: Any, r: list[Any], moves: _Moves) -> None:
-    values = [r[source] for source, _ in moves]
-    for (_, to), value in zip(moves, values, strict=True):
-        r[to] = m.merge(value, r[to])
-
-
-def _branch(moves: _Moves, target: int) -> Callable[[dict[int, int]], Step]:
-    def end(number: dict[int, int]) -> Step:
-        to = number[target]
-
-        def step(m: Any, r: list[Any]) -> None:
-            _move(m, r, moves)
-            m.go(to)
-
-        return step
-
-    return end
-
-
-def _conditional(
-    condition: int, moves: list[_Moves], targets: list[int]
-) -> Callable[[dict[int, int]], Step]:
-    def end(number: dict[int, int]) -> Step:
-        (yes, no), (to_yes, to_no) = moves, (number[t] for t in targets)
-
-        def step(m: Any, r: list[Any]) -> None:
-            outer, active = m.mask, m.active
-            taken = outer & r[condition]
-            count = int(np.count_nonzero(taken))
-            if count:
-                if count < active:
-                    m.set_mask(taken, count)
-                _move(m, r, yes)
-                m.go(to_yes)
-            if count < active:
-                if count:
-                    m.set_mask(outer & ~taken, active - count)
-                _move(m, r, no)
-                m.go(to_no)
-
-        return step
-
-    return end
-
-
-def _switch(
-    value: int, cases: list[int], moves: list[_Moves], targets: list[int]
-) -> Callable[[dict[int, int]], Step]:
-    """The first target is the default, the others belong to the cases."""
-
-    def end(number: dict[int, int]) -> Step:
-        numbers = [number[t] for t in targets]
-
-        def step(m: Any, r: list[Any]) -> None:
-            left, chosen = m.mask, r[value]
-            for case, move, to in zip(cases, moves[1:], numbers[1:], strict=True):
-                taken = left & (chosen == case)
-                count = int(np.count_nonzero(taken))
-                if count:
-                    m.set_mask(taken, count)
-                    _move(m, r, move)
-                    m.go(to)
-                    left = left & ~taken
-            count = int(np.count_nonzero(left))
-            if count:
-                m.set_mask(left, count)
-                _move(m, r, moves[0])
-                m.go(numbers[0])
-
-        return step
-
-    return end
-
-
-def _unreachable(site: int) -> Callable[[dict[int, int]], Step]:
-    def end(number: dict[int, int]) -> Step:
-        def step(m: Any, r: list[Any]) -> None:
-            m.site = site
-            m.report("trap", "reaches what should not be reachable")
-            m.leave()
-
-        return step
-
-    return end

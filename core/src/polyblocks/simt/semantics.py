@@ -44,7 +44,7 @@ class Instruction:
 
     def attribute(self, name: str) -> Any:
         """The attribute; None where there is none."""
-        return self.op.attributes[name] if name in self.op.attributes else None
+        return self.op.attributes[name] if self.has(name) else None
 
     def integer(self, name: str, default: int = 0) -> int:
         """The value of an integer or bool attribute."""
