@@ -17,7 +17,9 @@ LATENCY = 0.5e-6
 #: Seconds from one stage of a tile to the next: a barrier, and the loads that wait behind it.
 STAGE = 60e-9
 #: Bytes of workgroup memory that reductions may want besides the tile.
-SCRATCH = 1024
+SCRATCH = 4096
+#: Blocks that a multiprocessor should have room for, so that one works while the other waits.
+BLOCKS = 2
 #: What each part of the work that is done again adds to the time, beyond its operations.
 REPEATED = 0.1
 #: A tile that repeats so much of the work may be the wrong one of two good ones.
@@ -80,12 +82,12 @@ class BlockCost(TileCost):
         resident = self._resident(chip, local)
         busy = min(1.0, count * min(widest, 1024) / (self._threads * 2 * THREADS))
         memory = self._traffic(count, bytes_of, chip, extent_of) / max(busy, 1e-6)
-        on_chip = kept <= max(chip.shared_per_block, chip.registers * 4 * REGISTERS)
+        room = max(chip.shared_per_block_optin // BLOCKS - SCRATCH, chip.shared_per_block // 2)
+        on_chip = kept <= max(room, chip.registers * 4 * REGISTERS)
         cache = touched / self._on_chip_rate(on_chip)
         waves = max(1.0, count / (self._threads * resident))
         latency = LATENCY + waves * waits
         compute = lanes / self._rate / max(busy, 1e-6)
-        room = max(chip.shared_per_block - SCRATCH, 1)
         parts = (compute, memory, cache, latency)
         seconds = max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
         if not all(row.vectorized for row in self._rows):

@@ -130,6 +130,9 @@ class _Tile:
             # Every row starts on a line of its own.
             shape[-1] = row_of(shape[-1])
         free = [s for s in self.storages if s.last < first and s.fits(buffer)]
+        if not self.rows:
+            # A number among the elements of a row would keep these out of registers.
+            free = [s for s in free if prod(shape) <= 2 * s.buffer.numel <= 4 * prod(shape)]
         if free:
             storage = min(free, key=lambda s: s.growth(shape))
             storage.grow(shape)

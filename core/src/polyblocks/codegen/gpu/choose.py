@@ -37,6 +37,8 @@ JOIN = 60e-9
 BUSY = 512
 #: Bytes of a buffer that every multiprocessor keeps near, if it is read again and again.
 NEAR = 32 << 10
+#: Bytes of workgroup memory that the joins of reductions take, at most.
+SCRATCH = 4096
 #: What unused parts of transactions add to the time that threads wait.
 CROWD = 0.25
 #: The rate of the last cache over that of the main memory, where it is not known.
@@ -75,7 +77,7 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
         if group > 1 and not kernel.shared:
             continue
         _shrink(kernel, target.shared_level.size)
-        if kernel.workgroup_bytes() > chip.shared_per_block:
+        if kernel.workgroup_bytes() + SCRATCH > chip.shared_per_block_optin:
             continue
         predicted = _predict(kernel, target, chip)
         found.append((predicted.seconds, kernel, predicted))

@@ -90,7 +90,7 @@ class Kernels:
                 attributes={
                     "sym_name": ir.StringAttr.get(name),
                     "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
-                    "gpu.kernel": ir.UnitAttr.get(),
+                    "kernel": ir.UnitAttr.get(),
                     "known_block_size": ir.DenseI32ArrayAttr.get([kernel.threads, 1, 1]),
                     "known_grid_size": ir.DenseI32ArrayAttr.get([kernel.blocks, 1, 1]),
                     "workgroup_attributions": ir.IntegerAttr.get(

@@ -22,7 +22,7 @@ COPY_BYTES = 128
 #: Registers that the elements of all buffers together may take of a thread.
 OWN_REGISTERS = 48
 #: Iterations of one thread that are written out, so that its elements have registers.
-OWN_TURNS = 16
+OWN_TURNS = 32
 #: Nodes of all of these iterations together.
 OWN_NODES = 640
 
