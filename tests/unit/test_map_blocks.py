@@ -9,25 +9,20 @@ import numpy as np
 import pytest
 import torch
 from bench.programs import in_torch
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional
 
 from polyblocks import events, signature
 from polyblocks.options import CompileOptions
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext
-from polyblocks_torch.canonical import capture_graph
-from polyblocks_torch.importer import import_capture
+from tests.support.captured import captured
 from tests.support.gpu_target import gpu_target
 from tests.support.lanes import Launch, run_main
 
 
 def compiled(function: Callable[..., Any], inputs: list[torch.Tensor]) -> tuple[Any, list[Any]]:
     """The module after S3 for a GPU, and the decisions of ``map-blocks``."""
-    graph = make_fx(function, tracing_mode="fake")(*inputs)
-    values = [n.meta["val"] for n in graph.graph.nodes if n.op == "placeholder"]
-    program = import_capture(capture_graph(graph, values, "program"))
-    signature.attach(program)
+    program = captured(function, inputs)
     target, options = gpu_target(), CompileOptions()
     decisions: list[Any] = []
 

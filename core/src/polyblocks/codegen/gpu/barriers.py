@@ -135,6 +135,8 @@ def same_iteration(
     orders = [[v for v in s.order if v.extent > 1] for s in (first, second)]
     if [v.extent for v in orders[0]] != [v.extent for v in orders[1]]:
         return False
+    if first.counted[-1] != second.counted[-1]:
+        return False
     renamed = {v: Expr.of(w) for v, w in zip(*orders, strict=True)}
     if tuple(e.substitute(renamed) for e in mine) != tuple(theirs):
         return False

@@ -20,6 +20,7 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.codegen.gpu.atomics import form_atomics
+from polyblocks.codegen.gpu.banks import pitch_rows
 from polyblocks.codegen.gpu.barriers import place_barriers, waits
 from polyblocks.codegen.gpu.kernel import Kernel, Place
 from polyblocks.codegen.gpu.placement import place_buffers
@@ -33,6 +34,8 @@ STEP = 60e-9
 #: Seconds of a barrier, and of combining the values of the threads of a warp.
 BARRIER = 20e-9
 JOIN = 60e-9
+#: Seconds of a load from workgroup memory, several of them in flight.
+LOOK = 4e-9
 #: Threads of a multiprocessor that keep its units busy.
 BUSY = 512
 #: Bytes of a buffer that every multiprocessor keeps near, if it is read again and again.
@@ -119,6 +122,7 @@ def _kernel(
     if group > 1 and _differs(kernel):
         kernel.groups, kernel.strided = 1, False
     place_buffers(kernel)
+    pitch_rows(kernel)
     return kernel
 
 
@@ -181,7 +185,10 @@ def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
             turns = -(-shared.trips // kernel.group)
             seconds += turns * (STEP + _steps(shared.body, kernel, True))
             if shared.scan:
-                seconds += turns * (JOIN + (2 * BARRIER if waits(kernel) else 0))
+                seconds += turns * JOIN
+                if waits(kernel):
+                    # Every thread looks at what all warps have come to.
+                    seconds += turns * (2 * BARRIER + kernel.group / kernel.warp * LOOK)
             elif shared.combiners:
                 seconds += JOIN + (JOIN + BARRIER if waits(kernel) else 0)
             else:
@@ -222,6 +229,8 @@ def _moved(
             elif kernel.group > 1 and not inside and not kernel.strided:
                 # One address for every warp of the group.
                 yield times * chip.sector * -(-kernel.group // kernel.warp)
+            elif _near(node, kernel):
+                yield times * node.buffer.bytes_per_element / 4
             else:
                 yield times * _part(node, var, chip)
 
@@ -235,13 +244,17 @@ def _held(buffer: Buffer, kernel: Kernel) -> float:
     return buffer.bytes_per_element if buffer.numel > 16 else 0.0
 
 
+def _near(node: Load | Store | LoadAt | StoreAt, kernel: Kernel) -> bool:
+    """Whether all outer iterations touch the same elements, which stay near."""
+    if not isinstance(node, Load) or node.buffer.nbytes > NEAR:
+        return False
+    return not any(v in kernel.order for e in node.index for v in e.variables())
+
+
 def _part(node: Load | Store | LoadAt | StoreAt, var: Var | None, chip: Multiprocessor) -> float:
     """Bytes moved for one thread's access, whose neighbours move along ``var``."""
     size = node.buffer.bytes_per_element
     sector = max(chip.sector, size)
-    if node.buffer.nbytes <= NEAR:
-        # It stays in the cache of every multiprocessor.
-        sector = size
     if isinstance(node, (LoadAt, StoreAt)):
         return float(min(sector, 2 * size))
     stride = None if var is None else stride_along(node.buffer, node.index, var)

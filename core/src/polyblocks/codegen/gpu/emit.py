@@ -111,14 +111,15 @@ class Emitter:
             f"gpu.{name}", self.code.index, dimension=ir.Attribute.parse("#gpu<dim x>")
         )
 
-    def _decode(self, number: Any, order: list[Var]) -> None:
+    def _decode(self, number: Any, order: list[Var], counted: list[int] | None = None) -> None:
         """The variables of collapsed loops, of which ``number`` counts the iterations."""
         rest = number
-        for position, var in enumerate(reversed(order)):
+        extents = counted or [v.extent for v in order]
+        for position, (var, extent) in enumerate(zip(order[::-1], extents[::-1], strict=True)):
             slowest = position == len(order) - 1
-            self.variables[var] = rest if slowest else self.code.remainder(rest, var.extent)
+            self.variables[var] = rest if slowest else self.code.remainder(rest, extent)
             if not slowest:
-                rest = self.code.quotient(rest, var.extent)
+                rest = self.code.quotient(rest, extent)
 
     # Nodes
 
@@ -360,7 +361,7 @@ class Emitter:
         innermost = shared.loops[-1]
 
         def inside() -> list[Any]:
-            self._decode(number, shared.order)
+            self._decode(number, shared.order, shared.counted)
             return self.code.when(self.code.both(self._bounds(shared)), run, lambda: carried, types)
 
         def run() -> list[Any]:
@@ -374,6 +375,10 @@ class Emitter:
         """Conditions that the bounds of the loops set."""
         code = self.code
         found = []
+        if shared.pitch:
+            last = shared.order[-1]
+            end = code.integer(last.extent)
+            found.append(code.compare("ult", self.variables[last], end))
         for loop in shared.loops:
             variable = self.variables[loop.var]
             for expr in loop.upper:

@@ -38,12 +38,21 @@ class Shared:
         combiners: the commutative op of each carried value; without one, iterations are
             independent.
         scan: whether the running values are used in the body.
+        pitch: iterations that are counted for the variable that changes fastest, if more than its
+            extent; nobody does those beyond. 0 for as many as there are.
     """
 
     loops: list[For]
     order: list[Var]
     combiners: list[Op] = field(default_factory=list)
     scan: bool = False
+    pitch: int = 0
+
+    @property
+    def counted(self) -> list[int]:
+        """How many values of each variable are counted, slowest first."""
+        extents = [v.extent for v in self.order]
+        return [*extents[:-1], max(self.pitch, extents[-1])]
 
     @property
     def body(self) -> list[Node]:
@@ -52,8 +61,8 @@ class Shared:
 
     @property
     def trips(self) -> int:
-        """Iterations, those that bounds leave out included."""
-        return prod(loop.var.extent for loop in self.loops)
+        """Iterations, those that bounds or the pitch leave out included."""
+        return prod(self.counted)
 
 
 @dataclass(eq=False)

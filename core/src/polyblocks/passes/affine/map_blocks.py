@@ -54,7 +54,7 @@ class MapBlocksPass:
         from polyblocks.mlir import ir
 
         with module.context, ir.Location.unknown():
-            sequence = reader.read(module)
+            sequence = reader.read(module, whole=True)
             kernels = Kernels.create(module)
             for part in sequence.all():
                 self._map(part, kernels, context)
