@@ -11,33 +11,7 @@ from typing import Any
 from polyblocks import mlir
 from polyblocks.artifact import Artifact
 from polyblocks.options import CompileOptions
-from polyblocks.target import Multiprocessor, TargetDescription
-
-#: A multiprocessor with round numbers, for tests of passes.
-MULTIPROCESSOR = Multiprocessor(
-    warp=32,
-    threads=2048,
-    blocks=32,
-    single_warp_blocks=32,
-    threads_per_block=1024,
-    block_limits=(1024, 1024, 64),
-    grid_limits=(2**31 - 1, 65535, 65535),
-    partitions=4,
-    registers=65536,
-    registers_per_thread=255,
-    register_granularity=8,
-    shared=228 * 1024,
-    shared_per_block=48 * 1024,
-    shared_per_block_optin=227 * 1024,
-    shared_granularity=128,
-)
-
-
-def description(target: str, arch: str, **properties: Any) -> TargetDescription:
-    """A chip with no more than S4 and S5 look at."""
-    return TargetDescription(
-        target, arch, (), (), multiprocessor=MULTIPROCESSOR, properties={"cpu": arch, **properties}
-    )
+from polyblocks.target import TargetDescription
 
 
 def nvgpu(arch: str) -> TargetDescription:
@@ -48,8 +22,10 @@ def nvgpu(arch: str) -> TargetDescription:
 
 
 def amdgpu(arch: str) -> TargetDescription:
-    """As much of an AMD architecture as lowering looks at."""
-    return description("amdgpu", arch)
+    """The description of an AMD architecture."""
+    from polyblocks_amdgpu.describe import describe
+
+    return describe(CompileOptions(target="amdgpu", arch=arch))
 
 
 def _lowering(target: TargetDescription) -> ModuleType:

@@ -24,7 +24,8 @@ LOCATED = ' loc("aten.add.Tensor"("model.py":12:0))'
     ("body", "reason"),
     [
         (f'gpu.printf "hello"{LOCATED}',
-         r"aten\.add\.Tensor: gpu\.printf in kernel 'kernel' is not supported on this target at model\.py:12"),
+         r"aten\.add\.Tensor: gpu\.printf in kernel 'kernel' is not supported on this target at "
+         r"model\.py:12"),
         (f"%c = arith.constant 0 : index\n%m = memref.alloc() : memref<8xf32>{LOCATED}\n"
          "%v = memref.load %m[%c] : memref<8xf32>\nmemref.store %v, %x[%c] : memref<128xf32>",
          r"memref\.alloc in kernel 'kernel' is not supported .* at model\.py:12"),
@@ -130,6 +131,12 @@ def test_launches_that_do_not_fit() -> None:
         lower(_main(f"{LAUNCH}\n{sizes}", size), nvgpu("sm_80"))
 
 
+def test_constants_that_are_no_numbers() -> None:
+    body = "%v = arith.constant dense<1.0> : vector<4xf32>"
+    with pytest.raises(PassError, match="is no number that a kernel could be given"):
+        lower(_main(f"{body}\n{LAUNCH}"), nvgpu("sm_80"))
+
+
 def test_modules_of_another_form() -> None:
     two = "module {\ngpu.module @a { }\ngpu.module @b { }\nfunc.func @main() { return }\n}"
     with pytest.raises(PassError, match=r"kernels are in one gpu\.module; this module has 2"):
@@ -161,8 +168,10 @@ def test_too_much_shared_memory() -> None:
 def test_what_the_assembler_rejects() -> None:
     path = ptxas.find()
     assert path is not None
-    with pytest.raises(UnsupportedError, match=r"rejects the generated code: .*; repeat with: .* -arch=sm_80 "):
-        ptxas.assemble(path, ".version 7.0\n.target sm_80\n.address_size 64\nnonsense", "sm_80")
+    text = ".version 7.0\n.target sm_80\n.address_size 64\nnonsense"
+    reason = r"rejects the generated code: .*; repeat with: .* -arch=sm_80 "
+    with pytest.raises(UnsupportedError, match=reason):
+        ptxas.assemble(path, text, "sm_80")
 
 
 def test_tools_that_do_not_run(tmp_path: Path) -> None:
@@ -171,7 +180,8 @@ def test_tools_that_do_not_run(tmp_path: Path) -> None:
         ptxas.assemble(missing, "", "sm_80")
     with pytest.raises(UnsupportedError, match="the linker does not run: .*missing"):
         linker.link([missing], b"")
-    with pytest.raises(UnsupportedError, match="the linker rejects the generated code: .*; repeat with: .*-shared"):
+    reason = "the linker rejects the generated code: .*; repeat with: .*-shared"
+    with pytest.raises(UnsupportedError, match=reason):
         linker.link(linker.find(), b"no object file")
 
 
@@ -183,7 +193,8 @@ def test_the_linker_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert linker.find() == [str(tmp_path / "ld.lld")]
     (tmp_path / "ld.lld").unlink()
     monkeypatch.setattr(linker.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(TargetError, match="needs a linker for code objects and finds none: .*pip install ziglang"):
+    reason = "needs a linker for code objects and finds none: .*pip install ziglang"
+    with pytest.raises(TargetError, match=reason):
         linker.find()
 
 

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
-from gpu_kernels import ROW_SUM, Kernel, amdgpu, assembly, elementwise, lower, module, nvgpu, program
+from gpu_kernels import (
+    ROW_SUM,
+    Kernel,
+    amdgpu,
+    assembly,
+    elementwise,
+    lower,
+    module,
+    nvgpu,
+    program,
+)
 
 from polyblocks import mlir
 from polyblocks_amdgpu.code_object import metadata
@@ -104,7 +115,10 @@ def test_nvidia(arch: str) -> None:
     ptx = artifact.blobs[f"kernels.{arch}.ptx"].decode()
     assert ".reqntid 256, 1, 1" in ptx
     assert not re.search(r"\bcall\b|\.extern|\.local\b", ptx)
-    if ptxas.find() is not None and arch != "sm_70":  # newer assemblers have left it behind
+    assembler = ptxas.find()
+    if assembler is None or arch not in ptxas.architectures(assembler):
+        assert list(artifact.blobs) == [f"kernels.{arch}.ptx"]
+    else:
         assert artifact.blobs[f"kernels.{arch}.cubin"].startswith(b"\x7fELF")
         for row in artifact.manifest["kernels"]:
             assert row["resources"]["spill_bytes"] == row["resources"]["stack_bytes"] == 0
@@ -207,6 +221,16 @@ def test_without_an_assembler_there_is_ptx_alone(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(ptxas, "find", lambda: None)
     artifact = lower(module([ROW_SUM]), nvgpu("sm_90a"))
     assert list(artifact.blobs) == ["kernels.sm_90a.ptx"]
+
+
+def test_kernels_say_what_they_are() -> None:
+    named = 'polyblocks.kind = "reduction", polyblocks.sources = ["aten.sum model.py:3"]'
+    for target in (nvgpu("sm_80"), amdgpu("gfx1100")):
+        artifact = lower(module([replace(ROW_SUM, attributes=named)]), target)
+        (row,) = artifact.manifest["kernels"]
+        assert (row["name"], row["kind"]) == ("row_sum", "reduction")
+        assert row["sources"] == ["aten.sum model.py:3"]
+        assert (row["calls"], row["parallel"]) == (1, 64 * 256)
 
 
 def test_a_program_without_kernels_has_no_code() -> None:

@@ -1,4 +1,4 @@
-"""hide-intrinsics, show-intrinsics: LLVM's math passes through a conversion that wants a library."""
+"""hide-intrinsics, show-intrinsics: LLVM's math passes by a conversion that wants a library."""
 
 from __future__ import annotations
 

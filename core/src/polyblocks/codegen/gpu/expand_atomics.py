@@ -1,4 +1,4 @@
-"""expand-atomics: atomic multiplications, which no chip and no LLVM has, are tried until they work."""
+"""expand-atomics: atomic multiplications, which no chip has, are tried until they work."""
 
 from __future__ import annotations
 

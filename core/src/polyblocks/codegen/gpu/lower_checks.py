@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks import mlir, signature
@@ -101,7 +102,7 @@ def _lower(kernel: Any, asserts: list[Any], messages: list[str]) -> None:
         if _message(op) not in messages:
             messages.append(_message(op))
         code = messages.index(_message(op)) + 1
-        guard_tail(op, lambda code=code: _raise_status(status, code), _stays)
+        guard_tail(op, partial(_raise_status, status, code), _stays)
 
 
 def _stays(op: Any) -> bool:
