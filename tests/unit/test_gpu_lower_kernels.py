@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from gpu_kernels import (
@@ -239,6 +241,16 @@ def test_a_program_without_kernels_has_no_code() -> None:
         artifact = lower(text, target)
         assert artifact.blobs == {}
         assert artifact.manifest["launches"] == artifact.manifest["kernels"] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "code"), [(nvgpu("sm_80"), "code.ptx"), (amdgpu("gfx1100"), "code.s")]
+)
+def test_debug_writes_the_last_stages(tmp_path: Path, target: Any, code: str) -> None:
+    lower(module([ROW_SUM]), target, debug=str(tmp_path))
+    names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert {"S5-input.ll", "S5-optimized.ll", f"S5-{code}"} <= names
+    assert any(name.endswith("S4-target.mlir") for name in names)
 
 
 def test_equal_programs_have_equal_code() -> None:

@@ -19,7 +19,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.target import TargetDescription
 
-#: From a module in form L to code by form (``ptx``, ``cubin`` ...), and the kernels' resources.
+#: From a module in form L to code by form (endings of blobs), and the kernels' resources.
 Build = Callable[[Any, PassContext], tuple[dict[str, bytes], dict[str, Resources]]]
 
 
