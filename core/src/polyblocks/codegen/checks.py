@@ -33,7 +33,7 @@ def _is_true(value: Any) -> bool:
 
 
 def guard_tail(
-    check: Any, failed: Callable[[], None], stays: Callable[[Any], bool] | None = None
+    check: Any, failed: Callable[[], Any], stays: Callable[[Any], bool] | None = None
 ) -> None:
     """Run what follows a check in its block only where the check holds; erases the check.
 
@@ -56,7 +56,7 @@ def _guard(
     tail: Sequence[Any],
     terminator: Any,
     condition: Any,
-    failed: Callable[[], None] | None,
+    failed: Callable[[], Any] | None,
     stays: Callable[[Any], bool],
 ) -> None:
     """Guard a block's ops; the insertion point is before them."""

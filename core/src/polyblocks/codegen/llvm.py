@@ -110,7 +110,8 @@ def attach_attributes(
         name = match["name"].strip('"')
         linkage = "" if name in exports else "internal "
         group = _GROUP + 1 if name in noinline else _GROUP
-        return f"define {linkage}{match['middle'].rstrip()} #{group} {{"
+        head, bang, metadata = match["middle"].rstrip().partition(" !")
+        return f"define {linkage}{head} #{group}{bang}{metadata} {{"
 
     body = _DEFINE.sub(attach, text)
     groups = (

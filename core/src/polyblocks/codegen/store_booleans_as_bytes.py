@@ -11,7 +11,7 @@ from polyblocks.codegen.walk import nested
 _LOADS = ("affine.load", "memref.load", "vector.load", "vector.maskedload")
 #: Position of the value among the operands of a store.
 _STORES = {"affine.store": 0, "memref.store": 0, "vector.store": 0, "vector.maskedstore": -1}
-#: Functions whose body's first arguments are the function's; a kernel's are followed by its buffers.
+#: The body's first arguments are the function's; in a kernel its buffers follow.
 _FUNCTIONS = ("func.func", "gpu.func")
 _ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
 _BOOLEAN_MEMORY = re.compile(r"memref<(?:\d+x|\?x)*i1[,>]")

@@ -36,7 +36,9 @@ def compile_object(module: Any, context: PassContext) -> bytes:
     """
     parsed, target_machine = optimized(module, machine(context.target), context, rewrite=_rewrite)
     if context.dump_folder is not None:
-        dump(context, "code.s", llvm.emit_assembly(parsed, target_machine))
+        # Of a copy: this code generator changes the module, and does not take it twice.
+        copy = llvm.parse(str(parsed), machine(context.target))
+        dump(context, "code.s", llvm.emit_assembly(*copy))
     with events.timed_pass(STAGE, "emit-object"):
         return llvm.emit_object(parsed, target_machine)
 

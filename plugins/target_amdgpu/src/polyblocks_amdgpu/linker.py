@@ -5,16 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from polyblocks.errors import TargetError, UnsupportedError
+from polyblocks.codegen.gpu.external_tool import run_tool
+from polyblocks.errors import TargetError
 
-#: Seconds after which a linker that does not end is given up.
-PATIENCE = 300
 #: What to do where there is none.
 _MISSING = (
     "target 'amdgpu' needs a linker for code objects and finds none: no ld.lld below ROCM_PATH or "
@@ -57,29 +54,10 @@ def link(command: list[str], data: bytes) -> bytes:
     Raises:
         UnsupportedError: the linker fails; holds what it says and how to repeat it.
     """
-    with tempfile.TemporaryDirectory(prefix="polyblocks-") as folder:
-        source, target = Path(folder, "kernels.o"), Path(folder, "kernels.hsaco")
-        source.write_bytes(data)
-        options = ["-shared", "--no-undefined", "-o", str(target), str(source)]
-        # The wheel's driver keeps a cache, at home by default.
-        environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
-        try:
-            done = subprocess.run(
-                [*command, *options],
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE,
-                check=False,
-                env=environment,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise UnsupportedError(f"the linker does not run: {error}") from error
-        if done.returncode != 0 or not target.is_file():
-            kept = Path(tempfile.gettempdir(), f"polyblocks-{os.getpid()}-rejected.o")
-            kept.write_bytes(data)
-            said = " ".join((done.stderr or done.stdout).split())[:2000]
-            raise UnsupportedError(
-                f"internal error: the linker rejects the generated code: {said}; repeat with: "
-                f"{' '.join(command)} -shared --no-undefined -o {kept}.hsaco {kept}"
-            )
-        return target.read_bytes()
+
+    def link_command(source: str, output: str) -> list[str]:
+        return [*command, "-shared", "--no-undefined", "-o", output, source]
+
+    # The wheel's driver keeps a cache, at home by default.
+    caches = ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")
+    return run_tool("linker", link_command, data, ".o", caches)[0]

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from polyblocks.codegen.gpu.external_tool import run_tool
 from polyblocks.codegen.gpu.manifest import Resources
-from polyblocks.errors import UnsupportedError
 
-#: Seconds after which an assembler that does not end is given up.
-PATIENCE = 300
-
+_ARCHITECTURE = re.compile(r"'(sm_\d+[af]?)'")
 _KERNEL = re.compile(r"Compiling entry function '([^']+)'")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
 _USED = re.compile(r"Used (\d+) registers")
@@ -44,6 +42,18 @@ def _candidates() -> Iterator[Path]:
             yield Path(folder) / component / "bin" / "ptxas"
 
 
+@functools.cache
+def architectures(path: str) -> frozenset[str]:
+    """What an assembler makes code for; newer ones leave old chips to the driver's own."""
+    try:
+        done = subprocess.run(
+            [path, "--help"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return frozenset()
+    return frozenset(_ARCHITECTURE.findall(done.stdout))
+
+
 def assemble(path: str, ptx: str, arch: str) -> tuple[bytes, dict[str, Resources]]:
     """Machine code of PTX text, and what its kernels need.
 
@@ -58,25 +68,12 @@ def assemble(path: str, ptx: str, arch: str) -> tuple[bytes, dict[str, Resources
     Raises:
         UnsupportedError: the assembler fails; holds what it says and how to repeat it.
     """
-    with tempfile.TemporaryDirectory(prefix="polyblocks-") as folder:
-        source, target = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
-        source.write_text(ptx)
-        command = [path, "-v", f"-arch={arch}", "-O3", "-o", str(target), str(source)]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=PATIENCE, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise UnsupportedError(f"the assembler does not run: {error}") from error
-        if done.returncode != 0:
-            kept = Path(tempfile.gettempdir(), f"polyblocks-{os.getpid()}-rejected.ptx")
-            kept.write_text(ptx)
-            said = " ".join((done.stderr or done.stdout).split())[:2000]
-            raise UnsupportedError(
-                f"internal error: the assembler rejects the generated code: {said}; repeat with: "
-                f"{path} -v -arch={arch} {kept}"
-            )
-        return target.read_bytes(), parse_resources(done.stdout + done.stderr)
+
+    def command(source: str, output: str) -> list[str]:
+        return [path, "-v", f"-arch={arch}", "-O3", "-o", output, source]
+
+    code, said = run_tool("assembler", command, ptx.encode(), ".ptx")
+    return code, parse_resources(said)
 
 
 def parse_resources(said: str) -> dict[str, Resources]:
@@ -88,9 +85,7 @@ def parse_resources(said: str) -> dict[str, Resources]:
             name = match[1]
             found[name] = Resources(0)
         elif name and (match := _STACK.search(line)):
-            found[name] = replace(
-                found[name], stack_bytes=int(match[1]), spill_bytes=int(match[2])
-            )
+            found[name] = replace(found[name], stack_bytes=int(match[1]), spill_bytes=int(match[2]))
         elif name and (match := _USED.search(line)):
             shared = _SHARED.search(line)
             found[name] = replace(

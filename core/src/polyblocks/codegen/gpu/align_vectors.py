@@ -84,7 +84,7 @@ class _Alignments:
         block = kernel.regions[0].blocks[0]
         count = len(kernel.attributes["function_type"].value.inputs)
         self._widest = widest
-        self._bases: dict[Any, int] = {b: widest for b in workgroup_buffers(kernel)}
+        self._bases: dict[Any, int] = dict.fromkeys(workgroup_buffers(kernel), widest)
         self._numbers: dict[Any, set[int]] = {}
         self._divisors: dict[Any, int] = {}
         for i, argument in enumerate(list(block.arguments)[:count]):

@@ -1,4 +1,4 @@
-"""hide-intrinsics, show-intrinsics: LLVM's math passes through a conversion that wants a library."""
+"""hide-intrinsics, show-intrinsics: LLVM's math passes by a conversion that wants a library."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from polyblocks.codegen.walk import nested
 
 _OP = "llvm.intr."
 _FLAGS = "fastmathFlags"
+#: Ops of the arith dialect that would be calls as well.
+_ARITH = {"arith.maxnumf": f"{_OP}maxnum", "arith.minnumf": f"{_OP}minnum"}
+#: On the calls that hide-intrinsics made.
+_HIDDEN = "polyblocks.hidden"
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class HideIntrinsicsPass:
 
     After::
 
-        %r = llvm.call_intrinsic "llvm.sqrt"(%x) : (f32) -> f32
+        %r = llvm.call_intrinsic "llvm.sqrt"(%x) {polyblocks.hidden} : (f32) -> f32
     """
 
     name: ClassVar[str] = "hide-intrinsics"
@@ -36,13 +40,15 @@ class HideIntrinsicsPass:
         del context
 
         def by_name(op: Any) -> tuple[str, dict[str, Any]] | None:
-            if not op.name.startswith(_OP) or _FLAGS not in op.attributes:
-                return None
             ir = mlir.ir
+            name = _ARITH.get(op.name, op.name)
+            if not name.startswith(_OP) or not {_FLAGS, "fastmath"} & set(op.attributes):
+                return None
             return "llvm.call_intrinsic", {
-                "intrin": ir.StringAttr.get(f"llvm.{op.name.removeprefix(_OP)}"),
+                "intrin": ir.StringAttr.get(f"llvm.{name.removeprefix(_OP)}"),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(op.operands), 0]),
                 "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+                _HIDDEN: ir.UnitAttr.get(),
             }
 
         return _replace(module, by_name)
@@ -59,7 +65,7 @@ class ShowIntrinsicsPass:
         del context
 
         def as_op(op: Any) -> tuple[str, dict[str, Any]] | None:
-            if op.name != "llvm.call_intrinsic" or _FLAGS not in op.attributes:
+            if op.name != "llvm.call_intrinsic" or _HIDDEN not in op.attributes:
                 return None
             return f"{_OP}{op.attributes['intrin'].value.removeprefix('llvm.')}", {}
 
@@ -81,9 +87,16 @@ def _replace(module: Any, new: Any) -> bool:
                         name,
                         results=[result.type for result in op.results],
                         operands=list(op.operands),
-                        attributes={**attributes, _FLAGS: op.attributes[_FLAGS]},
+                        attributes={**attributes, _FLAGS: _flags(op)},
                     )
                 op.results[0].replace_all_uses_with(created.results[0])
                 op.erase()
                 count += 1
     return count > 0
+
+
+def _flags(op: Any) -> Any:
+    """The fast-math flags of an op, as those of the LLVM dialect."""
+    if _FLAGS in op.attributes:
+        return op.attributes[_FLAGS]
+    return mlir.ir.Attribute.parse(str(op.attributes["fastmath"]).replace("#arith.", "#llvm."))

@@ -98,14 +98,12 @@ class _Plan:
         from polyblocks.mlir import ir
 
         name = _kernel_name(op)
-        kernel = self._kernels.get(name)
-        if kernel is None:
-            raise ValueError(f"gpu.launch_func of '{name}', which is no kernel of this module")
+        kernel = self._kernels[name]
         sizes = [int(s) for s in ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])]
         if sizes[0] or any(sizes[7:10]) or sizes[10]:
             raise unsupported(op, "a launch with dependences, clusters or dynamic memory", name)
         operands = list(op.operands)
-        grid, block = ([program.value(v) for v in operands[k : k + 3]] for k in (0, 3))
+        grid, block = ([_size(program.value(v)) for v in operands[k : k + 3]] for k in (0, 3))
         known = kernel.attributes.get(_BLOCK, None)
         if known is None:
             kernel.attributes[_BLOCK] = ir.DenseI32ArrayAttr.get(block)
@@ -197,9 +195,13 @@ def _kernel_name(op: Any) -> str:
     return text.rpartition("@")[2].strip('"')
 
 
+def _size(value: int | float | Address) -> int:
+    assert isinstance(value, int), "MLIR sees to it that sizes of a launch have type index"
+    return value
+
+
 def _dtype(op: Any, operand: Any, kernel: str) -> str:
     found = _DTYPES.get(str(operand.type))
     if found is None:
         raise unsupported(op, f"an argument of type {operand.type}", kernel)
     return found
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks import mlir, signature
@@ -30,7 +31,8 @@ class LowerChecksPass:
     The ops after a check rely on it (an index that is in bounds), so they do not run where it
     fails. Barriers and shuffles do, since the other threads wait for them; what was to be computed
     for them is zero. A ``while`` loop with a check ends when one has failed. Kernels with checks
-    get the status word as one more argument.
+    get the status word as one more argument. What it says in the end does not depend on the order
+    in which threads run: it is the number of the program's first check that failed.
 
     Before::
 
@@ -62,7 +64,10 @@ class LowerChecksPass:
             launches = read_launches(module)
             messages: list[str] = read(module, CHECKS, [])
             number = _status_row(module)
-            for kernel in checking:
+            order = list(dict.fromkeys(row["kernel"] for row in launches))
+            checking.sort(key=lambda kernel: order.index(name_of(kernel)))
+            # The word holds the largest number, which is that of the program's first check.
+            for kernel in reversed(checking):
                 name = name_of(kernel)
                 if found[name]:
                     _lower(kernel, found[name], messages)
@@ -101,7 +106,7 @@ def _lower(kernel: Any, asserts: list[Any], messages: list[str]) -> None:
         if _message(op) not in messages:
             messages.append(_message(op))
         code = messages.index(_message(op)) + 1
-        guard_tail(op, lambda code=code: _raise_status(status, code), _stays)
+        guard_tail(op, partial(_raise_status, status, code), _stays)
 
 
 def _stays(op: Any) -> bool:

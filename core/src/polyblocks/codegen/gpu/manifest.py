@@ -39,7 +39,7 @@ class Resources:
 
 
 def blob_name(arch: str, form: str) -> str:
-    """The blob with the kernels for one architecture, e.g. in form ``ptx`` of an assembler."""
+    """The blob with the kernels for one architecture, in one form: source, object ..."""
     return f"kernels.{arch}.{form}"
 
 

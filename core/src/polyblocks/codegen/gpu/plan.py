@@ -18,7 +18,7 @@ declares itself; it is 0 unless that would be more than a kernel may declare.
 
 The program's argument of role ``status`` is a word (int32) that is 0 when the program starts. If it
 is not 0 afterwards, it is the number, counted from 1, of the failed check in the manifest's
-``checks``; the largest number of those that failed.
+``checks``, the largest of all that failed.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from polyblocks.codegen.gpu.align_vectors import AlignVectorsPass
 from polyblocks.codegen.gpu.assign_memory_spaces import AssignMemorySpacesPass
 from polyblocks.codegen.gpu.carry_intrinsics import HideIntrinsicsPass, ShowIntrinsicsPass
 from polyblocks.codegen.gpu.check_kernels import CheckKernelsPass, CheckLoweredPass
+from polyblocks.codegen.gpu.expand_atomics import ExpandAtomicsPass
 from polyblocks.codegen.gpu.extract_launches import ExtractLaunchesPass
 from polyblocks.codegen.gpu.fold_launch_sizes import FoldLaunchSizesPass
 from polyblocks.codegen.gpu.lower_checks import LowerChecksPass
@@ -62,6 +63,7 @@ def kernel_stage(dialect: Dialect) -> list[Any]:
         GuardDivisionsPass(),
         LowerChecksPass(),
         FoldLaunchSizesPass(),
+        ExpandAtomicsPass(),
         # From here on arithmetic that would become library calls is replaced, by the same code as
         # on all other targets; each pass leaves only what the following ones can do.
         OnlyWith(
@@ -81,7 +83,7 @@ def kernel_stage(dialect: Dialect) -> list[Any]:
         AlignVectorsPass(),
         UpstreamPass(
             "lower-loops",
-            "gpu.module(expand-strided-metadata,lower-affine,memref-expand,"
+            "gpu.module(expand-strided-metadata,lower-affine,"
             "gpu.func(canonicalize,cse,loop-invariant-code-motion),convert-scf-to-cf,"
             "convert-to-llvm{filter-dialects=math})",
         ),

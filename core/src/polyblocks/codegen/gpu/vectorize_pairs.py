@@ -54,8 +54,8 @@ def _load(op: Any) -> bool:
     match = _PAIR.fullmatch(str(op.results[0].type))
     if match is None:
         return False
-    vector = _vector(match[1])
     with op.location, ir.InsertionPoint(op):
+        vector = _vector(match[1])
         loaded = ir.Operation.create(
             "llvm.load",
             results=[vector],
@@ -82,8 +82,8 @@ def _store(op: Any) -> bool:
     match = _PAIR.fullmatch(str(pair.type))
     if match is None:
         return False
-    vector = _vector(match[1])
     with op.location, ir.InsertionPoint(op):
+        vector = _vector(match[1])
         value = ir.Operation.create("llvm.mlir.undef", results=[vector]).result
         for i in range(2):
             part = ir.Operation.create(
