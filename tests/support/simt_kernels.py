@@ -97,7 +97,10 @@ def kernel_of(body: str, arguments: str, target: str = "nvvm", globals_: str = "
 
 
 def apply(
-    op: str, ins: list[tuple[str, np.ndarray]], out: tuple[str, Any], first: str = "%r",
+    op: str,
+    ins: list[tuple[str, np.ndarray]],
+    out: tuple[str, Any],
+    first: str = "%r",
     extra: tuple[int, ...] = (),
 ) -> np.ndarray:
     """The results of one op, ``op`` written with operands ``%x0``, ``%x1`` …, per thread.

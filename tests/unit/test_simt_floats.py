@@ -144,8 +144,10 @@ def test_a_tie_that_a_second_rounding_gets_wrong():
 
 
 def test_fma_of_double_far_from_one():
-    a, b, c = np.array([1e300, 1e-200, 5e-324, 1e308]), np.array([1e10, 1e-120, 0.5, 10.0]), (
-        np.array([-1e300, 1e-320, 5e-324, -1e308])
+    a, b, c = (
+        np.array([1e300, 1e-200, 5e-324, 1e308]),
+        np.array([1e10, 1e-120, 0.5, 10.0]),
+        (np.array([-1e300, 1e-320, 5e-324, -1e308])),
     )
     want = []
     for x, y, z in zip(a.tolist(), b.tolist(), c.tolist(), strict=True):

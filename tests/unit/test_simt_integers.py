@@ -139,9 +139,7 @@ class TestBits:
         check(
             "llvm.intr.bitreverse(%x0) : (T) -> T", bits, lambda a: int(digits(a)[::-1], 2), ins=1
         )
-        check(
-            '"llvm.intr.abs"(%x0) <{is_int_min_poison = false}> : (T) -> T', bits, abs, ins=1
-        )
+        check('"llvm.intr.abs"(%x0) <{is_int_min_poison = false}> : (T) -> T', bits, abs, ins=1)
 
     def test_funnel_shifts(self, bits):
         def both(a: int, b: int) -> int:

@@ -33,7 +33,6 @@ from polyblocks.simt.types import (
     Int,
     Layout,
     Pointer,
-    Type,
     read_type,
     scalar_of,
     zero,
