@@ -96,13 +96,21 @@ def kernel_of(body: str, arguments: str, target: str = "nvvm", globals_: str = "
     )
 
 
-def apply(op: str, ins: list[tuple[str, np.ndarray]], out: tuple[str, Any]) -> np.ndarray:
+def apply(
+    op: str,
+    ins: list[tuple[str, np.ndarray]],
+    out: tuple[str, Any],
+    first: str = "%r",
+    extra: tuple[int, ...] = (),
+) -> np.ndarray:
     """The results of one op, ``op`` written with operands ``%x0``, ``%x1`` …, per thread.
 
     Args:
-        op: text of the op, right of ``%r =``.
+        op: text of the op, right of ``%r =``; or of several, the last of which defines ``%r``.
+        first: what the first op defines.
         ins: MLIR type and one value per thread (last axis of two for a vector of that length).
         out: MLIR type and dtype of the result.
+        extra: shape of one thread's result in that dtype.
     """
     n = len(ins[0][1])
     lines = []
@@ -111,15 +119,14 @@ def apply(op: str, ins: list[tuple[str, np.ndarray]], out: tuple[str, Any]) -> n
             f"%p{i} = llvm.getelementptr %a{i}[%t] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, {type_}\n"
             f"%x{i} = llvm.load %p{i} : !llvm.ptr<1> -> {type_}"
         )
-    lines.append(f"%r = {op}")
+    lines.append(f"{first} = {op}")
     lines.append(
         f"%q = llvm.getelementptr %out[%t] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, {out[0]}\n"
         f"llvm.store %r, %q : {out[0]}, !llvm.ptr<1>"
     )
     names = [*(f"%a{i}: !llvm.ptr<1>" for i in range(len(ins))), "%out: !llvm.ptr<1>"]
     module = kernel_of("\n".join(lines), ", ".join(names))
-    shape = (n, *np.shape(np.zeros(0, out[1]))[1:])
-    result = np.zeros(shape, out[1])
+    result = np.zeros((n, *extra), out[1])
     run = launch(module, "nvvm", "k", (1,), (n,), *(a for _, a in ins), result)
     assert run.result.findings == ()
     return run.arrays[-1]

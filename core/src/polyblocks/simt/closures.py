@@ -43,6 +43,7 @@ def plain(run: Callable[..., Any], ins: list[int], out: int, site: int) -> Step:
 
 def merging(run: Callable[..., Any], ins: list[int], out: int, site: int) -> Step:
     """An op whose result outlives its segment: lanes that do not execute keep theirs."""
+
     def step(m: Any, r: list[Any]) -> None:
         m.site = site
         r[out] = m.merge(run(m, *[r[i] for i in ins]), r[out])
@@ -52,6 +53,7 @@ def merging(run: Callable[..., Any], ins: list[int], out: int, site: int) -> Ste
 
 def several(run: Callable[..., Any], ins: list[int], outs: list[int], site: int) -> Step:
     """An op with several results."""
+
     def step(m: Any, r: list[Any]) -> None:
         m.site = site
         for out, value in zip(outs, run(m, *[r[i] for i in ins]), strict=True):
@@ -62,6 +64,7 @@ def several(run: Callable[..., Any], ins: list[int], outs: list[int], site: int)
 
 def effect(run: Callable[..., Any], ins: list[int], site: int) -> Step:
     """An op without a result."""
+
     def step(m: Any, r: list[Any]) -> None:
         m.site = site
         run(m, *[r[i] for i in ins])
@@ -77,6 +80,7 @@ def _move(m: Any, r: list[Any], moves: Moves) -> None:
 
 def branch(moves: Moves, target: int) -> End:
     """The executing lanes go to one segment."""
+
     def end(number: dict[int, int]) -> Step:
         to = number[target]
 
@@ -91,6 +95,7 @@ def branch(moves: Moves, target: int) -> End:
 
 def conditional(condition: int, moves: list[Moves], targets: list[int]) -> End:
     """Lanes where the condition holds go to the first target, the others to the second."""
+
     def end(number: dict[int, int]) -> Step:
         (yes, no), (to_yes, to_no) = moves, (number[t] for t in targets)
 
@@ -143,6 +148,7 @@ def switch(value: int, cases: list[int], moves: list[Moves], targets: list[int])
 
 def unreachable(site: int) -> End:
     """Reports that it was reached, and ends the lanes."""
+
     def end(number: dict[int, int]) -> Step:
         def step(m: Any, r: list[Any]) -> None:
             m.site = site

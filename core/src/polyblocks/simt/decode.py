@@ -33,7 +33,6 @@ from polyblocks.simt.types import (
     Int,
     Layout,
     Pointer,
-    Type,
     read_type,
     scalar_of,
     zero,
@@ -415,19 +414,13 @@ class _KernelDecoder:
         if not any(isinstance(scalar_of(t), Pointer) for t in instruction.operands):
             return
         for type_ in (*instruction.operands, *instruction.results):
-            for _, leaf in self._leaves(type_):
-                self._granule = min(self._granule, self._layout.size(scalar_of(leaf)))
+            for _, leaf in self._layout.leaves(type_):
+                if isinstance(scalar_of(leaf), (Float, Int)):
+                    self._granule = min(self._granule, self._layout.size(scalar_of(leaf)))
         if "mem" in instruction.name:
             self._granule = 1
         elif not instruction.name.startswith("llvm."):
             self._granule = min(self._granule, 4)
-
-    def _leaves(self, type_: Type) -> list[tuple[int, Type]]:
-        return [
-            (at, leaf)
-            for at, leaf in (self._layout.leaves(type_))
-            if isinstance(scalar_of(leaf), (Float, Int)) and scalar_of(leaf) != Int(1)
-        ]
 
     def _step(self, item: _Item, run: Callable[..., Any]) -> Step:
         site = self._site(item.op)

@@ -86,8 +86,9 @@ def maximum(a: Array, b: Array) -> Array:
 
 
 def _round_half_away(a: Array) -> Array:
-    whole = np.trunc(a)
-    return np.copysign(whole + (np.abs(a - whole) >= 0.5).astype(a.dtype), a)
+    size = np.abs(a)
+    whole = np.trunc(size)
+    return np.copysign(whole + (size - whole >= 0.5).astype(a.dtype), a)
 
 
 #: ``llvm.fcmp``: false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true.

@@ -159,11 +159,21 @@ def _unary(function: Callable[[Any], Any]) -> Operation:
     return Operation(lambda i: lambda m, a: function(a).astype(a.dtype), "special")
 
 
+def _by_axis(read: Callable[[Any, int], Any]) -> Operation:
+    """A device-library call that the upstream lowering makes for what has no op."""
+
+    def decode(instruction: Instruction) -> Run:
+        def run(m: Any, axis: Any) -> Any:
+            return np.asarray(read(m, int(axis.reshape(-1)[0])), np.int64).reshape(-1)
+
+        return run
+
+    return Operation(decode, "integer")
+
+
 _INDICES = {
     **{f"workitem.id.{a}": _special(lambda m, i=i: m.thread_id(i)) for i, a in enumerate(_AXES)},
     **{f"workgroup.id.{a}": _special(lambda m, i=i: m.block_id(i)) for i, a in enumerate(_AXES)},
-    **{f"workgroup.dim.{a}": _special(lambda m, i=i: m.block[i]) for i, a in enumerate(_AXES)},
-    **{f"grid.dim.{a}": _special(lambda m, i=i: m.grid[i]) for i, a in enumerate(_AXES)},
     "wavefrontsize": _special(lambda m: m.chip.subgroup_width),
     "wave.id": _special(lambda m: m.subgroup),
 }
@@ -202,5 +212,11 @@ SEMANTICS = Semantics(
         "llvm.amdgcn.exp2": _unary(lambda a: np.exp2(a.astype(np.float64))),
         "llvm.amdgcn.log": _unary(lambda a: np.log2(a.astype(np.float64))),
         "llvm.amdgcn.ldexp": LLVM["llvm.intr.ldexp"],
+    },
+    functions={
+        "__ockl_get_local_id": _by_axis(lambda m, i: m.thread_id(i)),
+        "__ockl_get_group_id": _by_axis(lambda m, i: m.block_id(i)),
+        "__ockl_get_local_size": _by_axis(lambda m, i: m.block[i]),
+        "__ockl_get_num_groups": _by_axis(lambda m, i: m.grid[i]),
     },
 )
