@@ -198,10 +198,21 @@ def compile_module(
     return artifact
 
 
-def load(artifact: Artifact, device: int | None = None) -> Executable:
-    """Load an artifact on a device through its own target."""
+def load(
+    artifact: Artifact, device: int | None = None, options: CompileOptions | None = None
+) -> Executable:
+    """Load an artifact on a device through its own target.
+
+    Args:
+        artifact: of kind ``program``.
+        device: index of the device, None for the host or whatever device its arrays are on.
+        options: those that concern running it, for targets that have such.
+    """
     target = get_registry().target(artifact.manifest["target"])
     executable: Executable = target.hook.load_artifact(artifact=artifact, device=device)
+    configure = getattr(executable, "configure", None)
+    if options is not None and configure is not None:
+        configure(options)
     for collected in _collecting:
         collected.append(executable)
     return executable

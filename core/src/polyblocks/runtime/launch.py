@@ -8,26 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.errors import ExecutionError, InputError
-from polyblocks.program import DTYPES, ArraySpec
+from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers, threads
 from polyblocks.runtime.arrays import HOST, ArrayInterface
 from polyblocks.runtime.executable import Executable
-
-
-@dataclass(frozen=True)
-class _Slot:
-    """One argument of the entry."""
-
-    index: int
-    role: str
-    name: str
-    spec: ArraySpec | None
-    workspace: int
-    updates: int | None
+from polyblocks.runtime.slots import check, check_overlaps, slot_of
 
 
 def bind(
@@ -37,7 +25,11 @@ def bind(
     num_threads: int | None = None,
     num_iters: int = 1,
 ) -> Callable[..., Any]:
-    """Make a Python function of a loaded host program.
+    """Make a Python function of a loaded program.
+
+    A program for devices takes arrays of one device and leaves its results there, on the stream
+    that is current to the framework and without waiting; or it takes arrays of the host, which
+    are copied, and its results come back to the host.
 
     Args:
         executable: the loaded program.
@@ -50,9 +42,21 @@ def bind(
         of them if there are several, None if all results are in-place updates. It raises
         InputError for arguments that do not fit, ExecutionError for failed run-time checks.
     """
+    host_call = _bind_host(executable, interface, num_threads, num_iters)
+    if not hasattr(executable, "launcher"):
+        return host_call
+    from polyblocks.runtime.device.call import bind_device
+
+    return bind_device(executable, interface, host_call, num_iters)
+
+
+def _bind_host(
+    executable: Executable, interface: ArrayInterface, num_threads: int | None, num_iters: int
+) -> Callable[..., Any]:
+    """:func:`bind` for arrays of the host."""
     manifest = executable.manifest
     function = manifest.get("name", "main")
-    slots = [_slot(index, row) for index, row in enumerate(manifest["arguments"])]
+    slots = [slot_of(index, row) for index, row in enumerate(manifest["arguments"])]
     inputs = [slot for slot in slots if slot.role == "input"]
     fresh = [slot for slot in slots if slot.role == "output" and slot.updates is None]
     updated = {slot.updates for slot in slots if slot.updates is not None}
@@ -69,13 +73,13 @@ def bind(
             )
         for k, (slot, array) in enumerate(zip(inputs, arrays, strict=True)):
             try:
-                _check(interface, slot, array, k in written)
+                check(interface, slot, array, k in written)
             except InputError as error:
                 raise InputError(
                     f"argument {k + 1} ('{slot.name}') of {function}: {error}"
                 ) from None
         addresses = [interface.pointer(array) for array in arrays]
-        _check_overlaps(function, inputs, addresses, written)
+        check_overlaps(function, inputs, addresses, written)
         results = [interface.empty(slot.spec, HOST) for slot in fresh if slot.spec is not None]
         rest = iter(results)
         kept: list[Any] = []  # alive until the program has run
@@ -114,83 +118,6 @@ def bind(
     call.__name__ = call.__qualname__ = function
     call.__doc__ = f"{function}({signature}), compiled for {manifest.get('target', '?')}."
     return call
-
-
-def _slot(index: int, row: dict[str, Any]) -> _Slot:
-    role = row["role"]
-    spec = None
-    if role in ("input", "output"):
-        spec = ArraySpec(tuple(row["shape"]), row["dtype"], tuple(row["strides"]))
-    workspace = row["shape"][0] if role == "workspace" else 0
-    name = row.get("name", role)
-    return _Slot(index, role, name, spec, workspace, row.get("updates"))
-
-
-def _check(interface: ArrayInterface, slot: _Slot, array: Any, written: bool) -> None:
-    """Raise an InputError that says what is expected, what came, and what to do."""
-    expected = slot.spec
-    assert expected is not None
-    if not interface.is_array(array):
-        raise InputError(f"expected an array {_text(expected)}, got {type(array).__name__}")
-    got = interface.describe(array)
-    device = interface.device(array)
-    if device != HOST:
-        raise InputError(
-            f"expected an array on the host, got one on device {tuple(device)}; copy it to the host"
-        )
-    if got.dtype != expected.dtype:
-        raise InputError(f"expected {_text(expected)}, got {_text(got)}; convert it")
-    if got.shape != expected.shape:
-        raise InputError(
-            f"expected {_text(expected)}, got {_text(got)}; a program takes the shape that it was "
-            "compiled for"
-        )
-    if not _same_layout(got, expected):
-        layout = "contiguous" if expected.is_contiguous else f"strides {list(expected.strides)}"
-        raise InputError(
-            f"expected {layout} elements, got strides {list(got.strides)}; copy it to that layout"
-        )
-    if interface.pointer(array) % _alignment(expected.dtype) and got.numel:
-        raise InputError("its address is not aligned to its elements; copy it")
-    if written and not interface.is_writable(array):
-        raise InputError("it is updated in place, but cannot be written; pass a copy")
-
-
-def _check_overlaps(
-    function: str, inputs: list[_Slot], addresses: list[int], written: list[int]
-) -> None:
-    # The generated code takes for granted that what it writes is not also read by another name.
-    for k in written:
-        begin, end = _range(inputs[k], addresses[k])
-        for other, slot in enumerate(inputs):
-            if other != k:
-                first, last = _range(slot, addresses[other])
-                if first < end and begin < last:
-                    raise InputError(
-                        f"{function}: '{inputs[k].name}' is updated in place and shares memory "
-                        f"with '{slot.name}'; pass a copy of one"
-                    )
-
-
-def _range(slot: _Slot, address: int) -> tuple[int, int]:
-    return address, address + (slot.spec.nbytes if slot.spec is not None else 0)
-
-
-def _same_layout(got: ArraySpec, expected: ArraySpec) -> bool:
-    """Strides of extents below 2 are never used."""
-    return got.numel == 0 or all(
-        extent == 1 or a == b
-        for extent, a, b in zip(got.shape, got.strides, expected.strides, strict=True)
-    )
-
-
-def _alignment(dtype: str) -> int:
-    size = DTYPES[dtype][1]
-    return size // 2 if dtype.startswith("complex") else size
-
-
-def _text(spec: ArraySpec) -> str:
-    return f"{spec.dtype}[{', '.join(map(str, spec.shape))}]"
 
 
 def _count(n: int, what: str) -> str:
