@@ -84,6 +84,7 @@ class ArrayInterface(ABC):
 
     def make_ready(self, array: Any, stream: int) -> None:
         """Let ``stream`` (or the caller) wait until the array has its values."""
+        del array, stream
 
     def allocates(self, device: Device) -> bool:
         """Whether :meth:`empty` makes arrays on ``device``; if not, :meth:`adopt` takes over ours.

@@ -33,9 +33,10 @@ def code_of(artifact: Artifact) -> dict[tuple[str, str], bytes]:
             found[arch, form] = data
     if not found:
         target = artifact.manifest.get("target", "?")
+        there = ", ".join(sorted(artifact.blobs)) or "no blobs"
         raise ArtifactError(
-            f"an artifact of target '{target}' has code in blobs called '{code_name('ARCH', 'FORM')}'"
-            f"; this one has {', '.join(sorted(artifact.blobs)) or 'no blobs'}"
+            f"an artifact of target '{target}' has code in blobs called "
+            f"'{code_name('ARCH', 'FORM')}'; this one has {there}"
         )
     return found
 

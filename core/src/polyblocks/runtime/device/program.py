@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from polyblocks.runtime.device.driver import Driver, StatusWord
     from polyblocks.runtime.device.plan import LaunchPlan
 
-#: ``(memory of the argument block, one function of a stream per launch)``.
-Frame = tuple[Any, tuple[Callable[[int], None], ...]]
+#: ``(memory of the argument block, one function of a stream per launch, what they point to)``.
+Frame = tuple[Any, tuple[Callable[[int], None], ...], list[Any]]
 
 
 class DeviceProgram:
@@ -111,8 +111,7 @@ class DeviceProgram:
             launches.append(
                 self.driver.prepare(self.device, module, launch, ctypes.addressof(table))
             )
-        memory.tables = tables  # alive as long as the block
-        frame = memory, tuple(launches)
+        frame = memory, tuple(launches), tables
         if keep:
             self._frames.append(frame)
         return frame
@@ -132,7 +131,7 @@ class DeviceProgram:
         source.add("except IndexError:")
         source.add(f"frame = {make}()()", depth=2)
         launches = [f"launch{i}" for i in range(len(plan.launches))]
-        source.add("memory, launches = frame")
+        source.add("memory, launches, _ = frame")
         if values:
             pack = source.name("pack", struct.Struct(f"{len(values)}Q").pack_into)
             source.add(f"{pack}(memory, 0, {', '.join(values)})")
