@@ -74,7 +74,7 @@ class ScheduleScattersPass(NestPass):
             if scatter.drop_repeated_checks():
                 nest.changed = True
             serial = _serial_seconds(nest.body, target, level.size)
-            columns = scatter.columns(level.size, max(target.memory[0].line, 1))
+            columns = scatter.columns(level.size, max(target.line, 1))
             parts = 0 if columns is None else -(-columns[0].var.extent // columns[1])
             start = scatter.start()
             choices = {"serial": serial}

@@ -1,0 +1,42 @@
+"""The hooks of the target ``nvgpu``. Imports nothing heavy; what a hook needs, it imports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from polyblocks.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from polyblocks.artifact import Artifact
+    from polyblocks.options import CompileOptions
+    from polyblocks.runtime.executable import Executable
+    from polyblocks.target import TargetDescription
+
+POLYBLOCKS_API = 1
+__version__ = "0.1.0"
+#: What lowering imports; the driver does so before it forks.
+PRELOAD = ("polyblocks_nvgpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")
+
+
+@hookimpl
+def describe_target(options: CompileOptions) -> TargetDescription:
+    """The GPU named by ``options.arch``, by default the one that is present."""
+    from polyblocks_nvgpu.describe import describe
+
+    return describe(options)
+
+
+@hookimpl
+def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:
+    """S4 and S5: PTX, and machine code where the assembler is found."""
+    from polyblocks_nvgpu.lower import lower_program as lower
+
+    return lower(module, target, options)
+
+
+@hookimpl
+def load_artifact(artifact: Artifact) -> Executable:
+    """Load the code on the device, or in the simulator."""
+    from polyblocks_nvgpu.load import load_artifact as load
+
+    return load(artifact)
