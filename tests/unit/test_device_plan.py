@@ -10,7 +10,7 @@ from fake_driver import artifact, launch, row
 from polyblocks.artifact_variants import archs_of, join, variant
 from polyblocks.errors import ArtifactError, TargetError
 from polyblocks.runtime.device.code import choose, code_of
-from polyblocks.runtime.device.plan import Launch, read_plan
+from polyblocks.runtime.device.plan import Launch, Operand, read_plan
 
 ARGUMENTS = [
     row("input", "x", updates=0),
@@ -30,20 +30,42 @@ def manifest(*launches, arguments=ARGUMENTS, **more) -> dict:
 def test_slots_of_arguments_workspace_and_status():
     plan = read_plan(
         manifest(
-            launch("one", 0, 4, {"workspace": 64}, grid=(4, 2, 1), block=(128, 1, 2), shared=96),
-            launch("two", 2, 1, 3, 5, 6),
+            launch(
+                "one",
+                0,
+                4,
+                {"workspace": 64},
+                {"value": 7, "dtype": "int32"},
+                grid=(4, 2, 1),
+                block=(128, 1, 2),
+                shared=96,
+            ),
+            launch("two", {"argument": 2, "offset": 12}, 1, 3, 5, 6),
+            launch("three", {"value": -1, "dtype": "int64"}, {"value": 1.0, "dtype": "float32"}),
             workspace_bytes=1000,
             checks=["index out of range"],
         )
     )
     assert [r["name"] for r in plan.rows] == ["x", "y", "o", "p"]
     # Arguments of the role workspace lie one behind another, on multiples of 256 bytes.
-    assert plan.offsets == (0, 64, 512)
-    assert plan.launches == (
-        Launch("one", (4, 2, 1), (128, 1, 2), 96, (0, 2, 5)),
-        Launch("two", (1, 1, 1), (32, 1, 1), 0, (1, 4, 6, 7, 3)),
+    assert plan.slots == (
+        Operand("argument", 0, 0),
+        Operand("argument", 1, 12),
+        Operand("argument", 2, 0),
+        Operand("argument", 3, 0),
+        Operand("status"),
+        Operand("workspace", 0, 0),
+        Operand("workspace", 0, 64),
+        Operand("workspace", 0, 512),
+        Operand("value", 0, 7),
+        Operand("value", 0, 0x3F800000),
+        Operand("value", 0, 2**64 - 1),
     )
-    assert plan.slot_count == 8
+    assert plan.launches == (
+        Launch("one", (4, 2, 1), (128, 1, 2), 96, (0, 2, 6, 8)),
+        Launch("two", (1, 1, 1), (32, 1, 1), 0, (1, 5, 7, 4, 3)),
+        Launch("three", (1, 1, 1), (32, 1, 1), 0, (10, 9)),
+    )
     assert plan.has_status
     assert plan.workspace_bytes == 1000
     assert plan.sizes == (24, 24, 24, 24)
@@ -72,10 +94,19 @@ def test_a_plan_without_launches():
         ([0, "block"], [0, 1, 1], r"launches\[0\].block must be three positive extents"),
         ([0, "shared_bytes"], -1, r"launches\[0\].shared_bytes must be a count of bytes"),
         ([0, "arguments"], {}, r"launches\[0\].arguments must be a list"),
-        ([0, "arguments", 0], 3, r"launches\[0\].arguments\[0\] must be one of {'argument': n}"),
+        ([0, "arguments", 0], 3, r"launches\[0\].arguments\[0\] must be an object with one of arg"),
+        ([0, "arguments", 0], {"argument": 0, "workspace": 0}, "one of argument, workspace, value"),
         ([0, "arguments", 0], {"argument": 9}, "must be one of the program's 7 arguments"),
-        ([0, "arguments", 0], {"argument": -1}, r"must be one of {'argument': n}, {'workspace'"),
+        ([0, "arguments", 0], {"argument": -1}, "must be counted from 0"),
+        ([0, "arguments", 0], {"argument": 0, "offset": -1}, "must be counted from 0"),
         ([0, "arguments", 0], {"workspace": 768}, "an offset below workspace_bytes, 768, not 768"),
+        (
+            [0, "arguments", 0],
+            {"argument": 1, "offset": 900},
+            "below workspace_bytes, 768, not 900",
+        ),
+        ([0, "arguments", 0], {"value": 1}, "must be a number with the dtype that it has"),
+        ([0, "arguments", 0], {"value": 300, "dtype": "int8"}, "must be a number with the dtype"),
     ],
 )
 def test_a_plan_that_does_not_fit(path, value, message):

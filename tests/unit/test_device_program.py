@@ -152,6 +152,18 @@ def test_the_operands_of_a_launch_are_its_own():
     assert (second[1] == 5).all()
 
 
+def test_offsets_and_values():
+    def fill(out: int, value: int) -> None:
+        view(out, 2)[:] = ctypes.c_int32(value & 0xFFFFFFFF).value
+
+    number = {"value": -3, "dtype": "int32"}
+    source = artifact([row("output", "o")], [launch("fill", {"argument": 0, "offset": 8}, number)])
+    executable = DeviceExecutable(source, lambda: FakeDriver({"fill": fill}))
+    out = np.zeros((2, 3), np.float32)
+    executable.launcher(0)(5, out.ctypes.data)
+    assert out.ravel().tolist() == [0, 0, -3, -3, 0, 0]
+
+
 def test_a_kernel_that_is_not_there():
     _, executable = loaded(artifact(ROWS, [launch("triple", 0, 1)]))
     with pytest.raises(ArtifactError, match="the code has no kernel 'triple'"):

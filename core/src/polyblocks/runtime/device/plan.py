@@ -6,6 +6,7 @@ can be replayed, captured into a graph, and executed by a simulator.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +17,17 @@ from polyblocks.program import ArraySpec
 #: Bytes to which buffers of a workspace are aligned.
 ALIGNMENT = 256
 
-#: What an operand of a launch may be in the manifest: ``{"argument": 0}``, ``{"workspace": 1024}``.
-OPERANDS = ("argument", "workspace")
+#: What an operand of a launch may be in the manifest: ``{"argument": 0}`` (which may also have an
+#: ``offset`` in bytes), ``{"workspace": 1024}``, ``{"value": 3, "dtype": "int64"}``.
+OPERANDS = ("argument", "workspace", "value")
 
 Extent = tuple[int, int, int]
+
+#: dtype of a value -> its code in ``struct``.
+_CODES = {
+    "bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i",
+    "uint32": "I", "int64": "q", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,34 +50,46 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class Operand:
+    """What a slot of the argument block holds.
+
+    Attributes:
+        kind: ``argument`` or ``workspace`` for an address, ``status``, or ``value``.
+        row: number of the row whose address it is; 0 for others.
+        number: bytes behind the address, or the value's bits.
+    """
+
+    kind: str
+    row: int = 0
+    number: int = 0
+
+
+@dataclass(frozen=True)
 class LaunchPlan:
     """A program's launches, and the argument block that they share.
 
-    The argument block is an array of 64-bit addresses: one per row, then one per offset into the
-    workspace, then that of the status word if there is one.
+    The argument block is an array of 64-bit slots.
 
     Attributes:
         name: the program's, for messages.
         launches: in order.
         rows: the manifest's rows of inputs and outputs; ``updates`` counts these rows.
-        offsets: bytes into the workspace, one per slot behind the rows'.
+        slots: what the argument block holds; ``value`` comes last.
         workspace_bytes: size of the workspace.
-        has_status: whether kernels report failed run-time checks in a word.
-        checks: what each failure means; the word is the index plus 1.
+        checks: what the failures of run-time checks mean; the status word is the index plus 1.
     """
 
     name: str
     launches: tuple[Launch, ...]
     rows: tuple[dict[str, Any], ...]
-    offsets: tuple[int, ...]
+    slots: tuple[Operand, ...]
     workspace_bytes: int
-    has_status: bool
     checks: tuple[str, ...]
 
     @property
-    def slot_count(self) -> int:
-        """Addresses in the argument block."""
-        return len(self.rows) + len(self.offsets) + self.has_status
+    def has_status(self) -> bool:
+        """Whether kernels report failed run-time checks in a word."""
+        return any(slot.kind == "status" for slot in self.slots)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -97,17 +117,10 @@ def read_plan(manifest: Mapping[str, Any]) -> LaunchPlan:
     Raises:
         ArtifactError: there is no plan, or it does not fit the arguments; says where.
     """
-    arguments = manifest["arguments"]
-    slots, rows, offsets = _Slots(arguments), [], []
-    for row in arguments:
-        if row["role"] in ("input", "output"):
-            updates = row.get("updates")
-            renamed = None if updates is None else slots.row_of(updates, row)
-            rows.append({**row, "updates": renamed})
+    arguments = _Arguments(manifest["arguments"], manifest.get("workspace_bytes", 0))
     launches = manifest.get("launches")
     _expect(isinstance(launches, list), "launches", "a list of kernel launches", launches)
     read = []
-    size = max(manifest.get("workspace_bytes", 0), slots.workspace_bytes)
     for number, launch in enumerate(launches):  # type: ignore[arg-type]
         where = f"launches[{number}]"
         _expect(isinstance(launch, dict), where, "an object", launch)
@@ -115,85 +128,91 @@ def read_plan(manifest: Mapping[str, Any]) -> LaunchPlan:
         _expect(isinstance(kernel, str) and kernel != "", f"{where}.kernel", "a name", kernel)
         shared = launch.get("shared_bytes", 0)
         _expect(_is_count(shared), f"{where}.shared_bytes", "a count of bytes", shared)
-        operands = launch.get("arguments")
-        _expect(isinstance(operands, list), f"{where}.arguments", "a list", operands)
-        places = [
-            slots.place(f"{where}.arguments[{k}]", operand, size)
-            for k, operand in enumerate(operands)
+        given = launch.get("arguments")
+        _expect(isinstance(given, list), f"{where}.arguments", "a list", given)
+        operands = [
+            arguments.operand(f"{where}.arguments[{k}]", operand) for k, operand in enumerate(given)
         ]
-        read.append(
-            (
-                kernel,
-                _extent(launch, where, "grid"),
-                _extent(launch, where, "block"),
-                shared,
-                places,
-            )
-        )
-    offsets = sorted({place for *_, places in read for place in places if _is_count(place)})
-    behind = {offset: len(rows) + k for k, offset in enumerate(offsets)}
-    status = len(rows) + len(offsets)
-    has_status = any(place is _STATUS for *_, places in read for place in places)
-
-    def slot(place: Any) -> int:
-        if place is _STATUS:
-            return status
-        return behind[place] if _is_count(place) else int(place[0])
-
+        grid, block = _extent(launch, where, "grid"), _extent(launch, where, "block")
+        read.append((kernel, grid, block, shared, operands))
+    found = {operand for *_, operands in read for operand in operands}
+    slots = sorted(found, key=lambda o: (o.kind == "value", o.kind, o.row, o.number))
+    place = {operand: slot for slot, operand in enumerate(slots)}
     return LaunchPlan(
         name=manifest.get("name", "main"),
         launches=tuple(
-            Launch(kernel, grid, block, shared, tuple(slot(place) for place in places))
-            for kernel, grid, block, shared, places in read
+            Launch(kernel, grid, block, shared, tuple(place[operand] for operand in operands))
+            for kernel, grid, block, shared, operands in read
         ),
-        rows=tuple(rows),
-        offsets=tuple(offsets),
-        workspace_bytes=size,
-        has_status=has_status,
+        rows=tuple(arguments.rows),
+        slots=tuple(slots),
+        workspace_bytes=arguments.workspace_bytes,
         checks=tuple(manifest.get("checks", ())),
     )
 
 
-_STATUS = object()
+class _Arguments:
+    """What the arguments of a manifest become."""
 
-
-class _Slots:
-    """Where the arguments of a manifest go."""
-
-    def __init__(self, arguments: list[dict[str, Any]]) -> None:
-        self.arguments = arguments
-        self.rows: dict[int, int] = {}
-        self.buffers: dict[int, int] = {}
+    def __init__(self, arguments: list[dict[str, Any]], workspace_bytes: int) -> None:
+        self._arguments = arguments
+        self._row: dict[int, int] = {}
+        self._buffer: dict[int, int] = {}
         end = 0
         for index, row in enumerate(arguments):
             if row["role"] in ("input", "output"):
-                self.rows[index] = len(self.rows)
+                self._row[index] = len(self._row)
             elif row["role"] == "workspace":
-                self.buffers[index] = end
+                self._buffer[index] = end
                 end += -(-row["shape"][0] // ALIGNMENT) * ALIGNMENT
-        self.workspace_bytes = end
+        self.workspace_bytes = max(workspace_bytes, end)
+        self.rows = [self._renamed(arguments[index]) for index in self._row]
 
-    def row_of(self, index: int, row: dict[str, Any]) -> int:
-        _expect(index in self.rows, f"'{row['name']}'.updates", "an input's index", index)
-        return self.rows[index]
+    def _renamed(self, row: dict[str, Any]) -> dict[str, Any]:
+        updates = row.get("updates")
+        if updates is not None:
+            _expect(updates in self._row, f"'{row['name']}'.updates", "an input's index", updates)
+            updates = self._row[updates]
+        return {**row, "updates": updates}
 
-    def place(self, where: str, operand: Any, workspace_bytes: int) -> Any:
-        """``(row,)``, an offset into the workspace, or the status."""
-        what = f"one of {', '.join(f'{{{name!r}: n}}' for name in OPERANDS)}"
-        ok = isinstance(operand, dict) and len(operand) == 1 and next(iter(operand)) in OPERANDS
-        _expect(ok, where, what, operand)
-        ((kind, value),) = operand.items()
-        _expect(_is_count(value), where, what, operand)
+    def operand(self, where: str, given: Any) -> Operand:
+        known = isinstance(given, dict) and sum(kind in given for kind in OPERANDS) == 1
+        what = f"an object with one of {', '.join(OPERANDS)}"
+        _expect(known, where, what, given)
+        if "value" in given:
+            bits = _bits(given["value"], given.get("dtype"))
+            _expect(bits is not None, where, "a number with the dtype that it has", given)
+            return Operand("value", 0, bits or 0)
+        kind = "argument" if "argument" in given else "workspace"
+        number, offset = given[kind], given.get("offset", 0)
+        _expect(_is_count(number) and _is_count(offset), where, "counted from 0", given)
         if kind == "workspace":
-            below = f"an offset below workspace_bytes, {workspace_bytes}"
-            _expect(value < max(workspace_bytes, 1), where, below, value)
-            return value
-        count = len(self.arguments)
-        _expect(value < count, where, f"one of the program's {count} arguments", operand)
-        role = self.arguments[value]["role"]
+            return self._in_workspace(where, number + offset)
+        count = len(self._arguments)
+        _expect(number < count, where, f"one of the program's {count} arguments", given)
+        role = self._arguments[number]["role"]
         if role == "status":
-            return _STATUS
-        return self.buffers[value] if role == "workspace" else (self.rows[value],)
+            return Operand("status")
+        if role == "workspace":
+            return self._in_workspace(where, self._buffer[number] + offset)
+        return Operand("argument", self._row[number], offset)
+
+    def _in_workspace(self, where: str, offset: int) -> Operand:
+        below = f"an offset below workspace_bytes, {self.workspace_bytes}"
+        _expect(offset < max(self.workspace_bytes, 1), where, below, offset)
+        return Operand("workspace", 0, offset)
+
+
+def _bits(value: Any, dtype: Any) -> int | None:
+    """A number as the 64 bits of a slot, in which it comes first; None for what is none."""
+    code = _CODES.get(dtype)
+    if code is None or not isinstance(value, (int, float)):
+        return None
+    try:
+        data = struct.pack(f"={code}", value)
+    except struct.error:
+        return None
+    return int(struct.unpack("=Q", data.ljust(8, b"\0"))[0])
 
 
 def _extent(launch: dict[str, Any], where: str, key: str) -> Extent:

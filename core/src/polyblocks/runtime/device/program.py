@@ -96,8 +96,9 @@ class DeviceProgram:
 
     def _make_frame(self, keep: bool = False) -> Frame:
         """An argument block, and its launches."""
-        count = max(self.plan.slot_count, 1)
-        memory = (ctypes.c_uint64 * count)()
+        slots = self.plan.slots
+        fixed = [slot.number if slot.kind == "value" else 0 for slot in slots]
+        memory = (ctypes.c_uint64 * max(len(slots), 1))(*fixed)
         base = ctypes.addressof(memory)
         launches = []
         module = self._module
@@ -120,9 +121,11 @@ class DeviceProgram:
         """``run(stream, workspace, status, *pointers)``, spelled out for the plan."""
         plan, driver = self.plan, self.driver
         pointers = [f"p{i}" for i in range(len(plan.rows))]
-        values = pointers + [f"workspace + {o}" if o else "workspace" for o in plan.offsets]
-        if plan.has_status:
-            values.append("status")
+        values = []
+        for slot in plan.slots:
+            if slot.kind != "value":
+                name = pointers[slot.row] if slot.kind == "argument" else slot.kind
+                values.append(f"{name} + {slot.number}" if slot.number else name)
         source = Source(", ".join(["stream", "workspace", "status", *pointers]))
         frames = source.name("frames", self._frames)
         make = source.name("make", weakref.WeakMethod(self._make_frame))
