@@ -90,6 +90,16 @@ class DeviceExecutable:
             known = self._launches[device] = self._launcher(device)
         return known
 
+    def workspace_launcher(self, device: int) -> tuple[int, Callable[..., None]]:
+        """The same with a workspace of the caller's: its bytes, ``launch(stream, workspace, …)``.
+
+        Whoever records graphs of its own, as frameworks do, needs memory that belongs to them.
+        """
+        program = self.program(device)
+        if not self._keep:
+            return 0, lambda stream, _, *pointers: self._launch_once(device, stream, pointers)
+        return program.plan.workspace_bytes, program.launch
+
     def entry(self, pointers: bytes, num_threads: int) -> int:
         """Run it on arrays of the host: copies them in, runs, waits, copies results out.
 
