@@ -67,12 +67,13 @@ class XlaCall:
         """
         from polyblocks.codegen import xla_handler
 
+        native: Any = getattr(executable, "native_entry", executable.entry)
         rows, pages = _rows(executable.manifest)
         texts = [text.encode() for text in executable.manifest.get("checks", [])]
         messages = (ctypes.c_char_p * len(texts))(*texts)
         acquire, release = native_workspaces.functions()
         table = _Table(
-            ctypes.cast(executable.entry, ctypes.c_void_p).value,  # type: ignore[arg-type]
+            ctypes.cast(native, ctypes.c_void_p).value,  # type: ignore[arg-type]
             ctypes.addressof(messages),
             ctypes.addressof(rows),
             len(rows),
