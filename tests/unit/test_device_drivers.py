@@ -377,7 +377,9 @@ def test_the_hip_driver():
     driver.unload_module(1, module)
     driver.synchronize()
     assert api.current == 0
-    with pytest.raises(TargetError, match="there is no HIP device 5; this process may use 2, as HI"):
+    with pytest.raises(
+        TargetError, match="there is no HIP device 5; this process may use 2, as HI"
+    ):
         driver.activate(5)
     api.failing["hipMalloc"] = api.hipError_t.hipErrorOutOfMemory
     with pytest.raises(MemoryError, match="hipMalloc failed: text of hipErrorOutOfMemory"):

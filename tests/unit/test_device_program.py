@@ -232,15 +232,39 @@ def test_arrays_without_elements_are_not_copied():
     assert len(driver.named("copy_in")) == 1
 
 
+def called(native, *values) -> int:
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32)
+    call = prototype(ctypes.cast(native.function, ctypes.c_void_p).value)
+    return call(packed(*values), 1)
+
+
 def test_a_c_function_for_callers_without_python():
     _, executable = loaded()
     x, out = arrays()
-    native = executable.native_entry
-    assert native is executable.native_entry
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32)
-    call = prototype(ctypes.cast(native, ctypes.c_void_p).value)
-    assert call(packed(x, out), 1) == 0
+    assert executable.native_entry is executable.native_entry
+    assert called(executable.native_entry, x, out) == 0
     assert (out == 7).all()
+
+
+def test_an_exception_in_a_c_function_is_a_text():
+    def refuse(x, out, status):
+        raise ExecutionError("the launch failed")
+
+    executable = DeviceExecutable(GUARDED, lambda: FakeDriver({"guarded": refuse}))
+    native = executable.native_entry
+    assert called(native, *arrays()) == native.failed == 2
+    assert ctypes.string_at(native.text) == b"ExecutionError: the launch failed"
+
+
+def test_a_program_without_kernels_needs_no_code():
+    source = artifact([row("input", "x", updates=0)], [])
+    source.blobs = {}
+    driver, executable = loaded(source)
+    x, _ = arrays()
+    assert executable.entry(packed(x), 1) == 0
+    executable.launcher(0)(5, *addresses(x))
+    executable.close()
+    assert not driver.named("load_module", "launch", "unload_module")
 
 
 # --- run-time checks ------------------------------------------------------------------------------

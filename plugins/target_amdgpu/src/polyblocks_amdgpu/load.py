@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.artifact import Artifact
+from polyblocks.options import CompileOptions
 from polyblocks.runtime.device import executable, program
+from polyblocks.runtime.device.code import is_simulated
 from polyblocks_amdgpu import driver
 
 
@@ -15,11 +17,18 @@ def load_artifact(artifact: Artifact) -> Any:
     Raises:
         ArtifactError: it has no launch plan, or no code.
     """
-    if artifact.manifest.get("simulated"):
-        from polyblocks_amdgpu.simulation import load_simulated
-
-        return load_simulated(artifact)
+    if is_simulated(artifact):
+        return _simulated(artifact)
     return executable.DeviceExecutable(artifact, driver.connect)
+
+
+def _simulated(artifact: Artifact) -> Any:
+    from polyblocks.simulated import SimulatedExecutable
+    from polyblocks_amdgpu.describe import describe
+    from polyblocks_amdgpu.simt import SEMANTICS
+
+    options = CompileOptions(target="amdgpu", arch=artifact.manifest["arch"])
+    return SimulatedExecutable(artifact, SEMANTICS, describe(options))
 
 
 def synchronize() -> None:

@@ -378,5 +378,3 @@ def _initialized() -> Any:
             "or run the program without one with compile_options={'simulate': True}"
         )
     return api
-
-

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.artifact import Artifact
+from polyblocks.options import CompileOptions
 from polyblocks.runtime.device.executable import DeviceExecutable
 from polyblocks.runtime.device.program import synchronize as synchronize_driver
+from polyblocks.runtime.device.code import is_simulated
 from polyblocks_nvgpu import driver
 
 
@@ -16,11 +18,18 @@ def load_artifact(artifact: Artifact) -> Any:
     Raises:
         ArtifactError: it has no launch plan, or no code.
     """
-    if artifact.manifest.get("simulated"):
-        from polyblocks_nvgpu.simulation import load_simulated
-
-        return load_simulated(artifact)
+    if is_simulated(artifact):
+        return _simulated(artifact)
     return DeviceExecutable(artifact, driver.connect)
+
+
+def _simulated(artifact: Artifact) -> Any:
+    from polyblocks.simulated import SimulatedExecutable
+    from polyblocks_nvgpu.describe import describe
+    from polyblocks_nvgpu.simt import SEMANTICS
+
+    options = CompileOptions(target="nvgpu", arch=artifact.manifest["arch"])
+    return SimulatedExecutable(artifact, SEMANTICS, describe(options))
 
 
 def synchronize() -> None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _PREFIX = "kernels."
 
+#: The form of code that the simulator runs: the module before it becomes machine code.
+SIMULATED = "mlir"
+
 
 def code_name(arch: str, form: str) -> str:
     """The name of the blob with the code for an architecture in one form."""
@@ -41,12 +44,19 @@ def code_of(artifact: Artifact) -> dict[tuple[str, str], bytes]:
     return found
 
 
+def is_simulated(artifact: Artifact) -> bool:
+    """Whether an artifact was built with the option ``simulate``."""
+    return any(name.endswith(f".{SIMULATED}") for name in artifact.blobs)
+
+
 def choose(artifact: Artifact, driver: Driver, device: int) -> tuple[LaunchPlan, bytes]:
     """The plan and the code that fit a device best.
 
     Raises:
         TargetError: none fits; says what there is, what the device is, and what to do.
     """
+    if not artifact.manifest.get("launches"):
+        return read_plan(artifact.manifest), b""
     code = code_of(artifact)
     ranked = []
     for (arch, form), data in sorted(code.items()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import threading
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from polyblocks.runtime.device.host_call import HostCall
 from polyblocks.runtime.device.memory import pool_of
 from polyblocks.runtime.device.plan import read_plan
 from polyblocks.runtime.device.program import DeviceProgram, retire, unload_retired
+from polyblocks.runtime.native_entry import NativeEntry
 
 if TYPE_CHECKING:
     from polyblocks.options import CompileOptions
@@ -39,7 +39,8 @@ class DeviceExecutable:
             ArtifactError: it has no plan, a wrong one, or no code.
         """
         plan = read_plan(artifact.manifest)
-        code_of(artifact)
+        if plan.launches:
+            code_of(artifact)
         self.manifest: dict[str, Any] = {**artifact.manifest, "arguments": list(plan.rows)}
         self._artifact = artifact
         self._connect = connect
@@ -49,7 +50,6 @@ class DeviceExecutable:
         self._host_calls: dict[int, HostCall] = {}
         self._use_graph = False
         self._keep = True
-        self._native: Any = None
 
     def configure(self, options: CompileOptions) -> None:
         """Take the options of the run: ``use_graph``, ``device_one_time_load``."""
@@ -124,16 +124,12 @@ class DeviceExecutable:
             self._unload(device)
         return status
 
-    @property
-    def native_entry(self) -> Any:
-        """:attr:`entry` as a C function, for callers without Python."""
-        if self._native is None:
-            size = 8 * len(self.manifest["arguments"])
-            prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32)
-            self._native = prototype(
-                lambda pointers, threads: self.entry(ctypes.string_at(pointers, size), threads)
-            )
-        return self._native
+    @functools.cached_property
+    def native_entry(self) -> NativeEntry:
+        """:meth:`entry` for callers without Python."""
+        return NativeEntry(
+            self.entry, len(self.manifest["arguments"]), len(self.manifest.get("checks", ()))
+        )
 
     def close(self) -> None:
         """Wait for the devices and unload the code; must not be called any more."""

@@ -50,7 +50,9 @@ class DeviceProgram:
         self.plan = plan
         self.device = device
         self.driver = driver
-        self._module: int | None = driver.load_module(device, image)
+        #: A program that computes nothing has no code.
+        self._module = driver.load_module(device, image) if plan.launches else None
+        self._closed = False
         self._word: StatusWord | None = driver.status_word(device) if plan.has_status else None
         self._frames: list[Frame] = []
         self._lock = threading.Lock()
@@ -83,14 +85,15 @@ class DeviceProgram:
 
     def close(self) -> None:
         """Unload the code; nothing of it may be running."""
-        module, self._module = self._module, None
-        if module is None:
+        if self._closed:
             return
+        self._closed = True
         _reporting.discard(self)
         if self._graphs is not None:
             self._graphs.close()
         self._frames.clear()
-        self.driver.unload_module(self.device, module)
+        if self._module is not None:
+            self.driver.unload_module(self.device, self._module)
         if self._word is not None:
             self._word.close()
 
@@ -101,16 +104,16 @@ class DeviceProgram:
         memory = (ctypes.c_uint64 * max(len(slots), 1))(*fixed)
         base = ctypes.addressof(memory)
         launches = []
-        module = self._module
-        if module is None:
+        if self._closed:
             raise ExecutionError(f"{self.plan.name} is closed; load it again")
         tables = []
         for launch in self.plan.launches:
+            assert self._module is not None
             operands = [base + 8 * slot for slot in launch.slots]
             table = (ctypes.c_uint64 * max(len(operands), 1))(*operands)
             tables.append(table)
             launches.append(
-                self.driver.prepare(self.device, module, launch, ctypes.addressof(table))
+                self.driver.prepare(self.device, self._module, launch, ctypes.addressof(table))
             )
         frame = memory, tuple(launches), tables
         if keep:
@@ -146,6 +149,8 @@ class DeviceProgram:
             source.add(f"{', '.join(launches)}, = launches", depth=2)
         for name in launches:
             source.add(f"{name}(stream)", depth=2)
+        if not launches:
+            source.add("pass", depth=2)
         source.add("finally:")
         source.add("if previous is not None:", depth=2)
         source.add(f"{restore}(previous)", depth=3)
