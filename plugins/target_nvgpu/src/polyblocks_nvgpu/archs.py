@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from dataclasses import dataclass
 
 from polyblocks.errors import TargetError
+from polyblocks.target_choice import ProductNames, unknown_arch
 from polyblocks_nvgpu.capabilities import CAPABILITIES, Capability
 from polyblocks_nvgpu.chips import ALIASES, CHIPS, Chip, representative
 
@@ -51,8 +50,10 @@ _TABLE = (
 
 ARCHS: dict[str, Arch] = {arch.name: arch for arch in _TABLE}
 
-#: Words of product names that say nothing about the chip.
-_NOISE = re.compile(r"nvidia|geforce|tesla|quadro|jetson|laptop gpu|graphics|[\s_-]+", re.IGNORECASE)
+#: Chips by product name; the words say nothing about the chip.
+PRODUCTS = ProductNames(
+    CHIPS, ALIASES, ("nvidia", "geforce", "tesla", "quadro", "jetson", "graphics")
+)
 
 
 def lookup(name: str) -> tuple[Arch, Chip]:
@@ -68,22 +69,11 @@ def lookup(name: str) -> tuple[Arch, Chip]:
     arch = ARCHS.get(name.lower())
     if arch is not None:
         return arch, representative(arch.capability)
-    chip = chip_called(name)
+    chip = PRODUCTS.get(name)
     if chip is not None:
         return best_arch(chip.capability), chip
-    known = [*ARCHS, *CHIPS, *ALIASES]
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
-    hint = (
-        f"did you mean {' or '.join(repr(n) for n in near)}?"
-        if near
-        else f"known are native, {', '.join(ARCHS)}, and chips such as h200, a100, l4, rtx-4090"
-    )
-    raise TargetError(f"unknown arch '{name}' for target 'nvgpu'; {hint}")
-
-
-def chip_called(name: str) -> Chip | None:
-    """The chip of this product name, however it is spelt; None if it is not in the table."""
-    return _BY_SPELLING.get(_spelling(name))
+    listed = f"{', '.join(ARCHS)}, and chips such as h200, a100, l4, rtx-4090"
+    raise unknown_arch("nvgpu", name, [*ARCHS, *PRODUCTS], listed)
 
 
 def best_arch(number: tuple[int, int]) -> Arch:
@@ -98,9 +88,9 @@ def best_arch(number: tuple[int, int]) -> Arch:
         return exact[0]
     older = [arch for arch in _TABLE if arch.capability < number and not arch.accelerated]
     if not older:
-        major, minor = number
         raise TargetError(
-            f"target 'nvgpu' generates code for compute capability 7.0 and later, not {major}.{minor}"
+            "target 'nvgpu' generates code for compute capability 7.0 and later; the device has "
+            f"{number[0]}.{number[1]}"
         )
     return older[-1]
 
@@ -108,13 +98,3 @@ def best_arch(number: tuple[int, int]) -> Arch:
 def capability_of(arch: Arch) -> Capability:
     """The multiprocessor that an architecture stands for."""
     return CAPABILITIES[arch.capability]
-
-
-def _spelling(name: str) -> str:
-    return _NOISE.sub("", name.lower())
-
-
-_BY_SPELLING = {
-    **{_spelling(name): chip for name, chip in CHIPS.items()},
-    **{_spelling(alias): CHIPS[name] for alias, name in ALIASES.items()},
-}

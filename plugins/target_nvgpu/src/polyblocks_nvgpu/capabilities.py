@@ -11,30 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from polyblocks.gpu_description import UnitRate
 from polyblocks.target import Multiprocessor
 
 KIB = 1024
 WARP = 32
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One matrix instruction.
-
-    Attributes:
-        name: as PTX spells it, up to the shape.
-        shape: (m, n, k).
-        operands, accumulator: dtypes; ``tfloat32`` reads float32 with ten bits of mantissa.
-        rate: multiply-adds per cycle of one multiprocessor.
-        accelerated: only in code for one capability (names that end in ``a``).
-    """
-
-    name: str
-    shape: tuple[int, int, int]
-    operands: str
-    accumulator: str
-    rate: int
-    accelerated: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,13 +28,16 @@ class Capability:
         rates: multiply-adds per cycle of one multiprocessor by dtype, vector units.
         l2_rate: bytes per cycle that one multiprocessor gets from L2 while all of them stream.
         units: matrix instructions, best first.
+        accelerated_units: those that only code for this one capability may use (architectures
+            whose names end in ``a``); better than ``units``.
     """
 
     number: tuple[int, int]
     multiprocessor: Multiprocessor
     rates: dict[str, int]
     l2_rate: float
-    units: tuple[Unit, ...]
+    units: tuple[UnitRate, ...]
+    accelerated_units: tuple[UnitRate, ...] = ()
 
 
 def _multiprocessor(
@@ -92,48 +76,43 @@ def _rates(half: int, bfloat: int, single: int, double: int) -> dict[str, int]:
     }
 
 
-def _half_units(name: str, shape: tuple[int, int, int], rate: int, bfloat: bool) -> list[Unit]:
+def _half_units(name: str, shape: tuple[int, int, int], rate: int, bfloat: bool) -> list[UnitRate]:
     """float16 into both accumulators, and bfloat16, which has one."""
-    units = [Unit(name, shape, "float16", a, rate) for a in ("float32", "float16")]
-    return units + [Unit(name, shape, "bfloat16", "float32", rate)] * bfloat
+    units = [UnitRate(name, shape, "float16", a, rate) for a in ("float32", "float16")]
+    return units + [UnitRate(name, shape, "bfloat16", "float32", rate)] * bfloat
 
 
-def _float8_units(name: str, shape: tuple[int, int, int], rate: int, **more: bool) -> list[Unit]:
-    return [Unit(name, shape, o, "float32", rate, **more) for o in ("float8_e4m3", "float8_e5m2")]
+def _float8_units(name: str, shape: tuple[int, int, int], rate: int) -> list[UnitRate]:
+    return [UnitRate(name, shape, o, "float32", rate) for o in ("float8_e4m3", "float8_e5m2")]
 
 
-_VOLTA = (
-    *_half_units("mma.m8n8k4", (8, 8, 4), 512, False),
-)  # fmt: skip
-_XAVIER = (
-    *_half_units("mma.m8n8k4", (8, 8, 4), 512, False),
-    Unit("wmma.m16n16k16", (16, 16, 16), "int8", "int32", 1024),
-)
+_VOLTA = tuple(_half_units("mma.m8n8k4", (8, 8, 4), 512, False))
+_XAVIER = (*_VOLTA, UnitRate("wmma.m16n16k16", (16, 16, 16), "int8", "int32", 1024))
 _TURING = (
     *_half_units("mma.m16n8k8", (16, 8, 8), 512, False),
-    Unit("mma.m8n8k16", (8, 8, 16), "int8", "int32", 1024),
+    UnitRate("mma.m8n8k16", (8, 8, 16), "int8", "int32", 1024),
 )
 
 
-def _mma(half: int, double: int = 0, float8: int = 0) -> tuple[Unit, ...]:
+def _mma(half: int, double: int = 0, float8: int = 0) -> tuple[UnitRate, ...]:
     """``mma.sync`` of 8.0 and later; the other types' rates follow from float16's."""
     units = [
         *_half_units("mma.m16n8k16", (16, 8, 16), half, True),
-        Unit("mma.m16n8k8", (16, 8, 8), "tfloat32", "float32", half // 2),
-        Unit("mma.m16n8k32", (16, 8, 32), "int8", "int32", half * 2),
+        UnitRate("mma.m16n8k8", (16, 8, 8), "tfloat32", "float32", half // 2),
+        UnitRate("mma.m16n8k32", (16, 8, 32), "int8", "int32", half * 2),
     ]
     if float8:
         units += _float8_units("mma.m16n8k32", (16, 8, 32), float8)
     if double:
-        units.append(Unit("mma.m8n8k4", (8, 8, 4), "float64", "float64", double))
+        units.append(UnitRate("mma.m8n8k4", (8, 8, 4), "float64", "float64", double))
     return tuple(units)
 
 
-def _asynchronous(name: str, m: int, n: int, half: int, integers: bool) -> tuple[Unit, ...]:
+def _asynchronous(name: str, m: int, n: int, half: int, integers: bool) -> tuple[UnitRate, ...]:
     """The instructions that read their operands from shared memory: ``wgmma``, ``tcgen05.mma``."""
 
-    def unit(k: int, operands: str, accumulator: str, rate: int) -> Unit:
-        return Unit(f"{name}.m{m}n{n}k{k}", (m, n, k), operands, accumulator, rate, True)
+    def unit(k: int, operands: str, accumulator: str, rate: int) -> UnitRate:
+        return UnitRate(f"{name}.m{m}n{n}k{k}", (m, n, k), operands, accumulator, rate)
 
     units = [
         unit(16, "float16", "float32", half),
@@ -148,9 +127,9 @@ def _asynchronous(name: str, m: int, n: int, half: int, integers: bool) -> tuple
 
 # The instructions of a warp reach five eighths of the peak of 9.0 (Luo et al., "Benchmarking and
 # Dissecting the Nvidia Hopper GPU Architecture", 2024), and are taken for those of 8.0 on 10.x.
-_HOPPER = (*_asynchronous("wgmma", 64, 256, 2048, True), *_mma(1280, 128, 2560))
-_BLACKWELL = (*_asynchronous("tcgen05", 128, 256, 4096, True), *_mma(1024, 64, 2048))
-_BLACKWELL_ULTRA = (*_asynchronous("tcgen05", 128, 256, 4096, False), *_mma(1024, 0, 2048))
+_HOPPER = (_mma(1280, 128, 2560), _asynchronous("wgmma", 64, 256, 2048, True))
+_BLACKWELL = (_mma(1024, 64, 2048), _asynchronous("tcgen05", 128, 256, 4096, True))
+_BLACKWELL_ULTRA = (_mma(1024, 0, 2048), _asynchronous("tcgen05", 128, 256, 4096, False))
 
 #: Rates of L2 are those of the white papers (2048 bytes per cycle on V100, 5120 on A100) or what
 #: public measurements of streaming reads show, rounded.
@@ -170,11 +149,11 @@ _TABLE = (
     Capability((8, 9), _multiprocessor(1536, 24, 100, 99),
                _rates(128, 128, 128, 2), 16, _mma(512, 0, 1024)),
     Capability((9, 0), _multiprocessor(2048, 32, 228, 227),
-               _rates(256, 256, 128, 64), 22, _HOPPER),
+               _rates(256, 256, 128, 64), 22, *_HOPPER),
     Capability((10, 0), _multiprocessor(2048, 32, 228, 227),
-               _rates(256, 256, 128, 64), 30, _BLACKWELL),
+               _rates(256, 256, 128, 64), 30, *_BLACKWELL),
     Capability((10, 3), _multiprocessor(2048, 32, 228, 227),
-               _rates(256, 256, 128, 2), 30, _BLACKWELL_ULTRA),
+               _rates(256, 256, 128, 2), 30, *_BLACKWELL_ULTRA),
     Capability((12, 0), _multiprocessor(1536, 24, 100, 99),
                _rates(128, 128, 128, 2), 16, _mma(512, 0, 1024)),
     Capability((12, 1), _multiprocessor(1536, 24, 100, 99),

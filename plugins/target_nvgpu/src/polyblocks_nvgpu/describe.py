@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polyblocks.errors import OptionError, TargetError
+from polyblocks.gpu_description import Cache, Figures, describe_gpu, matrix_units_at
 from polyblocks.options import CompileOptions
-from polyblocks.target import MatrixUnit, MemoryLevel, Multiprocessor, ParallelLevel
-from polyblocks.target import TargetDescription as Description
-from polyblocks_nvgpu.archs import Arch, best_arch, capability_of, chip_called, lookup
+from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
+from polyblocks.target_choice import no_device, refuse_precision_modes
+from polyblocks_nvgpu.archs import PRODUCTS, Arch, best_arch, capability_of, lookup
 from polyblocks_nvgpu.chips import Chip, representative
 from polyblocks_nvgpu.device import Device, NoDeviceError, present
 
-#: Seconds that one more kernel in a stream takes: its launch by the driver and the device's change
-#: from one grid to the next.
+#: Seconds that one more kernel in a stream takes, from the end of the one before it.
 LAUNCH_OVERHEAD = 3e-6
-#: Bytes of a sector, the portion in which caches and memory are asked.
-SECTOR = 32
-#: Operands that a multiply-add reads from the registers.
-OPERANDS = 3
 
 
-def describe(options: CompileOptions) -> Description:
+def describe(options: CompileOptions) -> TargetDescription:
     """The description of ``options.arch``; for None and ``native`` of the device that is present.
 
     Raises:
@@ -29,90 +24,71 @@ def describe(options: CompileOptions) -> Description:
             and there is no device.
         OptionError: an option asks for what this target does not do.
     """
-    _refuse_what_is_not_done(options)
-    if options.arch in (None, "native"):
-        try:
-            device = present()
-        except NoDeviceError as error:
-            raise TargetError(
-                f"target 'nvgpu' has no GPU to generate code for: {error}; name one, for example "
-                "compile_options={'target': 'nvgpu', 'arch': 'sm_90a'}"
-            ) from None
-        return _describe_device(device, options)
-    arch, chip = lookup(options.arch)
-    return _description(arch, chip, capability_of(arch).multiprocessor, options)
+    refuse_precision_modes(options)
+    if options.arch not in (None, "native"):
+        arch, chip = lookup(options.arch)
+        return _description(arch, chip, capability_of(arch).multiprocessor, options)
+    try:
+        device = present()
+    except NoDeviceError as error:
+        raise no_device("nvgpu", str(error), "sm_90a") from None
+    arch = best_arch((device.major, device.minor))
+    return _description(arch, _chip_of(device, arch), _limits_of(device, arch), options)
 
 
-def _refuse_what_is_not_done(options: CompileOptions) -> None:
-    """Options that change results must not be ignored."""
-    if options.mm_conv_precision_mode not in (None, "fp32"):
-        raise OptionError(
-            f"mm_conv_precision_mode='{options.mm_conv_precision_mode}' is not available for target"
-            " 'nvgpu'; leave it out, or convert the operands in the function"
-        )
-
-
-def _describe_device(device: Device, options: CompileOptions) -> Description:
-    """The table's description of the device, or of its kin, with the numbers that it says itself."""
-    number = (device.major, device.minor)
-    arch = best_arch(number)
-    known = chip_called(device.name)
+def _chip_of(device: Device, arch: Arch) -> Chip:
+    """The table's chip, or its kin's, with the numbers that the device says itself."""
+    known = PRODUCTS.get(device.name)
     chip = known or representative(arch.capability)
     clock = device.clock_khz / 1e6 or chip.ghz
-    # The lower clock of the matrix units is a fact about known chips only.
-    matrix = chip.matrix_ghz if known else clock
-    chip = replace(
+    return replace(
         chip,
         name=known.name if known else device.name,
         multiprocessors=device.multiprocessors or chip.multiprocessors,
         ghz=clock,
-        matrix_ghz=min(matrix, clock),
+        # The lower clock of the matrix units is a fact about known chips only.
+        matrix_ghz=min(chip.matrix_ghz, clock) if known else clock,
+        half_rate=chip.half_rate if known else "geforce" in device.name.lower(),
         l2=device.l2 or chip.l2,
         bandwidth=device.bandwidth or chip.bandwidth,
     )
+
+
+def _limits_of(device: Device, arch: Arch) -> Multiprocessor:
     table = capability_of(arch).multiprocessor
-    refined = replace(
+    blocks = device.blocks or table.blocks
+    return replace(
         table,
         threads=device.threads or table.threads,
-        blocks=device.blocks or table.blocks,
-        single_warp_blocks=device.blocks or table.single_warp_blocks,
+        blocks=blocks,
+        single_warp_blocks=blocks,
         registers=device.registers or table.registers,
         shared=device.shared or table.shared,
         shared_per_block_optin=device.shared_per_block_optin or table.shared_per_block_optin,
         shared_reserved=device.shared_reserved or table.shared_reserved,
     )
-    return _description(arch, chip, refined, options)
 
 
 def _description(
-    arch: Arch, chip: Chip, multiprocessor: Multiprocessor, options: CompileOptions
-) -> Description:
+    arch: Arch, chip: Chip, limits: Multiprocessor, options: CompileOptions
+) -> TargetDescription:
     capability = capability_of(arch)
     clock = chip.ghz * 1e9
-    count = chip.multiprocessors
-    limits = multiprocessor
-    operand_bytes = OPERANDS * 4 * capability.rates["float32"]
-    return Description(
-        name="nvgpu",
-        arch=arch.name,
-        parallel=(
-            ParallelLevel("grid", count, LAUNCH_OVERHEAD),
-            ParallelLevel("block", limits.blocks),
-            ParallelLevel("warp", limits.threads_per_block // limits.warp),
-            ParallelLevel("thread", limits.warp),
+    l2_bandwidth = capability.l2_rate * chip.multiprocessors * clock
+    return describe_gpu(
+        "nvgpu",
+        arch.name,
+        limits,
+        Figures(
+            multiprocessors=chip.multiprocessors,
+            hertz=clock,
+            rates=capability.rates,
+            caches=(Cache("L2", chip.l2, l2_bandwidth),),
+            bandwidth=chip.bandwidth,
+            launch_overhead=LAUNCH_OVERHEAD,
         ),
-        memory=(
-            MemoryLevel("registers", limits.registers * 4, operand_bytes * clock, 4),
-            MemoryLevel(
-                "shared", limits.shared, limits.banks * limits.bank_bytes * clock, limits.bank_bytes
-            ),
-            MemoryLevel("L2", chip.l2, capability.l2_rate * count * clock, SECTOR, count),
-            MemoryLevel("main", 0, chip.bandwidth, SECTOR, count),
-        ),
-        flops={name: 2.0 * rate * count * clock for name, rate in capability.rates.items()},
-        matrix_units=() if options.polyblocks_gpu_no_tensor_core else _matrix_units(arch, chip),
-        multiprocessor=limits,
-        properties={
+        () if options.polyblocks_gpu_no_tensor_core else _matrix_units(arch, chip),
+        {
             "cpu": arch.name,
             "capability": list(arch.capability),
             "ptx": arch.ptx,
@@ -123,12 +99,11 @@ def _description(
 
 def _matrix_units(arch: Arch, chip: Chip) -> tuple[MatrixUnit, ...]:
     """The instructions that code for ``arch`` may use, with the chip's rates."""
-    units = []
-    for unit in capability_of(arch).units:
-        if unit.accelerated and not arch.accelerated:
-            continue
-        halved = chip.half_rate and unit.accumulator == "float32"
-        rate = unit.rate / 2 if halved else unit.rate
-        flops = 2.0 * rate * chip.multiprocessors * chip.matrix_ghz * 1e9
-        units.append(MatrixUnit(unit.name, unit.shape, unit.operands, unit.accumulator, flops))
-    return tuple(units)
+    capability = capability_of(arch)
+    units = [
+        replace(unit, rate=unit.rate / 2)
+        if chip.half_rate and unit.accumulator == "float32"
+        else unit
+        for unit in (*(capability.accelerated_units * arch.accelerated), *capability.units)
+    ]
+    return matrix_units_at(units, chip.multiprocessors, chip.matrix_ghz * 1e9)
