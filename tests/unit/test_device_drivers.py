@@ -67,10 +67,10 @@ class FakeCuda(types.ModuleType):
         self.kept: dict[int, object] = {}
         self.capturing: set[int] = set()
 
-    def CUcontext(self, number):  # noqa: N802
+    def CUcontext(self, number):
         return number
 
-    def CUmodule(self, number):  # noqa: N802
+    def CUmodule(self, number):
         return number
 
     def __getattr__(self, name: str):
@@ -157,7 +157,7 @@ def test_devices_are_those_of_the_driver_in_its_order():
     driver = cuda.CudaDriver(api)
     assert driver.device_count() == 2
     assert driver.device_name(1) == "Fake GPU (sm_86)"
-    assert [call[1] for call in api.named("cuDeviceGet")][0] == 1
+    assert api.named("cuDeviceGet")[0][1] == 1
     assert driver.current_device() == 0
     # A thread without a context keeps that of device 0, but not that of another.
     assert driver.activate(0) is None
@@ -290,7 +290,7 @@ class FakeHip(types.ModuleType):
 
     hipStreamNonBlocking, hipEventDisableTiming = 1, 2
 
-    class hipError_t(enum.IntEnum):  # noqa: N801
+    class hipError_t(enum.IntEnum):
         hipSuccess = 0
         hipErrorOutOfMemory = 2
         hipErrorNoDevice = 100
@@ -306,7 +306,7 @@ class FakeHip(types.ModuleType):
         self.numbers = itertools.count(1000)
         self.word = ctypes.c_int32(77)
 
-    def hipGetErrorString(self, status):  # noqa: N802
+    def hipGetErrorString(self, status):
         return f"text of {status.name}"
 
     def __getattr__(self, name: str):

@@ -43,15 +43,15 @@ CHECKED = """
 def build(body: str, target: str) -> Artifact:
     """Compile a kernel for the simulator."""
     memrefs = {"x": "memref<128xf32>", "o": "memref<128xf32>"}
-    options = CompileOptions.from_dict(
-        {"target": target, "arch": ARCHS[target], "simulate": True}
-    )
+    options = CompileOptions.from_dict({"target": target, "arch": ARCHS[target], "simulate": True})
     hook = get_registry().target(target).hook
     description = hook.describe_target(options=options)
     module = mlir.parse(program(body, memrefs, grid=1))
     lowered = hook.lower_program(module=module, target=description, options=options)
     lowered.manifest.setdefault("checks", [])
-    for row, name, role in zip(lowered.manifest["arguments"], "xo", ("input", "output")):
+    for row, name, role in zip(
+        lowered.manifest["arguments"][:2], "xo", ("input", "output"), strict=True
+    ):
         row.update(name=name, role=role, updates=None)
     lowered.manifest.update(target=target, arch=ARCHS[target], name="f")
     return Artifact.from_bytes(lowered.to_bytes())
@@ -82,7 +82,8 @@ def test_findings_are_an_error_that_lists_them(target):
     executable = driver.load(build(BEYOND, target))
     call = bind(executable, NumpyArrays())
     with pytest.raises(
-        ExecutionError, match=r"(?s)^f: the simulator found 1 problem\n  out of bounds in kernel.*127"
+        ExecutionError,
+        match=r"(?s)^f: the simulator found 1 problem\n  out of bounds in kernel.*127",
     ):
         call(np.ones(128, np.float32))
     assert executable.counts()[0]["findings"]

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks.artifact import Artifact
 from polyblocks.errors import ExecutionError
+from polyblocks.options import CompileOptions
 from polyblocks.program import DTYPES
+from polyblocks.registry import get_registry
 from polyblocks.runtime.device.code import SIMULATED, code_of
 from polyblocks.runtime.device.plan import read_plan, spec_of
 from polyblocks.runtime.native_entry import NativeEntry
@@ -59,7 +61,9 @@ class SimulatedExecutable:
         }
         blobs = artifact.manifest["blobs"]
         self.digest = ".".join(blobs[name]["sha256"] for name in sorted(blobs))
-        self._text = next(data for (_, form), data in code_of(artifact).items() if form == SIMULATED)
+        self._text = next(
+            data for (_, form), data in code_of(artifact).items() if form == SIMULATED
+        )
         self._semantics = semantics
         self._description = description
         self._lock = threading.Lock()
@@ -127,6 +131,18 @@ class SimulatedExecutable:
         from polyblocks.simt import Simulator
 
         return Simulator(mlir.parse(self._text), self._semantics, chip_of(self._description))
+
+
+def load_simulated(artifact: Artifact, semantics: Semantics) -> SimulatedExecutable:
+    """The program of an artifact that was built for the simulator, on the chip of its ``arch``.
+
+    Raises:
+        ArtifactError: it has no launch plan, or a wrong one.
+    """
+    name, arch = artifact.manifest["target"], artifact.manifest["arch"]
+    hook = get_registry().target(name).hook
+    options = CompileOptions(target=name, arch=arch, simulate=True)
+    return SimulatedExecutable(artifact, semantics, hook.describe_target(options=options))
 
 
 def chip_of(description: TargetDescription) -> Any:
@@ -197,6 +213,7 @@ def _view_of(row: Mapping[str, Any]) -> Callable[[int], Any]:
     size = spec.nbytes
 
     def view(address: int) -> Any:
+        memory: Any
         if size == 0:
             return np.empty(spec.shape, dtype)
         memory = (ctypes.c_char * size).from_address(address)

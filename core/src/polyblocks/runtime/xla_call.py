@@ -78,7 +78,7 @@ class XlaCall:
         entry: Any = native.function if native is not None else executable.entry
         acquire, release = native_workspaces.functions()
         table = _Table(
-            ctypes.cast(entry, ctypes.c_void_p).value,  # type: ignore[arg-type]
+            ctypes.cast(entry, ctypes.c_void_p).value,
             ctypes.addressof(messages),
             ctypes.addressof(rows),
             len(rows),

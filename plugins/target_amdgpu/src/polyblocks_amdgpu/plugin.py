@@ -46,6 +46,7 @@ def load_artifact(artifact: Artifact) -> Executable:
 
 def synchronize() -> None:
     """Wait for all work on the devices; see ``polyblocks.device_helpers``."""
-    from polyblocks_amdgpu.load import synchronize as wait
+    from polyblocks.runtime.device.loading import synchronize_used
+    from polyblocks_amdgpu.driver import connected
 
-    wait()
+    synchronize_used(connected())
