@@ -14,7 +14,16 @@ from polyblocks.artifact import Artifact
 from polyblocks.errors import ArtifactError
 
 #: What every variant has for itself.
-_OWN = ("arguments", "launches", "workspace_bytes", "kernels", "checks", "report", "requires")
+_OWN = (
+    "arguments",
+    "launches",
+    "workspace_bytes",
+    "kernels",
+    "checks",
+    "report",
+    "requires",
+    "call",
+)
 
 
 def join(artifacts: Sequence[Artifact]) -> Artifact:

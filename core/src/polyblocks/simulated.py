@@ -20,7 +20,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.program import DTYPES
 from polyblocks.registry import get_registry
 from polyblocks.runtime.device.code import SIMULATED, code_of
-from polyblocks.runtime.device.plan import read_plan, spec_of
+from polyblocks.runtime.device.plan import read_plan, spec_of, without_own
 from polyblocks.runtime.native_entry import NativeEntry
 
 if TYPE_CHECKING:
@@ -55,10 +55,7 @@ class SimulatedExecutable:
             ArtifactError: it has no launch plan, or a wrong one.
         """
         self._plan = read_plan(artifact.manifest)
-        self.manifest: dict[str, Any] = {
-            **artifact.manifest,
-            "arguments": list(self._plan.rows),
-        }
+        self.manifest: dict[str, Any] = without_own(artifact.manifest, self._plan)
         blobs = artifact.manifest["blobs"]
         self.digest = ".".join(blobs[name]["sha256"] for name in sorted(blobs))
         self._text = next(

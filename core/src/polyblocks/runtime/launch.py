@@ -6,8 +6,9 @@ checks everything at each call. It is for artifacts that are loaded from a file.
 
 from __future__ import annotations
 
+import ctypes
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from polyblocks.errors import ExecutionError, InputError
@@ -15,7 +16,7 @@ from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers, threads
 from polyblocks.runtime.arrays import HOST, ArrayInterface
 from polyblocks.runtime.executable import Executable
-from polyblocks.runtime.slots import check, check_overlaps, slot_of
+from polyblocks.runtime.slots import Signature, check, check_overlaps, signature_of
 
 
 def bind(
@@ -24,6 +25,7 @@ def bind(
     *,
     num_threads: int | None = None,
     num_iters: int = 1,
+    blobs: Mapping[str, bytes] | None = None,
 ) -> Callable[..., Any]:
     """Make a Python function of a loaded program.
 
@@ -36,40 +38,43 @@ def bind(
         interface: of the framework whose arrays come and go.
         num_threads: threads of each call; None: from the environment.
         num_iters: run the program this many times per call, for timing.
+        blobs: of the artifact, which may hold inputs.
 
     Returns:
         ``call(*arrays)``, which takes the inputs in order and returns the fresh result, a tuple
         of them if there are several, None if all results are in-place updates. It raises
         InputError for arguments that do not fit, ExecutionError for failed run-time checks.
     """
-    host_call = _bind_host(executable, interface, num_threads, num_iters)
+    signature = signature_of(executable.manifest, blobs or {})
+    host_call = _bind_host(executable, interface, signature, num_threads, num_iters)
     if not hasattr(executable, "launcher"):
         return host_call
     from polyblocks.runtime.device.call import bind_device
 
-    return bind_device(executable, interface, host_call, num_iters)
+    return bind_device(executable, interface, signature, host_call, num_iters)
 
 
 def _bind_host(
-    executable: Executable, interface: ArrayInterface, num_threads: int | None, num_iters: int
+    executable: Executable,
+    interface: ArrayInterface,
+    signature: Signature,
+    num_threads: int | None,
+    num_iters: int,
 ) -> Callable[..., Any]:
     """:func:`bind` for arrays of the host."""
     manifest = executable.manifest
     function = manifest.get("name", "main")
-    slots = [slot_of(index, row) for index, row in enumerate(manifest["arguments"])]
-    inputs = [slot for slot in slots if slot.role == "input"]
-    fresh = [slot for slot in slots if slot.role == "output" and slot.updates is None]
-    updated = {slot.updates for slot in slots if slot.updates is not None}
-    position = {slot.index: k for k, slot in enumerate(inputs)}
-    written = [k for k, slot in enumerate(inputs) if slot.index in updated]
+    slots, inputs, fresh = signature.slots, signature.inputs, signature.fresh
+    written = signature.written
     checks = manifest.get("checks", [])
     pack = struct.Struct(f"{len(slots)}Q").pack
-    signature = ", ".join(slot.name for slot in inputs)
+    stored = [_copied(contents) for _, contents in signature.stored]
 
     def call(*arrays: Any) -> Any:
         if len(arrays) != len(inputs):
             raise InputError(
-                f"{function}({signature}) takes {_count(len(inputs), 'array')}, got {len(arrays)}"
+                f"{function}({signature.text}) takes {_count(len(inputs), 'array')}, got "
+                f"{len(arrays)}"
             )
         for k, (slot, array) in enumerate(zip(inputs, arrays, strict=True)):
             try:
@@ -81,19 +86,17 @@ def _bind_host(
         addresses = [interface.pointer(array) for array in arrays]
         check_overlaps(function, inputs, addresses, written)
         results = [interface.empty(slot.spec, HOST) for slot in fresh if slot.spec is not None]
-        rest = iter(results)
         kept: list[Any] = []  # alive until the program has run
         workspaces = []
         pointers = []
-        for slot in slots:
-            if slot.role == "input":
-                pointers.append(addresses[position[slot.index]])
-            elif slot.role == "output":
-                if slot.updates is None:
-                    pointers.append(interface.pointer(next(rest)))
-                else:
-                    pointers.append(addresses[position[slot.updates]])
-            elif slot.role == "workspace":
+        for slot, (kind, k) in zip(slots, signature.sources, strict=True):
+            if kind == "input":
+                pointers.append(addresses[k])
+            elif kind == "fresh":
+                pointers.append(interface.pointer(results[k]))
+            elif kind == "stored":
+                pointers.append(ctypes.addressof(stored[k]))
+            elif kind == "workspace":
                 workspaces.append(buffers.workspaces.acquire(slot.workspace))
                 pointers.append(workspaces[-1].address)
             else:
@@ -116,8 +119,17 @@ def _bind_host(
         return tuple(results) if results else None
 
     call.__name__ = call.__qualname__ = function
-    call.__doc__ = f"{function}({signature}), compiled for {manifest.get('target', '?')}."
+    call.__doc__ = f"{function}({signature.text}), compiled for {manifest.get('target', '?')}."
     return call
+
+
+def _copied(contents: bytes) -> Any:
+    """Memory with these contents, aligned for every vector."""
+    memory = (ctypes.c_uint8 * (len(contents) + 64)).from_buffer(bytearray(len(contents) + 64))
+    start = -ctypes.addressof(memory) % 64
+    aligned = (ctypes.c_uint8 * max(len(contents), 1)).from_buffer(memory, start)
+    ctypes.memmove(aligned, contents, len(contents))
+    return aligned
 
 
 def _count(n: int, what: str) -> str:

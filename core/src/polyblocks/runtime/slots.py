@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.errors import InputError
+from polyblocks.errors import ArtifactError, InputError
 from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 
@@ -45,6 +45,77 @@ def slot_of(index: int, row: dict[str, Any]) -> Slot:
     natural = _alignment(spec.dtype) if spec is not None else 1
     alignment = max(row.get("alignment", 1), natural)
     return Slot(index, role, name, spec, workspace, row.get("updates"), alignment)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How a program is called.
+
+    Attributes:
+        slots: all arguments of the program.
+        inputs: what the caller passes, in order.
+        stored: inputs that come with the artifact -> their contents.
+        fresh: outputs that are made for each call.
+        written: numbers of the inputs that the program updates.
+        sources: for each slot ``("input", k)``, ``("stored", k)``, ``("fresh", k)``, or
+            ``("workspace", k)`` and ``("status", k)``; k counts within that kind.
+    """
+
+    slots: tuple[Slot, ...]
+    inputs: tuple[Slot, ...]
+    stored: tuple[tuple[Slot, bytes], ...]
+    fresh: tuple[Slot, ...]
+    written: tuple[int, ...]
+    sources: tuple[tuple[str, int], ...]
+
+    @property
+    def text(self) -> str:
+        """Names of the parameters."""
+        return ", ".join(slot.name for slot in self.inputs)
+
+
+def signature_of(manifest: Mapping[str, Any], blobs: Mapping[str, bytes]) -> Signature:
+    """The signature of a program.
+
+    Args:
+        manifest: its ``arguments``; ``call`` has the numbers of those that are passed, in order,
+            by default all inputs; ``stored`` of an argument names the blob with its contents.
+        blobs: of the artifact.
+
+    Raises:
+        ArtifactError: ``call`` or ``stored`` do not fit.
+    """
+    rows = manifest["arguments"]
+    slots = tuple(slot_of(index, row) for index, row in enumerate(rows))
+    kept = {k: row["stored"] for k, row in enumerate(rows) if row.get("stored") is not None}
+    ours = [k for k, slot in enumerate(slots) if slot.role == "input" and k not in kept]
+    order = manifest.get("call", ours)
+    if not isinstance(order, list) or sorted(order) != ours:
+        raise ArtifactError(f"the artifact's manifest: call must order {ours}, not {order!r:.80}")
+    stored = []
+    for k, blob in kept.items():
+        spec = slots[k].spec
+        if spec is None or len(blobs.get(blob, b"")) != spec.nbytes:
+            raise ArtifactError(f"the artifact has no contents of argument {k} in blob '{blob}'")
+        stored.append((slots[k], blobs[blob]))
+    fresh = tuple(slot for slot in slots if slot.role == "output" and slot.updates is None)
+    updated = {slot.updates for slot in slots if slot.updates is not None}
+    place: dict[int, tuple[str, int]] = {}
+    for kind, indices in (
+        ("input", order),
+        ("stored", list(kept)),
+        ("fresh", [slot.index for slot in fresh]),
+        ("workspace", [slot.index for slot in slots if slot.role == "workspace"]),
+        ("status", [slot.index for slot in slots if slot.role == "status"]),
+    ):
+        place |= {index: (kind, number) for number, index in enumerate(indices)}
+    sources = tuple(
+        place[slot.index if slot.role != "output" or slot.updates is None else slot.updates]
+        for slot in slots
+    )
+    written = tuple(number for number, index in enumerate(order) if index in updated)
+    inputs = tuple(slots[index] for index in order)
+    return Signature(slots, inputs, tuple(stored), fresh, written, sources)
 
 
 def check(

@@ -54,7 +54,7 @@ def register(artifact: Artifact, options: CompileOptions, *, loops: bool) -> Reg
     name = f"polyblocks_{digest_of(artifact)}_{count}_{options.num_iters}"
     if options.use_graph:
         name += "_graph"
-    if options.profile or options.debug:
+    if options.profile or options.debug or not driver.loads_really():
         # Who measures or debugs wants the program that was loaded for that.
         name += f"_{next(_numbers)}"
     with _lock:

@@ -226,7 +226,7 @@ class HipDriver(BindingsDriver):
             if previous is not None:
                 self.restore(previous)
 
-    @functools.lru_cache(maxsize=None)  # noqa: B019 (one driver per process)
+    @functools.cache  # noqa: B019 (one driver per process)
     def _properties(self, device: int) -> tuple[str, str]:
         """Name and architecture, without the features behind the colon."""
         count = self.device_count()

@@ -313,7 +313,7 @@ class CudaDriver(BindingsDriver):
                 self._contexts[device] = self.call(self._api.cuDevicePrimaryCtxRetain, handle)
             return self._contexts[device]
 
-    @functools.lru_cache(maxsize=None)  # noqa: B019 (one driver per process)
+    @functools.cache  # noqa: B019 (one driver per process)
     def _capability(self, device: int) -> tuple[int, int]:
         attribute = self._api.CUdevice_attribute
         major, minor = (

@@ -5,6 +5,7 @@ The functions of such bindings return a tuple: a status, which is 0 for success,
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from abc import ABC, abstractmethod
@@ -100,10 +101,9 @@ class BindingsDriver(ABC):
             try:
                 record(stream)
             except BaseException:
-                try:
+                # If the recording is broken, what broke it is told.
+                with contextlib.suppress(ExecutionError):
                     self.destroy_graph(self.end_capture(stream))
-                except ExecutionError:
-                    pass  # the recording is broken; what broke it is told
                 raise
             return self.end_capture(stream)
         finally:

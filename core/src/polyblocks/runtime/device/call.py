@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.errors import InputError
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 from polyblocks.runtime.device.exported import ExportedMemory
 from polyblocks.runtime.device.holding import hold
-from polyblocks.runtime.slots import check, check_overlaps, slot_of
+from polyblocks.runtime.slots import Signature, check, check_overlaps
 
 if TYPE_CHECKING:
+    from polyblocks.runtime.device.driver import Driver
     from polyblocks.runtime.device.executable import DeviceExecutable
 
 
 def bind_device(
     executable: Any,
     interface: ArrayInterface,
+    signature: Signature,
     host_call: Callable[..., Any],
     num_iters: int = 1,
 ) -> Callable[..., Any]:
@@ -26,6 +29,7 @@ def bind_device(
     Args:
         executable: a :class:`DeviceExecutable`.
         interface: of the framework whose arrays come and go.
+        signature: of the program.
         host_call: what is called if all arrays are on the host.
         num_iters: launch it so many times per call.
 
@@ -35,21 +39,12 @@ def bind_device(
     program: DeviceExecutable = executable
     manifest = program.manifest
     function = manifest.get("name", "main")
-    slots = [slot_of(index, row) for index, row in enumerate(manifest["arguments"])]
-    inputs = [slot for slot in slots if slot.role == "input"]
-    fresh = [slot for slot in slots if slot.role == "output" and slot.updates is None]
-    updated = {slot.updates for slot in slots if slot.updates is not None}
-    position = {slot.index: k for k, slot in enumerate(inputs)}
-    written = [k for k, slot in enumerate(inputs) if slot.index in updated]
-    #: For each address: the number of an input, or that of a fresh output less their count.
-    order: list[int] = []
-    for slot in slots:
-        if slot.role == "input":
-            order.append(position[slot.index])
-        elif slot.updates is not None:
-            order.append(position[slot.updates])
-        else:
-            order.append(len(inputs) + fresh.index(slot))
+    inputs, fresh, written = signature.inputs, signature.fresh, signature.written
+    #: For each address its number among those of inputs, fresh results and stored inputs.
+    first_number = {"input": 0, "fresh": len(inputs), "stored": len(inputs) + len(fresh)}
+    order = [first_number[kind] + k for kind, k in signature.sources]
+    names = [slot.name for slot in inputs]
+    uploaded: dict[int, list[int]] = {}
 
     def call(*arrays: Any) -> Any:
         places = [
@@ -59,11 +54,11 @@ def bind_device(
         if first == HOST or len(arrays) != len(inputs):
             for place in places:
                 if place != HOST:
-                    raise _mixed(function, [slot.name for slot in inputs], places)
+                    raise _mixed(function, names, places)
             return host_call(*arrays)
         for place in places:
             if place != first:
-                raise _mixed(function, [slot.name for slot in inputs], places)
+                raise _mixed(function, names, places)
         if first.kind not in program.driver.device_kinds:
             raise InputError(
                 f"{function} is compiled for target '{manifest['target']}'; its arrays are on "
@@ -99,6 +94,11 @@ def bind_device(
                 results.append(made)
                 addresses.append(made.address)
         launch = program.launcher(device.number)
+        if signature.stored:
+            if device.number not in uploaded:
+                contents = [data for _, data in signature.stored]
+                uploaded[device.number] = upload(driver, device.number, contents)
+            addresses += uploaded[device.number]
         pointers = [addresses[k] for k in order]
         for _ in range(num_iters):
             launch(stream, *pointers)
@@ -113,6 +113,30 @@ def bind_device(
     call.__name__ = call.__qualname__ = function
     call.__doc__ = host_call.__doc__
     return call
+
+
+def upload(driver: Driver, device: int, contents: Sequence[bytes]) -> list[int]:
+    """Put bytes into memory of a device, for as long as the process lives.
+
+    Returns:
+        Their addresses.
+    """
+    previous = driver.activate(device)
+    stream = driver.create_stream(device)
+    try:
+        addresses = []
+        for data in contents:
+            addresses.append(driver.allocate(device, max(len(data), 1)))
+            if data:
+                held = ctypes.c_char_p(data)
+                host = ctypes.cast(held, ctypes.c_void_p).value or 0
+                driver.copy_in(addresses[-1], host, len(data), stream)
+        driver.wait(stream)
+        return addresses
+    finally:
+        driver.destroy_stream(device, stream)
+        if previous is not None:
+            driver.restore(previous)
 
 
 def _mixed(function: str, names: list[str], places: list[Device]) -> InputError:

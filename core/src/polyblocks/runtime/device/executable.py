@@ -11,7 +11,7 @@ from polyblocks.artifact import Artifact
 from polyblocks.runtime.device.code import choose, code_of
 from polyblocks.runtime.device.host_call import HostCall
 from polyblocks.runtime.device.memory import pool_of
-from polyblocks.runtime.device.plan import read_plan
+from polyblocks.runtime.device.plan import read_plan, without_own
 from polyblocks.runtime.device.program import DeviceProgram, retire, unload_retired
 from polyblocks.runtime.native_entry import NativeEntry
 
@@ -41,7 +41,7 @@ class DeviceExecutable:
         plan = read_plan(artifact.manifest)
         if plan.launches:
             code_of(artifact)
-        self.manifest: dict[str, Any] = {**artifact.manifest, "arguments": list(plan.rows)}
+        self.manifest: dict[str, Any] = without_own(artifact.manifest, plan)
         self._artifact = artifact
         self._connect = connect
         self._lock = threading.Lock()

@@ -74,6 +74,7 @@ class LaunchPlan:
         name: the program's, for messages.
         launches: in order.
         rows: the manifest's rows of inputs and outputs; ``updates`` counts these rows.
+        numbers: which arguments of the manifest the rows are.
         slots: what the argument block holds; ``value`` comes last.
         workspace_bytes: size of the workspace.
         checks: what the failures of run-time checks mean; the status word is the index plus 1.
@@ -82,6 +83,7 @@ class LaunchPlan:
     name: str
     launches: tuple[Launch, ...]
     rows: tuple[dict[str, Any], ...]
+    numbers: tuple[int, ...]
     slots: tuple[Operand, ...]
     workspace_bytes: int
     checks: tuple[str, ...]
@@ -100,6 +102,14 @@ class LaunchPlan:
         """What a status word other than 0 means."""
         known = 0 < code <= len(self.checks)
         return self.checks[code - 1] if known else f"the program returned status {code}"
+
+
+def without_own(manifest: Mapping[str, Any], plan: LaunchPlan) -> dict[str, Any]:
+    """The manifest as callers see it: its arguments are the rows of the plan alone."""
+    made = {**manifest, "arguments": list(plan.rows)}
+    if "call" in manifest:
+        made["call"] = [plan.numbers.index(number) for number in manifest["call"]]
+    return made
 
 
 def spec_of(row: Mapping[str, Any]) -> ArraySpec:
@@ -145,6 +155,7 @@ def read_plan(manifest: Mapping[str, Any]) -> LaunchPlan:
             for kernel, grid, block, shared, operands in read
         ),
         rows=tuple(arguments.rows),
+        numbers=tuple(arguments.numbers),
         slots=tuple(slots),
         workspace_bytes=arguments.workspace_bytes,
         checks=tuple(manifest.get("checks", ())),
@@ -166,6 +177,7 @@ class _Arguments:
                 self._buffer[index] = end
                 end += -(-row["shape"][0] // ALIGNMENT) * ALIGNMENT
         self.workspace_bytes = max(workspace_bytes, end)
+        self.numbers = list(self._row)
         self.rows = [self._renamed(arguments[index]) for index in self._row]
 
     def _renamed(self, row: dict[str, Any]) -> dict[str, Any]:
