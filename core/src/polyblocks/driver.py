@@ -211,7 +211,7 @@ def load(
     """
     instead = _instead.get()
     if instead is not None:
-        return instead(artifact)
+        return instead(artifact)  # type: ignore[no-any-return]
     target = get_registry().target(artifact.manifest["target"])
     executable: Executable = target.hook.load_artifact(artifact=artifact, device=device)
     configure = getattr(executable, "configure", None)
@@ -224,13 +224,13 @@ def load(
 
 _collecting: list[list[Executable]] = []
 
-_instead: ContextVar[Callable[[Artifact], Executable] | None] = ContextVar(
+_instead: ContextVar[Callable[[Artifact], Any] | None] = ContextVar(
     "polyblocks_load_instead", default=None
 )
 
 
 @contextmanager
-def loading_with(load_instead: Callable[[Artifact], Executable]) -> Iterator[None]:
+def loading_with(load_instead: Callable[[Artifact], Any]) -> Iterator[None]:
     """Programs that this thread loads inside the block are what this function returns."""
     token = _instead.set(load_instead)
     try:

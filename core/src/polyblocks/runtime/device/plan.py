@@ -107,8 +107,9 @@ class LaunchPlan:
 def without_own(manifest: Mapping[str, Any], plan: LaunchPlan) -> dict[str, Any]:
     """The manifest as callers see it: its arguments are the rows of the plan alone."""
     made = {**manifest, "arguments": list(plan.rows)}
-    if "call" in manifest:
-        made["call"] = [plan.numbers.index(number) for number in manifest["call"]]
+    call = manifest.get("call")
+    if isinstance(call, list) and set(call) <= set(plan.numbers):
+        made["call"] = [plan.numbers.index(number) for number in call]
     return made
 
 
