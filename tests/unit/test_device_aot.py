@@ -115,6 +115,25 @@ def test_wrong_ways_to_hold_weights():
         polyblocks.aot(weighted, [], weights="x")
 
 
+def test_the_command_compiles_a_function(tmp_path):
+    from typer.testing import CliRunner
+
+    from polyblocks.cli import app
+
+    source = tmp_path / "model.py"
+    source.write_text("import torch\ndef double(x): return x * 2\n")
+    command = ["compile", f"{source}:double", "--input", "float32[2,3]", "--arch", "x86-64-v2"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(polyblocks.load(tmp_path / "model.zip")(x), 2 * x)
+    for what, message in (("triple", "has no function 'triple'; it has double"),):
+        with pytest.raises(InputError, match=message):
+            CliRunner().invoke(app, ["compile", f"{source}:{what}"], catch_exceptions=False)
+    with pytest.raises(InputError, match="there is no file"):
+        CliRunner().invoke(app, ["compile", f"{tmp_path}/none.py:f"], catch_exceptions=False)
+
+
 #: A driver of the vendor's in two lines, in a process where nothing else can be imported.
 WITHOUT = """
 import sys

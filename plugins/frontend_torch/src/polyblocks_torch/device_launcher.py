@@ -45,12 +45,19 @@ def run_on_device(
         options: ``num_iters`` matters here.
         device: where the tensors are.
     """
-    addresses = []
+    addresses: list[str] = []
+    copied: list[int] = []
+    updated = {result.updates for result in capture.results if result.updates is not None}
+    numbers = iter(range(len(capture.sources)))
     inputs = iter(zip(capture.sources, capture.resolve, strict=True))
     fresh = iter(i for i, result in enumerate(capture.results) if result.updates is None)
     for row in executable.manifest["arguments"]:
         if row["role"] == "input":
-            addresses.append(_input(source, *next(inputs), row.get("alignment", 1), device))
+            number = next(numbers)
+            line = _input(source, *next(inputs), row.get("alignment", 1), device, number)
+            addresses.append(line)
+            if number in updated and line.startswith("q"):
+                copied.append(number)
         else:
             index = next(fresh)
             source.add(f"r{index} = {allocation(source, capture.results[index].spec, device)}")
@@ -67,6 +74,11 @@ def run_on_device(
     if options.num_iters > 1:
         source.add(f"for _ in range({options.num_iters}):")
     source.add(run, depth=2 if options.num_iters > 1 else 1)
+    for number in copied:
+        origin = capture.sources[number]
+        assert isinstance(origin, FromInput)
+        source.add(f"if q{number} is not a{origin.position}:")
+        source.add(f"a{origin.position}.copy_(q{number})", depth=2)
 
 
 def allocation(source: Source, spec: ArraySpec, device: torch.device) -> str:
@@ -82,6 +94,7 @@ def _input(
     resolve: bool,
     alignment: int,
     device: torch.device,
+    number: int,
 ) -> str:
     if isinstance(argument, FromConstant):
         # A number that PyTorch keeps on the CPU goes to the device once.
@@ -91,8 +104,10 @@ def _input(
     name = f"{'p_' if resolve else ''}a{argument.position}"
     if alignment > 1:
         # A view into the middle of a tensor may begin anywhere.
-        source.add(f"if {name}.data_ptr() % {alignment}:")
-        source.add(f"{name} = {source.name('aligned', aligned)}({name})", depth=2)
+        fit = source.name("aligned", aligned)
+        test = f"{name}.data_ptr() % {alignment}"
+        source.add(f"q{number} = {fit}({name}) if {test} else {name}")
+        return f"q{number}.data_ptr()"
     return f"{name}.data_ptr()"
 
 
