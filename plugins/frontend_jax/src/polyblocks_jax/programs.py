@@ -52,13 +52,15 @@ def register(artifact: Artifact, options: CompileOptions, *, loops: bool) -> Reg
     """
     count = threads.resolve(options.num_threads)
     name = f"polyblocks_{digest_of(artifact)}_{count}_{options.num_iters}"
-    if options.profile or options.debug:
+    if options.use_graph:
+        name += "_graph"
+    if options.profile or options.debug or not driver.loads_really():
         # Who measures or debugs wants the program that was loaded for that.
         name += f"_{next(_numbers)}"
     with _lock:
         known = _registered.get(name)
         if known is None:
-            executable = driver.load(artifact)
+            executable = driver.load(artifact, options=options)
             call = XlaCall(executable, threads=count, iterations=options.num_iters)
             handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(call.address)
             capsule = jax.ffi.pycapsule(handler)

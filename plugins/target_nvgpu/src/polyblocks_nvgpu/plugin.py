@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 POLYBLOCKS_API = 1
 __version__ = "0.1.0"
+#: ``DLDeviceType`` of the arrays that programs take where they are, besides those of the host.
+DEVICE_KINDS = (2, 13)
 #: What lowering imports; the driver does so before it forks.
 PRELOAD = ("polyblocks_nvgpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")
 
@@ -40,3 +42,11 @@ def load_artifact(artifact: Artifact) -> Executable:
     from polyblocks_nvgpu.load import load_artifact as load
 
     return load(artifact)
+
+
+def synchronize() -> None:
+    """Wait for all work on the devices; see ``polyblocks.device_helpers``."""
+    from polyblocks.runtime.device.loading import synchronize_used
+    from polyblocks_nvgpu.driver import connected
+
+    synchronize_used(connected())
