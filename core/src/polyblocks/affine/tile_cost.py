@@ -266,7 +266,7 @@ class TileCost:
         groups = max(1, self._threads // max(level.shared_by, 1))
         return (level.bandwidth or 2e10) * groups
 
-    def _main(self, nbytes: int, together: int) -> float:
+    def _main(self, nbytes: int, together: int = 0) -> float:
         """The rate at which a buffer of the program comes: from the last cache if it fits.
 
         Args:
