@@ -201,7 +201,5 @@ def test_unknown_ops_are_named_with_their_place():
         nvvm.wgmma.fence.aligned loc("dot"("model.py":7:1))
         llvm.return } }"""
     )
-    with pytest.raises(
-        UnsupportedError, match=r"no meaning of nvvm.wgmma.fence.aligned.*model.py:7"
-    ):
+    with pytest.raises(UnsupportedError, match="no meaning of nvvm.wgmma.fence.*model.py:7"):
         launch(module, "nvvm", "k", (1,), (1,))

@@ -19,7 +19,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 1
 
 
 def values(name: str, n: int = 128) -> np.ndarray:
-    some = np.array(SPECIAL + [65504.0, 1e-300, 3.7, -3.7])
+    some = np.array([*SPECIAL, 65504.0, 1e-300, 3.7, -3.7])
     more = rng.standard_normal(n - len(some)) * 2.0 ** rng.integers(-8, 8, n - len(some))
     with np.errstate(over="ignore"):
         whole = np.concatenate([some, more])

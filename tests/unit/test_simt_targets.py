@@ -78,8 +78,15 @@ class TestNvvm:
                 "uni": np.repeat(yes.all(1) | ~yes.any(1), 32)}[kind]  # fmt: skip
         np.testing.assert_array_equal(got, want)
 
-    @pytest.mark.parametrize("kind,function", [("add", np.add), ("min", np.minimum),
-                                               ("umax", np.maximum), ("xor", np.bitwise_xor)])  # fmt: skip
+    @pytest.mark.parametrize(
+        "kind,function",
+        [
+            ("add", np.add),
+            ("min", np.minimum),
+            ("umax", np.maximum),
+            ("xor", np.bitwise_xor),
+        ],
+    )
     def test_reductions(self, kind, function):
         a = numbers()
         got = lanes(f"%r = nvvm.redux.sync {kind} %x, %all : i32 -> i32", "nvvm", a)

@@ -19,7 +19,7 @@ from polyblocks.simt.types import Array, Value, map_value
 WAITING = 1 << 29
 EXITED = 1 << 30
 #: Steps after which other segments get turns, and how often.
-_FAIR_AFTER, _FAIR_EVERY = 4096, 16
+_FAIR_AFTER, _FAIR_EVERY = 1024, 16
 
 Index = tuple[int, int, int]
 
