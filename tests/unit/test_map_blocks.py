@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,15 +11,19 @@ import numpy as np
 import pytest
 import torch
 from bench.programs import in_torch
-from torch.nn import functional
-
-from polyblocks import events, signature
-from polyblocks.options import CompileOptions
-from polyblocks.passes.standard import standard_pipeline
-from polyblocks.pipeline import PassContext
 from tests.support.captured import captured
 from tests.support.gpu_target import gpu_target
 from tests.support.lanes import Launch, run_main
+from torch.nn import functional
+
+from polyblocks import events, mlir, signature
+from polyblocks.affine.model import Nest
+from polyblocks.codegen.gpu.choose import choose
+from polyblocks.errors import UnsupportedError
+from polyblocks.options import CompileOptions
+from polyblocks.passes.affine.map_blocks import MapBlocksPass
+from polyblocks.passes.standard import standard_pipeline
+from polyblocks.pipeline import PassContext
 
 
 def compiled(function: Callable[..., Any], inputs: list[torch.Tensor]) -> tuple[Any, list[Any]]:
@@ -109,3 +115,41 @@ def test_a_failed_check_stays_with_its_thread() -> None:
     assert launch.machine.failures == [expected]
     np.testing.assert_array_equal(arrays[2][0], x[1].numpy())
     np.testing.assert_array_equal(arrays[2][1], 7.0)
+
+
+def test_both_gpu_targets_have_one_list_of_passes_and_the_cpu_a_part_of_it() -> None:
+    names = {}
+    for package, arch in (
+        ("polyblocks_nvgpu", "sm_90a"),
+        ("polyblocks_amdgpu", "gfx1100"),
+        ("polyblocks_cpu", "x86-64-v3"),
+    ):
+        options = CompileOptions(arch=arch)
+        target = importlib.import_module(f"{package}.describe").describe(options)
+        names[package] = standard_pipeline(target, options).names()
+    gpu = names["polyblocks_nvgpu"]
+    assert gpu == names["polyblocks_amdgpu"]
+    assert [n for n in gpu if n in names["polyblocks_cpu"]] == names["polyblocks_cpu"]
+    assert set(gpu) - set(names["polyblocks_cpu"]) == {"map-blocks"}
+
+
+def test_what_only_the_host_could_do_is_refused() -> None:
+    module = mlir.parse(
+        """
+        func.func @main(%a: memref<8xindex>, %b: memref<8xf32>) {
+          %zero = arith.constant 0.0 : f32
+          %n = affine.load %a[0] : memref<8xindex>
+          scf.for %i = %n to %n step %n { memref.store %zero, %b[%i] : memref<8xf32> }
+          return
+        }
+        """
+    )
+    target, options = gpu_target(), CompileOptions()
+    with pytest.raises(UnsupportedError, match="only the host could run it"):
+        MapBlocksPass().run(module, PassContext.create(target, options))
+
+
+def test_a_target_without_grids_cannot_be_chosen_for() -> None:
+    target = dataclasses.replace(gpu_target(), multiprocessor=None)
+    with pytest.raises(ValueError, match="has no grids of blocks"):
+        choose(Nest([], []), target)

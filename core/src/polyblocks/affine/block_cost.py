@@ -58,9 +58,7 @@ class BlockCost(TileCost):
         lanes = needed = spent = touched = waits = 0.0
         widest = 1.0
         for row in self._rows:
-            iterations = prod(
-                extent_of(s, n) for s, n in zip(row.spans, row.extents, strict=True)
-            )
+            iterations = prod(extent_of(s, n) for s, n in zip(row.spans, row.extents, strict=True))
             runs = count * row.active
             for span, extent in row.guards:
                 runs *= extent_of(span, extent) / extent

@@ -89,7 +89,7 @@ class _Reader:
         self.buffers: dict[Any, Buffer] = {}
         self.constants: dict[Any, Any] = dict(around.constants) if around else {}
         self.exprs: dict[Any, Expr] = dict(around.exprs) if around else {}
-        self.whole = around.whole if around else False
+        self.whole: bool = around.whole if around else False
         self.items: list[Nest | Opaque] = []
         self.run: list[Any] = []
         self.views: dict[Any, tuple[Any, IndexMap]] = dict(around.views) if around else {}

@@ -49,9 +49,7 @@ def _is_crossed(stage: Stage, load: Load) -> bool:
         if v.extent > 1 and stride_along(store.buffer, store.index, v) == 1
     }
     loaded = {
-        v
-        for v in stage.variables
-        if v.extent > 1 and stride_along(load.buffer, load.index, v) == 1
+        v for v in stage.variables if v.extent > 1 and stride_along(load.buffer, load.index, v) == 1
     }
     return bool(stored and loaded and not stored & loaded)
 

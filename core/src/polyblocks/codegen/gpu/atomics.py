@@ -65,9 +65,7 @@ def form_atomics(body: list[Node]) -> int:
     return _replace(body, touched, uses)
 
 
-def _replace(
-    nodes: list[Node], touched: dict[Buffer, list[Node]], uses: dict[Value, int]
-) -> int:
+def _replace(nodes: list[Node], touched: dict[Buffer, list[Node]], uses: dict[Value, int]) -> int:
     count = 0
     for node in list(nodes):
         if isinstance(node, For):
@@ -90,9 +88,9 @@ def _update(
     uses: dict[Value, int],
 ) -> tuple[LoadAt, Op, AtomicAt] | None:
     others = [n for n in touched[store.buffer.base] if n is not store]
-    if len(others) != 1 or not isinstance(others[0], LoadAt):
+    load = others[0] if len(others) == 1 else None
+    if not isinstance(load, LoadAt):
         return None
-    (load,) = others
     op = next((n for n in nodes if isinstance(n, Op) and store.value in n.results), None)
     if op is None or op.name not in KINDS or str(store.value.type) not in _TYPES:
         return None
@@ -100,7 +98,7 @@ def _update(
         return None
     if load.buffer is not store.buffer:
         return None
-    exprs = {n.result: n.expr for n in nodes if isinstance(n, Index)}
+    exprs: dict[Value, Any] = {n.result: n.expr for n in nodes if isinstance(n, Index)}
     if [exprs.get(v, v) for v in load.index] != [exprs.get(v, v) for v in store.index]:
         return None
     if load not in nodes or uses.get(load.result) != 1 or uses.get(store.value) != 1:

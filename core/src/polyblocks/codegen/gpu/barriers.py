@@ -86,11 +86,13 @@ class _Walk:
         if not isinstance(node, (Load, Store, LoadAt, StoreAt)):
             return
         buffer = node.buffer
-        if self.kernel.places.get(buffer) in (Place.PRIVATE, Place.OWN) or buffer.base not in self.written:
+        if (
+            self.kernel.places.get(buffer) in (Place.PRIVATE, Place.OWN)
+            or buffer.base not in self.written
+        ):
             return
         index = node.index if isinstance(node, (Load, Store)) else None
         yield Touch(buffer, index, isinstance(node, (Store, StoreAt)), None)
-
 
     def _meet(self, a: Touch, b: Touch) -> bool:
         """Whether two threads may touch one element by these accesses, at least one storing."""

@@ -110,7 +110,7 @@ class Joiner:
         leader = code.compare("eq", lane, code.integer(0))
         code.when(leader, lambda: self._store(values, scratch, [mine]))
         barrier(code)
-        parts = [code.value("memref.load", v.type, s, other) for v, s in zip(values, scratch)]
+        parts = [code.value("memref.load", v.type, s, other) for v, s in zip(values, scratch, strict=True)]
         return [
             butterfly(code, op, v, 1, warps, kernel.warp) for op, v in zip(ops, parts, strict=True)
         ]
@@ -156,9 +156,7 @@ class Joiner:
                     # What comes before this warp.
                     is_mine = code.compare("eq", mine, code.integer(number))
                     joined = combine(op, total, values[i])
-                    values[i] = code.value(
-                        "arith.select", joined.type, is_mine, joined, values[i]
-                    )
+                    values[i] = code.value("arith.select", joined.type, is_mine, joined, values[i])
                 total = part if total is None else combine(op, total, part)
             totals.append(total)
         return values, totals

@@ -6,19 +6,19 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
+    For,
     Index,
     Load,
     LoadAt,
     Store,
     StoreAt,
-    For,
     operands,
     walk,
 )
-from polyblocks.affine.expr import Var
 from polyblocks.affine.views import VIEWS
 from polyblocks.affine.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
 from polyblocks.codegen.gpu.atomics import AtomicAt
@@ -180,17 +180,16 @@ class _Captures:
         self._written: set[Any] = set()
         needed: dict[Any, None] = {}
         for node in walk(kernel.nest.body):
-            values = (
-                [node.value, *node.index] if isinstance(node, AtomicAt) else operands(node)
-            )
+            values = [node.value, *node.index] if isinstance(node, AtomicAt) else operands(node)
             for value in values:
                 if value.external is not None:
                     needed[value.external] = None
             for var in _variables(node):
                 if var.value is not None:
                     needed[var.value] = None
-            touches = isinstance(node, (Load, LoadAt, Store, StoreAt, AtomicAt))
-            if touches and node.buffer.kind != "local":
+            if not isinstance(node, (Load, LoadAt, Store, StoreAt, AtomicAt)):
+                continue
+            if node.buffer.kind != "local":
                 if node.buffer not in self.buffers:
                     self.buffers.append(node.buffer)
                 needed[node.buffer.value] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from math import prod
 
 from polyblocks.affine import cost
@@ -81,7 +82,7 @@ def _reduction(loop: For) -> Shared | None:
             return None
     # What one iteration stores another one must not touch.
     bare = [For(f.var, f.body, lower=f.lower, upper=f.upper) for f in chain]
-    for outer, inner_loop in zip(bare, bare[1:], strict=False):
+    for outer, inner_loop in pairwise(bare):
         outer.body = [inner_loop]
     if not all(is_parallel(f, [bare[0]]) for f in bare):
         return None

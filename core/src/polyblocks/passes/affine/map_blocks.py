@@ -101,8 +101,12 @@ def _drop_unused(block: Any) -> None:
                 for inner in region.blocks:
                     _drop_unused(inner)
         elif len(op.results) and not any(list(r.uses) for r in op.results):
-            if op.name in _MEMORY or op.name.startswith(("arith.", "affine.apply")):
-                op.erase()
+            _drop_if_pure(op)
+
+
+def _drop_if_pure(op: Any) -> None:
+    if op.name in _MEMORY or op.name.startswith(("arith.", "affine.apply")):
+        op.erase()
 
 
 def _refuse_rest(block: Any) -> None:
@@ -141,4 +145,3 @@ def _drop_globals(module: Any) -> None:
         op = op.operation
         if op.name == "memref.global" and op.attributes["sym_name"].value not in used:
             op.erase()
-
