@@ -58,7 +58,7 @@ class Simulator:
         semantics: the target's ops.
         chip: widths of subgroup, sectors and banks.
         max_steps: basic blocks that some blocks of a grid may run before the launch is stopped.
-        measure: count traffic; without it a launch takes about two thirds of the time.
+        measure: count traffic; launches are quicker without.
 
     Raises:
         UnsupportedError: a global that cannot be initialized.
