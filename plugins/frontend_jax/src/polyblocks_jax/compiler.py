@@ -22,7 +22,6 @@ from polyblocks_jax.parts import FRONTEND, Equations
 from polyblocks_jax.programs import Registered, register
 from polyblocks_jax.specs import text_of
 
-
 #: XLA's GPU platforms -> the ``DLDeviceType`` of their arrays.
 PLATFORMS = {"cuda": 2, "rocm": 10}
 
@@ -98,7 +97,9 @@ def _compile(
     return _in_parts(equations, Plan.of(artifact), site, variant, platform)
 
 
-def _in_parts(equations: Equations, plan: Plan, site: Site, variant: Variant) -> Partitioned:
+def _in_parts(
+    equations: Equations, plan: Plan, site: Site, variant: Variant, platform: str
+) -> Partitioned:
     for left in plan.left:
         row = fallback_row(equations, left)
         if site.options.strict_target and left.kind != RANDOM:

@@ -77,7 +77,8 @@ def register(
             where = "cpu" if platform == "cpu" else platform.upper()
             jax.ffi.register_ffi_target(name, capsule, platform=where, api_version=1)
             # On a GPU nobody waits anyway.
-            made = Registered(name, platform == "cpu" and (loops or _predicted_s(artifact) > LONG_S))
+            is_long = platform == "cpu" and (loops or _predicted_s(artifact) > LONG_S)
+            made = Registered(name, is_long)
             known = _registered[name] = made, call
         return known[0]
 
