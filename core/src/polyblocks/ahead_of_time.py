@@ -91,7 +91,7 @@ def aot(
 
     Example::
 
-        polyblocks.aot(f, [x], {"target": "nvgpu", "arch": ["sm_80", "sm_90a"]}).write("f.zip")
+        polyblocks.aot(f, [x], {"target": "toy", "arch": ["v1", "v2"]}).write("f.zip")
         polyblocks.load("f.zip")(x)
     """
     from polyblocks.api import compile

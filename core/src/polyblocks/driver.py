@@ -211,7 +211,8 @@ def load(
     """
     instead = _instead.get()
     if instead is not None:
-        return instead(artifact)  # type: ignore[no-any-return]
+        replacement: Executable = instead(artifact)
+        return replacement
     target = get_registry().target(artifact.manifest["target"])
     executable: Executable = target.hook.load_artifact(artifact=artifact, device=device)
     configure = getattr(executable, "configure", None)
