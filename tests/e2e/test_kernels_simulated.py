@@ -81,6 +81,16 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
         lambda x, w: functional.conv2d(x, w, padding=1),
         lambda: [r(1, 8, 12, 12), r(8, 8, 3, 3)],
     ),
+    "attention": (
+        lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2), -1) @ v,
+        lambda: [r(2, 33, 16), r(2, 33, 16), r(2, 33, 16)],
+    ),
+    "ordered updates": (
+        lambda x, i, v: x.index_put((i,), v),
+        lambda: [r(10, 5), torch.tensor([1, 2, 2, 7]), torch.zeros(4, 5)],
+    ),
+    "doubles": (lambda x: (x * 3).cumsum(1), lambda: [r(20, 300).double()]),
+    "integers": (lambda x: (x * 3 + 1).sum(0), lambda: [torch.randint(0, 9, (20, 30))]),
     "halves": (lambda x: torch.softmax(x, 1), lambda: [r(20, 300).half()]),
 }
 

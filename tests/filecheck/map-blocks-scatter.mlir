@@ -8,7 +8,7 @@
 // CHECK:         memref.atomic_rmw addf
 // CHECK-NOT:     memref.atomic_rmw
 // CHECK:       gpu.func @kernel_1(
-// CHECK-SAME:    known_block_size = array<i32: 1, 1, 1>
+// CHECK-SAME:    known_block_size = array<i32: 32, 1, 1>
 // CHECK:         scf.for
 // CHECK:           memref.store
 // CHECK:       gpu.launch_func @kernels::@kernel blocks

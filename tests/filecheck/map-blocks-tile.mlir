@@ -6,7 +6,7 @@
 // stays with the thread.
 
 // CHECK:       gpu.func @kernel
-// CHECK-SAME:    workgroup(%[[L:.*]] : memref<258xf32, #gpu.address_space<workgroup>>)
+// CHECK-SAME:    workgroup(%[[L:.*]] : memref<{{.*}}258xf32, #gpu.address_space<workgroup>>)
 // CHECK-SAME:    private(%[[P:.*]] : memref<{{.*}}xf32, #gpu.address_space<private>>)
 // CHECK-NOT:     gpu.barrier
 // CHECK:         memref.store {{.*}}, %[[L]]

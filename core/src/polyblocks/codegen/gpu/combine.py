@@ -110,7 +110,10 @@ class Joiner:
         leader = code.compare("eq", lane, code.integer(0))
         code.when(leader, lambda: self._store(values, scratch, [mine]))
         barrier(code)
-        parts = [code.value("memref.load", v.type, s, other) for v, s in zip(values, scratch, strict=True)]
+        parts = [
+            code.value("memref.load", v.type, s, other)
+            for v, s in zip(values, scratch, strict=True)
+        ]
         return [
             butterfly(code, op, v, 1, warps, kernel.warp) for op, v in zip(ops, parts, strict=True)
         ]

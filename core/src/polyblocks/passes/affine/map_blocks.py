@@ -12,7 +12,7 @@ from polyblocks.affine.views import VIEWS
 from polyblocks.errors import UnsupportedError
 
 #: What may be left in ``@main`` besides launches and loops around them.
-_LEFT = ("arith.", "affine.yield", "func.return", "gpu.", "index.", "scf.")
+_LEFT = ("arith.", "affine.yield", "func.return", "gpu.", "index.", "scf.condition", "scf.yield")
 _MEMORY = ("memref.alloc", "memref.get_global", *VIEWS)
 
 
