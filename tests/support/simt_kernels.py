@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from polyblocks_amdgpu.simt import SEMANTICS as ROCDL
-from polyblocks_nvgpu.simt import SEMANTICS as NVVM
 
 from polyblocks import mlir
 from polyblocks.simt import Chip, LaunchResult, Semantics, Simulator
+from polyblocks_amdgpu.simt import SEMANTICS as ROCDL
+from polyblocks_nvgpu.simt import SEMANTICS as NVVM
 
 TARGETS = ("nvvm", "rocdl")
 SEMANTICS: dict[str, Semantics] = {"nvvm": NVVM, "rocdl": ROCDL}

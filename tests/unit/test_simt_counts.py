@@ -142,9 +142,8 @@ def test_only_active_threads_count():
 
 
 def test_measuring_can_be_left_out():
-    from polyblocks_nvgpu.simt import SEMANTICS
-
     from polyblocks.simt import Simulator
+    from polyblocks_nvgpu.simt import SEMANTICS
 
     simulator = Simulator(kernel_of(load(1), A), SEMANTICS, measure=False)
     result = simulator.launch("k", (1,), (32,), [simulator.buffer(DATA)])

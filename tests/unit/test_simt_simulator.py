@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from polyblocks_nvgpu.simt import SEMANTICS
 from simt_kernels import kernel_of, launch, lower
 
 from polyblocks import mlir
 from polyblocks.errors import InputError, TargetError, UnsupportedError
 from polyblocks.simt import Chip, Simulator
 from polyblocks.simt.location import describe
+from polyblocks_nvgpu.simt import SEMANTICS
 
 SCALE = """
 gpu.module @kernels {
