@@ -101,6 +101,31 @@ def archs() -> str:
     return ", ".join(f"`{name}`" for name in ARCHS)
 
 
+def nvgpu_archs() -> str:
+    """Architectures of the target nvgpu, and the chips of each."""
+    from polyblocks_nvgpu.archs import ARCHS
+    from polyblocks_nvgpu.chips import CHIPS
+
+    rows = ["| arch | compute capability | chips |", "|---|---|---|"]
+    for number in dict.fromkeys(arch.capability for arch in ARCHS.values()):
+        names = [f"`{a.name}`" for a in ARCHS.values() if a.capability == number]
+        chips = [f"`{c.name}`" for c in CHIPS.values() if c.capability == number]
+        rows.append(f"| {', '.join(names)} | {number[0]}.{number[1]} | {', '.join(chips)} |")
+    return "\n".join(rows)
+
+
+def amdgpu_archs() -> str:
+    """Architectures of the target amdgpu, and the chips of each."""
+    from polyblocks_amdgpu.chips import CHIPS
+    from polyblocks_amdgpu.generations import ARCHS
+
+    rows = ["| arch | chips |", "|---|---|"]
+    for name in ARCHS:
+        chips = [f"`{c.name}`" for c in CHIPS.values() if c.arch == name]
+        rows.append(f"| `{name}` | {', '.join(chips)} |")
+    return "\n".join(rows)
+
+
 def update_readme() -> None:
     """Write the options table into README.md, which is read without being built."""
     README.write_text(with_options(README.read_text()))
@@ -121,6 +146,8 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "events": events,
     "errors": errors,
     "archs": archs,
+    "nvgpu-archs": nvgpu_archs,
+    "amdgpu-archs": amdgpu_archs,
 }
 
 

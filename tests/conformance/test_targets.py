@@ -46,6 +46,14 @@ def test_description_of_the_cpu():
     check_description("cpu")
 
 
+@pytest.mark.parametrize(
+    "name, arch",
+    [("nvgpu", "sm_80"), ("nvgpu", "h200"), ("amdgpu", "gfx1100"), ("amdgpu", "rx-7600")],
+)
+def test_descriptions_of_gpus_that_are_not_here(name, arch):
+    check_description(name, arch)
+
+
 def test_description_of_the_toy(toy):
     check_description("toy")
 

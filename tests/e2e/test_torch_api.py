@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import polyblocks  # noqa: E402
+from polyblocks import registry  # noqa: E402
 from polyblocks.errors import InputError, OptionError, TargetError  # noqa: E402
 from polyblocks_torch import polyblocks_jit_torch, polymage_jit_torch  # noqa: E402
 from polyblocks_torch.backend import polyblocks_backend  # noqa: E402
@@ -67,11 +68,12 @@ def test_unknown_option_names_the_nearest():
         polymage_jit_torch(double, execution_backend="std", runtime_args={"num_thread": 2})
 
 
-def test_unknown_and_missing_targets():
+def test_unknown_and_missing_targets(monkeypatch):
     with pytest.raises(TargetError, match=r"did you mean 'cpu'\?"):
         polyblocks_jit_torch(compile_options={"target": "cppu"})
-    with pytest.raises(TargetError, match="pip install polyblocks-nvgpu"):
-        polyblocks_jit_torch(double, compile_options={"target": "nvgpu"})
+    monkeypatch.setitem(registry.OFFICIAL[registry.TARGETS], "npu", "polyblocks-npu")
+    with pytest.raises(TargetError, match="pip install polyblocks-npu"):
+        polyblocks_jit_torch(double, compile_options={"target": "npu"})
 
 
 def test_unknown_execution_backend():

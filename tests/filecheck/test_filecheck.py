@@ -1,7 +1,8 @@
 """Runs every ``*.mlir`` of this folder: a module, the passes in its first line, what must come out.
 
 First line: ``// PASSES: name,name`` with names of the standard pipeline or of the CPU target;
-``// ARCH: x86-64`` names the chip, by default ``x86-64-v4``. The rest are CHECK lines.
+``// ARCH: x86-64`` names the chip, by default ``x86-64-v4``; ``// TARGET: gpu`` stands for a GPU of
+no vendor. The rest are CHECK lines.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
+from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
 from polyblocks.options import CompileOptions
@@ -30,10 +32,10 @@ def run_passes(text: str) -> str:
     """The module after the passes that the text's own header names."""
     names = _header(text, "PASSES").split(",")
     options = CompileOptions(arch=_header(text, "ARCH", "x86-64-v4"))
-    target = describe(options)
+    target = gpu_target() if _header(text, "TARGET", "cpu") == "gpu" else describe(options)
     pipeline = standard_pipeline(target, options)
     known = {p.name: p for passes in pipeline.stages.values() for p in passes}
-    known |= {p.name: p for p in stage_s4(target, profile=True)}
+    known |= {p.name: p for p in stage_s4(describe(options), profile=True)}
     module = mlir.parse(text)
     passes = [known[name.strip()] for name in names]
     run_stage("S4", passes, module, PassContext.create(target, options))

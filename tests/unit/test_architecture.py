@@ -29,6 +29,9 @@ FRAMEWORK_WORDS = re.compile(r"\b(?:torch|tensorflow|jax|aten)\b", re.IGNORECASE
 #: Distributions to install or to read versions of; their names hold a framework's.
 DISTRIBUTIONS = re.compile(r"polyblocks-torch|polyblocks-jax|polyblocks-tf|torch-mlir")
 
+#: Distributions that are not named like the package that they bring.
+DISTRIBUTION_OF = {"cuda": "cuda-bindings", "hip": "hip-python"}
+
 #: The documented import paths, and the plugins that they import.
 DOCUMENTED = {
     "torch_polyblocks_compiler.py": "polyblocks_torch",
@@ -192,7 +195,31 @@ def imported(project: str) -> set[str]:
             found |= tops(path)
     packages = {p.name for p in (ROOT / project / "src").iterdir()}
     found -= packages | set(sys.stdlib_module_names) | {own, "__future__"}
-    return {name.replace("_", "-") for name in found}
+    return {DISTRIBUTION_OF.get(name, name.replace("_", "-")) for name in found}
+
+
+def copied(one: str, other: str, lines: int = 8) -> list[str]:
+    """Runs of so many equal lines of code; imports, comments and targets' names do not count."""
+
+    def windows(package: str) -> dict[str, str]:
+        found = {}
+        for path in sources(PLUGINS[package]):
+            if path.name == "plugin.py":  # the hooks, the same for every target
+                continue
+            text = re.sub(r"nvgpu|amdgpu", "", path.read_text())
+            code = [line.strip() for line in text.splitlines()]
+            code = [c for c in code if c and not re.match(r"#|from |import |[])},]*$", c)]
+            for at in range(len(code) - lines + 1):
+                found["\n".join(code[at : at + lines])] = path.name
+        return found
+
+    first, second = windows(one), windows(other)
+    return [f"{first[w]} and {second[w]}:\n{w}" for w in first.keys() & second.keys()]
+
+
+def test_targets_of_gpus_share_no_copied_code():
+    assert not copied("polyblocks_nvgpu", "polyblocks_amdgpu")
+    assert copied("polyblocks_nvgpu", "polyblocks_nvgpu"), "copies are found"
 
 
 @pytest.mark.parametrize(
@@ -203,6 +230,8 @@ def imported(project: str) -> set[str]:
         "plugins/frontend_jax",
         "plugins/frontend_tf",
         "plugins/target_cpu",
+        "plugins/target_nvgpu",
+        "plugins/target_amdgpu",
     ],
 )
 class TestDependencies:
@@ -210,5 +239,6 @@ class TestDependencies:
         assert not imported(project) - declared(project, optional=True)
 
     def test_what_is_declared_is_imported(self, project):
-        # libiomp5 is a shared library, opened by its path.
-        assert not declared(project, optional=False) - imported(project) - {"intel-openmp"}
+        # libiomp5 is a shared library, opened by its path; the linker is a program.
+        used_otherwise = {"intel-openmp", "ziglang"}
+        assert not declared(project, optional=False) - imported(project) - used_otherwise

@@ -79,6 +79,9 @@ def test_targets_describes_each(run):
     status, out, _ = run("targets")
     assert status == 0
     assert rows["cpu"]["arch"] in out
+    # With no device, each GPU target says so in its row, and the others are listed all the same.
+    for name in ("nvgpu", "amdgpu"):
+        assert rows[name].get("name") == name or "name one, for example" in rows[name]["error"]
 
 
 def test_targets_lists_what_cannot_be_used(run, fake_plugin, monkeypatch):
@@ -119,7 +122,11 @@ def test_compile_passes_options_on(run, add_file, tmp_path):
     "arguments, message",
     [
         (["--target", "cpuu"], "error: unknown target 'cpuu'; did you mean 'cpu'?"),
-        (["--target", "nvgpu"], "error: target 'nvgpu' is not installed; pip install polyblocks-"),
+        (
+            ["--target", "nvgpu", "--arch", "sm_91"],
+            "error: unknown arch 'sm_91' for target 'nvgpu'",
+        ),
+        (["--target", "amdgpu", "--arch", "navi13"], "did you mean 'navi33'"),
         (["--num-iters", "0"], "error: compile option 'num_iters' must be a positive int, not 0"),
         (["--after", "S9"], "no stage 'S9' to resume after; there are S1, S2"),
         (["--after", "S3:nothing"], "no pass 'nothing' in stage S3 to resume after; there are"),
@@ -130,6 +137,15 @@ def test_compile_says_in_one_line_what_is_wrong(run, add_file, arguments, messag
     assert status == 1
     assert message in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_compile_says_what_to_install(run, add_file, monkeypatch):
+    from polyblocks import registry
+
+    monkeypatch.setitem(registry.OFFICIAL[registry.TARGETS], "npu", "polyblocks-npu")
+    status, _, err = run("compile", add_file, "--target", "npu")
+    assert status == 1
+    assert "error: target 'npu' is not installed; pip install polyblocks-npu" in err
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from cpu_kernels import assembly_of, compile_text, elementwise, load, pack, run
 
 from polyblocks import mlir
 from polyblocks.codegen import llvm
+from polyblocks.codegen.only_with import MEMORY, ElementTypes, OnlyWith
 from polyblocks.errors import PassError, UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, run_stage
@@ -23,7 +24,6 @@ from polyblocks_cpu.passes.hold_halves_as_integers import (
     HoldHalvesAsIntegersPass,
     integer_literal,
 )
-from polyblocks_cpu.passes.only_with import MEMORY, ElementTypes, OnlyWith
 
 RNG = np.random.default_rng(3)
 

@@ -18,6 +18,8 @@ PROJECTS = {
     "polyblocks-jax": "plugins/frontend_jax",
     "polyblocks-tf": "plugins/frontend_tf",
     "polyblocks-cpu": "plugins/target_cpu",
+    "polyblocks-nvgpu": "plugins/target_nvgpu",
+    "polyblocks-amdgpu": "plugins/target_amdgpu",
 }
 ENTRY_POINTS = {
     "polyblocks": ["[console_scripts]", "polyblocks = polyblocks.cli:main"],
@@ -30,6 +32,8 @@ ENTRY_POINTS = {
     "polyblocks-jax": ["[polyblocks.frontends]", "jax = polyblocks_jax.plugin"],
     "polyblocks-tf": ["[polyblocks.frontends]", "tf = polyblocks_tf.plugin"],
     "polyblocks-cpu": ["[polyblocks.targets]", "cpu = polyblocks_cpu.plugin"],
+    "polyblocks-nvgpu": ["[polyblocks.targets]", "nvgpu = polyblocks_nvgpu.plugin"],
+    "polyblocks-amdgpu": ["[polyblocks.targets]", "amdgpu = polyblocks_amdgpu.plugin"],
 }
 
 

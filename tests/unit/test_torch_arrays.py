@@ -59,6 +59,25 @@ def test_new_tensors_have_the_layout(n):
     assert arrays.transfer(made, HOST) is made
 
 
-def test_other_devices_are_not_ours_yet():
-    with pytest.raises(InputError, match=r"not on device \(2, 0\)"):
-        arrays.empty(ArraySpec.contiguous((2,), "float32"), Device(2, 0))
+def test_devices_that_pytorch_does_not_have():
+    with pytest.raises(InputError, match=r"no tensors here on device \(7, 0\)"):
+        arrays.empty(ArraySpec.contiguous((2,), "float32"), Device(7, 0))
+    assert arrays.allocates(HOST)
+    assert not arrays.allocates(Device(7, 0))
+    assert not arrays.has_streams(HOST)
+
+
+def test_the_stream_and_the_allocator_of_a_gpu_are_pytorchs(monkeypatch):
+    made = []
+
+    def empty_strided(shape, strides, dtype, device):
+        made.append((shape, strides, dtype, device))
+
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda n: 70 + n, raising=False)
+    gpu = Device(2, 1)
+    assert arrays.allocates(gpu)
+    assert arrays.has_streams(gpu)
+    assert arrays.stream(gpu) == 71
+    monkeypatch.setattr(torch, "empty_strided", empty_strided)
+    arrays.empty(ArraySpec((2, 3), "float32", (1, 2)), gpu)
+    assert made == [((2, 3), (1, 2), torch.float32, torch.device("cuda", 1))]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyblocks import errors
+    from polyblocks.ahead_of_time import aot
     from polyblocks.api import compile, frontends, load, targets
     from polyblocks.hookspecs import hookimpl
     from polyblocks.options import CompileOptions
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CompileOptions",
+    "aot",
     "compile",
     "errors",
     "explain",
@@ -32,6 +34,7 @@ __all__ = [
 #: Public name -> the module that has it; the module itself where there is no attribute.
 _PUBLIC: dict[str, tuple[str, str | None]] = {
     "CompileOptions": ("polyblocks.options", "CompileOptions"),
+    "aot": ("polyblocks.ahead_of_time", "aot"),
     "compile": ("polyblocks.api", "compile"),
     "errors": ("polyblocks.errors", None),
     "explain": ("polyblocks.report", "explain"),

@@ -189,7 +189,8 @@ def load(
 
     Args:
         source: an artifact, or the file of one.
-        arrays: of the framework whose arrays come and go; default: NumPy.
+        arrays: of the framework whose arrays come and go; default: NumPy arrays, those of any
+            framework with a frontend, and on a device all that speak DLPack.
         num_threads: threads of each call; None: from the environment.
         num_iters: run the program this many times per call, for timing.
 
@@ -209,14 +210,24 @@ def load(
     from polyblocks import driver
     from polyblocks.artifact import Artifact
     from polyblocks.errors import ArtifactError
+    from polyblocks.foreign_arrays import by_framework
     from polyblocks.runtime.launch import bind
-    from polyblocks.runtime.numpy_arrays import NumpyArrays
 
     artifact = source if isinstance(source, Artifact) else Artifact.read(source)
     if artifact.manifest["kind"] != "program":
         raise ArtifactError(f"the artifact holds a {artifact.manifest['kind']}, not a program")
     executable = driver.load(artifact)
-    return bind(executable, arrays or NumpyArrays(), num_threads=num_threads, num_iters=num_iters)
+
+    def bound(interface: ArrayInterface) -> Callable[..., Any]:
+        return bind(
+            executable,
+            interface,
+            num_threads=num_threads,
+            num_iters=num_iters,
+            blobs=artifact.blobs,
+        )
+
+    return bound(arrays) if arrays is not None else by_framework(bound, executable)
 
 
 def stage_of_file(path: Path) -> str | None:

@@ -101,8 +101,15 @@ def targets(
 
 def compile_command(
     file: Annotated[
-        Path, typer.Argument(help="An .mlir file: tensors, loops over memrefs, or a dump.")
+        str,
+        typer.Argument(
+            help="An .mlir file (tensors, loops over memrefs, or a dump), or FILE.py:FUNCTION."
+        ),
     ],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", help="An argument of FUNCTION: float32[3,224,224]."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The artifact; default: FILE with .zip.")
     ] = None,
@@ -122,19 +129,32 @@ def compile_command(
     ] = None,
     **options: Any,
 ) -> None:
-    """Compile an MLIR file, or resume from a dump, into an artifact (.zip)."""
+    """Compile an MLIR file, a dump, or a function of a framework into an artifact (.zip).
+
+    With several names in --arch, separated by commas, the artifact has code for all of them.
+    """
+    from polyblocks.ahead_of_time import options_by_arch
     from polyblocks.api import compile_file, compile_until
+    from polyblocks.artifact_variants import join
     from polyblocks.report import Report
 
     given = {name: value for name, value in options.items() if value is not None}
-    if until is not None:
-        text = compile_until(file, CompileOptions.from_dict(given), until, after)
-        place = output or file.with_suffix(".after.mlir")
-        place.write_text(text)
-        _print(str(place))
-        return
-    artifact = compile_file(file, CompileOptions.from_dict(given), after)
-    place = output or file.with_suffix(".zip")
+    path, colon, function = file.rpartition(":")
+    if colon and path.endswith(".py"):
+        from polyblocks.explanation.run import compile_function
+
+        artifact = compile_function(Path(path), function, inputs or [], given)
+        source = Path(path)
+    else:
+        source = Path(file)
+        if until is not None:
+            text = compile_until(source, CompileOptions.from_dict(given), until, after)
+            place = output or source.with_suffix(".after.mlir")
+            place.write_text(text)
+            _print(str(place))
+            return
+        artifact = join([compile_file(source, each, after) for each in options_by_arch(given)])
+    place = output or source.with_suffix(".zip")
     place.write_bytes(artifact.to_bytes())
     report = Report()
     report.add_artifact(artifact)

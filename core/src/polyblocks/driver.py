@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from polyblocks import events
@@ -198,16 +199,50 @@ def compile_module(
     return artifact
 
 
-def load(artifact: Artifact, device: int | None = None) -> Executable:
-    """Load an artifact on a device through its own target."""
+def load(
+    artifact: Artifact, device: int | None = None, options: CompileOptions | None = None
+) -> Executable:
+    """Load an artifact on a device through its own target.
+
+    Args:
+        artifact: of kind ``program``.
+        device: index of the device, None for the host or whatever device its arrays are on.
+        options: those that concern running it, for targets that have such.
+    """
+    instead = _instead.get()
+    if instead is not None:
+        replacement: Executable = instead(artifact)
+        return replacement
     target = get_registry().target(artifact.manifest["target"])
     executable: Executable = target.hook.load_artifact(artifact=artifact, device=device)
+    configure = getattr(executable, "configure", None)
+    if options is not None and configure is not None:
+        configure(options)
     for collected in _collecting:
         collected.append(executable)
     return executable
 
 
 _collecting: list[list[Executable]] = []
+
+_instead: ContextVar[Callable[[Artifact], Any] | None] = ContextVar(
+    "polyblocks_load_instead", default=None
+)
+
+
+@contextmanager
+def loading_with(load_instead: Callable[[Artifact], Any]) -> Iterator[None]:
+    """Programs that this thread loads inside the block are what this function returns."""
+    token = _instead.set(load_instead)
+    try:
+        yield
+    finally:
+        _instead.reset(token)
+
+
+def loads_really() -> bool:
+    """Whether :func:`load` loads, so that what it returns may be kept for others."""
+    return _instead.get() is None
 
 
 @contextmanager

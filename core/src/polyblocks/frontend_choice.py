@@ -33,7 +33,7 @@ def chosen_frontend(function: Any = None) -> str:
         name = getattr(report(), "frontend", None)
         if name in installed:
             return str(name)
-    frameworks = {name: _framework_of(name) for name in installed}
+    frameworks = {name: framework_of(name) for name in installed}
     for known in (_packages_used_by(function), sys.modules):
         candidates = [name for name, used in frameworks.items() if used and used in known]
         if len(candidates) == 1:
@@ -44,7 +44,7 @@ def chosen_frontend(function: Any = None) -> str:
     )
 
 
-def _framework_of(frontend: str) -> str:
+def framework_of(frontend: str) -> str:
     """Import name of the framework that a frontend is for; empty if it does not say so, or fails.
 
     Plugins load no framework themselves.

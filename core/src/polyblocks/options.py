@@ -37,6 +37,8 @@ class CompileOptions:
         strict_target: an error instead of falling back to the framework.
         on_gpu_tensors: an ahead-of-time library takes and leaves its arrays on the GPU.
         device_one_time_load: a GPU module is loaded once and kept.
+        use_graph: a GPU program of several kernels is recorded at its first call with given
+            addresses, and replayed as one graph from then on.
         num_iters: run the compiled function this many times per call, for timing.
         simulate: run a GPU build in the simulator.
         profile: measure the time of every kernel, for ``polyblocks explain``.
@@ -56,6 +58,7 @@ class CompileOptions:
     strict_target: bool = False
     on_gpu_tensors: bool = False
     device_one_time_load: bool = True
+    use_graph: bool = False
     num_iters: int = 1
     simulate: bool = False
     profile: bool = False
@@ -88,7 +91,10 @@ class CompileOptions:
 
     def cache_key(self) -> str:
         """Canonical JSON of the options that change generated code."""
-        run_only = ("debug", "strict_target", "num_threads", "num_iters", "device_one_time_load")
+        run_only = (
+            "debug", "strict_target", "num_threads", "num_iters", "device_one_time_load",
+            "use_graph",
+        )  # fmt: skip
         data = {k: v for k, v in dataclasses.asdict(self).items() if k not in run_only}
         return json.dumps(data, sort_keys=True)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from polyblocks.runtime.executable import Executable
 
 #: Programs that are loaded in this process, so that equal functions share one.
-_loaded: weakref.WeakValueDictionary[tuple[bytes, str], Executable] = weakref.WeakValueDictionary()
+_loaded: weakref.WeakValueDictionary[tuple[Any, ...], Executable] = weakref.WeakValueDictionary()
 _load_lock = threading.Lock()
 
 
@@ -43,10 +43,12 @@ def load(digest: bytes, artifact: Artifact, options: CompileOptions) -> Executab
         artifact: of that program, for these options.
         options: the checked options.
     """
-    key = (digest, options.cache_key())
+    key = (digest, options.cache_key(), options.use_graph, options.device_one_time_load)
+    if not driver.loads_really():
+        return driver.load(artifact, options=options)
     with _load_lock:
         executable = None if options.debug else _loaded.get(key)
         if executable is None:
-            executable = driver.load(artifact)
+            executable = driver.load(artifact, options=options)
             _loaded[key] = executable
     return executable

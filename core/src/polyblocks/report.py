@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -159,6 +160,18 @@ class Report:
         self._resolve()
         return list(self._parts)
 
+    def simulation(self) -> list[dict[str, Any]]:
+        """What the simulator counted in the last calls of the programs: one row per launch.
+
+        Nothing for programs that were not built with the option ``simulate``, or have not run. See
+        :meth:`polyblocks.simulated.SimulatedExecutable.counts` for the keys.
+        """
+        simulated = sys.modules.get("polyblocks.simulated")
+        if simulated is None:
+            return []
+        digests = dict.fromkeys(part.digest for part in self.parts)
+        return [row for digest in digests for row in simulated.counts_of(digest)]
+
     @property
     def fallbacks(self) -> dict[Fallback, int]:
         """What the framework runs itself -> how often that was reported."""
@@ -200,6 +213,7 @@ class Report:
             lines += [f"  {describe_kernel(kernel)}" for kernel in part.kernels]
         if not lines:
             lines.append("nothing was compiled")
+        lines += [f"simulated {_describe_launch(row)}" for row in self.simulation()]
         if self._fallbacks:
             lines.append(f"{_count(self._fallbacks, 'op')} left to the framework:")
             lines += [
@@ -316,6 +330,17 @@ def _watch(profile: bool) -> Iterator[Report]:
             yield report
     finally:
         stop()
+
+
+def _describe_launch(row: dict[str, Any]) -> str:
+    counts = row["counts"]
+    read, written = counts["global_read_floor"], counts["global_write_floor"]
+    found = len(row["findings"])
+    return (
+        f"{row['kernel']} on {row['grid']} x {row['block']}: reads {read} bytes, writes {written}, "
+        f"{counts['sectors']} sectors where {counts['ideal_sectors']} would do, "
+        f"{counts['bank_conflicts']} bank conflicts, {_count(range(found), 'finding')}"
+    )
 
 
 def _digest(manifest: dict[str, Any]) -> str:

@@ -204,10 +204,15 @@ def rows(module: Any, results: bool = False) -> list[dict[str, Any]]:
 
 def keep(module: Any) -> None:
     """Copy the arguments' rows to the module, for dumps in which ``@main`` is lowered already."""
+    keep_rows(module, rows(module))
+
+
+def keep_rows(module: Any, rows_: list[dict[str, Any]]) -> None:
+    """Keep these rows as those of the arguments, in a module whose ``@main`` is lowered already."""
     from polyblocks.mlir import ir
 
     with module.context:
-        found = ir.ArrayAttr.get([to_attribute(row) for row in rows(module)])
+        found = ir.ArrayAttr.get([to_attribute(row) for row in rows_])
         module.operation.attributes[KEPT] = found
 
 

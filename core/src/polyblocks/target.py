@@ -23,7 +23,8 @@ class MemoryLevel:
         size: bytes; 0 for the main memory.
         bandwidth: bytes per second of one sharing group; 0 if unknown.
         line: transfer granule in bytes.
-        shared_by: how many hardware threads share one instance.
+        shared_by: how many hardware threads share one instance; on a GPU how many
+            multiprocessors, since those are what its outermost level counts.
         associativity: ways; 0 if unknown.
     """
 
@@ -37,12 +38,17 @@ class MemoryLevel:
 
 @dataclass(frozen=True)
 class ParallelLevel:
-    """One level of parallelism, outermost first: ``team``/``simd`` or ``grid``/``block``/….
+    """One level of parallelism, outermost first.
+
+    A CPU has ``team`` and ``simd``. A GPU has ``grid`` (its size: the multiprocessors), ``block``
+    (the blocks that one multiprocessor holds at once), ``warp`` (the warps of the largest block)
+    and ``thread`` (the threads of a warp).
 
     Attributes:
         name: the value of the ``polyblocks.level`` attribute on an ``affine.parallel``.
-        size: how many instances run at once.
-        overhead: seconds to start and join one region at this level.
+        size: how many instances run at once in one instance of the level around it.
+        overhead: seconds to start and join one region at this level; of ``grid``, to launch a
+            kernel on an idle device.
     """
 
     name: str
@@ -70,6 +76,67 @@ class MatrixUnit:
 
 
 @dataclass(frozen=True)
+class Multiprocessor:
+    """What one multiprocessor of a GPU holds, and in which portions it hands that out.
+
+    :mod:`polyblocks.occupancy` says how many blocks fit.
+
+    Attributes:
+        warp: threads of a warp.
+        threads: threads that are resident at once.
+        blocks: blocks that are resident at once.
+        single_warp_blocks: the same for blocks of one warp, which may need no barrier of those
+            that a multiprocessor has.
+        threads_per_block: threads of the largest block.
+        block_limits: threads of a block along x, y and z, at most.
+        grid_limits: blocks of a grid along x, y and z, at most.
+        partitions: parts with registers of their own; a warp lives in one of them.
+        registers: 32-bit registers of all partitions together.
+        registers_per_thread: what one thread can have at most.
+        register_granularity: the registers of a thread are rounded up to a multiple of this.
+        shared: bytes of shared memory.
+        shared_per_block: bytes that a block gets without asking.
+        shared_per_block_optin: bytes that a block gets at most, where the launch asks for it.
+        shared_granularity: the bytes of a block are rounded up to a multiple of this.
+        shared_reserved: bytes that the system takes for every block, on top of what it asks for
+            and of ``shared_per_block_optin``.
+        banks: banks of the shared memory.
+        bank_bytes: what one bank delivers per cycle.
+        access_bits: the widest load or store of one thread.
+        sector: bytes of the smallest transaction with the memory behind, and their alignment.
+        asynchronous_copies: whether data goes from memory to shared memory past the registers,
+            while the thread goes on.
+    """
+
+    warp: int
+    threads: int
+    blocks: int
+    single_warp_blocks: int
+    threads_per_block: int
+    block_limits: tuple[int, int, int]
+    grid_limits: tuple[int, int, int]
+    partitions: int
+    registers: int
+    registers_per_thread: int
+    register_granularity: int
+    shared: int
+    shared_per_block: int
+    shared_per_block_optin: int
+    shared_granularity: int
+    shared_reserved: int = 0
+    banks: int = 32
+    bank_bytes: int = 4
+    access_bits: int = 128
+    sector: int = 32
+    asynchronous_copies: bool = False
+
+    @property
+    def warps(self) -> int:
+        """Warps that are resident at once."""
+        return self.threads // self.warp
+
+
+@dataclass(frozen=True)
 class TargetDescription:
     """Facts about one chip, as far as the mid-level needs them.
 
@@ -77,12 +144,14 @@ class TargetDescription:
         name: the target's entry-point name (``cpu``, …).
         arch: the architecture that code is generated for, never ``native`` (that is resolved).
         parallel: levels of parallelism, outermost first.
-        memory: levels of memory, fastest first, main memory last.
+        memory: levels of memory, fastest first, main memory last. A GPU's are ``registers``,
+            ``shared`` (both of one multiprocessor), ``L2``, further caches, ``main``.
         vector_bits: width of one vector register; 0 for a target without SIMD registers.
         vector_registers: number of vector registers.
         masked_vectors: whether loads and stores of any element type work under a mask of lanes.
         flops: peak operations per second by dtype, all units together, without matrix units.
         matrix_units: matrix primitives, best first.
+        multiprocessor: of a GPU; None for a target without ``grid`` and ``block``.
         properties: further facts that only the target's own lowering reads; JSON values.
     """
 
@@ -95,15 +164,25 @@ class TargetDescription:
     masked_vectors: bool = False
     flops: Mapping[str, float] = field(default_factory=dict)
     matrix_units: tuple[MatrixUnit, ...] = ()
+    multiprocessor: Multiprocessor | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
 
     def parallel_level(self, name: str) -> ParallelLevel | None:
         """The parallel level called ``name``, or None."""
         return next((level for level in self.parallel if level.name == name), None)
 
+    def memory_level(self, name: str) -> MemoryLevel | None:
+        """The memory level called ``name``, or None."""
+        return next((level for level in self.memory if level.name == name), None)
+
+    @property
+    def line(self) -> int:
+        """Bytes that the main memory moves at once; 64 if it is not described."""
+        return self.memory[-1].line if self.memory else 64
+
     @property
     def shared_level(self) -> ParallelLevel:
-        """The level over which the outer iterations of a nest are shared out."""
+        """The level over which the outer iterations of a nest are shared out: the outermost."""
         return self.parallel_level("team") or self.parallel[0]
 
     def to_json(self) -> str:

@@ -132,7 +132,7 @@ class Estimator:
         self._team = target.parallel_level("team") or next(iter(target.parallel), None)
         simd = target.parallel_level("simd")
         self._lanes = simd.size if simd is not None else 1
-        self._line = target.memory[0].line if target.memory else 64
+        self._line = target.line
         self._all = sum(max(b.nbytes, 0) for b in set(buffers) if b.viewed is None)
 
     def estimate(self, nest: Nest) -> Estimate:

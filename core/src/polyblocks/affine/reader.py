@@ -53,8 +53,11 @@ class _Unreadable(Exception):
     """This operation is not described by the model."""
 
 
-def read(module: Any) -> Sequence:
-    """Read the body of ``@main``."""
+def read(module: Any, whole: bool = False) -> Sequence:
+    """Read the body of ``@main``.
+
+    With ``whole``, loops that carry values which nobody uses afterwards are nests of their own.
+    """
     from polyblocks import signature
 
     rows = signature_rows(module)
@@ -64,6 +67,7 @@ def read(module: Any) -> Sequence:
         if isinstance(argument.type, ir.MemRefType):
             # A hand-written module may have no signature; nothing is assumed of its arguments.
             reader.argument(argument, rows[i]["role"] if rows else "input")
+    reader.whole = whole
     return reader.read()
 
 
@@ -85,6 +89,7 @@ class _Reader:
         self.buffers: dict[Any, Buffer] = {}
         self.constants: dict[Any, Any] = dict(around.constants) if around else {}
         self.exprs: dict[Any, Expr] = dict(around.exprs) if around else {}
+        self.whole: bool = around.whole if around else False
         self.items: list[Nest | Opaque] = []
         self.run: list[Any] = []
         self.views: dict[Any, tuple[Any, IndexMap]] = dict(around.views) if around else {}
@@ -160,7 +165,8 @@ class _Reader:
                 for use in result.uses
                 if (owner := _owner_at_top(use.owner, self.block)) not in segment
             )
-            if op.name.endswith(".store") and not missing:
+            ends = op.name.endswith(".store") or (self.whole and op.name == "affine.for")
+            if ends and not missing:
                 self._nest(segment)
                 segment = []
         # What is left stores nothing, or hands values to operations that no nest describes.

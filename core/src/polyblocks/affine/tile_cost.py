@@ -238,6 +238,13 @@ class TileCost:
         redundancy = spent / needed if needed else 1.0
         return Cost(seconds, compute, memory, cache, redundancy, tile_bytes, over)
 
+    def alone(self) -> float:
+        """Seconds of one stage as a nest of its own, whose threads share its iterations."""
+        level = self.target.shared_level
+        threads = max(level.size, 1) if self.stages[0].loops else 1
+        cost = self.of(())
+        return max(cost.compute / threads, cost.memory) + level.overhead
+
     def _room(self) -> float:
         """Bytes that the local buffers of one tile may take."""
         caches = [m for m in self.target.memory if m.size]
@@ -259,7 +266,7 @@ class TileCost:
         groups = max(1, self._threads // max(level.shared_by, 1))
         return (level.bandwidth or 2e10) * groups
 
-    def _main(self, nbytes: int, together: int) -> float:
+    def _main(self, nbytes: int, together: int = 0) -> float:
         """The rate at which a buffer of the program comes: from the last cache if it fits.
 
         Args:
@@ -341,6 +348,16 @@ def _beside(size: int, extent: int) -> list[int]:
     return smaller + [n for n in sizes if n > size][:1]
 
 
+def cost_of(
+    target: TargetDescription, stages: list[Stage], found: Slices, local: set[Buffer]
+) -> TileCost:
+    """The model of a group on this target."""
+    from polyblocks.affine.block_cost import BlockCost
+
+    kind = TileCost if target.multiprocessor is None else BlockCost
+    return kind(target, stages, found, local)
+
+
 def alone(target: TargetDescription, stage: Stage) -> float:
     """Seconds of one stage as a nest of its own."""
     found = Slices([])
@@ -359,10 +376,7 @@ def alone(target: TargetDescription, stage: Stage) -> float:
                 for (low, high), (a, b) in zip(ranges, before, strict=True)
             ]
         found.boxes[node.buffer] = [(Expr(low), Expr(high)) for low, high in ranges]
-    cost = TileCost(target, [stage], found, set()).of(())
-    level = target.shared_level
-    threads = max(level.size, 1) if stage.loops else 1
-    return max(cost.compute / threads, cost.memory) + level.overhead
+    return cost_of(target, [stage], found, set()).alone()
 
 
 def fixed_extent(span: Span, at: dict[Var, Expr], end: dict[Var, Expr]) -> int | None:

@@ -24,13 +24,18 @@ from polyblocks.affine.tile_cost import fixed_extent
 
 
 def tiled(
-    stages: list[Stage], found: Slices, tile: tuple[int, ...], local: set[Buffer]
+    stages: list[Stage],
+    found: Slices,
+    tile: tuple[int, ...],
+    local: set[Buffer],
+    rows: bool = True,
 ) -> list[Node] | None:
     """The body of the nest that computes all stages tile by tile.
 
     Loops over a part of a box count from the first element of the slice, so that their extents
     are those of the tile; where a slice reaches beyond the box they are cut by bounds. None if a
-    slice has not the same extent for every tile.
+    slice has not the same extent for every tile. With ``rows``, those of local buffers are as long
+    as whole vectors, and computed to their end.
     """
     loops: list[For] = []
     at: dict[Var, Expr] = {}
@@ -43,7 +48,7 @@ def tiled(
             loops.append(For(var, []))
             first = Expr.of(var) * size
         at[y], end[y] = first, first + (size - 1)
-    writer = _Tile(at, end, found, local)
+    writer = _Tile(at, end, found, local, rows)
     body = writer.body(stages)
     if body is None:
         return None
@@ -83,12 +88,18 @@ class _Tile:
     """One tile: its corners, and the local buffers with their first elements."""
 
     def __init__(
-        self, at: dict[Var, Expr], end: dict[Var, Expr], found: Slices, local: set[Buffer]
+        self,
+        at: dict[Var, Expr],
+        end: dict[Var, Expr],
+        found: Slices,
+        local: set[Buffer],
+        rows: bool,
     ) -> None:
         self.at = at
         self.end = end
         self.found = found
         self.local = local
+        self.rows = rows
         self.origins: dict[Buffer, list[Expr]] = {}
         self.buffers: dict[Buffer, Buffer] = {}
         self.storages: list[_Storage] = []
@@ -115,10 +126,13 @@ class _Tile:
                 return False
             shape.append(min(size, extent))
             origin.append(span[0].substitute(self.at) if size < extent else Expr(0))
-        if len(shape) > 1 and shape[-1] > ROW:
+        if self.rows and len(shape) > 1 and shape[-1] > ROW:
             # Every row starts on a line of its own.
             shape[-1] = row_of(shape[-1])
         free = [s for s in self.storages if s.last < first and s.fits(buffer)]
+        if not self.rows:
+            # A number among the elements of a row would keep these out of registers.
+            free = [s for s in free if prod(shape) <= 2 * s.buffer.numel <= 4 * prod(shape)]
         if free:
             storage = min(free, key=lambda s: s.growth(shape))
             storage.grow(shape)
@@ -141,7 +155,7 @@ class _Tile:
                 return None
             if loop.var.extent != 1 or loop.bounded:
                 loops.append(loop)
-        if loops:
+        if loops and self.rows:
             loops[-1] = self._whole_vectors(stage, earlier, loops[-1], values)
         guards = self._guards(stage)
         if guards is None:

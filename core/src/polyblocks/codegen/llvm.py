@@ -6,7 +6,6 @@ the process: a target machine costs 2 ms, and compilations run in forked childre
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -61,7 +60,7 @@ def prepare(
     noinline: Collection[str],
     loops: Collection[str] = (),
 ) -> str:
-    """LLVM IR with linkage and function attributes set on every definition.
+    """LLVM IR with linkage and function attributes set, and loops of vector code marked.
 
     Args:
         text: LLVM IR as MLIR prints it.
@@ -69,6 +68,26 @@ def prepare(
         exports: names of the functions that stay visible; all others become internal.
         noinline: names of functions that are never inlined.
         loops: names of functions that are loops around vector code, see :func:`mark_loops`.
+
+    Returns:
+        The IR's text.
+    """
+    return mark_loops(attach_attributes(text, machine, exports, noinline), loops)
+
+
+def attach_attributes(
+    text: str,
+    machine: Machine,
+    exports: Collection[str],
+    noinline: Collection[str] = (),
+) -> str:
+    """LLVM IR with linkage and function attributes set on every definition.
+
+    Args:
+        text: LLVM IR as MLIR prints it.
+        machine: what it is for.
+        exports: names of the functions that stay visible; all others become internal.
+        noinline: names of functions that are never inlined.
 
     Returns:
         The IR's text.
@@ -91,14 +110,15 @@ def prepare(
         name = match["name"].strip('"')
         linkage = "" if name in exports else "internal "
         group = _GROUP + 1 if name in noinline else _GROUP
-        return f"define {linkage}{match['middle'].rstrip()} #{group} {{"
+        head, bang, metadata = match["middle"].rstrip().partition(" !")
+        return f"define {linkage}{head} #{group}{bang}{metadata} {{"
 
     body = _DEFINE.sub(attach, text)
     groups = (
         f"attributes #{_GROUP} = {{ {' '.join(common)} }}\n"
         f"attributes #{_GROUP + 1} = {{ noinline {' '.join(common)} }}\n"
     )
-    return mark_loops(f"{body}\n{groups}", loops)
+    return f"{body}\n{groups}"
 
 
 def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
@@ -114,9 +134,33 @@ def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
     Raises:
         UnsupportedError: LLVM does not accept the IR; the message is LLVM's.
     """
+    # A stencil reads x[i+1] now and as x[i] in the next iteration. Carried over in a register
+    # (load PRE) it becomes a shuffle once the loop is vectorized, which costs more than an
+    # unaligned load: a 3x3 convolution takes 12 % longer.
+    _set_load_elimination(False)
+    module, target_machine = parse(text, machine)
+    if machine.opt_level and SCALAR_LOOPS in text:
+        _optimize_loops(module, target_machine, machine.opt_level)
+    elif machine.opt_level:
+        _clean_up(module, target_machine, machine.opt_level)
+    return module, target_machine
+
+
+def parse(text: str, machine: Machine) -> tuple[Any, Any]:
+    """Parse LLVM IR.
+
+    Args:
+        text: LLVM IR as MLIR prints it, with attributes.
+        machine: what it is for.
+
+    Returns:
+        The llvmlite module, as it is, and target machine.
+
+    Raises:
+        UnsupportedError: LLVM does not accept the IR; the message is LLVM's.
+    """
     from llvmlite import binding
 
-    _set_options()
     target_machine = _target_machine(machine)
     try:
         module = binding.parse_assembly(rewrite_float_literals(text))
@@ -125,11 +169,27 @@ def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
         module.verify()
     except RuntimeError as error:
         raise UnsupportedError(f"LLVM rejects the generated code: {_reason(error)}") from error
-    if machine.opt_level and SCALAR_LOOPS in text:
-        _optimize_loops(module, target_machine, machine.opt_level)
-    elif machine.opt_level:
-        _clean_up(module, target_machine, machine.opt_level)
     return module, target_machine
+
+
+def optimize_kernels(module: Any, target_machine: Any, level: int) -> None:
+    """LLVM's own pipeline for the code of single threads, in which no loop is worth vectorizing.
+
+    Args:
+        module: of :func:`parse`; changed in place.
+        target_machine: of :func:`parse`.
+        level: 0 to 3.
+    """
+    from llvmlite import binding
+
+    _set_load_elimination(True)
+    tuning = binding.create_pipeline_tuning_options(level)
+    tuning.loop_vectorization = False
+    tuning.loop_interleaving = False
+    tuning.slp_vectorization = True
+    tuning.loop_unrolling = True
+    builder = binding.create_pass_builder(target_machine, tuning)
+    builder.getModulePassManager().run(module, builder)
 
 
 def _optimize_loops(module: Any, target_machine: Any, level: int) -> None:
@@ -194,15 +254,12 @@ def _set_strength_reduction(wanted: bool) -> None:
     binding.set_option("polyblocks", f"-disable-lsr={'false' if wanted else 'true'}")
 
 
-@functools.cache
-def _set_options() -> None:
-    """Options of LLVM that have no other switch; they hold for the process, normally a child."""
+def _set_load_elimination(wanted: bool) -> None:
+    """Whether loops carry what they load; options of the process, so they are set each time."""
     from llvmlite import binding
 
-    # A stencil reads x[i+1] now and as x[i] in the next iteration. Carried over in a register
-    # (load PRE) it becomes a shuffle once the loop is vectorized, which costs more than an
-    # unaligned load: a 3x3 convolution takes 12 % longer.
-    for option in ("-enable-load-pre=false", "-enable-loop-load-elim=false"):
+    value = "true" if wanted else "false"
+    for option in (f"-enable-load-pre={value}", f"-enable-loop-load-elim={value}"):
         binding.set_option("polyblocks", option)
 
 

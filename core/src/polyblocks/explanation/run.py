@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from polyblocks.artifact import Artifact
 from polyblocks.errors import InputError
 from polyblocks.frontend_choice import chosen_frontend
 from polyblocks.options import CompileOptions
@@ -99,6 +100,54 @@ def explain_function(
     finally:
         sys.path[:] = saved
     return report
+
+
+def compile_function(
+    path: Path, name: str, inputs: Sequence[str], options: Mapping[str, Any]
+) -> Artifact:
+    """Compile a function of a Python file ahead of time.
+
+    Args:
+        path: the file; what runs only as a script in it does not run.
+        name: of a function or module in it, not decorated.
+        inputs: of each argument, ``float32[3,224,224]``.
+        options: of the compiler; ``arch`` may have several names with commas between.
+
+    Raises:
+        InputError: there is no such file or function, or it cannot be one program.
+    """
+    from polyblocks.ahead_of_time import aot
+    from polyblocks.registry import get_registry
+
+    function = _named(path, name)
+    frontend = chosen_frontend(function)
+    arrays: ArrayInterface = get_registry().frontend(frontend).hook.array_interface()
+    examples = [fill(arrays, parse_input(text)) for text in inputs]
+    return aot(_original(function), examples, options, frontend=frontend)
+
+
+def _named(path: Path, name: str) -> Any:
+    """What a Python file calls ``name``."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    saved = list(sys.path)
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        names = runpy.run_path(str(path), run_name="polyblocks_compiled")
+    finally:
+        sys.path[:] = saved
+    if not callable(names.get(name)):
+        callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
+        raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
+    return names[name]
+
+
+def _original(function: Any) -> Any:
+    """What a compiled function was made of; other functions as they are."""
+    if not hasattr(function, "polyblocks_report"):
+        return function
+    original = getattr(function, "polyblocks_original", None)
+    return original or getattr(function, "__wrapped__", None) or function
 
 
 def explain_call(

@@ -22,6 +22,7 @@ from polyblocks.passes.affine.hoist_buffers import HoistBuffersPass
 from polyblocks.passes.affine.hoist_invariants import HoistInvariantsPass
 from polyblocks.passes.affine.jam_reductions import JamReductionsPass
 from polyblocks.passes.affine.lower_scatters import LowerScattersPass
+from polyblocks.passes.affine.map_blocks import MapBlocksPass
 from polyblocks.passes.affine.map_parallelism import MapParallelismPass
 from polyblocks.passes.affine.merge_loops import MergeLoopsPass
 from polyblocks.passes.affine.multiply_reciprocals import MultiplyReciprocalsPass
@@ -50,7 +51,7 @@ from polyblocks.target import TargetDescription
 
 def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pipeline:
     """The passes of S1 to S3 for one compilation; targets and extensions may change the list."""
-    del target, options
+    del options
     return Pipeline(
         {
             "S1": [
@@ -114,6 +115,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 EstimateNestsPass(),
                 # Last of those that change nests: vector code is not read again.
                 VectorizeNestsPass(),
+                # The only ones that a target without grids of blocks has no use for.
+                *([] if target.multiprocessor is None else [MapBlocksPass()]),
                 PlanMemoryPass(),
             ],
         }

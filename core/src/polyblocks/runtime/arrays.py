@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
+from polyblocks.errors import InputError
 from polyblocks.program import ArraySpec
 
 
@@ -73,3 +74,34 @@ class ArrayInterface(ABC):
         """The handle of the stream on which the caller's work on ``device`` goes; 0: none."""
         del device
         return 0
+
+    def has_streams(self, device: Device) -> bool:
+        """Whether work on ``device`` goes on the stream that :meth:`stream` tells, as does the
+        reuse of freed memory. If not, :meth:`make_ready` is called before each launch.
+        """
+        del device
+        return False
+
+    def make_ready(self, array: Any, stream: int) -> None:
+        """Let ``stream`` (or the caller) wait until the array has its values."""
+        del array, stream
+
+    def allocates(self, device: Device) -> bool:
+        """Whether :meth:`empty` makes arrays on ``device``; if not, :meth:`adopt` takes over ours.
+
+        On the host every framework's does.
+        """
+        return device == HOST
+
+    def adopt(self, memory: Any) -> Any:
+        """An array on memory of ours, which the program is writing.
+
+        Args:
+            memory: an object with ``__dlpack__`` and ``__dlpack_device__``.
+
+        Raises:
+            InputError: the framework cannot take it over.
+        """
+        raise InputError(
+            f"{type(self).__name__} has no arrays on device {tuple(memory.__dlpack_device__())}"
+        )

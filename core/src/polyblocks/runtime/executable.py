@@ -22,6 +22,10 @@ class Executable(Protocol):
     manifest: dict[str, Any]
     entry: Callable[[bytes, int], int]
 
+    # Programs for devices have more, see ``polyblocks.runtime.device``: their ``entry`` takes
+    # arrays of the host all the same, and copies them; ``native_entry`` is it as a C function,
+    # which the CPU's is already; ``launcher`` is for arrays that are on a device, ``configure``
+    # for options of the run.
     # A target that can measure its kernels (option ``profile``) also has a method
     # ``profile() -> list[dict]``, one row per kernel call of the program, the whole program first:
     # ``kernel`` and ``nest`` (empty for the whole), ``calls``, ``seconds``, ``minimum``.

@@ -67,18 +67,24 @@ class XlaCall:
         """
         from polyblocks.codegen import xla_handler
 
+        native = getattr(executable, "native_entry", None)
         rows, pages = _rows(executable.manifest)
         texts = [text.encode() for text in executable.manifest.get("checks", [])]
-        messages = (ctypes.c_char_p * len(texts))(*texts)
+        messages = (ctypes.c_void_p * (len(texts) + 1))(
+            *(ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p) for text in texts),
+            # What a Python function raises comes behind the failed checks.
+            native.text if native is not None else None,
+        )
+        entry: Any = native.function if native is not None else executable.entry
         acquire, release = native_workspaces.functions()
         table = _Table(
-            ctypes.cast(executable.entry, ctypes.c_void_p).value,  # type: ignore[arg-type]
+            ctypes.cast(entry, ctypes.c_void_p).value,
             ctypes.addressof(messages),
             ctypes.addressof(rows),
             len(rows),
             threads,
             iterations,
-            len(texts),
+            len(texts) + (native is not None),
             size_class(pages * xla_handler.PAGE) if pages else 0,
             acquire,
             release,
@@ -92,7 +98,7 @@ class XlaCall:
             {xla_handler.TABLE: ctypes.addressof(table), "madvise": madvise},
         )
         self.address: int = library[xla_handler.HANDLER]
-        self._kept = executable, rows, messages, table, library
+        self._kept = executable, rows, texts, messages, table, library
 
 
 def _rows(manifest: dict[str, Any]) -> tuple[Any, int]:

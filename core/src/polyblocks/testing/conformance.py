@@ -22,8 +22,10 @@ import numpy as np
 
 from polyblocks.api import compile_text, load
 from polyblocks.artifact import Artifact
+from polyblocks.occupancy import occupancy
 from polyblocks.options import CompileOptions
 from polyblocks.registry import get_registry
+from polyblocks.target import Multiprocessor, TargetDescription
 
 Array = np.ndarray[Any, Any]
 
@@ -91,14 +93,19 @@ def check(case: Case, results: Any, references: Any) -> None:
         )
 
 
-def check_description(name: str) -> None:
+def check_description(name: str, arch: str | None = None) -> None:
     """Check that a target describes itself the same way each time, and by what it may.
+
+    Args:
+        name: of the target.
+        arch: what to describe; None for the device that is present.
 
     Raises:
         AssertionError: it does not.
     """
     hook = get_registry().target(name).hook
-    first, second = (hook.describe_target(options=CompileOptions(target=name)) for _ in range(2))
+    options = CompileOptions(target=name, arch=arch)
+    first, second = (hook.describe_target(options=options) for _ in range(2))
     assert first == second
     assert first.fingerprint() == second.fingerprint()
     assert first.name == name
@@ -108,6 +115,25 @@ def check_description(name: str) -> None:
     assert first.parallel, "there is a level of parallelism, if only of size 1"
     named = hook.describe_target(options=CompileOptions(target=name, arch=first.arch))
     assert named.arch == first.arch, "the architecture can be named"
+    if first.multiprocessor is not None:
+        _check_multiprocessor(first, first.multiprocessor)
+
+
+def _check_multiprocessor(target: TargetDescription, limits: Multiprocessor) -> None:
+    names = [level.name for level in target.parallel]
+    assert names == ["grid", "block", "warp", "thread"], "levels that a GPU mapping knows"
+    assert [level.name for level in target.memory[:2]] == ["registers", "shared"]
+    assert target.memory[0].size == 4 * limits.registers, "registers have 32 bits"
+    assert target.memory[1].size == limits.shared
+    assert target.parallel[-1].size == limits.warp
+    assert limits.threads % limits.warp == 0, "whole warps"
+    assert limits.registers % limits.partitions == 0, "equal partitions"
+    largest = occupancy(limits, 1, 0, limits.threads_per_block)
+    assert largest.blocks >= 1, "the largest block fits"
+    greedy = occupancy(
+        limits, limits.registers_per_thread, limits.shared_per_block_optin, limits.warp
+    )
+    assert greedy.blocks >= 1, "a block gets the registers and the shared memory it is promised"
 
 
 def _run_in_threads(

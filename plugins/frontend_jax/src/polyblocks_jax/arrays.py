@@ -67,9 +67,30 @@ class JaxArrays(ArrayInterface):
         return jnp.empty(spec.shape, dtype, device=jax.devices("cpu")[0])
 
     def transfer(self, array: Any, device: Device) -> Any:
-        """The array on the host."""
-        if device != HOST:
-            raise InputError(f"this frontend makes arrays on the host, not on {tuple(device)}")
-        return (
-            array if isinstance(array, np.ndarray) else jax.device_put(array, jax.devices("cpu")[0])
-        )
+        """The array on the host, or on a GPU that JAX sees."""
+        if device == HOST and isinstance(array, np.ndarray):
+            return array
+        return jax.device_put(array, _place(device))
+
+    def make_ready(self, array: Any, stream: int) -> None:
+        """Wait until it is computed: JAX does not tell its streams."""
+        del stream
+        if not isinstance(array, np.ndarray):
+            array.block_until_ready()
+
+    def adopt(self, memory: Any) -> Any:
+        """An array on memory of a GPU; JAX waits for the stream that writes it."""
+        return jax.dlpack.from_dlpack(memory)
+
+
+#: ``DLDeviceType`` -> JAX's name of the platform.
+_PLATFORMS = {1: "cpu", 2: "cuda", 10: "rocm"}
+
+
+def _place(device: Device) -> Any:
+    platform = _PLATFORMS.get(device.kind)
+    try:
+        found = {each.local_hardware_id or 0: each for each in jax.devices(platform)}
+        return found[device.number]
+    except (RuntimeError, KeyError):
+        raise InputError(f"JAX sees no device {tuple(device)}") from None

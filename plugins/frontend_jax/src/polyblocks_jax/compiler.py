@@ -15,11 +15,15 @@ from polyblocks.frames import roomy
 from polyblocks.function_report import FunctionReport, Variant
 from polyblocks.options import CompileOptions
 from polyblocks.partition import RANDOM, Plan, Step, fallback_row, make_plan, order
+from polyblocks.registry import get_registry
 from polyblocks_jax.capture import capture_jaxpr
 from polyblocks_jax.inline import flatten
 from polyblocks_jax.parts import FRONTEND, Equations
 from polyblocks_jax.programs import Registered, register
 from polyblocks_jax.specs import text_of
+
+#: XLA's GPU platforms -> the ``DLDeviceType`` of their arrays.
+PLATFORMS = {"cuda": 2, "rocm": 10}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +53,7 @@ class Partitioned:
 
 @roomy
 def compile_jaxpr(
-    closed: ClosedJaxpr, site: Site, arguments: Sequence[str] = ()
+    closed: ClosedJaxpr, site: Site, arguments: Sequence[str] = (), platform: str = "cpu"
 ) -> Registered | Partitioned:
     """Compile a traced function, or what can be compiled of it.
 
@@ -57,6 +61,7 @@ def compile_jaxpr(
         closed: the function.
         site: which one, how, and who wants to know.
         arguments: names of its inputs.
+        platform: XLA's, where it will run.
 
     Raises:
         FallbackError: with ``strict_target``, when an operation cannot be compiled.
@@ -64,14 +69,14 @@ def compile_jaxpr(
     """
     begin = time.perf_counter()
     variant = Variant(site.name, arguments=[text_of(aval) for aval in closed.in_avals])
-    made = _compile(closed, site, arguments, variant)
+    made = _compile(closed, site, arguments, variant, platform)
     variant.seconds = time.perf_counter() - begin
     site.report.variants.append(variant)
     return made
 
 
 def _compile(
-    closed: ClosedJaxpr, site: Site, arguments: Sequence[str], variant: Variant
+    closed: ClosedJaxpr, site: Site, arguments: Sequence[str], variant: Variant, platform: str
 ) -> Registered | Partitioned:
     equations = Equations(flatten(closed), site.name, site.options)
     try:
@@ -87,12 +92,14 @@ def _compile(
         if artifact.manifest["kind"] == "program":
             variant.outcome = "compiled"
             site.report.compiled(variant, artifact, cached)
-            return register(artifact, site.options, loops=equations.has_loops())
+            return register(artifact, site.options, loops=equations.has_loops(), platform=platform)
         variant.cached = cached
-    return _in_parts(equations, Plan.of(artifact), site, variant)
+    return _in_parts(equations, Plan.of(artifact), site, variant, platform)
 
 
-def _in_parts(equations: Equations, plan: Plan, site: Site, variant: Variant) -> Partitioned:
+def _in_parts(
+    equations: Equations, plan: Plan, site: Site, variant: Variant, platform: str
+) -> Partitioned:
     for left in plan.left:
         row = fallback_row(equations, left)
         if site.options.strict_target and left.kind != RANDOM:
@@ -111,10 +118,18 @@ def _in_parts(equations: Equations, plan: Plan, site: Site, variant: Variant) ->
             )
             site.report.compiled(variant, artifact, cached)
             made.parts[step.nodes] = register(
-                artifact, site.options, loops=equations.has_loops(step.nodes)
+                artifact, site.options, loops=equations.has_loops(step.nodes), platform=platform
             )
     variant.outcome = "partitioned" if made.parts else "framework"
     return made
+
+
+def takes(options: CompileOptions, platforms: Sequence[str]) -> bool:
+    """Whether programs for the target take arrays of these platforms of XLA where they are."""
+    kinds = {PLATFORMS.get(platform) for platform in platforms}
+    implementation = get_registry().target(options.target).implementation
+    ours = set(getattr(implementation, "DEVICE_KINDS", ()))
+    return len(platforms) == 1 and kinds <= ours and not options.simulate
 
 
 def argument_names(closed: ClosedJaxpr) -> list[str]:

@@ -17,7 +17,7 @@ from jax.interpreters import ad, batching, mlir
 
 from polyblocks.errors import TargetError
 from polyblocks_jax.capture import capturing
-from polyblocks_jax.compiler import Partitioned, Site, argument_names, compile_jaxpr
+from polyblocks_jax.compiler import Partitioned, Site, argument_names, compile_jaxpr, takes
 from polyblocks_jax.programs import Registered
 from polyblocks_jax.specs import memory_dtype, physical
 
@@ -98,12 +98,12 @@ def _lower(ctx: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site) -> Any:
     if capturing.get():
         return mlir.lower_fun(jaxpr_as_fun(jaxpr), multiple_results=True)(ctx, *args)
     platforms = tuple(ctx.module_context.platforms)
-    if platforms != ("cpu",):
+    if platforms != ("cpu",) and not takes(site.options, platforms):
         raise TargetError(
             f"{site.name} is called with arrays on {' and '.join(platforms)}, but target "
             f"'{site.options.target}' takes arrays on the CPU; put them on jax.devices('cpu')[0]"
         )
-    made = compile_jaxpr(jaxpr, site, argument_names(jaxpr))
+    made = compile_jaxpr(jaxpr, site, argument_names(jaxpr), platforms[0])
     if isinstance(made, Registered):
         return _ffi_call(ctx, args, made)
     return mlir.lower_fun(_evaluation(made), multiple_results=True)(ctx, *args)

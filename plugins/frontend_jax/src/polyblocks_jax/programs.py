@@ -13,6 +13,7 @@ from polyblocks import driver
 from polyblocks.artifact import Artifact
 from polyblocks.options import CompileOptions
 from polyblocks.runtime import threads
+from polyblocks.runtime.device.xla_device_call import XlaDeviceCall
 from polyblocks.runtime.xla_call import XlaCall, digest_of
 
 
@@ -31,7 +32,7 @@ class Registered:
 
 _lock = threading.Lock()
 #: XLA keeps what it compiled for as long as it likes, so what it may call is never unloaded.
-_registered: dict[str, tuple[Registered, XlaCall]] = {}
+_registered: dict[str, tuple[Registered, XlaCall | XlaDeviceCall]] = {}
 _numbers = itertools.count()
 
 
@@ -39,7 +40,9 @@ _numbers = itertools.count()
 LONG_S = 10e-6
 
 
-def register(artifact: Artifact, options: CompileOptions, *, loops: bool) -> Registered:
+def register(
+    artifact: Artifact, options: CompileOptions, *, loops: bool, platform: str = "cpu"
+) -> Registered:
     """Load a program, if this process has not yet, and make it known to XLA.
 
     Its name says what it computes and how, so that it means the same in every process: XLA may
@@ -49,21 +52,33 @@ def register(artifact: Artifact, options: CompileOptions, *, loops: bool) -> Reg
         artifact: the program.
         options: the checked options.
         loops: whether it holds loops, of whose length the predicted time says nothing.
+        platform: XLA's, where it is called: ``cpu``, ``cuda`` or ``rocm``.
     """
     count = threads.resolve(options.num_threads)
     name = f"polyblocks_{digest_of(artifact)}_{count}_{options.num_iters}"
-    if options.profile or options.debug:
+    if platform != "cpu":
+        name += f"_{platform}"
+    if options.use_graph:
+        name += "_graph"
+    if options.profile or options.debug or not driver.loads_really():
         # Who measures or debugs wants the program that was loaded for that.
         name += f"_{next(_numbers)}"
     with _lock:
         known = _registered.get(name)
         if known is None:
-            executable = driver.load(artifact)
-            call = XlaCall(executable, threads=count, iterations=options.num_iters)
+            executable = driver.load(artifact, options=options)
+            call: XlaCall | XlaDeviceCall
+            if platform == "cpu":
+                call = XlaCall(executable, threads=count, iterations=options.num_iters)
+            else:
+                call = XlaDeviceCall(executable, iterations=options.num_iters)
             handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(call.address)
             capsule = jax.ffi.pycapsule(handler)
-            jax.ffi.register_ffi_target(name, capsule, platform="cpu", api_version=1)
-            made = Registered(name, loops or _predicted_s(artifact) > LONG_S)
+            where = "cpu" if platform == "cpu" else platform.upper()
+            jax.ffi.register_ffi_target(name, capsule, platform=where, api_version=1)
+            # On a GPU nobody waits anyway.
+            is_long = platform == "cpu" and (loops or _predicted_s(artifact) > LONG_S)
+            made = Registered(name, is_long)
             known = _registered[name] = made, call
         return known[0]
 

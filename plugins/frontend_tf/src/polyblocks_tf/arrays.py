@@ -12,6 +12,7 @@ from polyblocks.errors import InputError
 from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+from polyblocks.runtime.device.exported import tensor_in
 from polyblocks_tf.specs import DTYPE_NAMES, TF_DTYPES, dtype_list
 
 
@@ -30,6 +31,8 @@ class TfArrays(ArrayInterface):
 
     def pointer(self, array: Any) -> int:
         """The address of the first element."""
+        if self.device(array) != HOST:
+            return tensor_in(tf.experimental.dlpack.to_dlpack(array))[0]
         return int(array._numpy().__array_interface__["data"][0])
 
     def device(self, array: Any) -> Device:
@@ -52,10 +55,24 @@ class TfArrays(ArrayInterface):
         return EagerTensor(view, "/device:CPU:0")
 
     def transfer(self, array: Any, device: Device) -> Any:
-        """The tensor itself if it is on the host, else a copy there."""
-        _expect_host(device)
-        with tf.device("CPU"):
+        """The tensor itself if it is on the device, else a copy there."""
+        if device != HOST and device.kind not in _GPUS:
+            raise InputError(f"TensorFlow makes no tensors here on device {tuple(device)}")
+        with tf.device("CPU" if device == HOST else f"GPU:{device.number}"):
             return tf.identity(array)
+
+    def make_ready(self, array: Any, stream: int) -> None:
+        """Wait until it is computed; TensorFlow does that when it shows its memory."""
+        del stream
+        tf.experimental.dlpack.to_dlpack(array)
+
+    def adopt(self, memory: Any) -> Any:
+        """A tensor on memory of a GPU."""
+        return tf.experimental.dlpack.from_dlpack(memory.__dlpack__())
+
+
+#: ``DLDeviceType`` of GPUs.
+_GPUS = (2, 10)
 
 
 def _expect_host(device: Device) -> None:

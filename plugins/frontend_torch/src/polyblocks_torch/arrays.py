@@ -9,8 +9,9 @@ import torch
 from polyblocks.errors import InputError, UnsupportedError
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+from polyblocks_torch import accelerator
 from polyblocks_torch.launcher import POOLED_BYTES, pooled_tensor
-from polyblocks_torch.specs import DTYPE_NAMES, TORCH_DTYPES, spec_of
+from polyblocks_torch.specs import ACCELERATOR, DTYPE_NAMES, TORCH_DTYPES, spec_of
 
 
 class TorchArrays(ArrayInterface):
@@ -41,6 +42,8 @@ class TorchArrays(ArrayInterface):
 
     def device(self, array: torch.Tensor) -> Device:
         """Where the tensor lies."""
+        if array.device.type == "cpu":
+            return HOST  # also where it is page-locked
         try:
             kind, number = array.detach().__dlpack_device__()
         except (BufferError, RuntimeError, ValueError):
@@ -52,19 +55,33 @@ class TorchArrays(ArrayInterface):
         return not (array.requires_grad and torch.is_grad_enabled())
 
     def empty(self, spec: ArraySpec, device: Device) -> torch.Tensor:
-        """A new tensor; large ones are on pooled memory."""
-        _expect_host(device)
+        """A new tensor; large ones on the host are on pooled memory."""
         dtype = TORCH_DTYPES[spec.dtype]
-        if spec.nbytes >= POOLED_BYTES:
+        if device == HOST and spec.nbytes >= POOLED_BYTES:
             return pooled_tensor(spec.nbytes, spec.shape, spec.strides, dtype)
-        return torch.empty_strided(spec.shape, spec.strides, dtype=dtype)
+        place = _place(device)
+        return torch.empty_strided(spec.shape, spec.strides, dtype=dtype, device=place)
 
     def transfer(self, array: torch.Tensor, device: Device) -> torch.Tensor:
-        """The tensor itself if it is on the host, else a copy there."""
-        _expect_host(device)
-        return array.cpu()
+        """The tensor itself if it is on the device, else a copy there."""
+        return array.to(_place(device))
+
+    def has_streams(self, device: Device) -> bool:
+        """Whether it is a GPU: PyTorch has a current stream there, and its memory follows it."""
+        return device.kind == accelerator.kind()
+
+    def allocates(self, device: Device) -> bool:
+        """On the host and on GPUs."""
+        return device == HOST or device.kind == accelerator.kind()
+
+    def stream(self, device: Device) -> int:
+        """The handle of PyTorch's current stream on a GPU; 0 on the host."""
+        return 0 if device == HOST else accelerator.current_stream()(device.number)
 
 
-def _expect_host(device: Device) -> None:
-    if device != HOST:
-        raise InputError(f"this frontend makes tensors on the host, not on device {tuple(device)}")
+def _place(device: Device) -> torch.device:
+    if device == HOST:
+        return torch.device("cpu")
+    if device.kind != accelerator.kind():
+        raise InputError(f"PyTorch makes no tensors here on device {tuple(device)}")
+    return torch.device(ACCELERATOR, device.number)

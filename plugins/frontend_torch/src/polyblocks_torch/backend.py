@@ -15,6 +15,7 @@ from polyblocks.errors import InputError, OptionError, TargetError
 from polyblocks.frames import roomy
 from polyblocks.options import CompileOptions
 from polyblocks_torch import direct
+from polyblocks_torch.accelerator import takes
 from polyblocks_torch.compiler import compile_graph
 from polyblocks_torch.options import checked_options
 from polyblocks_torch.report import FunctionReport, GraphBreak
@@ -122,15 +123,17 @@ def _check_inputs(
     gm: fx.GraphModule, example_inputs: Sequence[Any], options: CompileOptions
 ) -> None:
     names = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    places: dict[torch.device, str] = {}
     for node, value in zip(names, example_inputs, strict=False):
         if not isinstance(value, torch.Tensor):
             continue
         name = _user_name(node)
-        if value.device.type != "cpu":
+        if value.device.type != "cpu" and not takes(options, value.device):
             raise TargetError(
                 f"{name} is on {value.device}, but target '{options.target}' takes tensors on "
                 f"the CPU; pass {name}.cpu() or choose another target"
             )
+        places.setdefault(value.device, name)
         if value.layout != torch.strided:
             raise InputError(
                 f"{name} has layout {value.layout}, but only strided tensors can be compiled; "
@@ -142,6 +145,12 @@ def _check_inputs(
                 f"{name} has dtype {dtype}, which is not one of {', '.join(DTYPE_NAMES.values())};"
                 f" pass {name}.to(...)"
             )
+    if len(places) > 1:
+        found = ", ".join(f"{name} on {device}" for device, name in places.items())
+        raise InputError(
+            f"the tensors are in several places: {found}; expected all on the CPU or all on one "
+            "device; move them to one with .to(...)"
+        )
 
 
 def _user_name(node: fx.Node) -> str:

@@ -27,6 +27,7 @@ from polyblocks_torch.capture import (
     TorchCapture,
     View,
 )
+from polyblocks_torch.device_launcher import allocation, device_of, run_on_device
 from polyblocks_torch.specs import TORCH_DTYPES
 from polyblocks_torch.threads import thread_count
 
@@ -56,11 +57,14 @@ def make_call(
         tuple of the graph's outputs.
     """
     source = Source()
-    used = _unpack(source, capture)
+    _unpack(source, capture)
     _resolve_lazy_bits(source, capture)
-    if executable is not None:
+    device = device_of(capture)
+    if executable is not None and device is not None:
+        run_on_device(source, capture, executable, options, device)
+    elif executable is not None:
         _run(source, capture, executable, options)
-    outputs = [_output(source, output, used) for output in capture.outputs]
+    outputs = [_output(source, output, device) for output in capture.outputs]
     source.add(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
     call = boxed(source.build(capture.name))
     call.polyblocks_executable = executable  # type: ignore[attr-defined]
@@ -73,7 +77,7 @@ def boxed(call: Callable[[list[Any]], tuple[Any, ...]]) -> Callable[[list[Any]],
     return call
 
 
-def _unpack(source: Source, capture: TorchCapture) -> set[int]:
+def _unpack(source: Source, capture: TorchCapture) -> None:
     used = {s.position for s in capture.sources if isinstance(s, FromInput)}
     used |= {o.position for o in capture.outputs if isinstance(o, InputOutput)}
     if used == set(range(capture.input_count)):
@@ -83,7 +87,6 @@ def _unpack(source: Source, capture: TorchCapture) -> set[int]:
         for position in sorted(used):
             source.add(f"a{position} = args[{position}]")
     source.add("args.clear()")
-    return used
 
 
 def _resolve_lazy_bits(source: Source, capture: TorchCapture) -> None:
@@ -153,10 +156,12 @@ def _allocation(source: Source, spec: ArraySpec) -> str:
     return f"{empty}({spec.shape}, {spec.strides}, {dtype})"
 
 
-def _output(source: Source, output: Any, used: set[int]) -> str:
+def _output(source: Source, output: Any, device: torch.device | None) -> str:
     if isinstance(output, LiteralOutput):
         return repr(output.value) if output.value is None else source.name("literal", output.value)
     if isinstance(output, EmptyOutput):
+        if device is not None:
+            return allocation(source, output.spec, device)
         return _allocation(source, output.spec)
     name = f"a{output.position}" if isinstance(output, InputOutput) else f"r{output.index}"
     return name if output.view is None else strided(source, name, output.view)

@@ -19,6 +19,10 @@ DTYPE_NAMES: dict[torch.dtype, str] = {
 TORCH_DTYPES: dict[str, torch.dtype] = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
 
+#: PyTorch's name of the devices that programs for GPUs take, whoever made them.
+ACCELERATOR = "cuda"
+
+
 def spec_of(value: torch.Tensor) -> ArraySpec:
     """Shape, dtype and strides of a tensor, real or fake.
 
@@ -40,7 +44,7 @@ def problem_with(value: Any) -> str | None:
     """Why a value cannot be an array of a Program, or None if it can."""
     if not isinstance(value, torch.Tensor):
         return f"a value of type {type(value).__name__}"
-    if value.device.type != "cpu":
+    if value.device.type not in ("cpu", ACCELERATOR):
         return f"a tensor on {value.device}"
     try:
         spec_of(value)

@@ -10,10 +10,9 @@ give the rates of L1; those of L2 and L3 are below the manuals' peaks, as stream
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
-from polyblocks.errors import TargetError
+from polyblocks.target_choice import unknown_arch
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -427,10 +426,4 @@ def lookup(name: str) -> Arch:
     """
     if name in ARCHS:
         return ARCHS[name]
-    near = difflib.get_close_matches(name, ARCHS, n=3, cutoff=0.5)
-    hint = (
-        f"did you mean {' or '.join(repr(n) for n in near)}?"
-        if near
-        else f"known are native, {', '.join(ARCHS)}"
-    )
-    raise TargetError(f"unknown arch '{name}' for target 'cpu'; {hint}")
+    raise unknown_arch("cpu", name, ARCHS, ", ".join(ARCHS))

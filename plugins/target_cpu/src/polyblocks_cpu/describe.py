@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from polyblocks.errors import OptionError
 from polyblocks.options import CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
+from polyblocks.target_choice import refuse_precision_modes
 from polyblocks_cpu.archs import X86, Arch, lookup
 from polyblocks_cpu.host import X86_FEATURES, X86_LEVELS, CacheLevel, Host, host
 
@@ -38,11 +39,7 @@ def describe(options: CompileOptions) -> TargetDescription:
 
 def _refuse_what_is_not_done(options: CompileOptions) -> None:
     """Options that change results must not be ignored; those that only tune a GPU may be."""
-    if options.mm_conv_precision_mode not in (None, "fp32"):
-        raise OptionError(
-            f"mm_conv_precision_mode='{options.mm_conv_precision_mode}' is not available for target"
-            " 'cpu'; leave it out, or convert the operands in the function"
-        )
+    refuse_precision_modes(options)
     if options.simulate:
         raise OptionError("simulate=True runs GPU builds; target 'cpu' needs no simulator")
 

@@ -6,11 +6,15 @@ from typing import Any
 
 from polyblocks import signature
 from polyblocks.artifact import Artifact
+from polyblocks.codegen.expand_copies import ExpandCopiesPass
 from polyblocks.codegen.expand_fma import ExpandFmaPass
 from polyblocks.codegen.expand_half_conversions import ExpandHalfConversionsPass
 from polyblocks.codegen.expand_remainder import ExpandRemainderPass
 from polyblocks.codegen.expand_rounding import ExpandRoundingPass
 from polyblocks.codegen.guard_divisions import GuardDivisionsPass
+from polyblocks.codegen.lower_half_types import LowerHalfTypesPass
+from polyblocks.codegen.only_with import MEMORY, ElementTypes, OnlyWith
+from polyblocks.codegen.store_booleans_as_bytes import StoreBooleansAsBytesPass
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass, run_stage
 from polyblocks.target import TargetDescription
@@ -18,14 +22,11 @@ from polyblocks_cpu.describe import required_features
 from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
 from polyblocks_cpu.load import object_name
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
-from polyblocks_cpu.passes.expand_copies import ExpandCopiesPass
 from polyblocks_cpu.passes.hoist_addresses import HoistAddressesPass
 from polyblocks_cpu.passes.hold_halves_as_integers import HoldHalvesAsIntegersPass
 from polyblocks_cpu.passes.lower_asserts import CHECKS, LowerAssertsPass
-from polyblocks_cpu.passes.lower_half_types import LowerHalfTypesPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, ESTIMATES, MergeKernelsPass
-from polyblocks_cpu.passes.only_with import MEMORY, ElementTypes, OnlyWith
 from polyblocks_cpu.passes.outline_kernels import (
     KIND,
     NESTS,
@@ -34,7 +35,6 @@ from polyblocks_cpu.passes.outline_kernels import (
     VECTOR,
     OutlineKernelsPass,
 )
-from polyblocks_cpu.passes.store_booleans_as_bytes import StoreBooleansAsBytesPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
 from polyblocks_cpu.scalef import multiply_by_power
 

@@ -40,6 +40,9 @@ class CascadeSumsPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Cut the sums of every nest and sub-nest."""
+        if context.target.multiprocessor is not None:
+            # What threads share out is a cascade: of their own sums, of a warp, of a block.
+            return
         for nest in sequence.nests():
             if change_subnests(nest, self._change):
                 context.decide(self.name, nest.name, "cascaded")

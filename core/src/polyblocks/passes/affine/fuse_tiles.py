@@ -10,13 +10,15 @@ from polyblocks.affine.model import (
     Nest,
     Opaque,
     Sequence,
+    clone,
     reads,
     walk,
     writes,
 )
 from polyblocks.affine.slices import Slices, slices
 from polyblocks.affine.stages import Stage
-from polyblocks.affine.tile_cost import Cost, TileCost, alone
+from polyblocks.affine.staging import copy_nest, worth_copies
+from polyblocks.affine.tile_cost import Cost, alone, cost_of
 from polyblocks.affine.tile_writer import tiled
 from polyblocks.affine.users import Users
 from polyblocks.passes.affine.base import NestPass
@@ -59,6 +61,8 @@ class FuseTilesPass(NestPass):
             return
         grouping = _Grouping(self, sequence, context)
         groups = grouping.grow()
+        if context.target.multiprocessor is not None:
+            groups = grouping.stage_inputs(groups)
         for group in groups:
             grouping.write(group)
         if groups:
@@ -76,6 +80,8 @@ class _Group:
     cost: Cost | None = None
     local: set[Buffer] = field(default_factory=set)
     refused: set[Buffer] = field(default_factory=set)
+    #: What is written in the place of the stages, if not the stages themselves.
+    staged: list[Stage] | None = None
 
     @property
     def last(self) -> Nest:
@@ -125,6 +131,57 @@ class _Grouping:
             if len(group.stages) > 1:
                 done.append(group)
         return done
+
+    def stage_inputs(self, groups: list[_Group]) -> list[_Group]:
+        """Let the tiles of every group have copies of what they read several times.
+
+        What comes from outside is then read once, in the order in which it lies in memory; stages
+        of one nest become groups of their own, if that is what they do.
+        """
+        found: list[_Group] = []
+        alone = [g for g in dict.fromkeys(self.group_of.values()) if len(g.stages) == 1]
+        for group in [*groups, *alone]:
+            staged = self._staged(group)
+            if staged is not None or len(group.stages) > 1:
+                found.append(staged or group)
+        return found
+
+    def _staged(self, group: _Group) -> _Group | None:
+        copies = {b: b.like() for b in worth_copies(group.stages)}
+        if not copies:
+            return None
+        stages: list[Stage] = []
+        for buffer, copy in copies.items():
+            stage = Stage.of(copy_nest(buffer, copy))
+            if stage is None:
+                return None
+            stages.append(stage)
+        for stage in group.stages:
+            if any(n.buffer in copies for n in stage.loads):
+                body = clone(stage.nest.body, {}, {}, dict(copies))
+                changed = Stage.of(Nest(body, []))
+                if changed is None:
+                    return None
+                stages.append(changed)
+            else:
+                stages.append(stage)
+        joined = self._joined(stages, group.tile, [s.nest for s in group.stages])
+        accept = joined is not None and joined.cost is not None and joined.cost.over == 0
+        if joined is not None and joined.cost is not None:
+            self.context.decide(
+                self.owner.name,
+                group.last.name,
+                "inputs copied" if accept else "inputs left",
+                buffers=[list(b.shape) for b in copies],
+                tile=list(joined.tile),
+                tile_bytes=joined.cost.tile_bytes,
+                seconds=joined.seconds,
+                seconds_before=group.seconds,
+            )
+        if joined is None or not accept:
+            return None
+        joined.staged, joined.stages = stages, group.stages
+        return joined
 
     def _candidates(self, group: _Group) -> list[Buffer]:
         """Buffers that join the group with those who write them, the latest written first."""
@@ -187,9 +244,14 @@ class _Grouping:
         )
         return joined if accept else None
 
-    def _joined(self, stages: list[Stage], start: tuple[int, ...]) -> _Group | None:
-        """These stages as one group with its best tile; None if they cannot be."""
-        inside = {stage.nest for stage in stages}
+    def _joined(
+        self, stages: list[Stage], start: tuple[int, ...], nests: list[Nest] | None = None
+    ) -> _Group | None:
+        """These stages as one group with its best tile; None if they cannot be.
+
+        ``nests`` are those of the program that they stand for, if not their own.
+        """
+        inside = {stage.nest for stage in stages} | set(nests or ())
         local: set[Buffer] = set()
         kept: set[Buffer] = set()
         for written in dict.fromkeys(s.buffer for stage in stages for s in stage.stores):
@@ -207,7 +269,7 @@ class _Grouping:
         found = slices(stages, root, kept)
         if found is None:
             return None
-        tile, cost = TileCost(self.context.target, stages, found, local).best(start)
+        tile, cost = cost_of(self.context.target, stages, found, local).best(start)
         return _Group(stages, cost.seconds, found, tile, cost, local)
 
     def _blocked(self, stages: list[Stage]) -> bool:
@@ -226,7 +288,13 @@ class _Grouping:
     def write(self, group: _Group) -> None:
         """Put the nest of a group in the place of its last stage."""
         assert group.found is not None
-        body = tiled(group.stages, group.found, group.tile, group.local)
+        body = tiled(
+            group.staged or group.stages,
+            group.found,
+            group.tile,
+            group.local,
+            rows=self.context.target.multiprocessor is None,
+        )
         if body is None:
             return
         last = group.last

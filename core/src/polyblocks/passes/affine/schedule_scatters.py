@@ -73,8 +73,12 @@ class ScheduleScattersPass(NestPass):
             eliminate_common(nest.body)
             if scatter.drop_repeated_checks():
                 nest.changed = True
+            if target.multiprocessor is not None and scatter.start() is not None:
+                # Threads by the thousand: each update is one atomic operation.
+                context.decide(self.name, nest.name, "atomic")
+                continue
             serial = _serial_seconds(nest.body, target, level.size)
-            columns = scatter.columns(level.size, max(target.memory[0].line, 1))
+            columns = scatter.columns(level.size, max(target.line, 1))
             parts = 0 if columns is None else -(-columns[0].var.extent // columns[1])
             start = scatter.start()
             choices = {"serial": serial}

@@ -63,7 +63,9 @@ class SplitReductionsPass(NestPass):
             shape = ReductionNest.of(nest)
             if shape is None:
                 continue
-            iterations = shares(shape, context.target)
+            blocks = context.target.multiprocessor is not None
+            # Blocks share the inner loops as well, whichever they are.
+            iterations = shape.iterations if blocks else shares(shape, context.target)
             extent = shape.reductions[0].var.extent
             # A pass over the data by one thread, at its share of the memory's bandwidth.
             seconds = cost.compute_seconds(context.target, cost.work(nest.body)) * level.size

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks_cpu.passes.walk import nested
+from polyblocks.codegen.walk import nested
 
 #: Ops that move values without looking at them, besides those of the structural dialects.
 _MOVES = frozenset({"arith.bitcast", "arith.constant", "arith.select", "ub.poison"})

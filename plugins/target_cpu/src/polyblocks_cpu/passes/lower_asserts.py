@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks_cpu.passes.walk import nested
+from polyblocks.codegen.checks import guard_tail, needed
+from polyblocks.codegen.walk import nested
 
 #: Array attribute on the module: messages of the checks; status k > 0 stands for message k - 1.
 CHECKS = "polyblocks.checks"
@@ -57,7 +59,7 @@ class LowerAssertsPass:
                 _drop_status_argument(module, main, given, status)
             end = _return_status(main, status)
             _end_loops(main, status)
-            asserts = _needed(_asserts(main))
+            asserts = needed(_asserts(main))
             messages: dict[str, int] = {}
             # Inner and later ones first: each then moves a finished tail.
             for op in reversed(asserts):
@@ -66,7 +68,7 @@ class LowerAssertsPass:
                 if op.block.owner.operation == main.operation:
                     _leave(op, status, code, end)
                 else:
-                    _guard(op, status, code)
+                    guard_tail(op, partial(_store, status, code))
             module.operation.attributes[CHECKS] = ir.ArrayAttr.get(
                 [ir.StringAttr.get(message) for message in messages]
             )
@@ -93,30 +95,6 @@ def _end_loops(main: Any, status: Any) -> None:
             none = arith.ConstantOp(code.type, 0).result
             fine = arith.CmpIOp(arith.CmpIPredicate.eq, code, none).result
             condition.operands[0] = arith.AndIOp(condition.operands[0], fine).result
-
-
-def _needed(asserts: list[Any]) -> list[Any]:
-    """Erase checks of true, and of what an earlier op of the same block has checked."""
-    kept: list[Any] = []
-    seen: set[tuple[int, Any]] = set()
-    for op in asserts:
-        condition = op.operands[0]
-        key = (hash(op.block), condition)
-        if _is_true(condition) or key in seen:
-            op.erase()
-            continue
-        seen.add(key)
-        kept.append(op)
-    return kept
-
-
-def _is_true(value: Any) -> bool:
-    from polyblocks.mlir import ir
-
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
-        return False
-    return bool(ir.IntegerAttr(owner.operation.attributes["value"]).value)
 
 
 def _status_argument(module: Any) -> int | None:
@@ -202,43 +180,3 @@ def _store(status: Any, code: int) -> None:
     zero = arith.ConstantOp(ir.IndexType.get(), 0).result
     value = arith.ConstantOp(ir.IntegerType.get_signless(32), code).result
     mlir.dialect("memref").StoreOp(value, status, [zero])
-
-
-def _guard(op: Any, status: Any, code: int) -> None:
-    from polyblocks import mlir
-
-    ir = mlir.ir
-    scf = mlir.dialect("scf")
-    operations = [other.operation for other in op.block.operations]
-    tail = operations[operations.index(op) + 1 : -1]
-    terminator = operations[-1]
-    made = {result for other in tail for result in other.results}
-    yielded = [v for v in dict.fromkeys(terminator.operands) if v in made]
-    with op.location, ir.InsertionPoint(op):
-        branch = scf.IfOp(op.operands[0], [v.type for v in yielded], has_else=True)
-        with ir.InsertionPoint(branch.then_block):
-            inner = scf.YieldOp(yielded)
-        with ir.InsertionPoint(branch.else_block):
-            _store(status, code)
-            scf.YieldOp([_zero(v.type) for v in yielded])
-    for other in tail:
-        other.move_before(inner.operation)
-    for index, value in enumerate(terminator.operands):
-        if value in made:
-            terminator.operands[index] = branch.results[yielded.index(value)]
-    op.erase()
-
-
-def _zero(type_: Any) -> Any:
-    from polyblocks import mlir
-
-    ir = mlir.ir
-    if isinstance(type_, ir.ComplexType):
-        part = _zero(type_.element_type)
-        return ir.Operation.create("complex.create", results=[type_], operands=[part, part]).result
-    value = (
-        ir.FloatAttr.get(type_, 0.0)
-        if isinstance(type_, ir.FloatType)
-        else ir.IntegerAttr.get(type_, 0)
-    )
-    return mlir.dialect("arith").ConstantOp(type_, value).result

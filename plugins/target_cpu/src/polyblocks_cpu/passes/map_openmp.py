@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks_cpu.passes.memory import constant_index
+from polyblocks.codegen.memory import constant_index
+from polyblocks.codegen.walk import nested
 from polyblocks_cpu.passes.outline_kernels import TEAM_CALL
-from polyblocks_cpu.passes.walk import nested
 
 #: Runtime functions that the generated regions call.
 THREAD_NUM = "omp_get_thread_num"

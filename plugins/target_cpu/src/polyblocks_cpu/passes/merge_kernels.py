@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
+from polyblocks.codegen.walk import nested
 from polyblocks_cpu.passes.outline_kernels import ESTIMATE, NESTS, SOURCES, TRIPS
-from polyblocks_cpu.passes.walk import nested
 
 #: How many calls of a kernel there are, on a kernel with more than one.
 CALLS = "polyblocks.calls"

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from polyblocks import signature
 from polyblocks.affine.estimate import scaled
 from polyblocks.affine.regions import LOOPS, REGION_ATTRIBUTE
-from polyblocks_cpu.passes.memory import VIEWS, Extent, extent_of, static_bytes, written_operands
-from polyblocks_cpu.passes.walk import nested
+from polyblocks.codegen.memory import VIEWS, Extent, extent_of, static_bytes, written_operands
+from polyblocks.codegen.walk import nested
 
 KERNEL = "polyblocks.kernel"
 LEVEL = "polyblocks.level"

@@ -6,11 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks_cpu.passes.walk import nested
+from polyblocks.codegen.walk import nested
 
 _LOADS = ("affine.load", "memref.load", "vector.load", "vector.maskedload")
 #: Position of the value among the operands of a store.
 _STORES = {"affine.store": 0, "memref.store": 0, "vector.store": 0, "vector.maskedstore": -1}
+#: The body's first arguments are the function's; in a kernel its buffers follow.
+_FUNCTIONS = ("func.func", "gpu.func")
+_ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
 _BOOLEAN_MEMORY = re.compile(r"memref<(?:\d+x|\?x)*i1[,>]")
 
 
@@ -54,16 +57,16 @@ class StoreBooleansAsBytesPass:
                     _rewrite_store(op)
                 elif op.name == "memref.global":
                     _rewrite_global(op)
-                elif op.name == "func.func":
+                elif op.name in _FUNCTIONS:
                     _rewrite_function(op)
-                elif not op.name.startswith("memref.") or op.name == "memref.atomic_rmw":
+                elif not op.name.startswith("memref.") or op.name in _ATOMICS:
                     raise ValueError(f"{op.name} on a memref of i1 is not supported")
                 for result in op.results:
                     result.set_type(_as_bytes(result.type))
 
 
 def _touches_booleans(op: Any) -> bool:
-    if op.name == "func.func":
+    if op.name in _FUNCTIONS:
         return len(op.regions[0].blocks) > 0 and any(
             _is_boolean(a.type) for a in op.regions[0].blocks[0].arguments
         )
@@ -165,6 +168,5 @@ def _rewrite_function(op: Any) -> None:
     for argument in block.arguments:
         argument.set_type(_as_bytes(argument.type))
     old = op.attributes["function_type"].value
-    op.attributes["function_type"] = ir.TypeAttr.get(
-        ir.FunctionType.get([a.type for a in block.arguments], old.results)
-    )
+    inputs = [a.type for a in block.arguments][: len(old.inputs)]
+    op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, old.results))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from polyblocks import mlir
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.rewrite import element, expand_ops
-from polyblocks_cpu.passes.walk import nested
+from polyblocks.codegen.walk import nested
 
 _HALVES = ("bf16", "f16")
 #: Functions with jumps: a little more precision may make a great difference.
@@ -24,8 +24,7 @@ class LowerHalfTypesPass:
     """Leave of f16 and bf16 only loads, stores, selects and conversions from and to f32.
 
     Conversions between f64 and a half type go through f32, as PyTorch's do: no instruction of
-    common CPUs does it in one step, and LLVM would call a library. bf16 conversions become
-    integer operations, which LLVM vectorizes on every chip.
+    common CPUs does it in one step, and LLVM would call a library.
 
     Before::
 
@@ -37,20 +36,27 @@ class LowerHalfTypesPass:
         %b32 = arith.extf %b : f16 to f32
         %r32 = arith.addf %a32, %b32 : f32
         %r = arith.truncf %r32 : f32 to f16
+
+    Attributes:
+        expand_bf16: bf16 conversions become integer operations, which LLVM vectorizes on every
+            chip.
     """
 
     name: ClassVar[str] = "lower-half-types"
+
+    expand_bf16: bool = True
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite the module in place."""
         mlir.run_textual(
             module,
-            "func.func(arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},"
-            "math-extend-to-supported-types{extra-types=f32 target-type=f32})",
+            "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},"
+            "math-extend-to-supported-types{extra-types=f32 target-type=f32}",
         )
         _keep_roundings(module, everywhere=context.options.mlir_disable_fast_math)
         expand_ops(module, {"arith.extf": _extend, "arith.truncf": _truncate})
-        mlir.run_textual(module, "func.func(arith-expand{include-bf16=true})")
+        if self.expand_bf16:
+            mlir.run_textual(module, "func.func(arith-expand{include-bf16=true})")
 
 
 def _keep_roundings(module: Any, everywhere: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyblocks_cpu.passes.walk import nested
+from polyblocks.codegen.walk import nested
 
 #: What elements of memory are called in :class:`ElementTypes`, in addition to their type's name.
 MEMORY = "memory of "
@@ -59,7 +59,7 @@ def _names(module: Any) -> frozenset[str]:
         for region in op.regions:
             for block in region.blocks:
                 types.update(argument.type for argument in block.arguments)
-        if op.name == "func.func":
+        if op.name in ("func.func", "gpu.func"):
             declared = op.attributes["function_type"].value
             types.update((*declared.inputs, *declared.results))
         elif op.name == "memref.global":

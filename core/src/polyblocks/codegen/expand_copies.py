@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks_cpu.passes.walk import nested
+from polyblocks.codegen.walk import nested
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,176 @@
+"""What a group of stages costs when a block of threads runs each tile, as on GPUs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from math import ceil, log2, prod
+
+from polyblocks.affine.model import Buffer
+from polyblocks.affine.tile_cost import NOT_HIDDEN, Cost, TileCost, _Extents
+from polyblocks.target import Multiprocessor
+
+#: Threads of a block, about.
+THREADS = 256
+#: Seconds from a load to its value, when other blocks use the time as well.
+LATENCY = 0.5e-6
+#: Seconds from one stage of a tile to the next: a barrier, and the loads that wait behind it.
+STAGE = 60e-9
+#: Bytes of workgroup memory that reductions may want besides the tile.
+SCRATCH = 4096
+#: Blocks that a multiprocessor should have room for, so that one works while the other waits.
+BLOCKS = 2
+#: What each part of the work that is done again adds to the time, beyond its operations.
+REPEATED = 0.1
+#: A tile that repeats so much of the work may be the wrong one of two good ones.
+SUSPECT = 1.25
+#: How much of a multiprocessor's registers a tile may fill with what it reads again.
+REGISTERS = 0.25
+
+
+@dataclass
+class BlockCost(TileCost):
+    """As :class:`TileCost`, for the blocks of a grid.
+
+    The threads of a block share every stage of a tile; local buffers are in workgroup memory, and
+    what is read again stays there or in registers as far as it fits. There must be tiles for all
+    multiprocessors, and several for each, so that one computes while the other waits.
+    """
+
+    def of(self, tile: tuple[int, ...]) -> Cost:
+        """The cost with this tile."""
+        chip = self.target.multiprocessor
+        assert chip is not None
+        sizes = list(zip(self.found.tile, tile, strict=True))
+        count = prod(ceil(y.extent / size) for y, size in sizes)
+        extent_of = _Extents(self.found.tile, tile)
+        bytes_of = {
+            buffer: prod(
+                (extent_of(s, n) for s, n in zip(box, buffer.shape, strict=True)),
+                start=buffer.bytes_per_element,
+            )
+            for buffer, box in self.found.boxes.items()
+        }
+        local = max((sum(bytes_of.get(b, 0) for b in bs) for bs in self._live), default=0)
+        tile_bytes = local + sum(n for b, n in bytes_of.items() if b not in self.local)
+        again = self._read_again()
+        kept = local + sum(bytes_of.get(b, 0) for b in again)
+        lanes = needed = spent = touched = waits = 0.0
+        widest = 1.0
+        for row in self._rows:
+            iterations = prod(extent_of(s, n) for s, n in zip(row.spans, row.extents, strict=True))
+            runs = count * row.active
+            for span, extent in row.guards:
+                runs *= extent_of(span, extent) / extent
+            # Inner loops of a stage are shared as well.
+            inner = 1.0 if row.vectorized else row.slots / 2
+            parallel = float(iterations) if row.vectorized else inner
+            widest = max(widest, parallel)
+            turns = max(1.0, parallel / THREADS) * (1 if row.vectorized else iterations)
+            waits += runs / count * (STAGE * (1 if row.vectorized else iterations) + turns * 4e-9)
+            masked = ceil(parallel / chip.warp) * chip.warp / parallel
+            lanes += runs * iterations * row.slots * masked
+            spent += runs * iterations * row.slots
+            needed += prod(row.extents) * row.slots
+            for buffer, times in row.accesses.items():
+                if buffer not in again and buffer not in self.local:
+                    continue
+                most = iterations * times * buffer.bytes_per_element
+                touched += runs * min(bytes_of.get(buffer, 0), most)
+        resident = self._resident(chip, local)
+        busy = min(1.0, count * min(widest, 1024) / (self._threads * 2 * THREADS))
+        memory = self._traffic(count, bytes_of, chip, extent_of) / max(busy, 1e-6)
+        room = max(chip.shared_per_block_optin // BLOCKS - SCRATCH, chip.shared_per_block // 2)
+        on_chip = kept <= max(room, chip.registers * 4 * REGISTERS)
+        cache = touched / self._on_chip_rate(on_chip)
+        waves = max(1.0, count / (self._threads * resident))
+        latency = LATENCY + waves * waits
+        compute = lanes / self._rate / max(busy, 1e-6)
+        parts = (compute, memory, cache, latency)
+        seconds = max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
+        if not all(row.vectorized for row in self._rows):
+            # Rows are better off in blocks of their own than one after the other.
+            free = [n for y, n in sizes if y not in self.found.whole]
+            seconds *= 1 + 0.004 * log2(max(prod(free), 1))
+        redundancy = spent / needed if needed else 1.0
+        # What is computed twice is read and stored twice on the way, too.
+        seconds *= 1 + REPEATED * max(redundancy - 1, 0)
+        over = max(0.0, local / room - 1.0)
+        return Cost(seconds, compute, memory, cache, redundancy, tile_bytes, over)
+
+    def alone(self) -> float:
+        """Seconds of one stage as a kernel of its own, every thread with an iteration."""
+        lanes = sum(prod(row.extents) * row.slots for row in self._rows)
+        parallel = sum(
+            prod(row.extents) * (1 if row.vectorized else row.slots / 2) for row in self._rows
+        )
+        memory = 0.0
+        for buffer, box in self.found.boxes.items():
+            size = prod(
+                (high.const - low.const + 1 for low, high in box), start=buffer.bytes_per_element
+            )
+            moved = self._written.get(buffer, size)
+            memory += min(moved, size) / self._main(buffer.nbytes)
+        busy = min(1.0, parallel / (self._threads * 2 * THREADS))
+        parts = (lanes / self._rate / max(busy, 1e-6), memory / max(busy, 1e-6), LATENCY)
+        return max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
+
+    def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
+        """As in the base; from the beginning as well, where tiles near ``start`` repeat work."""
+        found = super().best(start)
+        if start and (found[1].over or found[1].redundancy > SUSPECT):
+            anew = super().best()
+            if (anew[1].over, anew[1].seconds) < (found[1].over, found[1].seconds):
+                return anew
+        return found
+
+    def _read_again(self) -> set[Buffer]:
+        """Buffers of the program that several stages read, or one at several places."""
+        times = Counter(b for stage in self.stages for b in {n.buffer for n in stage.loads})
+        several = {
+            b
+            for stage in self.stages
+            for b, n in Counter(n.buffer for n in stage.loads).items()
+            if n > 1
+        }
+        return {b for b, n in times.items() if n > 1 or b in several} - self.local
+
+    def _resident(self, chip: Multiprocessor, local: int) -> int:
+        by_threads = chip.threads // THREADS
+        return max(1, min(by_threads, chip.shared // local if local else by_threads))
+
+    def _traffic(
+        self, count: int, bytes_of: dict[Buffer, int], chip: Multiprocessor, extent_of: _Extents
+    ) -> float:
+        """Seconds to move what enters and leaves the tiles."""
+        caches = [m for m in self.target.memory if m.size]
+        seconds = through = 0.0
+        for buffer, n in bytes_of.items():
+            if buffer in self.local:
+                continue
+            box = self.found.boxes[buffer]
+            run = buffer.bytes_per_element
+            for span, extent in reversed(list(zip(box, buffer.shape, strict=True))):
+                length = extent_of(span, extent)
+                run *= length
+                if length < extent:
+                    break
+            # Runs begin and end somewhere in a sector.
+            waste = 1 + chip.sector / max(run, 1) if run < buffer.nbytes else 1.0
+            moved = float(min(buffer.nbytes, count * n))
+            if buffer in self._written:
+                moved = min(moved, self._written[buffer])
+                through += moved * waste
+            elif n >= buffer.nbytes and n <= chip.shared_per_block:
+                # What all tiles read stays near to each multiprocessor.
+                through += min(count, self._threads) * n
+            else:
+                # What neighbouring tiles read again comes from the last cache.
+                through += count * n * waste
+            seconds += moved * waste / self._main(buffer.nbytes)
+        return max(seconds, through / self._rate_of(caches[-1]))
+
+    def _on_chip_rate(self, on_chip: bool) -> float:
+        caches = [m for m in self.target.memory if m.size]
+        shared = self.target.memory_level("shared")
+        return self._rate_of(shared if on_chip and shared is not None else caches[-1])

@@ -1,0 +1,270 @@
+"""How many threads work on one outer iteration: the smallest predicted time of a few choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from polyblocks.affine import cost
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Store,
+    StoreAt,
+    walk,
+)
+from polyblocks.codegen.gpu.atomics import form_atomics
+from polyblocks.codegen.gpu.banks import pitch_rows
+from polyblocks.codegen.gpu.barriers import place_barriers, waits
+from polyblocks.codegen.gpu.kernel import Kernel, Place
+from polyblocks.codegen.gpu.placement import place_buffers
+from polyblocks.codegen.gpu.sharing import fastest_last, has_loops, outer_loops, share
+from polyblocks.target import Multiprocessor, TargetDescription
+
+#: Threads of a block, where nothing speaks for another number.
+THREADS = 256
+#: Seconds of one iteration of a loop whose loads wait for memory, several of them in flight.
+STEP = 60e-9
+#: Seconds of a barrier, and of combining the values of the threads of a warp.
+BARRIER = 20e-9
+JOIN = 60e-9
+#: Seconds of a load from workgroup memory, several of them in flight.
+LOOK = 4e-9
+#: Threads of a multiprocessor that keep its units busy.
+BUSY = 512
+#: Bytes of a buffer that every multiprocessor keeps near, if it is read again and again.
+NEAR = 32 << 10
+#: Bytes of workgroup memory that the joins of reductions take, at most.
+SCRATCH = 4096
+#: What unused parts of transactions add to the time that threads wait.
+CROWD = 0.25
+#: The rate of the last cache over that of the main memory, where it is not known.
+CACHE_RATE = 2.5
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Seconds that a choice takes, and where they come from; they overlap."""
+
+    memory: float
+    compute: float
+    latency: float
+
+    @property
+    def seconds(self) -> float:
+        """The bottleneck's time, and a part of the others'."""
+        parts = (self.memory, self.compute, self.latency)
+        return max(parts) + 0.2 * (sum(parts) - max(parts))
+
+
+def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
+    """The kernel of a nest.
+
+    Raises:
+        ValueError: the target has no grids.
+    """
+    chip = target.multiprocessor
+    if chip is None:
+        raise ValueError(f"the target '{target.name}' has no grids of blocks: it maps to a team")
+    form_atomics(nest.body)
+    outer, body = outer_loops(nest.body)
+    found: list[tuple[float, Kernel, Predicted]] = []
+    for group, groups, strided in _choices(chip, has_loops(body)):
+        kernel = _kernel(nest, outer, body, chip, group, groups, strided)
+        if group > 1 and not kernel.shared:
+            continue
+        _shrink(kernel, target.shared_level.size)
+        if kernel.workgroup_bytes() + SCRATCH > chip.shared_per_block_optin:
+            continue
+        predicted = _predict(kernel, target, chip)
+        found.append((predicted.seconds, kernel, predicted))
+    # Ties go to the simpler one, which comes first.
+    _, kernel, predicted = min(found, key=lambda entry: entry[0])
+    place_barriers(kernel)
+    return kernel, predicted
+
+
+def _choices(chip: Multiprocessor, loops: bool) -> Iterator[tuple[int, int, bool]]:
+    """Threads of a group, groups of a block, and whether a group's threads are apart."""
+    yield 1, THREADS, False
+    if not loops:
+        return
+    group = chip.warp
+    while group <= min(chip.threads_per_block, 1024):
+        yield group, max(1, THREADS // group), False
+        group *= 2
+    group = 4
+    while group * chip.warp <= min(chip.threads_per_block, 1024):
+        yield group, chip.warp, True
+        group *= 2
+
+
+def _kernel(
+    nest: Nest,
+    outer: list[For],
+    body: list[Node],
+    chip: Multiprocessor,
+    group: int,
+    groups: int,
+    strided: bool,
+) -> Kernel:
+    variables = [loop.var for loop in outer]
+    # Neighbouring threads work on neighbouring outer iterations.
+    order = fastest_last(variables, body) if group == 1 or strided else variables
+    kernel = Kernel(nest, outer, order, body, group, groups, strided, warp=chip.warp)
+    kernel.shared = share(body, group, scans=not strided)
+    if group > 1 and _differs(kernel):
+        kernel.groups, kernel.strided = 1, False
+    place_buffers(kernel)
+    pitch_rows(kernel)
+    return kernel
+
+
+def _differs(kernel: Kernel) -> bool:
+    """Whether groups may do different things, so that they cannot wait for each other."""
+    return any(
+        isinstance(n, For) and n not in kernel.shared and n.bounded for n in kernel.uniform()
+    )
+
+
+def _shrink(kernel: Kernel, units: int) -> None:
+    """Smaller blocks, as long as there are too few for all multiprocessors."""
+    least = kernel.warp if kernel.group == 1 or kernel.strided else 1
+    while kernel.groups > least and kernel.blocks < 2 * units:
+        kernel.groups //= 2
+
+
+def _predict(kernel: Kernel, target: TargetDescription, chip: Multiprocessor) -> Predicted:
+    units = max(target.shared_level.size, 1)
+    main = target.memory[-1].bandwidth or 1e12
+    threads = kernel.blocks * kernel.threads
+    busy = min(1.0, threads / (units * BUSY))
+    work = cost.compute_seconds(target, cost.work(kernel.nest.body))
+    moved, useful = (sum(_traffic(kernel, c)) for c in (chip, _ideal(chip)))
+    resident = max(1, min(chip.threads // kernel.threads, chip.blocks))
+    shared = kernel.workgroup_bytes()
+    if shared:
+        resident = max(1, min(resident, chip.shared // shared))
+    # Transactions of which a part is used are in the way of others.
+    crowd = 1 + CROWD * (moved / useful - 1) if useful else 1.0
+    waves = max(1.0, kernel.blocks / (units * resident))
+    return Predicted(
+        memory=moved / (CACHE_RATE * main) / busy,
+        compute=work / busy * _idle(kernel),
+        latency=waves * _steps(kernel.body, kernel, False) * crowd,
+    )
+
+
+def _ideal(chip: Multiprocessor) -> Multiprocessor:
+    """The chip, if it moved single bytes."""
+    return replace(chip, sector=1)
+
+
+def _idle(kernel: Kernel) -> float:
+    """Threads for every thread that has work, in the loops that a group shares."""
+    if kernel.group == 1 or not kernel.shared:
+        return 1.0
+    slots = sum(-(-s.trips // kernel.group) * kernel.group for s in kernel.shared.values())
+    return slots / sum(max(s.trips, 1) for s in kernel.shared.values())
+
+
+def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
+    """Seconds that one thread waits, all iterations together."""
+    seconds = 0.0
+    for node in nodes:
+        if not isinstance(node, For):
+            continue
+        shared = None if inside else kernel.shared.get(node)
+        if shared is not None:
+            turns = -(-shared.trips // kernel.group)
+            seconds += turns * (STEP + _steps(shared.body, kernel, True))
+            if shared.scan:
+                seconds += turns * JOIN
+                if waits(kernel):
+                    # Every thread looks at what all warps have come to.
+                    seconds += turns * (2 * BARRIER + kernel.group / kernel.warp * LOOK)
+            elif shared.combiners:
+                seconds += JOIN + (JOIN + BARRIER if waits(kernel) else 0)
+            else:
+                seconds += BARRIER
+        else:
+            seconds += node.trips * (STEP + _steps(node.body, kernel, inside))
+    return seconds
+
+
+def _traffic(kernel: Kernel, chip: Multiprocessor) -> Iterator[float]:
+    """Bytes that each access moves, the unused parts of transactions included."""
+    outer = kernel.order[-1] if kernel.order else None
+    yield from _moved(kernel.body, kernel, chip, outer, float(kernel.iterations), False)
+
+
+def _moved(
+    nodes: list[Node],
+    kernel: Kernel,
+    chip: Multiprocessor,
+    var: Var | None,
+    times: float,
+    inside: bool,
+) -> Iterator[float]:
+    for node in nodes:
+        if isinstance(node, For):
+            shared = None if inside else kernel.shared.get(node)
+            if shared is None:
+                yield from _moved(node.body, kernel, chip, var, times * max(node.trips, 1), inside)
+                continue
+            fastest = var if kernel.strided else shared.order[-1]
+            count = times
+            for loop in shared.loops:
+                count *= max(loop.trips, 1)
+            yield from _moved(shared.body, kernel, chip, fastest, count, True)
+        elif isinstance(node, (Load, Store, LoadAt, StoreAt)):
+            if node.buffer in kernel.places:
+                yield times * _held(node.buffer, kernel)
+            elif kernel.group > 1 and not inside and not kernel.strided:
+                # One address for every warp of the group.
+                yield times * chip.sector * -(-kernel.group // kernel.warp)
+            elif _near(node, kernel):
+                yield times * node.buffer.bytes_per_element / 4
+            else:
+                yield times * _part(node, var, chip)
+
+
+def _held(buffer: Buffer, kernel: Kernel) -> float:
+    """Bytes of the main memory's caches that an access of a local buffer stands for."""
+    if kernel.places[buffer] is Place.OWN:
+        return 0.0
+    if kernel.places[buffer] is Place.WORKGROUP:
+        return 0.25 * buffer.bytes_per_element
+    return buffer.bytes_per_element if buffer.numel > 16 else 0.0
+
+
+def _near(node: Load | Store | LoadAt | StoreAt, kernel: Kernel) -> bool:
+    """Whether all outer iterations touch the same elements, which stay near."""
+    if not isinstance(node, Load) or node.buffer.nbytes > NEAR:
+        return False
+    return not any(v in kernel.order for e in node.index for v in e.variables())
+
+
+def _part(node: Load | Store | LoadAt | StoreAt, var: Var | None, chip: Multiprocessor) -> float:
+    """Bytes moved for one thread's access, whose neighbours move along ``var``."""
+    size = node.buffer.bytes_per_element
+    sector = max(chip.sector, size)
+    if isinstance(node, (LoadAt, StoreAt)):
+        return float(min(sector, 2 * size))
+    stride = None if var is None else stride_along(node.buffer, node.index, var)
+    if stride is None:
+        return float(sector)
+    if stride == 0:
+        return sector / chip.warp
+    return float(min(sector, abs(stride) * size))
+
+
+def loops_of(kernel: Kernel) -> int:
+    """Loops that the threads of a group share."""
+    return sum(1 for n in walk(kernel.body) if isinstance(n, For) and n in kernel.shared)

@@ -1,0 +1,160 @@
+"""Operations at an insertion point: index arithmetic, loops and branches of a kernel's body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyblocks.affine.expr import Expr, Mod, Var
+from polyblocks.mlir import ir
+
+#: Predicates of ``arith.cmpi``.
+_PREDICATES = {"eq": 0, "slt": 2, "sge": 5, "ult": 6}
+
+
+class Code:
+    """Builds operations at the current insertion point of MLIR's Python bindings."""
+
+    def __init__(self, entry: Any) -> None:
+        self.entry = entry
+        self.index = ir.IndexType.get()
+        self.i1 = ir.IntegerType.get_signless(1)
+        self.i32 = ir.IntegerType.get_signless(32)
+        self.i64 = ir.IntegerType.get_signless(64)
+        self._constants: dict[tuple[str, int], Any] = {}
+
+    def op(
+        self,
+        name: str,
+        results: Sequence[Any],
+        operands: Sequence[Any] = (),
+        attributes: dict[str, Any] | None = None,
+        location: Any = None,
+        regions: int = 0,
+    ) -> Any:
+        """Any operation."""
+        return ir.Operation.create(
+            name,
+            results=list(results),
+            operands=list(operands),
+            attributes=attributes or {},
+            loc=location or ir.Location.unknown(),
+            regions=regions,
+        )
+
+    def value(self, name: str, type_: Any, *operands: Any, **attributes: Any) -> Any:
+        """The result of an operation with one."""
+        return self.op(name, [type_], operands, attributes).results[0]
+
+    def integer(self, number: int, type_: Any = None) -> Any:
+        """A constant, of type index unless said otherwise; all stand at the beginning."""
+        type_ = type_ or self.index
+        key = (str(type_), number)
+        if key not in self._constants:
+            with ir.InsertionPoint.at_block_begin(self.entry):
+                attribute = ir.IntegerAttr.get(type_, number)
+                self._constants[key] = self.value("arith.constant", type_, value=attribute)
+        return self._constants[key]
+
+    def constant(self, attribute: Any) -> Any:
+        """A constant of any type."""
+        return self.value("arith.constant", attribute.type, value=attribute)
+
+    def add(self, a: Any, b: Any) -> Any:
+        """Sum of two indices."""
+        return self.value("arith.addi", self.index, a, b)
+
+    def times(self, a: Any, factor: int) -> Any:
+        """An index times a number."""
+        if factor == 1:
+            return a
+        return self.value("arith.muli", self.index, a, self.integer(factor))
+
+    def quotient(self, a: Any, divisor: int) -> Any:
+        """Quotient of an index that is not negative."""
+        if divisor == 1:
+            return a
+        return self.value("arith.divui", self.index, a, self.integer(divisor))
+
+    def remainder(self, a: Any, divisor: int) -> Any:
+        """Remainder of an index that is not negative."""
+        if divisor == 1:
+            return self.integer(0)
+        return self.value("arith.remui", self.index, a, self.integer(divisor))
+
+    def compare(self, predicate: str, a: Any, b: Any) -> Any:
+        """``i1`` of a comparison of integers: eq, slt, sge, ult."""
+        attribute = ir.IntegerAttr.get(self.i64, _PREDICATES[predicate])
+        return self.value("arith.cmpi", self.i1, a, b, predicate=attribute)
+
+    def both(self, conditions: Sequence[Any]) -> Any | None:
+        """The conjunction of conditions; None for none."""
+        result = None
+        for c in conditions:
+            result = c if result is None else self.value("arith.andi", self.i1, result, c)
+        return result
+
+    def expr(self, expr: Expr, variable: Callable[[Var], Any]) -> Any:
+        """An affine expression as a value of type index."""
+        result = None
+        for atom, factor in expr.terms:
+            if isinstance(atom, Var):
+                term = variable(atom)
+            else:
+                term = self._rounded(atom, variable)
+            term = self.times(term, factor)
+            result = term if result is None else self.add(result, term)
+        if result is None:
+            return self.integer(expr.const)
+        return self.add(result, self.integer(expr.const)) if expr.const else result
+
+    def _rounded(self, atom: Any, variable: Callable[[Var], Any]) -> Any:
+        low, _ = atom.dividend.range()
+        rest = isinstance(atom, Mod)
+        inner = self.expr(atom.dividend, variable)
+        if low >= 0:
+            return (self.remainder if rest else self.quotient)(inner, atom.divisor)
+        divisor = self.integer(atom.divisor)
+        quotient = self.value("arith.floordivsi", self.index, inner, divisor)
+        if not rest:
+            return quotient
+        whole = self.value("arith.muli", self.index, quotient, divisor)
+        return self.value("arith.subi", self.index, inner, whole)
+
+    def when(
+        self,
+        condition: Any | None,
+        body: Callable[[], list[Any]],
+        otherwise: Callable[[], list[Any]] | None = None,
+        types: Sequence[Any] = (),
+    ) -> list[Any]:
+        """``scf.if``, or just the body for no condition; returns what was chosen."""
+        if condition is None:
+            return body()
+        op = self.op("scf.if", types, [condition], regions=2)
+        self._fill(op.regions[0], [], lambda _: body())
+        if otherwise is not None or types:
+            assert otherwise is not None
+            self._fill(op.regions[1], [], lambda _: otherwise())
+        return list(op.results)
+
+    def loop(
+        self,
+        low: Any,
+        high: Any,
+        step: Any,
+        inits: Sequence[Any],
+        body: Callable[[Any, list[Any]], list[Any]],
+    ) -> list[Any]:
+        """``scf.for``; ``body(variable, carried)`` returns what is carried on."""
+        types = [v.type for v in inits]
+        op = self.op("scf.for", types, [low, high, step, *inits], regions=1)
+        self._fill(op.regions[0], [self.index, *types], lambda a: body(a[0], a[1:]))
+        return list(op.results)
+
+    def _fill(
+        self, region: Any, types: Sequence[Any], body: Callable[[list[Any]], list[Any]]
+    ) -> None:
+        block = region.blocks.append(*types, arg_locs=[ir.Location.unknown()] * len(types))
+        with ir.InsertionPoint(block):
+            self.op("scf.yield", [], body(list(block.arguments)))

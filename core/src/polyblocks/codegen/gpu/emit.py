@@ -1,0 +1,419 @@
+"""The body of a kernel: nodes of the model become operations that every thread runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    Check,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Node,
+    Op,
+    Store,
+    StoreAt,
+    Value,
+    results,
+    walk,
+)
+from polyblocks.affine.model import operands as operands_of
+from polyblocks.affine.reduction_vectors import IDEMPOTENT, combine
+from polyblocks.affine.reductions import identity
+from polyblocks.codegen.gpu.atomics import KINDS, AtomicAt
+from polyblocks.codegen.gpu.code import Code
+from polyblocks.codegen.gpu.combine import Joiner, barrier
+from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
+from polyblocks.mlir import ir
+
+#: Nodes up to which the iterations that one thread does of a shared loop are written out.
+UNROLLED = 192
+#: Iterations up to which they are: as many loads in flight as pay.
+TURNS = 8
+
+
+class Emitter:
+    """Writes one kernel's body at the current insertion point.
+
+    Attributes:
+        kernel: how the nest runs.
+        memrefs: the memref of every buffer.
+        externals: values that come from outside of the nest.
+        scratch: workgroup memory for the values that each shared reduction carries.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        kernel: Kernel,
+        memrefs: dict[Buffer, Any],
+        externals: dict[Any, Any],
+        scratch: dict[Shared, list[Any]],
+    ) -> None:
+        self.code = code
+        self.kernel = kernel
+        self.memrefs = memrefs
+        self.externals = externals
+        self.scratch = scratch
+        self.values: dict[Value, Any] = {}
+        self.variables: dict[Var, Any] = {}
+        self.member: Any = None
+        self.slot: Any = None
+        self.valid: Any = None
+        self.depth = 0
+        self.turn = 0
+
+    def emit(self) -> None:
+        """The whole body, without the terminator."""
+        kernel, code = self.kernel, self.code
+        thread, block = self._id("thread_id"), self._id("block_id")
+        self._place_thread(thread)
+        first = code.times(block, kernel.groups)
+        outer = first if kernel.groups == 1 else code.add(first, self.slot)
+        if kernel.ragged:
+            self.valid = code.compare("ult", outer, code.integer(kernel.iterations))
+        if kernel.group == 1:
+            code.when(self.valid, lambda: self._thread(outer))
+            return
+        if kernel.ragged:
+            # Groups without work go along, to the barriers, and store nothing.
+            last = code.integer(kernel.iterations - 1)
+            outer = code.value("arith.minui", code.index, outer, last)
+        self._decode(outer, kernel.order)
+        self.nodes(kernel.body, True, [])
+
+    def _thread(self, outer: Any) -> list[Any]:
+        self._decode(outer, self.kernel.order)
+        self.nodes(self.kernel.body, False, [])
+        return []
+
+    def _place_thread(self, thread: Any) -> None:
+        """Which member of which group the thread is."""
+        kernel, code = self.kernel, self.code
+        zero = code.integer(0)
+        if kernel.groups == 1:
+            self.member, self.slot = thread, zero
+        elif kernel.group == 1:
+            self.member, self.slot = zero, thread
+        elif kernel.strided:
+            self.member = code.quotient(thread, kernel.groups)
+            self.slot = code.remainder(thread, kernel.groups)
+        else:
+            self.member = code.remainder(thread, kernel.group)
+            self.slot = code.quotient(thread, kernel.group)
+
+    def _id(self, name: str) -> Any:
+        return self.code.value(
+            f"gpu.{name}", self.code.index, dimension=ir.Attribute.parse("#gpu<dim x>")
+        )
+
+    def _decode(self, number: Any, order: list[Var], counted: list[int] | None = None) -> None:
+        """The variables of collapsed loops, of which ``number`` counts the iterations."""
+        rest = number
+        extents = counted or [v.extent for v in order]
+        for position, (var, extent) in enumerate(zip(order[::-1], extents[::-1], strict=True)):
+            slowest = position == len(order) - 1
+            self.variables[var] = rest if slowest else self.code.remainder(rest, extent)
+            if not slowest:
+                rest = self.code.quotient(rest, extent)
+
+    # Nodes
+
+    def nodes(self, nodes: list[Node], uniform: bool, outputs: list[Value]) -> list[Any]:
+        """Run nodes in order; returns the values of ``outputs``.
+
+        Args:
+            nodes: what to run.
+            uniform: whether all threads of a group run them together.
+            outputs: values that whoever runs them wants.
+        """
+        for node in nodes:
+            if uniform and node in self.kernel.barriers:
+                barrier(self.code)
+            self._node(node, uniform)
+        return [self.use(v) for v in outputs]
+
+    def _node(self, node: Node, uniform: bool) -> None:
+        if isinstance(node, Op):
+            operands = [self.use(v) for v in node.operands]
+            types = [r.type for r in node.results]
+            op = self.code.op(node.name, types, operands, node.attributes, node.location)
+            self.values.update(zip(node.results, op.results, strict=True))
+        elif isinstance(node, Index):
+            self.values[node.result] = self.expr(node.expr)
+        elif isinstance(node, Load):
+            self._load(node, [self.expr(e) for e in node.index])
+        elif isinstance(node, LoadAt):
+            self._load(node, [self.use(v) for v in node.index])
+        elif isinstance(node, Store):
+            self._store(node, [self.expr(e) for e in node.index], uniform)
+        elif isinstance(node, StoreAt):
+            self._store(node, [self.use(v) for v in node.index], uniform)
+        elif isinstance(node, For):
+            shared = self.kernel.shared.get(node) if uniform else None
+            if shared is not None and shared.scan:
+                self._scan(shared)
+            elif shared is not None:
+                self._shared(shared)
+            else:
+                self._serial(node, uniform)
+        elif isinstance(node, Check):
+            condition = self.use(node.condition)
+            self.code.op("cf.assert", [], [condition], {"msg": node.message}, node.location)
+        elif isinstance(node, AtomicAt):
+            self._atomic(node, uniform)
+        else:
+            assert isinstance(node, Alloca)
+
+    def _load(self, node: Load | LoadAt, index: list[Any]) -> None:
+        operands = [self.memrefs[node.buffer], *self._at(node.buffer, index)]
+        op = self.code.op("memref.load", [node.result.type], operands, None, node.location)
+        self.values[node.result] = op.results[0]
+
+    def _store(self, node: Store | StoreAt, index: list[Any], uniform: bool) -> None:
+        operands = [
+            self.use(node.value),
+            self.memrefs[node.buffer],
+            *self._at(node.buffer, index),
+        ]
+
+        def store() -> list[Any]:
+            self.code.op("memref.store", [], operands, None, node.location)
+            return []
+
+        private = self.kernel.places.get(node.buffer) in (Place.PRIVATE, Place.OWN)
+        self.code.when(self._leader() if uniform and not private else None, store)
+
+    def _atomic(self, node: AtomicAt, uniform: bool) -> None:
+        type_ = node.value.type
+        operands = [self.use(node.value), self.memrefs[node.buffer]]
+        operands += [self.use(v) for v in node.index]
+        kind = ir.IntegerAttr.get(self.code.i64, KINDS[node.op.name])
+
+        def update() -> list[Any]:
+            self.code.op("memref.atomic_rmw", [type_], operands, {"kind": kind}, node.location)
+            return []
+
+        self.code.when(self._leader() if uniform else None, update)
+
+    def _at(self, buffer: Buffer, index: list[Any]) -> list[Any]:
+        """Every group has its own part of workgroup memory, every thread its own elements."""
+        if self.kernel.places.get(buffer) is Place.OWN:
+            return [self.code.integer(self.turn)]
+        if self.kernel.groups > 1 and self.kernel.places.get(buffer) is Place.WORKGROUP:
+            return [self.slot, *index]
+        return index
+
+    def _leader(self) -> Any:
+        """Whether the thread stores what all threads of the group have computed."""
+        first = self.code.compare("eq", self.member, self.code.integer(0))
+        return self.code.both([first] if self.valid is None else [first, self.valid])
+
+    def _zero(self, type_: Any) -> Any:
+        if isinstance(type_, ir.FloatType):
+            return self.code.constant(ir.FloatAttr.get(type_, 0.0))
+        return self.code.constant(ir.IntegerAttr.get(type_, 0))
+
+    # Loops
+
+    def _serial(self, node: For, uniform: bool) -> None:
+        """A loop that the thread runs from the first iteration to the last."""
+        code = self.code
+        low, high = code.integer(0), code.integer(node.var.extent)
+        for expr in node.lower:
+            if expr.range()[1] > 0:
+                low = code.value("arith.maxsi", code.index, low, self.expr(expr))
+        for expr in node.upper:
+            high = code.value("arith.minsi", code.index, high, self.expr(expr))
+
+        def body(variable: Any, carried: list[Any]) -> list[Any]:
+            self.variables[node.var] = variable
+            self.values.update(zip(node.arguments, carried, strict=True))
+            self.depth += uniform
+            yielded = self.nodes(node.body, uniform, node.yields)
+            self.depth -= uniform
+            return yielded
+
+        inits = [self.use(v) for v in node.inits]
+        results = code.loop(low, high, code.integer(1), inits, body)
+        self.values.update(zip(node.results, results, strict=True))
+
+    def _shared(self, shared: Shared) -> None:
+        """A loop whose iterations the threads of the group take in turns."""
+        first = shared.loops[0]
+        inits = [self.use(v) for v in first.inits]
+        starts = [
+            init if op.name in IDEMPOTENT else self._identity(op)
+            for op, init in zip(shared.combiners, inits, strict=True)
+        ]
+        types = [v.type for v in starts]
+        parts = self.code.when(
+            self.valid, lambda: self._turns(shared, starts), lambda: starts, types
+        )
+        if not shared.combiners:
+            return
+        joiner = Joiner(self.code, self.kernel, self.member, self.slot)
+        scratch = self.scratch.get(shared, [])
+        joined = joiner.join(shared.combiners, parts, scratch, self.depth > 0)
+        for op, init, value, result in zip(
+            shared.combiners, inits, joined, first.results, strict=True
+        ):
+            whole = value if op.name in IDEMPOTENT else combine(op, init, value)
+            self.values[result] = whole
+
+    def _identity(self, op: Op) -> Any:
+        return self.code.constant(identity(op.name, op.results[0].type))
+
+    def _turns(self, shared: Shared, carried: list[Any]) -> list[Any]:
+        """The iterations of one thread: every ``group``-th one."""
+        code, group = self.code, self.kernel.group
+        turns, rest = divmod(shared.trips, group)
+        size = sum(1 for _ in walk(shared.body))
+        has_loops = any(isinstance(n, For) for n in shared.body)
+        few = turns <= TURNS and turns * size <= UNROLLED and not has_loops
+        if few or self._keeps(shared):
+            for turn in range(turns):
+                self.turn = turn
+                number = code.add(self.member, code.integer(turn * group)) if turn else self.member
+                carried = self._iteration(shared, number, None, carried)
+        elif turns:
+
+            def body(turn: Any, inside: list[Any]) -> list[Any]:
+                number = code.add(code.times(turn, group), self.member)
+                return self._iteration(shared, number, None, inside)
+
+            carried = code.loop(
+                code.integer(0), code.integer(turns), code.integer(1), carried, body
+            )
+        if rest:
+            number = code.add(self.member, code.integer(turns * group)) if turns else self.member
+            mine = code.compare("ult", self.member, code.integer(rest))
+            self.turn = turns
+            carried = self._iteration(shared, number, mine, carried)
+        return carried
+
+    def _scan(self, shared: Shared) -> None:
+        """A loop of which the threads of the group scan ``group`` iterations at a time."""
+        code, (loop,), ops = self.code, shared.loops, shared.combiners
+        terms = [
+            next(v for v in op.operands if v is not argument)
+            for op, argument in zip(ops, loop.arguments, strict=True)
+        ]
+        before, after = _parts(loop, ops, terms)
+        made = {r for n in before for r in results(n)}
+        used = dict.fromkeys(v for n in after for v in operands_of(n) if v in made)
+        outputs = [*terms, *used]
+        starts = [self._identity(op) for op in ops]
+        turns, rest = divmod(shared.trips, self.kernel.group)
+        again = self.depth > 0 or shared.trips > self.kernel.group
+        joiner = Joiner(code, self.kernel, self.member, self.slot)
+
+        def turn(number: Any, condition: Any, carried: list[Any]) -> list[Any]:
+            conditions = [c for c in (condition, self.valid) if c is not None]
+            self._decode(number, shared.order)
+            guard = code.both([*conditions, *self._bounds(shared)])
+            zeros = [self._zero(v.type) for v in used]
+            found = code.when(
+                guard,
+                lambda: self.nodes(before, False, outputs),
+                lambda: [*starts, *zeros],
+                [v.type for v in outputs],
+            )
+            self.values.update(zip(outputs, found, strict=True))
+            values, totals = joiner.scan(
+                ops, found[: len(ops)], self.scratch.get(shared, []), again
+            )
+            for op, carry, value in zip(ops, carried, values, strict=True):
+                self.values[op.results[0]] = combine(op, carry, value)
+            code.when(guard, lambda: self.nodes(after, False, []))
+            return [combine(op, c, t) for op, c, t in zip(ops, carried, totals, strict=True)]
+
+        carried = [self.use(v) for v in loop.inits]
+        if turns:
+
+            def body(count: Any, inside: list[Any]) -> list[Any]:
+                number = code.add(code.times(count, self.kernel.group), self.member)
+                return turn(number, None, inside)
+
+            carried = code.loop(
+                code.integer(0), code.integer(turns), code.integer(1), carried, body
+            )
+        if rest:
+            number = code.add(self.member, code.integer(turns * self.kernel.group))
+            mine = code.compare("ult", self.member, code.integer(rest))
+            carried = turn(number, mine, carried)
+        self.values.update(zip(loop.results, carried, strict=True))
+
+    def _keeps(self, shared: Shared) -> bool:
+        """Whether the loop's iterations have elements in registers."""
+        places = self.kernel.places
+        return any(
+            isinstance(n, (Load, Store)) and places.get(n.buffer) is Place.OWN for n in shared.body
+        )
+
+    def _iteration(
+        self, shared: Shared, number: Any, condition: Any, carried: list[Any]
+    ) -> list[Any]:
+        innermost = shared.loops[-1]
+
+        def inside() -> list[Any]:
+            self._decode(number, shared.order, shared.counted)
+            return self.code.when(self.code.both(self._bounds(shared)), run, lambda: carried, types)
+
+        def run() -> list[Any]:
+            self.values.update(zip(innermost.arguments, carried, strict=True))
+            return self.nodes(innermost.body, False, innermost.yields)
+
+        types = [v.type for v in carried]
+        return self.code.when(condition, inside, lambda: carried, types)
+
+    def _bounds(self, shared: Shared) -> list[Any]:
+        """Conditions that the bounds of the loops set."""
+        code = self.code
+        found = []
+        if shared.pitch:
+            last = shared.order[-1]
+            end = code.integer(last.extent)
+            found.append(code.compare("ult", self.variables[last], end))
+        for loop in shared.loops:
+            variable = self.variables[loop.var]
+            for expr in loop.upper:
+                if expr.range()[0] < loop.var.extent:
+                    found.append(code.compare("slt", variable, self.expr(expr)))
+            for expr in loop.lower:
+                if expr.range()[1] > 0:
+                    found.append(code.compare("sge", variable, self.expr(expr)))
+        return found
+
+    # Values
+
+    def use(self, value: Value) -> Any:
+        """The MLIR value of a value that is there already."""
+        if value.external is not None:
+            return self.externals[value.external]
+        return self.values[value]
+
+    def expr(self, expr: Expr) -> Any:
+        """An affine expression as a value of type index."""
+        return self.code.expr(expr, self._variable)
+
+    def _variable(self, var: Var) -> Any:
+        return self.externals[var.value] if var.value is not None else self.variables[var]
+
+
+def _parts(loop: For, ops: list[Op], terms: list[Value]) -> tuple[list[Node], list[Node]]:
+    """The nodes of a scan's body that its terms need, and those that come after the scan."""
+    makers = {r: n for n in loop.body for r in results(n)}
+    needed: set[Node] = set()
+    pending = list(terms)
+    while pending:
+        node = makers.get(pending.pop())
+        if node is not None and node not in needed:
+            needed.add(node)
+            pending.extend(operands_of(node))
+    before = [n for n in loop.body if n in needed]
+    return before, [n for n in loop.body if n not in needed and n not in ops]

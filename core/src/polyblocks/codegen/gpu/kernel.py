@@ -1,0 +1,145 @@
+"""A nest as a kernel: who does which iteration, where buffers live, where threads wait.
+
+The outer iterations of a nest are shared out over *groups* of threads. A group is one thread, a
+part of a warp, a warp, or several warps up to a whole block; a block has one group or several. In
+one outer iteration all threads of the group run the same code: what stands outside of loops that
+they share is *uniform*, computed by every thread with the same result and stored by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from math import prod
+
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import Buffer, For, Nest, Node, Op
+
+
+class Place(Enum):
+    """Where a buffer of one iteration lives."""
+
+    #: Every thread has its own; the contents differ, or are the same in all threads of a group.
+    PRIVATE = "private"
+    #: Every thread has the elements that its iterations of shared loops touch, in registers.
+    OWN = "own"
+    #: In the memory that the threads of a block share.
+    WORKGROUP = "workgroup"
+
+
+@dataclass(eq=False)
+class Shared:
+    """Iterations that are shared out over the threads of a group.
+
+    Attributes:
+        loops: nested perfectly, from the outside in; their iterations are counted as one loop.
+        order: their variables, the one that changes fastest from thread to thread last.
+        combiners: the commutative op of each carried value; without one, iterations are
+            independent.
+        scan: whether the running values are used in the body.
+        pitch: iterations that are counted for the variable that changes fastest, if more than its
+            extent; nobody does those beyond. 0 for as many as there are.
+    """
+
+    loops: list[For]
+    order: list[Var]
+    combiners: list[Op] = field(default_factory=list)
+    scan: bool = False
+    pitch: int = 0
+
+    @property
+    def counted(self) -> list[int]:
+        """How many values of each variable are counted, slowest first."""
+        extents = [v.extent for v in self.order]
+        return [*extents[:-1], max(self.pitch, extents[-1])]
+
+    @property
+    def body(self) -> list[Node]:
+        """What one iteration does."""
+        return self.loops[-1].body
+
+    @property
+    def trips(self) -> int:
+        """Iterations, those that bounds or the pitch leave out included."""
+        return prod(self.counted)
+
+
+@dataclass(eq=False)
+class Kernel:
+    """How one nest runs.
+
+    Attributes:
+        nest: what is computed.
+        outer: the loops that groups share out, nested perfectly, from the outside in.
+        order: their variables, the one that changes fastest from group to group last.
+        body: what a group does in one iteration of these.
+        group: threads of a group, a power of two.
+        groups: groups of a block.
+        strided: threads of a group are ``groups`` threads apart, so that neighbouring threads work
+            on neighbouring outer iterations; else they are neighbours.
+        shared: the loops in ``body`` that the threads of a group share, by the outermost of them;
+            every other loop outside of these is run by all threads together.
+        places: where the buffers of an iteration live.
+        barriers: nodes before which the threads of a block wait for each other.
+        warp: threads of a warp.
+    """
+
+    nest: Nest
+    outer: list[For]
+    order: list[Var]
+    body: list[Node]
+    group: int = 1
+    groups: int = 1
+    strided: bool = False
+    shared: dict[For, Shared] = field(default_factory=dict)
+    places: dict[Buffer, Place] = field(default_factory=dict)
+    barriers: set[Node] = field(default_factory=set)
+    warp: int = 32
+
+    @property
+    def iterations(self) -> int:
+        """Outer iterations."""
+        return prod(loop.var.extent for loop in self.outer)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.group * self.groups
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return -(-self.iterations // self.groups)
+
+    @property
+    def ragged(self) -> bool:
+        """Whether the last block has groups without work."""
+        return self.iterations % self.groups != 0
+
+    def turns(self, shared: Shared) -> int:
+        """Iterations of a shared loop that one thread does, at most."""
+        return -(-shared.trips // self.group)
+
+    def workgroup_bytes(self) -> int:
+        """Bytes of workgroup memory of the buffers that live there."""
+        found = (b for b, place in self.places.items() if place is Place.WORKGROUP)
+        # A row more of each for padding.
+        rows = (
+            b.nbytes + (b.nbytes // b.shape[-1] if len(b.shape) > 1 and b.shape[-1] > 1 else 0)
+            for b in found
+        )
+        return sum(rows) * self.groups
+
+    def uniform(self) -> Iterator[Node]:
+        """The nodes that all threads of a group run together, outer before inner; shared loops
+        are nodes, what is in them is not."""
+        yield from uniform_nodes(self.body, self.shared)
+
+
+def uniform_nodes(nodes: list[Node], shared: dict[For, Shared]) -> Iterator[Node]:
+    """Nodes outside of shared loops, these included, in program order."""
+    for node in nodes:
+        yield node
+        if isinstance(node, For) and node not in shared:
+            yield from uniform_nodes(node.body, shared)

@@ -1,0 +1,87 @@
+"""Stage S5 of GPUs as far as it is the same for all: from form L to an optimized LLVM module."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from polyblocks import events
+from polyblocks.codegen import llvm
+from polyblocks.codegen.gpu.plan import kernel_module, kernels, name_of
+from polyblocks.errors import UnsupportedError
+from polyblocks.pipeline import PassContext
+
+STAGE = "S5"
+
+
+@contextmanager
+def stage() -> Iterator[None]:
+    """Tell watchers that S5 runs."""
+    events.emit("stage-begin", stage=STAGE)
+    begin = time.perf_counter()
+    yield
+    events.emit("stage-end", stage=STAGE, seconds=time.perf_counter() - begin)
+
+
+def optimized(
+    module: Any,
+    machine: llvm.Machine,
+    context: PassContext,
+    textual: str = "",
+    rewrite: Callable[[str], str] = str,
+) -> tuple[Any, Any]:
+    """LLVM's module of the kernels, optimized, and its target machine.
+
+    Args:
+        module: in form L; stays as it is.
+        machine: what it is for.
+        context: where dumps go.
+        textual: passes inside of the ``gpu.module`` right before it is translated.
+        rewrite: changes the text of the LLVM IR, for what the two dialects say differently.
+
+    Raises:
+        UnsupportedError: LLVM does not accept the code, or the code calls a function.
+    """
+    from polyblocks import mlir
+
+    names = [name_of(kernel) for kernel in kernels(module)]
+    with events.timed_pass(STAGE, "translate-to-llvm"):
+        copy = mlir.parse(module.operation.get_asm(enable_debug_info=False), module.context)
+        if textual:
+            mlir.run_textual(copy, f"gpu.module({textual})")
+        text = str(mlir.dialect("llvm").translate_module_to_llvmir(kernel_module(copy)))
+    text = rewrite(llvm.attach_attributes(text, machine, names))
+    dump(context, "input.ll", text)
+    with events.timed_pass(STAGE, "optimize-llvm"):
+        parsed, target_machine = llvm.parse(text, machine)
+        llvm.optimize_kernels(parsed, target_machine, machine.opt_level)
+    dump(context, "optimized.ll", str(parsed))
+    refuse_calls(
+        f.name for f in parsed.functions if f.is_declaration and not f.name.startswith("llvm.")
+    )
+    return parsed, target_machine
+
+
+def refuse_calls(names: Any) -> None:
+    """No code of others is linked to kernels.
+
+    Args:
+        names: functions that the code calls and does not define.
+
+    Raises:
+        UnsupportedError: there are some; names them.
+    """
+    foreign = sorted(names)
+    if foreign:
+        raise UnsupportedError(
+            f"internal error: the generated kernels call {', '.join(foreign)}; every function that "
+            "they call must be generated, please report this program"
+        )
+
+
+def dump(context: PassContext, name: str, text: str) -> None:
+    """Write a dump of this stage, if dumps are wanted."""
+    if context.dump_folder is not None:
+        (context.dump_folder / f"{STAGE}-{name}").write_text(text)

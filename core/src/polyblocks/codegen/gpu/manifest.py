@@ -1,0 +1,99 @@
+"""What an artifact for GPUs says of its program: the launch plan and a table of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import prod
+from typing import Any
+
+from polyblocks import signature
+from polyblocks.affine.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
+from polyblocks.codegen.gpu.plan import ALIGNMENTS, CHECKS, kernels, name_of, read, read_launches
+
+#: The manifest's ``entry``: there is no function to call, the launches are the program.
+ENTRY = "launches"
+#: Ending of the blob with form L, for the simulator.
+LOWERED = "mlir"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one kernel needs of a multiprocessor, as the assembler says.
+
+    Attributes:
+        registers: of one thread (of a lane of vector registers).
+        scalar_registers: of one warp, where the chip has such; else 0.
+        spill_bytes: stored to memory for want of registers, per thread.
+        stack_bytes: of private memory that is no register, per thread.
+        shared_bytes: of shared memory that the kernel itself declares, per block.
+        code_bytes: of machine code.
+    """
+
+    registers: int
+    scalar_registers: int = 0
+    spill_bytes: int = 0
+    stack_bytes: int = 0
+    shared_bytes: int = 0
+    code_bytes: int | None = None
+
+
+def blob_name(arch: str, form: str) -> str:
+    """The blob with the kernels for one architecture, in one form: source, object ..."""
+    return f"kernels.{arch}.{form}"
+
+
+def lowered_text(module: Any) -> bytes:
+    """Form L as text, with the places of the source, for the simulator."""
+    return str(module.operation.get_asm(enable_debug_info=True)).encode()
+
+
+def manifest_of(module: Any, resources: Mapping[str, Resources]) -> dict[str, Any]:
+    """The part of the manifest that the target is to give.
+
+    Args:
+        module: in form L.
+        resources: of kernels by name; those that are not known are left out.
+
+    Returns:
+        ``entry``, ``arguments``, ``launches``, ``checks`` and ``kernels``. An argument has an
+        ``alignment`` (bytes) if kernels rely on one that is more than its elements'.
+    """
+    arguments = signature.rows(module)
+    for row in read(module, ALIGNMENTS, []):
+        arguments[row["argument"]]["alignment"] = row["bytes"]
+    launches = read_launches(module)
+    return {
+        "entry": ENTRY,
+        "arguments": arguments,
+        "launches": launches,
+        "checks": read(module, CHECKS, []),
+        "kernels": [
+            _row(kernel, launches, resources.get(name_of(kernel))) for kernel in kernels(module)
+        ],
+    }
+
+
+def _row(
+    kernel: Any, launches: list[dict[str, Any]], resources: Resources | None
+) -> dict[str, Any]:
+    """A kernel's row, with the keys that reports know and ``resources``."""
+    from polyblocks.affine.estimate import combine
+    from polyblocks.passes.affine.estimate_nests import from_attribute
+
+    name = name_of(kernel)
+    mine = [row for row in launches if row["kernel"] == name]
+    a = kernel.attributes
+    estimates = [from_attribute(a[ESTIMATE_ATTRIBUTE])] if ESTIMATE_ATTRIBUTE in a else []
+    return {
+        "name": name,
+        "parallel": prod(mine[0]["grid"]) * prod(mine[0]["block"]),
+        "kind": a[KIND_ATTRIBUTE].value if KIND_ATTRIBUTE in a else "",
+        "vector": [],
+        "sources": [s.value for s in a[SOURCES_ATTRIBUTE]] if SOURCES_ATTRIBUTE in a else [],
+        "calls": len(mine),
+        "nests": [name] * len(mine),
+        "estimate": combine(estimates * len(mine)),
+        "code_bytes": resources.code_bytes if resources else None,
+        **({"resources": asdict(resources)} if resources else {}),
+    }

@@ -1,0 +1,105 @@
+"""Where the buffers of one iteration of a group live."""
+
+from __future__ import annotations
+
+from polyblocks.affine.expr import Expr
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    For,
+    Load,
+    LoadAt,
+    Node,
+    Store,
+    StoreAt,
+    walk,
+)
+from polyblocks.codegen.gpu.barriers import same_iteration
+from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
+
+#: Bytes of a buffer of which every thread of a group may have a copy.
+COPY_BYTES = 128
+#: Registers that the elements of all buffers together may take of a thread.
+OWN_REGISTERS = 48
+#: Iterations of one thread that are written out, so that its elements have registers.
+OWN_TURNS = 32
+#: Nodes of all of these iterations together.
+OWN_NODES = 640
+
+
+def place_buffers(kernel: Kernel) -> None:
+    """Fill ``kernel.places``.
+
+    A buffer of a shared iteration belongs to the thread. One of the whole group is private too if
+    all its elements are stored by uniform code, which every thread runs: then every thread has a
+    copy, and none waits for another. If every element is only touched by the thread whose
+    iteration stores it, the threads keep their elements in registers. All others live in
+    workgroup memory.
+    """
+    kernel.places = {}
+    uniform = list(kernel.uniform())
+    owned = {n.buffer for n in uniform if isinstance(n, Alloca)}
+    for node in walk(kernel.body):
+        if isinstance(node, Alloca) and node.buffer not in owned:
+            kernel.places[node.buffer] = Place.PRIVATE
+    by_threads = _stored_by_threads(uniform, kernel)
+    registers = 0
+    for buffer in sorted(owned, key=lambda b: b.number):
+        if kernel.group == 1 or (buffer not in by_threads and buffer.nbytes <= COPY_BYTES):
+            kernel.places[buffer] = Place.PRIVATE
+            continue
+        turns = own_turns(kernel, uniform, buffer)
+        needed = turns * -(-buffer.bytes_per_element // 4)
+        if turns and registers + needed <= OWN_REGISTERS:
+            registers += needed
+            kernel.places[buffer] = Place.OWN
+        else:
+            kernel.places[buffer] = Place.WORKGROUP
+
+
+def own_turns(kernel: Kernel, uniform: list[Node], buffer: Buffer) -> int:
+    """Iterations of a thread that touch a buffer, if each element belongs to one thread; else 0."""
+    first: tuple[tuple[Expr, ...], Shared] | None = None
+    for node in uniform:
+        shared = kernel.shared.get(node) if isinstance(node, For) else None
+        if shared is None:
+            if isinstance(node, (Load, Store, LoadAt, StoreAt)) and node.buffer is buffer:
+                return 0
+            continue
+        accesses = [
+            n
+            for n in walk([node])
+            if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer is buffer
+        ]
+        if not accesses:
+            continue
+        if not _written_out(kernel, shared):
+            return 0
+        for access in accesses:
+            if not isinstance(access, (Load, Store)):
+                return 0
+            first = first or (access.index, shared)
+            if not same_iteration(*first, access.index, shared):
+                return 0
+    return kernel.turns(first[1]) if first is not None else 0
+
+
+def _written_out(kernel: Kernel, shared: Shared) -> bool:
+    """Whether the iterations of one thread may be written one after the other, without a loop."""
+    turns = kernel.turns(shared)
+    if any(isinstance(n, For) for n in shared.body):
+        return False
+    return turns <= OWN_TURNS and turns * len(shared.body) <= OWN_NODES
+
+
+def _stored_by_threads(uniform: list[Node], kernel: Kernel) -> set[Buffer]:
+    """Buffers that shared iterations store to, or that are used at run-time indices."""
+    found: set[Buffer] = set()
+    for node in uniform:
+        if isinstance(node, For) and node in kernel.shared:
+            for inner in walk([node]):
+                if isinstance(inner, (Store, StoreAt)):
+                    found.add(inner.buffer)
+        elif isinstance(node, (StoreAt, LoadAt)):
+            found.add(node.buffer)
+    return found

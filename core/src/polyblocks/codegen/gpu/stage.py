@@ -1,0 +1,111 @@
+"""The passes of S4 for every GPU, from form K to form L."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyblocks.codegen.expand_copies import ExpandCopiesPass
+from polyblocks.codegen.expand_remainder import ExpandRemainderPass
+from polyblocks.codegen.gpu.align_vectors import AlignVectorsPass
+from polyblocks.codegen.gpu.assign_memory_spaces import AssignMemorySpacesPass
+from polyblocks.codegen.gpu.carry_intrinsics import HideIntrinsicsPass, ShowIntrinsicsPass
+from polyblocks.codegen.gpu.check_kernels import CheckKernelsPass, CheckLoweredPass
+from polyblocks.codegen.gpu.expand_atomics import ExpandAtomicsPass
+from polyblocks.codegen.gpu.extract_launches import ExtractLaunchesPass
+from polyblocks.codegen.gpu.fold_launch_sizes import FoldLaunchSizesPass
+from polyblocks.codegen.gpu.lower_checks import LowerChecksPass
+from polyblocks.codegen.gpu.place_shared_memory import PlaceSharedMemoryPass
+from polyblocks.codegen.gpu.scope_atomics import ScopeAtomicsPass
+from polyblocks.codegen.gpu.vectorize_pairs import VectorizePairsPass
+from polyblocks.codegen.guard_divisions import GuardDivisionsPass
+from polyblocks.codegen.lower_half_types import LowerHalfTypesPass
+from polyblocks.codegen.only_with import MEMORY, ElementTypes, OnlyWith
+from polyblocks.codegen.store_booleans_as_bytes import StoreBooleansAsBytesPass
+from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What S4 has to know of a target.
+
+    Attributes:
+        conversion: textual passes inside of the ``gpu.module``, from ``gpu`` ops and all others to
+            the LLVM dialect and the target's own.
+        names: the target's own dialects.
+        device_scope: LLVM's synchronization scope of all threads of the device.
+        block_scope: LLVM's synchronization scope of a block.
+        before: passes of the target right before the conversion.
+        after: passes of the target right after it.
+    """
+
+    conversion: str
+    names: tuple[str, ...]
+    device_scope: str
+    block_scope: str
+    before: tuple[Any, ...] = field(default=())
+    after: tuple[Any, ...] = field(default=())
+
+
+def kernel_stage(dialect: Dialect) -> list[Any]:
+    """The passes of S4 in order.
+
+    What goes in: a ``gpu.module`` with ``gpu.func`` kernels, and a ``@main`` that launches them.
+    What comes out: a ``gpu.module`` with ``llvm.func`` kernels that take bare pointers, and the
+    launch plan as an attribute (:mod:`polyblocks.codegen.gpu.plan`).
+    """
+    types = ElementTypes()
+    return [
+        # First, since types of kernels and their launches would have to be changed together.
+        ExtractLaunchesPass(),
+        OnlyWith(StoreBooleansAsBytesPass(), (f"{MEMORY}i1",), types),
+        ExpandCopiesPass(),
+        GuardDivisionsPass(),
+        LowerChecksPass(),
+        FoldLaunchSizesPass(),
+        ExpandAtomicsPass(),
+        # From here on arithmetic that would become library calls is replaced, by the same code as
+        # on all other targets; each pass leaves only what the following ones can do.
+        OnlyWith(
+            UpstreamPass("lower-complex", "convert-complex-to-standard,canonicalize"),
+            ("complex",),
+            types,
+        ),
+        # GPUs convert the half types themselves, or LLVM does it for them.
+        OnlyWith(LowerHalfTypesPass(expand_bf16=False), ("bf16", "f16"), types),
+        FunctionPass("expand-math", _expand_math),
+        ExpandRemainderPass(),
+        UpstreamPass("lower-affine", "gpu.module(gpu.func(lower-affine,canonicalize,cse))"),
+        CheckKernelsPass(dialect.names),
+        AssignMemorySpacesPass(),
+        PlaceSharedMemoryPass(),
+        # When all indices are sums and products.
+        AlignVectorsPass(),
+        UpstreamPass(
+            "lower-loops",
+            "gpu.module(expand-strided-metadata,lower-affine,"
+            "gpu.func(canonicalize,cse,loop-invariant-code-motion),convert-scf-to-cf,"
+            "convert-to-llvm{filter-dialects=math})",
+        ),
+        HideIntrinsicsPass(),
+        *dialect.before,
+        UpstreamPass(
+            "convert-kernels",
+            f"gpu.module({dialect.conversion},"
+            "convert-to-llvm{filter-dialects=complex,arith,index,ub,vector,cf},"
+            "reconcile-unrealized-casts,canonicalize{region-simplify=disabled},cse)",
+        ),
+        ShowIntrinsicsPass(),
+        *dialect.after,
+        ScopeAtomicsPass(dialect.device_scope, dialect.block_scope),
+        VectorizePairsPass(),
+        CheckLoweredPass(dialect.names),
+    ]
+
+
+def _expand_math(module: Any, context: PassContext) -> bool:
+    """Elementary functions become straight-line arithmetic; every GPU has fused multiply-add."""
+    from polyblocks.codegen.vector_math import expand_math
+
+    del context
+    return expand_math(module, fma=True) > 0

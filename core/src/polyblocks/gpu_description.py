@@ -1,0 +1,137 @@
+"""Makes a GPU's TargetDescription of the numbers in a target's tables, the same way for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyblocks.target import (
+    MatrixUnit,
+    MemoryLevel,
+    Multiprocessor,
+    ParallelLevel,
+    TargetDescription,
+)
+
+#: Bytes of a register.
+WORD = 4
+#: Operands that a multiply-add reads from the registers.
+OPERANDS = 3
+
+
+@dataclass(frozen=True)
+class UnitRate:
+    """One matrix instruction of a multiprocessor.
+
+    Attributes:
+        name: the name by which the target's lowering knows it.
+        shape: (m, n, k).
+        operands, accumulator: dtypes. Besides those of arrays there are ``tfloat32`` (float32 of
+            which ten bits of mantissa are read), ``float8_e4m3`` and ``float8_e5m2``.
+        rate: multiply-adds per cycle of one multiprocessor.
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    operands: str
+    accumulator: str
+    rate: float
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A cache that all multiprocessors share.
+
+    Attributes:
+        name: ``L2``, ….
+        size: bytes.
+        bandwidth: bytes per second for all of them; 0 if unknown.
+    """
+
+    name: str
+    size: int
+    bandwidth: float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What distinguishes chips with the same multiprocessors.
+
+    Attributes:
+        multiprocessors: how many there are.
+        hertz: their clock.
+        rates: multiply-adds per cycle of one of them by dtype, vector units.
+        caches: nearest first.
+        bandwidth: bytes per second of the memory.
+        launch_overhead: seconds that one more kernel takes.
+        shared_units: how many memories the shared memory of a multiprocessor is made of; each has
+            all the banks that :class:`Multiprocessor` counts.
+    """
+
+    multiprocessors: int
+    hertz: float
+    rates: Mapping[str, float]
+    caches: tuple[Cache, ...]
+    bandwidth: float
+    launch_overhead: float
+    shared_units: int = 1
+
+
+def describe_gpu(
+    name: str,
+    arch: str,
+    multiprocessor: Multiprocessor,
+    figures: Figures,
+    matrix_units: tuple[MatrixUnit, ...],
+    properties: Mapping[str, Any],
+) -> TargetDescription:
+    """The description with all levels and rates.
+
+    Args:
+        name: of the target.
+        arch: the resolved architecture.
+        multiprocessor: its limits.
+        figures: of the chip.
+        matrix_units: from :func:`matrix_units_at`.
+        properties: for the target's own lowering.
+    """
+    limits = multiprocessor
+    count = figures.multiprocessors
+    registers = OPERANDS * WORD * figures.rates["float32"] * figures.hertz
+    shared = figures.shared_units * limits.banks * limits.bank_bytes * figures.hertz
+    return TargetDescription(
+        name=name,
+        arch=arch,
+        parallel=(
+            ParallelLevel("grid", count, figures.launch_overhead),
+            ParallelLevel("block", limits.blocks),
+            ParallelLevel("warp", limits.threads_per_block // limits.warp),
+            ParallelLevel("thread", limits.warp),
+        ),
+        memory=(
+            MemoryLevel("registers", limits.registers * WORD, registers, WORD),
+            MemoryLevel("shared", limits.shared, shared, limits.bank_bytes),
+            *(
+                MemoryLevel(c.name, c.size, c.bandwidth, limits.sector, count)
+                for c in figures.caches
+            ),
+            MemoryLevel("main", 0, figures.bandwidth, limits.sector, count),
+        ),
+        flops={d: 2.0 * rate * count * figures.hertz for d, rate in figures.rates.items()},
+        matrix_units=matrix_units,
+        multiprocessor=limits,
+        properties=properties,
+    )
+
+
+def matrix_units_at(
+    units: Iterable[UnitRate], multiprocessors: int, hertz: float
+) -> tuple[MatrixUnit, ...]:
+    """The matrix units of a chip with so many multiprocessors at this clock."""
+    return tuple(
+        MatrixUnit(
+            u.name, u.shape, u.operands, u.accumulator, 2.0 * u.rate * multiprocessors * hertz
+        )
+        for u in units
+    )

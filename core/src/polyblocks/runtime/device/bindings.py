@@ -1,0 +1,147 @@
+"""What drivers over a vendor's Python bindings have in common.
+
+The functions of such bindings return a tuple: a status, which is 0 for success, then the results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from polyblocks.errors import ExecutionError
+
+
+class BindingsDriver(ABC):
+    """Calls, errors, and what is made of several calls; see :class:`Driver` for the methods.
+
+    A subclass gives the primitives. A process that was forked after the driver was used cannot go
+    on with it; its errors say so.
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+
+    @abstractmethod
+    def describe_status(self, status: Any) -> str:
+        """Name and meaning of a status."""
+
+    @abstractmethod
+    def is_no_memory(self, status: Any) -> bool:
+        """Whether a status says that there is no room."""
+
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """The result of a function of the driver; a tuple if there are several, None if none.
+
+        Raises:
+            MemoryError: there is no room.
+            ExecutionError: the driver reports another error.
+        """
+        status, *results = function(*args)
+        if status:
+            raise self.failure(function.__name__, status)
+        return results[0] if len(results) == 1 else tuple(results) or None
+
+    def failure(self, function: str, status: Any) -> Exception:
+        """The error for a status of a function."""
+        text = f"{function} failed: {self.describe_status(status)}"
+        if os.getpid() != self._pid:
+            text += (
+                "; this process was forked after the device was used, which drivers do not "
+                "support: start processes with the method 'spawn'"
+            )
+        return MemoryError(text) if self.is_no_memory(status) else ExecutionError(text)
+
+    # --- the primitives of what follows ----------------------------------------------------------
+
+    @abstractmethod
+    def create_stream(self, device: int) -> int:
+        """See Driver."""
+
+    @abstractmethod
+    def destroy_stream(self, device: int, stream: int) -> None:
+        """See Driver."""
+
+    @abstractmethod
+    def record(self, stream: int) -> int:
+        """See Driver."""
+
+    @abstractmethod
+    def destroy_event(self, event: int) -> None:
+        """See Driver."""
+
+    @abstractmethod
+    def wait_event(self, stream: int, event: int) -> None:
+        """Let a stream wait for an event."""
+
+    @abstractmethod
+    def begin_capture(self, stream: int) -> None:
+        """Record what this thread puts on a stream."""
+
+    @abstractmethod
+    def end_capture(self, stream: int) -> int:
+        """The graph of what was recorded, ready to run."""
+
+    def order(self, first: int, then: int) -> None:
+        """See Driver."""
+        event = self.record(first)
+        try:
+            self.wait_event(then, event)
+        finally:
+            self.destroy_event(event)  # lives on until it is passed
+
+    def capture(self, device: int, record: Callable[[int], None]) -> int:
+        """See Driver."""
+        stream = self.create_stream(device)
+        try:
+            self.begin_capture(stream)
+            try:
+                record(stream)
+            except BaseException:
+                # If the recording is broken, what broke it is told.
+                with contextlib.suppress(ExecutionError):
+                    self.destroy_graph(self.end_capture(stream))
+                raise
+            return self.end_capture(stream)
+        finally:
+            self.destroy_stream(device, stream)
+
+    @abstractmethod
+    def destroy_graph(self, graph: int) -> None:
+        """See Driver."""
+
+
+class HostWord:
+    """A StatusWord in page-locked memory of the host that the device can write to.
+
+    Args:
+        host: its address on the host.
+        device: its address on the device.
+        free: gives it up.
+    """
+
+    def __init__(self, host: int, device: int, free: Callable[[], None]) -> None:
+        self.address = device
+        self._word = ctypes.c_int32.from_address(host)
+        self._word.value = 0
+        self._free: Callable[[], None] | None = free
+
+    @property
+    def value(self) -> int:
+        """What it holds now."""
+        return self._word.value
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self._word.value = value
+
+    def close(self) -> None:
+        """Free it."""
+        free, self._free = self._free, None
+        if free is not None:
+            # Who reads it later finds no failure.
+            self._word = ctypes.c_int32(0)
+            free()

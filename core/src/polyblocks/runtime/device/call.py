@@ -1,0 +1,154 @@
+"""A device program as a checked function of arrays: of one device, or of the host."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from polyblocks.errors import InputError
+from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+from polyblocks.runtime.device.exported import ExportedMemory
+from polyblocks.runtime.device.holding import hold
+from polyblocks.runtime.slots import Signature, check, check_overlaps
+
+if TYPE_CHECKING:
+    from polyblocks.runtime.device.driver import Driver
+    from polyblocks.runtime.device.executable import DeviceExecutable
+
+
+def bind_device(
+    executable: Any,
+    interface: ArrayInterface,
+    signature: Signature,
+    host_call: Callable[..., Any],
+    num_iters: int = 1,
+) -> Callable[..., Any]:
+    """Make a Python function of a loaded device program.
+
+    Args:
+        executable: a :class:`DeviceExecutable`.
+        interface: of the framework whose arrays come and go.
+        signature: of the program.
+        host_call: what is called if all arrays are on the host.
+        num_iters: launch it so many times per call.
+
+    Returns:
+        ``call(*arrays)``, see :func:`polyblocks.runtime.launch.bind`.
+    """
+    program: DeviceExecutable = executable
+    manifest = program.manifest
+    function = manifest.get("name", "main")
+    inputs, fresh, written = signature.inputs, signature.fresh, signature.written
+    #: For each address its number among those of inputs, fresh results and stored inputs.
+    first_number = {"input": 0, "fresh": len(inputs), "stored": len(inputs) + len(fresh)}
+    order = [first_number[kind] + k for kind, k in signature.sources]
+    names = [slot.name for slot in inputs]
+    uploaded: dict[int, list[int]] = {}
+
+    def call(*arrays: Any) -> Any:
+        places = [
+            interface.device(array) if interface.is_array(array) else HOST for array in arrays
+        ]
+        first = places[0] if places else HOST
+        if first == HOST or len(arrays) != len(inputs):
+            for place in places:
+                if place != HOST:
+                    raise _mixed(function, names, places)
+            return host_call(*arrays)
+        for place in places:
+            if place != first:
+                raise _mixed(function, names, places)
+        if first.kind not in program.driver.device_kinds:
+            raise InputError(
+                f"{function} is compiled for target '{manifest['target']}'; its arrays are on "
+                f"{_text(first)}, which is none of that target's devices; copy them to the host"
+            )
+        for k, (slot, array) in enumerate(zip(inputs, arrays, strict=True)):
+            try:
+                check(interface, slot, array, k in written, first)
+            except InputError as error:
+                raise InputError(
+                    f"argument {k + 1} ('{slot.name}') of {function}: {error}"
+                ) from None
+        return run(first, arrays)
+
+    def run(device: Device, arrays: tuple[Any, ...]) -> Any:
+        driver = program.driver
+        # A framework without streams of its own: on the default one, and it must be told.
+        ordered = interface.has_streams(device)
+        stream = interface.stream(device) if ordered else driver.default_stream
+        addresses = [interface.pointer(array) for array in arrays]
+        check_overlaps(function, inputs, addresses, written)
+        if not ordered:
+            for array in arrays:
+                interface.make_ready(array, stream)
+        results: list[Any] = []
+        for slot in fresh:
+            assert slot.spec is not None
+            if interface.allocates(device):
+                results.append(interface.empty(slot.spec, device))
+                addresses.append(interface.pointer(results[-1]))
+            else:
+                made = ExportedMemory(driver, device, slot.spec, stream)
+                results.append(made)
+                addresses.append(made.address)
+        launch = program.launcher(device.number)
+        if signature.stored:
+            if device.number not in uploaded:
+                contents = [data for _, data in signature.stored]
+                uploaded[device.number] = upload(driver, device.number, contents)
+            addresses += uploaded[device.number]
+        pointers = [addresses[k] for k in order]
+        for _ in range(num_iters):
+            launch(stream, *pointers)
+        if not interface.allocates(device):
+            results = [interface.adopt(memory) for memory in results]
+        if not ordered:
+            hold(driver, stream, arrays)
+        if len(results) == 1:
+            return results[0]
+        return tuple(results) if results else None
+
+    call.__name__ = call.__qualname__ = function
+    call.__doc__ = host_call.__doc__
+    return call
+
+
+def upload(driver: Driver, device: int, contents: Sequence[bytes]) -> list[int]:
+    """Put bytes into memory of a device, for as long as the process lives.
+
+    Returns:
+        Their addresses.
+    """
+    previous = driver.activate(device)
+    stream = driver.create_stream(device)
+    try:
+        addresses = []
+        for data in contents:
+            addresses.append(driver.allocate(device, max(len(data), 1)))
+            if data:
+                held = ctypes.c_char_p(data)
+                host = ctypes.cast(held, ctypes.c_void_p).value or 0
+                driver.copy_in(addresses[-1], host, len(data), stream)
+        driver.wait(stream)
+        return addresses
+    finally:
+        driver.destroy_stream(device, stream)
+        if previous is not None:
+            driver.restore(previous)
+
+
+def _mixed(function: str, names: list[str], places: list[Device]) -> InputError:
+    found = ", ".join(
+        f"'{names[k] if k < len(names) else k + 1}' on {_text(place)}"
+        for k, place in enumerate(places)
+    )
+    return InputError(
+        f"{function}: the arrays are in several places: {found}; expected all on the host or all "
+        "on one device; copy them to one place"
+    )
+
+
+def _text(place: Device) -> str:
+    return "the host" if place == HOST else f"device {place.number}"

@@ -1,0 +1,246 @@
+"""The launch plan: what a compiled program does on a device, as data.
+
+A plan is a list of kernel launches and nothing else: no copy, no allocation, no decision. So it
+can be replayed, captured into a graph, and executed by a simulator.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyblocks.errors import ArtifactError
+from polyblocks.program import ArraySpec
+
+#: Bytes to which buffers of a workspace are aligned.
+ALIGNMENT = 256
+
+#: What an operand of a launch may be in the manifest: ``{"argument": 0}`` (which may also have an
+#: ``offset`` in bytes), ``{"workspace": 1024}``, ``{"value": 3, "dtype": "int64"}``.
+OPERANDS = ("argument", "workspace", "value")
+
+Extent = tuple[int, int, int]
+
+#: dtype of a value -> its code in ``struct``.
+_CODES = {
+    "bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i",
+    "uint32": "I", "int64": "q", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch.
+
+    Attributes:
+        kernel: its name in the module.
+        grid: blocks in x, y, z.
+        block: threads of a block in x, y, z.
+        shared_bytes: of dynamic shared memory.
+        slots: for each operand of the kernel the slot of the argument block that holds it.
+    """
+
+    kernel: str
+    grid: Extent
+    block: Extent
+    shared_bytes: int
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What a slot of the argument block holds.
+
+    Attributes:
+        kind: ``argument`` or ``workspace`` for an address, ``status``, or ``value``.
+        row: number of the row whose address it is; 0 for others.
+        number: bytes behind the address, or the value's bits.
+    """
+
+    kind: str
+    row: int = 0
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """A program's launches, and the argument block that they share.
+
+    The argument block is an array of 64-bit slots.
+
+    Attributes:
+        name: the program's, for messages.
+        launches: in order.
+        rows: the manifest's rows of inputs and outputs; ``updates`` counts these rows.
+        numbers: which arguments of the manifest the rows are.
+        slots: what the argument block holds; ``value`` comes last.
+        workspace_bytes: size of the workspace.
+        checks: what the failures of run-time checks mean; the status word is the index plus 1.
+    """
+
+    name: str
+    launches: tuple[Launch, ...]
+    rows: tuple[dict[str, Any], ...]
+    numbers: tuple[int, ...]
+    slots: tuple[Operand, ...]
+    workspace_bytes: int
+    checks: tuple[str, ...]
+
+    @property
+    def has_status(self) -> bool:
+        """Whether kernels report failed run-time checks in a word."""
+        return any(slot.kind == "status" for slot in self.slots)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes that each row's array spans."""
+        return tuple(spec_of(row).nbytes for row in self.rows)
+
+    def failure(self, code: int) -> str:
+        """What a status word other than 0 means."""
+        known = 0 < code <= len(self.checks)
+        return self.checks[code - 1] if known else f"the program returned status {code}"
+
+
+def without_own(manifest: Mapping[str, Any], plan: LaunchPlan) -> dict[str, Any]:
+    """The manifest as callers see it: its arguments are the rows of the plan alone."""
+    made = {**manifest, "arguments": list(plan.rows)}
+    call = manifest.get("call")
+    if isinstance(call, list) and set(call) <= set(plan.numbers):
+        made["call"] = [plan.numbers.index(number) for number in call]
+    return made
+
+
+def spec_of(row: Mapping[str, Any]) -> ArraySpec:
+    """Shape, dtype and strides of a row."""
+    return ArraySpec(tuple(row["shape"]), row["dtype"], tuple(row["strides"]))
+
+
+def read_plan(manifest: Mapping[str, Any]) -> LaunchPlan:
+    """Read the plan of a manifest, and check all of it.
+
+    Args:
+        manifest: of an artifact of kind ``program``, which
+            :func:`polyblocks.artifact.check_manifest` accepts.
+
+    Raises:
+        ArtifactError: there is no plan, or it does not fit the arguments; says where.
+    """
+    arguments = _Arguments(manifest["arguments"], manifest.get("workspace_bytes", 0))
+    launches = manifest.get("launches")
+    _expect(isinstance(launches, list), "launches", "a list of kernel launches", launches)
+    read = []
+    for number, launch in enumerate(launches):  # type: ignore[arg-type]
+        where = f"launches[{number}]"
+        _expect(isinstance(launch, dict), where, "an object", launch)
+        kernel = launch.get("kernel")
+        _expect(isinstance(kernel, str) and kernel != "", f"{where}.kernel", "a name", kernel)
+        shared = launch.get("shared_bytes", 0)
+        _expect(_is_count(shared), f"{where}.shared_bytes", "a count of bytes", shared)
+        given = launch.get("arguments")
+        _expect(isinstance(given, list), f"{where}.arguments", "a list", given)
+        operands = [
+            arguments.operand(f"{where}.arguments[{k}]", operand) for k, operand in enumerate(given)
+        ]
+        grid, block = _extent(launch, where, "grid"), _extent(launch, where, "block")
+        read.append((kernel, grid, block, shared, operands))
+    found = {operand for *_, operands in read for operand in operands}
+    slots = sorted(found, key=lambda o: (o.kind == "value", o.kind, o.row, o.number))
+    place = {operand: slot for slot, operand in enumerate(slots)}
+    return LaunchPlan(
+        name=manifest.get("name", "main"),
+        launches=tuple(
+            Launch(kernel, grid, block, shared, tuple(place[operand] for operand in operands))
+            for kernel, grid, block, shared, operands in read
+        ),
+        rows=tuple(arguments.rows),
+        numbers=tuple(arguments.numbers),
+        slots=tuple(slots),
+        workspace_bytes=arguments.workspace_bytes,
+        checks=tuple(manifest.get("checks", ())),
+    )
+
+
+class _Arguments:
+    """What the arguments of a manifest become."""
+
+    def __init__(self, arguments: list[dict[str, Any]], workspace_bytes: int) -> None:
+        self._arguments = arguments
+        self._row: dict[int, int] = {}
+        self._buffer: dict[int, int] = {}
+        end = 0
+        for index, row in enumerate(arguments):
+            if row["role"] in ("input", "output"):
+                self._row[index] = len(self._row)
+            elif row["role"] == "workspace":
+                self._buffer[index] = end
+                end += -(-row["shape"][0] // ALIGNMENT) * ALIGNMENT
+        self.workspace_bytes = max(workspace_bytes, end)
+        self.numbers = list(self._row)
+        self.rows = [self._renamed(arguments[index]) for index in self._row]
+
+    def _renamed(self, row: dict[str, Any]) -> dict[str, Any]:
+        updates = row.get("updates")
+        if updates is not None:
+            _expect(updates in self._row, f"'{row['name']}'.updates", "an input's index", updates)
+            updates = self._row[updates]
+        return {**row, "updates": updates}
+
+    def operand(self, where: str, given: Any) -> Operand:
+        known = isinstance(given, dict) and sum(kind in given for kind in OPERANDS) == 1
+        what = f"an object with one of {', '.join(OPERANDS)}"
+        _expect(known, where, what, given)
+        if "value" in given:
+            bits = _bits(given["value"], given.get("dtype"))
+            _expect(bits is not None, where, "a number with the dtype that it has", given)
+            return Operand("value", 0, bits or 0)
+        kind = "argument" if "argument" in given else "workspace"
+        number, offset = given[kind], given.get("offset", 0)
+        _expect(_is_count(number) and _is_count(offset), where, "counted from 0", given)
+        if kind == "workspace":
+            return self._in_workspace(where, number + offset)
+        count = len(self._arguments)
+        _expect(number < count, where, f"one of the program's {count} arguments", given)
+        role = self._arguments[number]["role"]
+        if role == "status":
+            return Operand("status")
+        if role == "workspace":
+            return self._in_workspace(where, self._buffer[number] + offset)
+        return Operand("argument", self._row[number], offset)
+
+    def _in_workspace(self, where: str, offset: int) -> Operand:
+        below = f"an offset below workspace_bytes, {self.workspace_bytes}"
+        _expect(offset < max(self.workspace_bytes, 1), where, below, offset)
+        return Operand("workspace", 0, offset)
+
+
+def _bits(value: Any, dtype: Any) -> int | None:
+    """A number as the 64 bits of a slot, in which it comes first; None for what is none."""
+    code = _CODES.get(dtype)
+    if code is None or not isinstance(value, (int, float)):
+        return None
+    try:
+        data = struct.pack(f"={code}", value)
+    except struct.error:
+        return None
+    return int(struct.unpack("=Q", data.ljust(8, b"\0"))[0])
+
+
+def _extent(launch: dict[str, Any], where: str, key: str) -> Extent:
+    value = launch.get(key)
+    ok = isinstance(value, (list, tuple)) and len(value) == 3
+    ok = ok and all(_is_count(n) and n > 0 for n in value)  # type: ignore[union-attr]
+    _expect(ok, f"{where}.{key}", "three positive extents", value)
+    x, y, z = value  # type: ignore[misc]
+    return x, y, z
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _expect(ok: bool, where: str, what: str, value: Any) -> None:
+    if not ok:
+        raise ArtifactError(f"the artifact's manifest: {where} must be {what}, not {value!r:.80}")

@@ -1,0 +1,136 @@
+"""The ArrayInterface of arrays that are known by protocols alone: DLPack and those of vendors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from polyblocks.errors import InputError
+from polyblocks.program import DTYPES, ArraySpec
+from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+from polyblocks.runtime.device.exported import tensor_in
+from polyblocks.runtime.numpy_arrays import NumpyArrays
+
+
+class ProtocolArrays(ArrayInterface):
+    """Arrays of any package; results are arrays of the package of the array read last.
+
+    Results on a device are in memory of ours and become arrays by ``from_dlpack`` of the package.
+    One object serves one package.
+
+    Args:
+        protocols: attributes through which a vendor's arrays tell their address and shape.
+        executable: a program of that vendor, whose driver knows where memory is.
+    """
+
+    def __init__(self, protocols: Sequence[str] = (), executable: Any = None) -> None:
+        self._protocols = tuple(protocols)
+        self._executable = executable
+        self._numpy = NumpyArrays()
+        self._package = "numpy"
+
+    def is_array(self, value: Any) -> bool:
+        """Whether ``value`` speaks one of the protocols."""
+        return hasattr(value, "__dlpack__") or self._protocol(value) is not None
+
+    def describe(self, array: Any) -> ArraySpec:
+        """Shape, dtype and strides of an array."""
+        spec = self._read(array)[2]
+        if spec is None:
+            raise InputError(
+                f"the array's dtype is none of {', '.join(DTYPES)}, or it runs backwards; copy it"
+            )
+        return spec
+
+    def pointer(self, array: Any) -> int:
+        """The address of the first element."""
+        return self._read(array)[0]
+
+    def device(self, array: Any) -> Device:
+        """Where the array lies."""
+        if hasattr(array, "__dlpack_device__"):
+            kind, number = array.__dlpack_device__()
+            return Device(int(kind), int(number))
+        return self._read(array)[1]
+
+    def is_writable(self, array: Any) -> bool:
+        """Whether it can be updated, as far as its package says."""
+        shown = self._protocol(array)
+        if shown is not None:
+            return not shown["data"][1]
+        flags = getattr(array, "flags", None)
+        return bool(getattr(flags, "writeable", True)) and hasattr(array, "__setitem__")
+
+    def empty(self, spec: ArraySpec, device: Device) -> Any:
+        """A new array of NumPy, on the host."""
+        return self._numpy.empty(spec, device)
+
+    def transfer(self, array: Any, device: Device) -> Any:
+        """The array itself, if it is there."""
+        if self.device(array) != device:
+            raise InputError(f"{type(array).__name__} cannot be copied to device {tuple(device)}")
+        return array
+
+    def make_ready(self, array: Any, stream: int) -> None:
+        """Tell the array's owner on which stream it is read; it lets that wait."""
+        if hasattr(array, "__dlpack__"):
+            array.__dlpack__(stream=stream)
+            return
+        shown = self._protocol(array) or {}
+        theirs = shown.get("stream")
+        if theirs is not None and theirs != stream:
+            self._executable.driver.order(theirs, stream)
+
+    def adopt(self, memory: Any) -> Any:
+        """An array of the package that the arguments are of."""
+        module = sys.modules.get(self._package)
+        namespace: Any = module
+        for name in ("from_dlpack", "asarray"):
+            take = getattr(namespace, name, None)
+            if take is None and name == "from_dlpack":
+                take = getattr(getattr(namespace, "dlpack", None), name, None)
+            if take is not None:
+                return take(memory)
+        raise InputError(f"package '{self._package}' takes no memory through DLPack")
+
+    def _protocol(self, array: Any) -> dict[str, Any] | None:
+        for name in self._protocols:
+            shown = getattr(array, name, None)
+            if isinstance(shown, dict):
+                return shown
+        return None
+
+    def _read(self, array: Any) -> tuple[int, Device, ArraySpec | None]:
+        self._package = type(array).__module__.partition(".")[0]
+        shown = self._protocol(array)
+        if shown is not None:
+            return shown["data"][0], self._place(array), _spec_of(shown)
+        if not hasattr(array, "__dlpack__"):
+            raise InputError(f"{type(array).__name__} is no array that speaks DLPack")
+        # -1: nobody waits here; see make_ready.
+        host = self.device(array) == HOST
+        capsule = array.__dlpack__() if host else array.__dlpack__(stream=-1)
+        return tensor_in(capsule)
+
+    def _place(self, array: Any) -> Device:
+        if hasattr(array, "__dlpack_device__"):
+            return self.device(array)
+        driver = self._executable.driver
+        return Device(driver.device_kinds[0], driver.current_device())
+
+
+def _spec_of(shown: dict[str, Any]) -> ArraySpec | None:
+    """The layout in an array interface, version 3: ``typestr``, ``shape``, ``strides`` in bytes."""
+    code, width = shown["typestr"][1], int(shown["typestr"][2:])
+    names = {"f": "float", "i": "int", "u": "uint", "c": "complex", "b": "bool"}
+    dtype = names.get(code, "?") + ("" if code == "b" else str(8 * width))
+    if dtype not in DTYPES or shown["typestr"][0] == ">":
+        return None
+    shape = tuple(shown["shape"])
+    if shown.get("strides") is None:
+        return ArraySpec.contiguous(shape, dtype)
+    steps = [divmod(stride, width) for stride in shown["strides"]]
+    if any(rest or step < 0 for step, rest in steps):
+        return None
+    return ArraySpec(shape, dtype, tuple(step for step, _ in steps))

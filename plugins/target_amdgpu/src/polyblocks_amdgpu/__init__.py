@@ -1,0 +1,1 @@
+"""AMD GPU target of PolyBlocks."""

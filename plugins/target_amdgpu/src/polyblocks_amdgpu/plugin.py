@@ -1,0 +1,52 @@
+"""The hooks of the target ``amdgpu``. Imports nothing heavy; what a hook needs, it imports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from polyblocks.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from polyblocks.artifact import Artifact
+    from polyblocks.options import CompileOptions
+    from polyblocks.runtime.executable import Executable
+    from polyblocks.target import TargetDescription
+
+POLYBLOCKS_API = 1
+__version__ = "0.1.0"
+#: ``DLDeviceType`` of the arrays that programs take where they are, besides those of the host.
+DEVICE_KINDS = (10,)
+#: What lowering imports; the driver does so before it forks.
+PRELOAD = ("polyblocks_amdgpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")
+
+
+@hookimpl
+def describe_target(options: CompileOptions) -> TargetDescription:
+    """The GPU named by ``options.arch``, by default the one that is present."""
+    from polyblocks_amdgpu.describe import describe
+
+    return describe(options)
+
+
+@hookimpl
+def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:
+    """S4 and S5: a linked code object."""
+    from polyblocks_amdgpu.lower import lower_program as lower
+
+    return lower(module, target, options)
+
+
+@hookimpl
+def load_artifact(artifact: Artifact) -> Executable:
+    """Load the code on the device, or in the simulator."""
+    from polyblocks_amdgpu.load import load_artifact as load
+
+    return load(artifact)
+
+
+def synchronize() -> None:
+    """Wait for all work on the devices; see ``polyblocks.device_helpers``."""
+    from polyblocks.runtime.device.loading import synchronize_used
+    from polyblocks_amdgpu.driver import connected
+
+    synchronize_used(connected())

@@ -1,0 +1,1 @@
+"""NVIDIA GPU target of PolyBlocks."""

@@ -1,0 +1,163 @@
+"""What a multiprocessor of each compute capability has, whatever chip it is on.
+
+Sources. Limits of threads, blocks, registers and shared memory: the table of technical
+specifications by compute capability in NVIDIA's CUDA programming guide; how they are handed out:
+the occupancy calculator's header of the CUDA toolkit (13.0). Rates of the vector units: the guide's
+table of the throughput of native arithmetic instructions. Rates of the matrix units: the white
+papers of Volta, Turing, Ampere (GA100, GA102), Ada, Hopper and Blackwell, without sparsity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polyblocks.gpu_description import UnitRate
+from polyblocks.target import Multiprocessor
+
+KIB = 1024
+WARP = 32
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One compute capability.
+
+    Attributes:
+        number: (major, minor).
+        multiprocessor: its limits.
+        rates: multiply-adds per cycle of one multiprocessor by dtype, vector units.
+        l2_rate: bytes per cycle that one multiprocessor gets from L2 while all of them stream.
+        units: matrix instructions, best first.
+        accelerated_units: those that only code for this one capability may use (architectures
+            whose names end in ``a``); better than ``units``.
+    """
+
+    number: tuple[int, int]
+    multiprocessor: Multiprocessor
+    rates: dict[str, int]
+    l2_rate: float
+    units: tuple[UnitRate, ...]
+    accelerated_units: tuple[UnitRate, ...] = ()
+
+
+def _multiprocessor(
+    threads: int, blocks: int, shared: int, per_block: int, modern: bool = True
+) -> Multiprocessor:
+    """Sizes of shared memory in KiB; ``modern`` is 8.0 and later."""
+    return Multiprocessor(
+        warp=WARP,
+        threads=threads,
+        blocks=blocks,
+        single_warp_blocks=blocks,
+        threads_per_block=1024,
+        block_limits=(1024, 1024, 64),
+        grid_limits=(2**31 - 1, 65535, 65535),
+        partitions=4,
+        registers=64 * KIB,
+        registers_per_thread=255,
+        # 256 registers of a warp.
+        register_granularity=8,
+        shared=shared * KIB,
+        shared_per_block=48 * KIB,
+        shared_per_block_optin=per_block * KIB,
+        shared_granularity=128 if modern else 256,
+        shared_reserved=KIB if modern else 0,
+        asynchronous_copies=modern,
+    )
+
+
+def _rates(half: int, bfloat: int, single: int, double: int) -> dict[str, int]:
+    return {
+        "float16": half,
+        "bfloat16": bfloat,
+        "float32": single,
+        "float64": double,
+        "int32": 64,
+    }
+
+
+def _half_units(name: str, shape: tuple[int, int, int], rate: int, bfloat: bool) -> list[UnitRate]:
+    """float16 into both accumulators, and bfloat16, which has one."""
+    units = [UnitRate(name, shape, "float16", a, rate) for a in ("float32", "float16")]
+    return units + [UnitRate(name, shape, "bfloat16", "float32", rate)] * bfloat
+
+
+def _float8_units(name: str, shape: tuple[int, int, int], rate: int) -> list[UnitRate]:
+    return [UnitRate(name, shape, o, "float32", rate) for o in ("float8_e4m3", "float8_e5m2")]
+
+
+_VOLTA = tuple(_half_units("mma.m8n8k4", (8, 8, 4), 512, False))
+_XAVIER = (*_VOLTA, UnitRate("wmma.m16n16k16", (16, 16, 16), "int8", "int32", 1024))
+_TURING = (
+    *_half_units("mma.m16n8k8", (16, 8, 8), 512, False),
+    UnitRate("mma.m8n8k16", (8, 8, 16), "int8", "int32", 1024),
+)
+
+
+def _mma(half: int, double: int = 0, float8: int = 0) -> tuple[UnitRate, ...]:
+    """``mma.sync`` of 8.0 and later; the other types' rates follow from float16's."""
+    units = [
+        *_half_units("mma.m16n8k16", (16, 8, 16), half, True),
+        UnitRate("mma.m16n8k8", (16, 8, 8), "tfloat32", "float32", half // 2),
+        UnitRate("mma.m16n8k32", (16, 8, 32), "int8", "int32", half * 2),
+    ]
+    if float8:
+        units += _float8_units("mma.m16n8k32", (16, 8, 32), float8)
+    if double:
+        units.append(UnitRate("mma.m8n8k4", (8, 8, 4), "float64", "float64", double))
+    return tuple(units)
+
+
+def _asynchronous(name: str, m: int, n: int, half: int, integers: bool) -> tuple[UnitRate, ...]:
+    """The instructions that read their operands from shared memory: ``wgmma``, ``tcgen05.mma``."""
+
+    def unit(k: int, operands: str, accumulator: str, rate: int) -> UnitRate:
+        return UnitRate(f"{name}.m{m}n{n}k{k}", (m, n, k), operands, accumulator, rate)
+
+    units = [
+        unit(16, "float16", "float32", half),
+        unit(16, "float16", "float16", half),
+        unit(16, "bfloat16", "float32", half),
+        unit(8, "tfloat32", "float32", half // 2),
+        unit(32, "float8_e4m3", "float32", half * 2),
+        unit(32, "float8_e5m2", "float32", half * 2),
+    ]
+    return (*units, unit(32, "int8", "int32", half * 2)) if integers else tuple(units)
+
+
+# The instructions of a warp reach five eighths of the peak of 9.0 (Luo et al., "Benchmarking and
+# Dissecting the Nvidia Hopper GPU Architecture", 2024), and are taken for those of 8.0 on 10.x.
+_HOPPER = (_mma(1280, 128, 2560), _asynchronous("wgmma", 64, 256, 2048, True))
+_BLACKWELL = (_mma(1024, 64, 2048), _asynchronous("tcgen05", 128, 256, 4096, True))
+_BLACKWELL_ULTRA = (_mma(1024, 0, 2048), _asynchronous("tcgen05", 128, 256, 4096, False))
+
+#: Rates of L2 are those of the white papers (2048 bytes per cycle on V100, 5120 on A100) or what
+#: public measurements of streaming reads show, rounded.
+_TABLE = (
+    Capability((7, 0), _multiprocessor(2048, 32, 96, 96, False),
+               _rates(128, 64, 64, 32), 25, _VOLTA),
+    Capability((7, 2), _multiprocessor(2048, 32, 96, 96, False),
+               _rates(128, 64, 64, 32), 32, _XAVIER),
+    Capability((7, 5), _multiprocessor(1024, 16, 64, 64, False),
+               _rates(128, 64, 64, 2), 24, _TURING),
+    Capability((8, 0), _multiprocessor(2048, 32, 164, 163),
+               _rates(256, 128, 64, 32), 47, _mma(1024, 64)),
+    Capability((8, 6), _multiprocessor(1536, 16, 100, 99),
+               _rates(128, 128, 128, 2), 24, _mma(512)),
+    Capability((8, 7), _multiprocessor(1536, 16, 164, 163),
+               _rates(128, 128, 128, 2), 32, _mma(1024)),
+    Capability((8, 9), _multiprocessor(1536, 24, 100, 99),
+               _rates(128, 128, 128, 2), 16, _mma(512, 0, 1024)),
+    Capability((9, 0), _multiprocessor(2048, 32, 228, 227),
+               _rates(256, 256, 128, 64), 22, *_HOPPER),
+    Capability((10, 0), _multiprocessor(2048, 32, 228, 227),
+               _rates(256, 256, 128, 64), 30, *_BLACKWELL),
+    Capability((10, 3), _multiprocessor(2048, 32, 228, 227),
+               _rates(256, 256, 128, 2), 30, *_BLACKWELL_ULTRA),
+    Capability((12, 0), _multiprocessor(1536, 24, 100, 99),
+               _rates(128, 128, 128, 2), 16, _mma(512, 0, 1024)),
+    Capability((12, 1), _multiprocessor(1536, 24, 100, 99),
+               _rates(128, 128, 128, 2), 16, _mma(512, 0, 1024)),
+)  # fmt: skip
+
+CAPABILITIES: dict[tuple[int, int], Capability] = {c.number: c for c in _TABLE}

@@ -1,0 +1,42 @@
+"""Stage S5: from form L to PTX."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from polyblocks.codegen import llvm
+from polyblocks.codegen.gpu.machine_code import dump, optimized, refuse_calls
+from polyblocks.pipeline import PassContext
+from polyblocks.target import TargetDescription
+
+TRIPLE = "nvptx64-nvidia-cuda"
+
+#: Functions that the code takes from elsewhere.
+_EXTERNAL = re.compile(r"^\s*\.extern \.func .*?\b([\w$]+)\s*[(\n]", re.MULTILINE)
+
+
+def machine(target: TargetDescription) -> llvm.Machine:
+    """What LLVM is told about the target."""
+    ptx = target.properties["ptx"]
+    return llvm.Machine(triple=TRIPLE, cpu=target.properties["cpu"], features=f"+ptx{ptx}")
+
+
+def compile_ptx(module: Any, context: PassContext) -> str:
+    """PTX of all kernels.
+
+    Args:
+        module: in form L; stays as it is.
+        context: with the target, and where dumps go.
+
+    Raises:
+        UnsupportedError: LLVM rejects the code, or it calls a function.
+    """
+    # What has no LLVM intrinsic becomes inline assembly.
+    parsed, target_machine = optimized(
+        module, machine(context.target), context, "convert-nvvm-to-llvm,reconcile-unrealized-casts"
+    )
+    text = llvm.emit_assembly(parsed, target_machine)
+    dump(context, "code.ptx", text)
+    refuse_calls(_EXTERNAL.findall(text))
+    return text

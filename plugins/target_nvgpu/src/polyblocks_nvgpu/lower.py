@@ -1,0 +1,62 @@
+"""``lower_program``: stages S4 (to the NVVM dialect) and S5 (to PTX and machine code)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks import events
+from polyblocks.artifact import Artifact
+from polyblocks.codegen.gpu.lower import lower_kernels
+from polyblocks.codegen.gpu.machine_code import STAGE
+from polyblocks.codegen.gpu.manifest import Resources
+from polyblocks.codegen.gpu.stage import Dialect, kernel_stage
+from polyblocks.options import CompileOptions
+from polyblocks.pipeline import PassContext, run_stage
+from polyblocks.target import TargetDescription
+from polyblocks_nvgpu import ptxas
+from polyblocks_nvgpu.emit import compile_ptx
+from polyblocks_nvgpu.passes.finish_kernels import FinishKernelsPass
+
+
+def stage_s4(target: TargetDescription) -> list[Any]:
+    """The passes of S4 in order: from ``gpu.func`` kernels to ``llvm.func`` ones with nvvm ops.
+
+    Args:
+        target: a description made by this target.
+    """
+    del target
+    return kernel_stage(
+        Dialect(
+            conversion="convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1}",
+            names=("nvvm",),
+            device_scope="device",
+            block_scope="block",
+            after=(FinishKernelsPass(),),
+        )
+    )
+
+
+def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:
+    """See :func:`polyblocks.codegen.gpu.lower.lower_kernels`.
+
+    The artifact's blobs are ``kernels.ARCH.ptx``, and ``kernels.ARCH.cubin`` if an assembler is
+    found that knows the architecture; a driver compiles PTX when it loads it.
+    """
+    return lower_kernels(module, target, options, stage_s4(target), _build)
+
+
+def _build(module: Any, context: PassContext) -> tuple[dict[str, bytes], dict[str, Resources]]:
+    ptx = compile_ptx(module, context)
+    assembler, arch = ptxas.find(), context.target.properties["cpu"]
+    if assembler is None or arch not in ptxas.architectures(assembler):
+        return {"ptx": ptx.encode()}, {}
+    with events.timed_pass(STAGE, "assemble"):
+        code, resources = ptxas.assemble(assembler, ptx, arch)
+    return {"ptx": ptx.encode(), "cubin": code}, resources
+
+
+def lower_to_assembly(module: Any, target: TargetDescription, options: CompileOptions) -> str:
+    """As :func:`lower_program`, but the PTX that a person reads."""
+    context = PassContext.create(target, options)
+    run_stage("S4", stage_s4(target), module, context)
+    return compile_ptx(module, context)

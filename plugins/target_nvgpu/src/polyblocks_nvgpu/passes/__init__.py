@@ -1,0 +1,1 @@
+"""Passes of stage S4 of this target, one per file."""

@@ -1,0 +1,48 @@
+"""finish-kernels: what the assembler is told of kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks import mlir
+from polyblocks.codegen.gpu.plan import kernel_module, kernels
+
+_KNOWN, _AT_MOST, _EXACTLY = "gpu.known_block_size", "nvvm.maxntid", "nvvm.reqntid"
+
+
+@dataclass(frozen=True)
+class FinishKernelsPass:
+    """Blocks have exactly the size that is known, and dynamic shared memory comes from outside.
+
+    Before::
+
+        llvm.mlir.global internal @__dynamic_shmem__0() {addr_space = 3 : i32} : !llvm.array<0 x i8>
+        llvm.func @k() attributes {nvvm.kernel, nvvm.maxntid = array<i32: 256, 1, 1>}
+
+    After::
+
+        llvm.mlir.global external @__dynamic_shmem__0() {addr_space = 3 : i32} : !llvm.array<0 x i8>
+        llvm.func @k() attributes {nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>}
+    """
+
+    name: ClassVar[str] = "finish-kernels"
+
+    def run(self, module: Any, context: Any) -> None:
+        """Rewrite the kernels in place."""
+        del context
+        ir = mlir.ir
+        with module.context:
+            for kernel in kernels(module):
+                attributes = kernel.attributes
+                if _KNOWN in attributes:
+                    attributes[_EXACTLY] = attributes[_KNOWN]
+                    if _AT_MOST in attributes:
+                        del attributes[_AT_MOST]
+            holder = kernel_module(module)
+            for op in holder.regions[0].blocks[0].operations if holder is not None else ():
+                attributes = op.operation.attributes
+                if op.operation.name == "llvm.mlir.global" and (
+                    str(attributes["global_type"]).startswith("!llvm.array<0 x")
+                ):
+                    attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")

@@ -1,0 +1,96 @@
+"""The assembler of PTX: where it is, and what it says of kernels."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from polyblocks.codegen.gpu.external_tool import run_tool
+from polyblocks.codegen.gpu.manifest import Resources
+
+_ARCHITECTURE = re.compile(r"'(sm_\d+[af]?)'")
+_KERNEL = re.compile(r"Compiling entry function '([^']+)'")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
+_USED = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+
+
+def find() -> str | None:
+    """The assembler: on the ``PATH``, below ``CUDA_HOME``, or of the ``nvidia-cuda-nvcc`` wheel."""
+    return next((str(path) for path in _candidates() if path.is_file()), None)
+
+
+def _candidates() -> Iterator[Path]:
+    on_path = shutil.which("ptxas")
+    if on_path:
+        yield Path(on_path)
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(variable):
+            yield Path(os.environ[variable]) / "bin" / "ptxas"
+    yield Path("/usr/local/cuda/bin/ptxas")
+    # Wheels of CUDA 12 have a folder for each component, those of CUDA 13 one for the version.
+    spec = importlib.util.find_spec("nvidia")
+    for folder in spec.submodule_search_locations or () if spec is not None else ():
+        for component in ("cuda_nvcc", "cu13"):
+            yield Path(folder) / component / "bin" / "ptxas"
+
+
+@functools.cache
+def architectures(path: str) -> frozenset[str]:
+    """What an assembler makes code for; newer ones leave old chips to the driver's own."""
+    try:
+        done = subprocess.run(
+            [path, "--help"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return frozenset()
+    return frozenset(_ARCHITECTURE.findall(done.stdout))
+
+
+def assemble(path: str, ptx: str, arch: str) -> tuple[bytes, dict[str, Resources]]:
+    """Machine code of PTX text, and what its kernels need.
+
+    Args:
+        path: the assembler.
+        ptx: the text.
+        arch: e.g. ``sm_90a``.
+
+    Returns:
+        The ELF file (cubin), and resources by kernel.
+
+    Raises:
+        UnsupportedError: the assembler fails; holds what it says and how to repeat it.
+    """
+
+    def command(source: str, output: str) -> list[str]:
+        return [path, "-v", f"-arch={arch}", "-O3", "-o", output, source]
+
+    code, said = run_tool("assembler", command, ptx.encode(), ".ptx")
+    return code, parse_resources(said)
+
+
+def parse_resources(said: str) -> dict[str, Resources]:
+    """Resources by kernel, from what the assembler says with ``-v``."""
+    found: dict[str, Resources] = {}
+    name = ""
+    for line in said.splitlines():
+        if match := _KERNEL.search(line):
+            name = match[1]
+            found[name] = Resources(0)
+        elif name and (match := _STACK.search(line)):
+            found[name] = replace(found[name], stack_bytes=int(match[1]), spill_bytes=int(match[2]))
+        elif name and (match := _USED.search(line)):
+            shared = _SHARED.search(line)
+            found[name] = replace(
+                found[name],
+                registers=int(match[1]),
+                shared_bytes=int(shared[1]) if shared else 0,
+            )
+    return found

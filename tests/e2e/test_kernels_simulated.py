@@ -1,0 +1,127 @@
+"""Programs through all stages of both GPU targets, run by the simulator: right, and no findings."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from bench.programs import in_torch
+from tests.support.captured import captured
+from torch.nn import functional
+
+from polyblocks import signature
+from polyblocks.codegen.gpu.manifest import manifest_of
+from polyblocks.options import CompileOptions
+from polyblocks.passes.standard import standard_pipeline
+from polyblocks.pipeline import PassContext, run_stage
+from polyblocks.simt import LaunchResult, Semantics, Simulator
+
+TARGETS = {"sm_80": "nvgpu", "sm_90a": "nvgpu", "gfx1100": "amdgpu"}
+r = torch.randn
+
+
+def simulate(
+    function: Callable[..., Any], inputs: list[torch.Tensor], arch: str
+) -> tuple[list[np.ndarray], tuple[LaunchResult, ...]]:
+    """Outputs of a program on the simulated chip, and what its launches did."""
+    package = f"polyblocks_{TARGETS[arch]}"
+    options = CompileOptions(target=TARGETS[arch], arch=arch)
+    target = importlib.import_module(f"{package}.describe").describe(options)
+    module = captured(function, inputs).module
+    context = PassContext.create(target, options)
+    standard_pipeline(target, options).run(module, context)
+    signature.keep(module)
+    passes = importlib.import_module(f"{package}.lower").stage_s4(target)
+    run_stage("S4", passes, module, context)
+    plan = manifest_of(module, {})
+    rows = plan["arguments"]
+    # The workspace is one of the arguments.
+    plan["workspace_bytes"] = sum(
+        row["shape"][0] for row in signature.rows(module) if row["role"] == "workspace"
+    )
+    given = iter(inputs)
+    arrays, outputs = [], []
+    for row in rows:
+        if row["role"] == "input":
+            arrays.append(next(given).numpy().copy())
+        elif row["role"] == "output":
+            arrays.append(np.zeros(row["shape"], row["dtype"]))
+            outputs.append(arrays[-1])
+    semantics = importlib.import_module(f"{package}.simt").SEMANTICS
+    assert isinstance(semantics, Semantics)
+    return outputs, Simulator(module, semantics).run_plan(plan, arrays)
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]] = {
+    "element-wise": (in_torch.elementwise_chain, lambda: [r(37, 53), r(37, 53)]),
+    "row means": (in_torch.row_means, lambda: [r(50, 777)]),
+    "softmax": (in_torch.softmax, lambda: [r(33, 1000)]),
+    "layer norm": (in_torch.layer_norm, lambda: [r(40, 1024), r(1024), r(1024)]),
+    "column means": (in_torch.column_means, lambda: [r(100, 777)]),
+    "transpose": (in_torch.transpose, lambda: [r(100, 77)]),
+    "blur": (in_torch.blur_x_blur_y, lambda: [r(3, 70, 75)]),
+    "heat": (in_torch.heat, lambda: [r(70, 70)]),
+    "group norm": (in_torch.group_norm, lambda: [r(4, 32, 14, 14), r(32), r(32)]),
+    "matmul": (torch.matmul, lambda: [r(40, 50), r(50, 60)]),
+    "cumsum": (in_torch.row_cumsum, lambda: [r(5, 700)]),
+    "long cumsum": (lambda x: x.cumsum(0), lambda: [r(100_000)]),
+    "gather": (lambda x, i: x[i] * 2, lambda: [r(100, 30), torch.randint(-99, 100, (57,))]),
+    "scatter": (
+        lambda x, i, v: x.index_add(0, i, v),
+        lambda: [r(100, 30), torch.randint(0, 100, (57,)), r(57, 30)],
+    ),
+    "total": (in_torch.total, lambda: [r(1000, 300)]),
+    "argmax": (in_torch.row_argmax, lambda: [r(30, 500)]),
+    "sort": (lambda x: torch.sort(x, dim=-1)[0], lambda: [r(10, 20)]),
+    "convolution": (
+        lambda x, w: functional.conv2d(x, w, padding=1),
+        lambda: [r(1, 8, 12, 12), r(8, 8, 3, 3)],
+    ),
+    "attention": (
+        lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2), -1) @ v,
+        lambda: [r(2, 33, 16), r(2, 33, 16), r(2, 33, 16)],
+    ),
+    "ordered updates": (
+        lambda x, i, v: x.index_put((i,), v),
+        lambda: [r(10, 5), torch.tensor([1, 2, 2, 7]), torch.zeros(4, 5)],
+    ),
+    "doubles": (lambda x: (x * 3).cumsum(1), lambda: [r(20, 300).double()]),
+    "integers": (lambda x: (x * 3 + 1).sum(0), lambda: [torch.randint(0, 9, (20, 30))]),
+    "halves": (lambda x: torch.softmax(x, 1), lambda: [r(20, 300).half()]),
+}
+
+
+@pytest.mark.parametrize("arch", TARGETS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_compute_what_pytorch_does_without_a_finding(name: str, arch: str) -> None:
+    torch.manual_seed(0)
+    function, make = PROGRAMS[name]
+    inputs = make()
+    outputs, launches = simulate(function, inputs, arch)
+    assert [str(f) for launch in launches for f in launch.findings] == []
+    expected = function(*inputs)
+    rtol = 2e-3 if inputs[0].dtype is torch.float16 else 2e-4
+    for found, wanted in zip(
+        outputs, expected if isinstance(expected, tuple) else (expected,), strict=True
+    ):
+        torch.testing.assert_close(torch.from_numpy(found), wanted, rtol=rtol, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("softmax", [300, 4096]), ("blur", [1, 260, 516]), ("element-wise", [300, 500])],
+)
+def test_what_is_read_twice_is_read_once(name: str, size: list[int]) -> None:
+    function, make = PROGRAMS[name]
+    inputs = [torch.rand(size) for _ in make()]
+    outputs, launches = simulate(function, inputs, "sm_90a")
+    (launch,) = launches
+    floor = sum(a.nbytes for a in outputs) + sum(x.numel() * 4 for x in inputs)
+    moved = launch.counts.global_loaded + launch.counts.global_stored
+    # A tile of the blur reads two rows and columns of its neighbours.
+    assert moved <= floor * (1.25 if name == "blur" else 1.0)
+    assert launch.counts.bank_conflicts == 0

@@ -1,0 +1,46 @@
+"""A GPU that does not exist, with the numbers of common ones."""
+
+from __future__ import annotations
+
+from polyblocks.target import MemoryLevel, Multiprocessor, ParallelLevel, TargetDescription
+
+CHIP = Multiprocessor(
+    warp=32,
+    threads=2048,
+    blocks=32,
+    single_warp_blocks=32,
+    threads_per_block=1024,
+    block_limits=(1024, 1024, 64),
+    grid_limits=(2**31 - 1, 65535, 65535),
+    partitions=4,
+    registers=65536,
+    registers_per_thread=255,
+    register_granularity=8,
+    shared=228 << 10,
+    shared_per_block=48 << 10,
+    shared_per_block_optin=227 << 10,
+    shared_granularity=128,
+    shared_reserved=1024,
+)
+
+
+def gpu_target(units: int = 132) -> TargetDescription:
+    """A chip of so many multiprocessors."""
+    return TargetDescription(
+        "imaginary",
+        "one",
+        (
+            ParallelLevel("grid", units, 4e-6),
+            ParallelLevel("block", 32),
+            ParallelLevel("warp", 32),
+            ParallelLevel("thread", 32),
+        ),
+        (
+            MemoryLevel("registers", 256 << 10, 1e13, 128),
+            MemoryLevel("shared", 228 << 10, 2e11, 128),
+            MemoryLevel("L2", 50 << 20, 5.5e12, 128, units),
+            MemoryLevel("main", 0, 4e12, 128, units),
+        ),
+        flops={"float32": 6e13, "float64": 3e13},
+        multiprocessor=CHIP,
+    )

@@ -1,0 +1,190 @@
+"""Ahead of time: several architectures in one file, weights, and loading with nothing installed."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import polyblocks
+from polyblocks.ahead_of_time import options_by_arch
+from polyblocks.artifact import Artifact
+from polyblocks.errors import FallbackError, InputError, OptionError
+
+torch = pytest.importorskip("torch")
+
+
+def test_one_set_of_options_per_architecture():
+    for arch in (["a", "b"], "a, b", ("a", "b")):
+        made = options_by_arch({"target": "cpu", "arch": arch})
+        assert [options.arch for options in made] == ["a", "b"]
+    assert [options.arch for options in options_by_arch(None)] == [None]
+    with pytest.raises(OptionError, match="'arch' is an empty list; name at least one"):
+        options_by_arch({"arch": []})
+
+
+def weighted(x, y):
+    return y * 2 - x, (x + y).sum(0)
+
+
+def test_a_function_becomes_a_file(tmp_path):
+    x, y = torch.rand(5, 4), torch.rand(5, 4)
+    polyblocks.aot(weighted, [x, y], {"target": "cpu"}, frontend="torch").write(tmp_path / "f.zip")
+    loaded = polyblocks.load(tmp_path / "f.zip")
+    for given in ((x, y), (x.numpy(), y.numpy())):
+        results = loaded(*given)
+        assert type(results[0]) is type(given[0])
+        for got, expected in zip(results, weighted(x, y), strict=True):
+            np.testing.assert_allclose(np.asarray(got), expected.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("weights", ["stored", "arguments"])
+def test_weights(weights, tmp_path):
+    model = torch.nn.Linear(4, 3).eval()
+    x = torch.rand(5, 4)
+    with torch.no_grad():
+        made = polyblocks.aot(model, [x], {"target": "cpu"}, frontend="torch", weights=weights)
+        expected = model(x).numpy()
+    made = Artifact.from_bytes(made.to_bytes())
+    loaded = polyblocks.load(made)
+    if weights == "stored":
+        got = loaded(x.numpy())
+        stored = [r for r in made.manifest["arguments"] if r.get("stored")]
+        assert len(stored) == 2
+    else:
+        shapes = [made.manifest["arguments"][k]["shape"] for k in made.manifest["call"]]
+        assert shapes[0] == [5, 4]
+        held = {(3, 4): model.weight, (3,): model.bias}
+        rest = [held[tuple(shape)].detach().numpy() for shape in shapes[1:]]
+        got = loaded(x.numpy(), *rest)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    # What was compiled ahead of time is no stand-in for what is called later.
+    compiled = polyblocks.compile(model, frontend="torch")
+    with torch.no_grad():
+        np.testing.assert_allclose(compiled(x).numpy(), expected, rtol=1e-5)
+
+
+def test_other_frameworks():
+    jax = pytest.importorskip("jax")
+    x, y = (jax.numpy.asarray(v) for v in np.random.default_rng(0).random((2, 5, 4), np.float32))
+    made = polyblocks.aot(weighted, [x, y], {"target": "cpu"}, frontend="jax")
+    for got, expected in zip(polyblocks.load(made)(x, y), weighted(x, y), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+    tf = pytest.importorskip("tensorflow")
+    given = [tf.constant(np.asarray(v)) for v in (x, y)]
+    made = polyblocks.aot(
+        lambda x, y: (y * 2 - x, tf.reduce_sum(x + y, 0)), given, {"target": "cpu"}, frontend="tf"
+    )
+    results = polyblocks.load(made)(*given)
+    assert tf.is_tensor(results[0])
+    for got, expected in zip(results, weighted(np.asarray(x), np.asarray(y)), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+    compiled = polyblocks.compile(weighted, frontend="jax")
+    np.testing.assert_allclose(compiled(x, y)[0], weighted(x, y)[0], rtol=1e-6)
+
+
+def cut(x):
+    y = x * 2
+    torch._dynamo.graph_break()
+    return y + 1
+
+
+@pytest.mark.parametrize(
+    "function, inputs, message",
+    [
+        (cut, 1, "cut: graph break .* strict_target forbids that Python runs the rest"),
+        (lambda x: x, 1, "the function became 0 programs, and a file holds one"),
+        (lambda x: (x + 1, x), 1, r"returns float32\[5, 4\], float32\[5, 4\], but its program com"),
+        (lambda x, y: x + 1, 2, "does not use its array number 2; leave it out"),
+        (
+            lambda x: (x + 1, 3),
+            1,
+            r"returns float32\[5, 4\], int, but its program computes float32",
+        ),
+    ],
+)
+def test_functions_that_are_no_program(function, inputs, message):
+    given = [torch.rand(5, 4) for _ in range(inputs)]
+    with pytest.raises((InputError, FallbackError), match=message):
+        polyblocks.aot(function, given, {"target": "cpu"}, frontend="torch")
+
+
+def test_wrong_ways_to_hold_weights():
+    with pytest.raises(OptionError, match="weights must be one of stored, arguments, not 'x'"):
+        polyblocks.aot(weighted, [], weights="x")
+
+
+def test_the_command_compiles_a_function(tmp_path):
+    from typer.testing import CliRunner
+
+    from polyblocks.cli import app
+
+    source = tmp_path / "model.py"
+    source.write_text("import torch\ndef double(x): return x * 2\n")
+    command = ["compile", f"{source}:double", "--input", "float32[2,3]", "--arch", "x86-64-v2"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(polyblocks.load(tmp_path / "model.zip")(x), 2 * x)
+    for what, message in (("triple", "has no function 'triple'; it has double"),):
+        with pytest.raises(InputError, match=message):
+            CliRunner().invoke(app, ["compile", f"{source}:{what}"], catch_exceptions=False)
+    with pytest.raises(InputError, match="there is no file"):
+        CliRunner().invoke(app, ["compile", f"{tmp_path}/none.py:f"], catch_exceptions=False)
+
+
+#: A driver of the vendor's in two lines, in a process where nothing else can be imported.
+WITHOUT = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top in ("torch", "jax", "jaxlib", "tensorflow", "torch_mlir", "llvmlite", "islpy"):
+            raise ImportError(f"{name} is blocked")
+
+sys.meta_path.insert(0, Blocked())
+sys.path[:0] = PATHS
+import numpy as np
+import polyblocks
+from fake_driver import FakeDriver, view
+from polyblocks_nvgpu import driver as vendor
+
+class Driver(FakeDriver):
+    rank = vendor.CudaDriver.rank
+    def _capability(self, device): return (9, 0)
+
+def double(x, out):
+    view(out, 6)[:] = 2 * view(x, 6)
+
+fake = Driver({"double": double})
+vendor.connect = lambda: fake
+f = polyblocks.load("FILE")
+x = np.arange(6, dtype=np.float32).reshape(2, 3)
+print(f(x).tolist(), fake.named("load_module"), fake.named("launch")[0][4])
+"""
+
+
+def test_loading_needs_no_compiler_and_no_framework(tmp_path, run_python):
+    from fake_driver import artifact, launch, row
+
+    from polyblocks.artifact_variants import join
+
+    def build(arch, form, grid):
+        made = artifact(
+            [row("input", "x"), row("output", "o")],
+            [launch("double", 0, 1, grid=(grid, 1, 1))],
+            arch=arch,
+            form=form,
+        )
+        made.manifest["target"] = "nvgpu"
+        return made
+
+    both = join([build("sm_80", "ptx", 8), build("sm_90a", "cubin", 9), build("sm_120", "ptx", 1)])
+    both.write(tmp_path / "f.zip")
+    code = WITHOUT.replace("FILE", str(tmp_path / "f.zip")).replace("PATHS", repr(sys.path))
+    done = run_python(code)
+    assert done.stdout.strip() == (
+        "[[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]] [('load_module', 0, b'code for sm_90a')] (9, 1, 1)"
+    ), done.stderr

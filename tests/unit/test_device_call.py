@@ -1,0 +1,324 @@
+"""Device programs as functions of arrays: of a device, of the host, of other frameworks."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from fake_driver import (
+    KIND,
+    DeviceArray,
+    FakeArrays,
+    FakeDriver,
+    artifact,
+    launch,
+    row,
+    view,
+)
+
+from polyblocks.errors import ArtifactError, ExecutionError, InputError
+from polyblocks.program import DTYPES, ArraySpec
+from polyblocks.runtime.arrays import HOST, Device
+from polyblocks.runtime.device import holding
+from polyblocks.runtime.device.executable import DeviceExecutable
+from polyblocks.runtime.device.exported import ExportedMemory, dlpack_type, dtype_of, tensor_in
+from polyblocks.runtime.device.memory import pool_of
+from polyblocks.runtime.device.program import synchronize
+from polyblocks.runtime.launch import bind
+from polyblocks.runtime.protocol_arrays import ProtocolArrays
+
+N = 6
+ONE, OTHER = Device(KIND, 0), Device(KIND, 1)
+
+
+def add(x: int, y: int, out: int) -> None:
+    view(out, N)[:] = view(x, N) + view(y, N)
+
+
+ADD = artifact(
+    [row("input", "x"), row("input", "y"), row("output", "o"), {"role": "workspace", "shape": [9]}],
+    [launch("add", 0, 1, 2)],
+)
+
+
+def bound(source=ADD, interface=None, archs=("v1", "v1"), eager=True, **settings):
+    driver = FakeDriver({"add": add}, archs, eager=eager)
+    executable = DeviceExecutable(source, lambda: driver)
+    return driver, bind(executable, interface or FakeArrays(), blobs=source.blobs, **settings)
+
+
+def on(device: Device, value: float) -> DeviceArray:
+    return DeviceArray(np.full((2, 3), value, np.float32), device)
+
+
+@pytest.mark.parametrize("device", [ONE, OTHER])
+def test_arrays_of_one_device_are_used_in_place(device):
+    driver, call = bound()
+    result = call(on(device, 1), on(device, 2))
+    assert result.place == device
+    assert (result.values == 3).all()
+    assert [c[0] for c in driver.calls if c[0] != "allocate"] == ["load_module", "launch"]
+    assert driver.named("launch")[0][2:4] == (device.number, FakeArrays.current_stream)
+
+
+def test_the_result_is_there_only_after_the_stream():
+    driver, call = bound(eager=False)
+    result = call(on(ONE, 1), on(ONE, 2))
+    driver.wait(FakeArrays.current_stream)
+    assert (result.values == 3).all()
+
+
+def test_arrays_of_the_host_are_transferred():
+    driver, call = bound()
+    result = call(on(HOST, 1), on(HOST, 2))
+    assert result.place == HOST
+    assert (result.values == 3).all()
+    assert (driver.counts["copy_in"], driver.counts["copy_out"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "places, found",
+    [
+        ((HOST, ONE), "'x' on the host, 'y' on device 0"),
+        ((OTHER, HOST), "'x' on device 1, 'y' on the host"),
+        ((ONE, OTHER), "'x' on device 0, 'y' on device 1"),
+    ],
+)
+def test_a_mix_is_an_error_that_names_the_arrays(places, found):
+    driver, call = bound()
+    with pytest.raises(
+        InputError,
+        match=rf"^f: the arrays are in several places: {found}; expected all on the host or all on",
+    ):
+        call(*(on(place, 1) for place in places))
+    assert not driver.calls
+
+
+def test_arrays_of_another_kind_of_device():
+    _, call = bound()
+    with pytest.raises(
+        InputError, match="compiled for target 'fake'; its arrays are on device 3, "
+    ):
+        call(on(Device(99, 3), 1), on(Device(99, 3), 1))
+
+
+def test_arrays_that_do_not_fit():
+    _, call = bound()
+    wrong = DeviceArray(np.zeros((3, 2), np.float32), ONE)
+    with pytest.raises(
+        InputError, match=r"^argument 2 \('y'\) of f: expected float32\[2, 3\], got"
+    ):
+        call(on(ONE, 1), wrong)
+    with pytest.raises(InputError, match=r"^f\(x, y\) takes 2 arrays, got 1$"):
+        call(on(HOST, 1))
+    with pytest.raises(InputError, match="several places: 'x' on device 0; expected"):
+        call(on(ONE, 1))
+
+
+def test_alignment_that_kernels_rely_on():
+    source = artifact(
+        [row("input", "x") | {"alignment": 16}, row("input", "y"), row("output", "o")],
+        [launch("add", 0, 1, 2)],
+    )
+    _, call = bound(source)
+    memory = np.zeros(12, np.float32)
+    start = 1 + -(memory.ctypes.data // 4) % 4
+    part = memory[start : start + 6].reshape(2, 3)
+    with pytest.raises(InputError, match=r"'x'.*address is not aligned to 16 bytes; copy it$"):
+        call(DeviceArray(part, ONE), on(ONE, 1))
+    call(on(ONE, 1), DeviceArray(part, ONE))
+
+
+def test_iterations():
+    driver, call = bound(num_iters=5)
+    call(on(ONE, 1), on(ONE, 2))
+    assert driver.counts["launch"] == 5
+
+
+def test_the_order_of_the_call_and_stored_inputs():
+    weight = np.arange(6, dtype=np.float32).reshape(2, 3)
+    rows = [
+        {"role": "workspace", "shape": [8]},
+        row("input", "w") | {"stored": "weight.bin"},
+        row("input", "y"),
+        row("input", "x"),
+        row("output", "o"),
+    ]
+    made = artifact(rows, [launch("add", 1, 3, 4)], call=[3, 2])
+    made.blobs["weight.bin"] = weight.tobytes()
+    driver, call = bound(made)
+    for place in (HOST, ONE, ONE, OTHER):
+        np.testing.assert_array_equal(call(on(place, 1), on(place, 50)).values, weight + 1)
+    # Stored inputs go to a device once.
+    assert driver.counts["copy_in"] == 3 + 2
+    with pytest.raises(InputError, match=r"^f\(x, y\) takes 2 arrays, got 0"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"call": [0]}, r"call must order \[0, 1\], not \[0\]"),
+        ({"call": "x"}, r"call must order \[0, 1\], not 'x'"),
+    ],
+)
+def test_a_call_that_does_not_fit(change, message):
+    made = artifact([row("input", "x"), row("input", "y")], [], **change)
+    with pytest.raises((ArtifactError, ValueError), match=message):
+        bound(made)
+
+
+def test_stored_inputs_that_are_not_there():
+    made = artifact([row("input", "x") | {"stored": "w"}], [])
+    with pytest.raises(ArtifactError, match="no contents of argument 0 in blob 'w'"):
+        bound(made)
+
+
+# --- memory of ours for frameworks without streams and allocators ---------------------------------
+
+
+class HostDriver(FakeDriver):
+    """Its devices' memory is the host's, also by its name, so that NumPy can take it over."""
+
+    device_kinds = (1,)
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "bfloat16"])
+def test_memory_goes_to_a_framework_and_comes_back(dtype):
+    driver = HostDriver({})
+    spec = ArraySpec((2, 3), dtype, (1, 2))
+    memory = ExportedMemory(driver, Device(1, 0), spec, 5)
+    address = memory.address
+    assert memory.__dlpack_device__() == (1, 0)
+    array = np.from_dlpack(memory)
+    assert (array.shape, array.dtype.name, array.ctypes.data) == ((2, 3), dtype, address)
+    assert array.strides == (array.itemsize, 2 * array.itemsize)
+    del memory
+    gc.collect()
+    assert pool_of(driver, 0).idle_bytes == 0
+    del array
+    gc.collect()
+    assert pool_of(driver, 0).idle_bytes == 512
+    assert pool_of(driver, 0).acquire(1, 5) == address
+
+
+def test_a_consumer_waits_for_the_stream():
+    driver = HostDriver({})
+    memory = ExportedMemory(driver, Device(1, 0), ArraySpec.contiguous((2,), "float32"), 5)
+    for stream, ordered in ((None, 1), (9, 9), (-1, None), (5, None)):
+        driver.calls.clear()
+        capsule = memory.__dlpack__(stream=stream)
+        expected = [("order", 5, ordered)] if ordered else []
+        assert driver.named("order") == expected
+        assert tensor_in(capsule) == (memory.address, Device(1, 0), memory.spec)
+        del capsule  # nobody took it
+
+
+def test_dlpack_types():
+    for dtype in DTYPES:
+        assert dtype_of(*dlpack_type(dtype)) == dtype
+    assert dtype_of(9, 8) is None
+
+
+class Owner:
+    """An array of a package that nobody knows, with streams of its own."""
+
+    def __init__(self, values: np.ndarray, kind: int = KIND) -> None:
+        self.values = values
+        self.kind = kind
+        self.told: list[int] = []
+
+    def __dlpack_device__(self):
+        return self.kind, 0
+
+    def __dlpack__(self, stream=None):
+        if stream is not None and stream != -1:
+            self.told.append(stream)
+        return self.values.__dlpack__()
+
+
+class Shown:
+    """An array that speaks a vendor's protocol only."""
+
+    def __init__(self, values: np.ndarray, stream: int | None = None) -> None:
+        self.values = values
+        self.__fake_array_interface__ = values.__array_interface__ | {"stream": stream}
+
+
+class Adopting(ProtocolArrays):
+    """Takes memory as NumPy would if the fake device were the host."""
+
+    def adopt(self, memory):
+        memory.device = Device(1, 0)
+        return np.from_dlpack(memory)
+
+
+@pytest.mark.parametrize("kind", [Owner, Shown])
+def test_arrays_that_are_known_by_protocols(kind):
+    driver = FakeDriver({"add": add}, eager=False)
+    executable = DeviceExecutable(ADD, lambda: driver)
+    interface = Adopting(driver.array_protocols, executable)
+    call = bind(executable, interface)
+    x, y = (np.full((2, 3), n, np.float32) for n in (1, 2))
+    given = (Owner(x), Owner(y)) if kind is Owner else (Shown(x, 8), Shown(y))
+    result = call(*given)
+    assert driver.named("launch")[0][3] == driver.default_stream
+    if kind is Owner:
+        assert [each.told for each in given] == [[1], [1]]
+    else:
+        assert ("order", 8, 1) in driver.calls
+    # What is read lives until the stream has passed.
+    assert holding.held_count() == 1
+    synchronize(driver)
+    assert holding.held_count() == 0
+    assert (result == 3).all()
+
+
+def test_protocols_that_do_not_fit():
+    driver = FakeDriver({})
+    arrays = ProtocolArrays(driver.array_protocols, DeviceExecutable(ADD, lambda: driver))
+    big = np.ones(2, ">f4")
+    with pytest.raises(InputError, match="dtype is none of float64, .*or it runs backwards"):
+        arrays.describe(Shown(big))
+    assert arrays.describe(Shown(np.ones((2, 3), bool).T)) == ArraySpec((3, 2), "bool", (1, 3))
+    with pytest.raises(InputError, match="backwards"):
+        arrays.describe(Shown(np.ones(4)[::-1]))
+    with pytest.raises(InputError, match="float is no array that speaks DLPack"):
+        arrays.describe(1.0)
+    assert not arrays.is_array(1.0)
+    frozen = np.ones(2)
+    frozen.flags.writeable = False
+    assert not arrays.is_writable(Shown(frozen))
+    assert arrays.is_writable(Shown(np.ones(2)))
+    with pytest.raises(InputError, match=r"Shown cannot be copied to device \(1, 0\)"):
+        arrays.transfer(Shown(frozen), HOST)
+
+
+def test_a_package_that_takes_no_memory(monkeypatch):
+    arrays = ProtocolArrays()
+    arrays.describe(np.ones(2))
+    monkeypatch.setattr(arrays, "_package", "struct")
+    with pytest.raises(InputError, match="package 'struct' takes no memory through DLPack"):
+        arrays.adopt(object())
+
+
+def test_an_interface_without_devices():
+    class Plain(FakeArrays):
+        def allocates(self, device):
+            return device == HOST
+
+    _, call = bound(interface=Plain())
+    with pytest.raises(InputError, match=r"Plain has no arrays on device \(12, 0\)"):
+        call(on(ONE, 1), on(ONE, 1))
+
+
+def test_an_error_of_the_driver_reaches_the_caller():
+    def refuse(*args):
+        raise ExecutionError("the launch failed")
+
+    executable = DeviceExecutable(ADD, lambda: FakeDriver({"add": refuse}))
+    call = bind(executable, FakeArrays())
+    for place in (HOST, ONE):
+        with pytest.raises(ExecutionError, match="the launch failed"):
+            call(on(place, 1), on(place, 1))

@@ -1,0 +1,155 @@
+"""Programs as GPU kernels: right in every thread, without races, and how they are mapped."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from bench.programs import in_torch
+from tests.support.captured import captured
+from tests.support.gpu_target import gpu_target
+from tests.support.lanes import Launch, run_main
+from torch.nn import functional
+
+from polyblocks import events, mlir, signature
+from polyblocks.affine.model import Nest
+from polyblocks.codegen.gpu.choose import choose
+from polyblocks.errors import UnsupportedError
+from polyblocks.options import CompileOptions
+from polyblocks.passes.affine.map_blocks import MapBlocksPass
+from polyblocks.passes.standard import standard_pipeline
+from polyblocks.pipeline import PassContext
+
+
+def compiled(function: Callable[..., Any], inputs: list[torch.Tensor]) -> tuple[Any, list[Any]]:
+    """The module after S3 for a GPU, and the decisions of ``map-blocks``."""
+    program = captured(function, inputs)
+    target, options = gpu_target(), CompileOptions()
+    decisions: list[Any] = []
+
+    def listen(event: events.Event) -> None:
+        if event.kind == "decision" and event.data["pass"] == "map-blocks":
+            decisions.append(event.data)
+
+    with events.listening(listen):
+        standard_pipeline(target, options).run(program.module, PassContext.create(target, options))
+    return program.module, decisions
+
+
+def run(module: Any, inputs: list[torch.Tensor]) -> tuple[list[np.ndarray], list[Launch]]:
+    """Outputs and launches of a program after ``map-blocks``."""
+    given = iter(inputs)
+    arrays, outputs = [], []
+    for row in signature.rows(module):
+        if row["role"] == "input":
+            arrays.append(next(given).numpy().copy())
+        else:
+            arrays.append(np.zeros(row["shape"], row["dtype"]))
+            if row["role"] == "output":
+                outputs.append(arrays[-1])
+    return outputs, run_main(module, arrays)
+
+
+def check(function: Callable[..., Any], *inputs: torch.Tensor) -> list[Launch]:
+    """Run a program as kernels and compare with PyTorch."""
+    module, _ = compiled(function, list(inputs))
+    outputs, launches = run(module, list(inputs))
+    expected = function(*inputs)
+    for found, wanted in zip(
+        outputs, expected if isinstance(expected, tuple) else (expected,), strict=True
+    ):
+        torch.testing.assert_close(torch.from_numpy(found), wanted, rtol=2e-4, atol=2e-5)
+    return launches
+
+
+r = torch.randn
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]] = {
+    "element-wise": (in_torch.elementwise_chain, lambda: [r(37, 53), r(37, 53)]),
+    "row means": (in_torch.row_means, lambda: [r(100, 777)]),
+    "few long rows": (in_torch.row_means, lambda: [r(5, 4001)]),
+    "softmax": (in_torch.softmax, lambda: [r(64, 1000)]),
+    "softmax, short rows": (in_torch.softmax, lambda: [r(501, 50)]),
+    "layer norm": (in_torch.layer_norm, lambda: [r(40, 1024), r(1024), r(1024)]),
+    "column means": (in_torch.column_means, lambda: [r(100, 777)]),
+    "transpose": (in_torch.transpose, lambda: [r(100, 77)]),
+    "blur": (in_torch.blur_x_blur_y, lambda: [r(3, 70, 75)]),
+    "group norm": (in_torch.group_norm, lambda: [r(4, 32, 14, 14), r(32), r(32)]),
+    "matmul": (torch.matmul, lambda: [r(40, 50), r(50, 60)]),
+    "cumsum": (in_torch.row_cumsum, lambda: [r(10, 1000)]),
+    "cumsum of columns": (lambda x: x.cumsum(0), lambda: [r(100, 70)]),
+    "gather": (lambda x, i: x[i] * 2, lambda: [r(100, 30), torch.randint(-99, 100, (57,))]),
+    "scatter": (
+        lambda x, i, v: x.index_add(0, i, v),
+        lambda: [r(100, 30), torch.randint(0, 100, (57,)), r(57, 30)],
+    ),
+    "total": (in_torch.total, lambda: [r(300, 300)]),
+    "argmax": (in_torch.row_argmax, lambda: [r(100, 1000)]),
+    "convolution": (
+        lambda x, w: functional.conv2d(x, w, padding=1),
+        lambda: [r(2, 8, 16, 16), r(16, 8, 3, 3)],
+    ),
+    "max pool": (lambda x: functional.max_pool2d(x, 2), lambda: [r(2, 8, 16, 16)]),
+    "all": (lambda x: (x > -3).all(1), lambda: [r(20, 300)]),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_compute_what_pytorch_does(name: str) -> None:
+    torch.manual_seed(0)
+    function, inputs = PROGRAMS[name]
+    assert check(function, *inputs())
+
+
+def test_a_failed_check_stays_with_its_thread() -> None:
+    x, i = torch.randn(10, 4), torch.tensor([1, 12])
+    module, _ = compiled(lambda x, i: x[i], [x, i])
+    arrays = [x.numpy(), i.numpy(), np.full((2, 4), 7.0, np.float32)]
+    (launch,) = run_main(module, arrays)
+    expected = "index out of range: it must be at least 0 and less than 10"
+    assert launch.machine.failures == [expected]
+    np.testing.assert_array_equal(arrays[2][0], x[1].numpy())
+    np.testing.assert_array_equal(arrays[2][1], 7.0)
+
+
+def test_both_gpu_targets_have_one_list_of_passes_and_the_cpu_a_part_of_it() -> None:
+    names = {}
+    for package, arch in (
+        ("polyblocks_nvgpu", "sm_90a"),
+        ("polyblocks_amdgpu", "gfx1100"),
+        ("polyblocks_cpu", "x86-64-v3"),
+    ):
+        options = CompileOptions(arch=arch)
+        target = importlib.import_module(f"{package}.describe").describe(options)
+        names[package] = standard_pipeline(target, options).names()
+    gpu = names["polyblocks_nvgpu"]
+    assert gpu == names["polyblocks_amdgpu"]
+    assert [n for n in gpu if n in names["polyblocks_cpu"]] == names["polyblocks_cpu"]
+    assert set(gpu) - set(names["polyblocks_cpu"]) == {"map-blocks"}
+
+
+def test_what_only_the_host_could_do_is_refused() -> None:
+    module = mlir.parse(
+        """
+        func.func @main(%a: memref<8xindex>, %b: memref<8xf32>) {
+          %zero = arith.constant 0.0 : f32
+          %n = affine.load %a[0] : memref<8xindex>
+          scf.for %i = %n to %n step %n { memref.store %zero, %b[%i] : memref<8xf32> }
+          return
+        }
+        """
+    )
+    target, options = gpu_target(), CompileOptions()
+    with pytest.raises(UnsupportedError, match="only the host could run it"):
+        MapBlocksPass().run(module, PassContext.create(target, options))
+
+
+def test_a_target_without_grids_cannot_be_chosen_for() -> None:
+    target = dataclasses.replace(gpu_target(), multiprocessor=None)
+    with pytest.raises(ValueError, match="has no grids of blocks"):
+        choose(Nest([], []), target)

@@ -1,0 +1,191 @@
+"""Graphs of tensors on a GPU: what a call does, with a driver and an allocator that are made up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fake_driver import FakeDriver, artifact, launch, row, view
+
+torch = pytest.importorskip("torch")
+
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+
+from polyblocks.errors import InputError, TargetError  # noqa: E402
+from polyblocks.options import CompileOptions  # noqa: E402
+from polyblocks.runtime.device.executable import DeviceExecutable  # noqa: E402
+from polyblocks.runtime.source import Source  # noqa: E402
+from polyblocks_torch import accelerator, backend, device_launcher, launcher  # noqa: E402
+from polyblocks_torch.canonical import capture_graph  # noqa: E402
+from polyblocks_torch.capture import FromConstant  # noqa: E402
+from polyblocks_torch.launcher import make_call  # noqa: E402
+
+GPU = torch.device("cuda", 1)
+N = 6
+
+
+def add_twice(x: int, y: int, out: int) -> None:
+    view(out, N)[:] = view(x, N) + 2 * view(y, N)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The tensors of a graph are taken for those of a GPU; memory that is asked for is counted."""
+    asked = []
+
+    def allocate(shape, strides, dtype):
+        asked.append((tuple(shape), tuple(strides), dtype))
+        return torch.empty_strided(shape, strides, dtype=dtype)
+
+    monkeypatch.setattr(launcher, "device_of", lambda capture: GPU)
+    monkeypatch.setattr(accelerator, "allocator", lambda device: allocate)
+    monkeypatch.setattr(accelerator, "current_stream", lambda: lambda number: 70 + number)
+    monkeypatch.setattr(torch.Tensor, "to", lambda self, *a, **k: self)
+    return asked
+
+
+def call_of(function, arguments, source, **options):
+    inputs = [torch.zeros(2, 3) for _ in range(arguments)]
+    made = capture_graph(make_fx(function)(*inputs), inputs, "f")
+    driver = FakeDriver({"add": add_twice}, ("v1", "v1"))
+    executable = DeviceExecutable(source, lambda: driver)
+    return driver, make_call(made, executable, CompileOptions.from_dict(options))
+
+
+def full(value: float) -> torch.Tensor:
+    return torch.full((2, 3), float(value))
+
+
+ADD = artifact(
+    [
+        row("input", "x"),
+        row("input", "y"),
+        row("output", "o"),
+        {"role": "workspace", "shape": [100]},
+    ],
+    [launch("add", 0, 1, 2), launch("add", 0, 1, 3)],
+)
+
+
+def test_a_call_launches_on_the_current_stream_and_waits_for_nothing(gpu):
+    driver, call = call_of(lambda x, y: x + 2 * y, 2, ADD)
+    for _ in range(2):
+        driver.calls.clear()
+        (result,) = call([full(1), full(2)])
+        assert (result == 5).all()
+        assert [c[:4] for c in driver.calls] == [("launch", "add", 1, 71)] * 2
+    # Results and workspace are PyTorch's.
+    assert gpu == [((2, 3), (3, 1), torch.float32), ((256,), (1,), torch.uint8)] * 2
+    assert not driver.memory
+
+
+def test_iterations(gpu):
+    driver, call = call_of(lambda x, y: x + 2 * y, 2, ADD, num_iters=3)
+    call([full(1), full(2)])
+    assert driver.counts["launch"] == 6
+
+
+def test_constants_are_moved_once(gpu):
+    held = full(2)
+    source = Source()
+    line = device_launcher._input(source, FromConstant(held), False, 1, GPU, 0)
+    assert line == str(held.data_ptr())
+    assert any(value is held for value in source.names.values())
+
+
+def test_tensors_that_begin_anywhere_are_copied_where_kernels_rely_on_more(gpu):
+    rows = [row("input", "x") | {"alignment": 64}, row("input", "y", updates=1)]
+    rows[1]["alignment"] = 64
+
+    def add_to(x: int, y: int) -> None:
+        assert x % 64 == y % 64 == 0
+        view(y, N)[:] += view(x, N)
+
+    source = artifact(rows, [launch("add", 0, 1)])
+    inputs = [torch.zeros(2, 3) for _ in range(2)]
+    made = capture_graph(make_fx(lambda x, y: (y.copy_(x + y), None)[1])(*inputs), inputs, "f")
+    executable = DeviceExecutable(source, lambda: FakeDriver({"add": add_to}, ("v1", "v1")))
+    call = make_call(made, executable, CompileOptions())
+    memory = torch.arange(64, dtype=torch.float32)
+    x, y = (memory[k : k + 6].view(2, 3) for k in (1, 33))
+    expected = x + y
+    call([x, y])
+    np.testing.assert_array_equal(y.numpy(), expected.numpy())
+
+
+def test_the_device_of_a_graph():
+    class Graph:
+        def __init__(self, *values):
+            nodes = [type("Node", (), {"meta": {"val": value}}) for value in values]
+            self.graph_module = type("Module", (), {"graph": type("G", (), {"nodes": nodes})})
+
+    class Fake(torch.Tensor):
+        device = GPU
+
+    assert device_launcher.device_of(Graph(torch.ones(1), 3)) is None
+    assert device_launcher.device_of(Graph(3, torch.ones(1).as_subclass(Fake))) == GPU
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+class Somewhere:
+    """A tensor for the checks of a graph's inputs."""
+
+    layout, dtype = torch.strided, torch.float32
+
+    def __init__(self, device: str) -> None:
+        self.device = torch.device(device)
+
+
+def checked(monkeypatch, devices, **options):
+    class Node:
+        op, meta = "placeholder", {}
+
+        def __init__(self, name):
+            self.target = name
+
+    graph = type("Module", (), {"graph": type("G", (), {})})
+    graph.graph.nodes = [Node(name) for name in "xy"]
+    values = [Somewhere(device) for device in devices]
+    real = isinstance
+    monkeypatch.setattr(
+        backend, "isinstance", lambda v, t: type(v) is Somewhere or real(v, t), raising=False
+    )
+    backend._check_inputs(graph, values, CompileOptions.from_dict(options))
+
+
+def test_tensors_in_several_places(monkeypatch):
+    options = {"target": "nvgpu", "arch": "sm_90a"}
+    checked(monkeypatch, ("cuda:0", "cuda:0"), **options)
+    checked(monkeypatch, ("cpu", "cpu"), **options)
+    for places, found in (
+        (("cpu", "cuda:0"), "x on cpu, y on cuda:0"),
+        (("cuda:0", "cuda:1"), "x on cuda:0, y on cuda:1"),
+    ):
+        with pytest.raises(InputError, match=f"in several places: {found}; expected all on the"):
+            checked(monkeypatch, places, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target": "cpu"},
+        {"target": "nvgpu", "arch": "sm_90a", "simulate": True},
+        {"target": "amdgpu", "arch": "gfx1100"},
+    ],
+)
+def test_targets_that_do_not_take_tensors_of_this_gpu(monkeypatch, options):
+    with pytest.raises(TargetError, match=f"x is on cuda:0, but target '{options['target']}' take"):
+        checked(monkeypatch, ("cuda:0", "cuda:0"), **options)
+
+
+def test_the_allocator_knows_the_current_device(monkeypatch):
+    from torch._C._dynamo import guards
+
+    made = []
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 1, raising=False)
+    monkeypatch.setattr(guards, "_empty_strided_cuda", lambda *a: made.append(("quick", *a)))
+    monkeypatch.setattr(torch, "empty_strided", lambda *a, **k: made.append((*a, k["device"])))
+    for number in (1, 0):
+        accelerator.allocator(torch.device("cuda", number))((2,), (1,), torch.int8)
+    assert made == [("quick", (2,), (1,), torch.int8), ((2,), (1,), torch.device("cuda", 0))]
