@@ -10,39 +10,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx
 
-from polyblocks.partition import RANDOM, UNSUPPORTED
+from polyblocks.partition import RANDOM, UNSUPPORTED, Left
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.node_rules import is_random, unsupported_reason
-
-
-@dataclass(frozen=True)
-class Left:
-    """One node that the framework runs.
-
-    Attributes:
-        index: position in the graph.
-        op: the framework's name of it.
-        reason: why, in one line.
-        kind: ``unsupported``, ``crash`` or ``framework-rng``.
-    """
-
-    index: int
-    op: str
-    reason: str
-    kind: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; ``Left(**row)`` is the inverse."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
