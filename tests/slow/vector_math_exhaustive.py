@@ -26,7 +26,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from vector_math_jit import CHUNK, Compiled, Loop, host_scale
+from vector_math_jit import CHUNK, Compiled, Loop, host_scale, host_table
 from vector_math_sweep import LANES, Worst, own_reference
 
 from polyblocks.codegen.vector_math.accuracy import MAX_ULP
@@ -92,7 +92,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", default=NAMES, help="functions; default: all")
     parser.add_argument("--stride", type=int, default=1, help="try every n-th bit pattern")
     parser.add_argument("--no-fma", action="store_true", help="test the code for old chips")
-    parser.add_argument("--no-ldexp", action="store_true", help="powers of two by integers")
+    parser.add_argument("--no-ldexp", action="store_true", help="as on chips without either")
     parser.add_argument("--own-reference", action="store_true", help="our float64 as reference")
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.names) - set(NAMES))
@@ -101,7 +101,8 @@ def main() -> int:
     if hasattr(os, "nice"):
         os.nice(19)
     scale = None if arguments.no_ldexp else host_scale()
-    # What the chip has for powers of two is used by vectors.
+    table = None if arguments.no_ldexp or arguments.no_fma else host_table()
+    # What the chip has for powers of two and for tables is used by vectors.
     lanes = LANES if scale is not None else 0
     failed = False
     for name in arguments.names:
@@ -113,6 +114,7 @@ def main() -> int:
                 fma=not arguments.no_fma,
                 ldexp=scale is not None,
                 scale=scale,
+                table=table,
             )
         else:
             compiled = Compiled(
@@ -120,6 +122,7 @@ def main() -> int:
                 fma=not arguments.no_fma,
                 ldexp=scale is not None,
                 scale=scale,
+                table=table,
             )
 
             def run(x: np.ndarray, name: str = name, compiled: Compiled = compiled) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from polyblocks import mlir
 from polyblocks.codegen import llvm
-from polyblocks.codegen.builder import Scale
+from polyblocks.codegen.builder import Scale, Table
 from polyblocks.codegen.vector_math import expand_math
 
 #: A call of another function, in the assembly of either family of chips.
@@ -99,11 +99,14 @@ class Compiled:
         fma: bool = True,
         ldexp: bool = False,
         scale: Scale | None = None,
+        table: Table | None = None,
         machine: llvm.Machine | None = None,
     ) -> None:
         self.loops = dict(loops)
         text = "module {\n" + "".join(loop.text(name) for name, loop in loops.items()) + "}\n"
-        self._code = Code(text, list(loops), fma=fma, ldexp=ldexp, scale=scale, machine=machine)
+        self._code = Code(
+            text, list(loops), fma=fma, ldexp=ldexp, scale=scale, table=table, machine=machine
+        )
         self.expanded = self._code.expanded
         self.assembly = self._code.assembly
 
@@ -139,12 +142,13 @@ class Code:
         fma: bool,
         ldexp: bool = False,
         scale: Scale | None = None,
+        table: Table | None = None,
         expand: Callable[..., object] = expand_math,
         machine: llvm.Machine | None,
     ) -> None:
         self.names = names
         module = mlir.parse(text)
-        expand(module, fma=fma, ldexp=ldexp, scale=scale)
+        expand(module, fma=fma, ldexp=ldexp, scale=scale, table=table)
         module.operation.verify()
         self.expanded = str(module)
         mlir.run_textual(module, _PIPELINE)
@@ -203,6 +207,13 @@ def host_scale() -> Scale | None:
     from polyblocks_cpu.scalef import multiply_by_power
 
     return multiply_by_power if host_has_ldexp() else None
+
+
+def host_table() -> Table | None:
+    """How the CPU target looks numbers up on this machine; None if it does not."""
+    from polyblocks_cpu.permute import pick_from
+
+    return pick_from if host_has_ldexp() else None
 
 
 def ulp_error(result: np.ndarray, exact: np.ndarray) -> np.ndarray:

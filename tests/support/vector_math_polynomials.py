@@ -126,6 +126,7 @@ def _erfcx(name: str, degree: int, centre: int, high: mpf) -> Spec:
 SPECS = [
     # exp and log families, float32.
     _exp("EXP_F32", 4, "", HALF_LN2, False),
+    _exp("EXP_SIXTEENTH_F32", 1, "", HALF_LN2 / 16, False),
     _exp("EXPM1_F32", 5, " with error relative to expm1", mpf("0.5505"), True),
     _exp("EXPM1_NEAR_F32", 4, " with error relative to expm1", HALF_LN2, True),
     _exp2("EXP2_F32", 5),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from vector_math_jit import Code
 
-from polyblocks.codegen.builder import Scale
+from polyblocks.codegen.builder import Scale, Table
 
 LANES = 16
 
@@ -95,10 +95,17 @@ class Worst:
 
 
 def own_reference(
-    op: str, stride: int, *, fma: bool, ldexp: bool, scale: Scale | None = None
+    op: str,
+    stride: int,
+    *,
+    fma: bool,
+    ldexp: bool,
+    scale: Scale | None = None,
+    table: Table | None = None,
 ) -> Worst:
     """Every ``stride``-th float32 bit pattern through ``op``, in float32 and in float64."""
-    code = Code(_text(op, stride), ["sweep"], fma=fma, ldexp=ldexp, scale=scale, machine=None)
+    text = _text(op, stride)
+    code = Code(text, ["sweep"], fma=fma, ldexp=ldexp, scale=scale, table=table, machine=None)
     sweep = code.function("sweep")
     vectors = (1 << 32) // (LANES * stride)
     parameters = np.array([0, vectors], np.int64)

@@ -20,6 +20,7 @@ from vector_math_jit import (
     compile_text,
     host_has_ldexp,
     host_scale,
+    host_table,
     specials,
     spread,
     ulp_error,
@@ -74,6 +75,7 @@ def _compiled(kind: str, chip: str) -> Compiled:
         fma=chip != "no-fma",
         ldexp=chip in ("native", "vectors") and host_has_ldexp(),
         scale=host_scale() if chip == "vectors" else None,
+        table=host_table() if chip == "vectors" else None,
         machine=llvm.Machine("", "x86-64") if old else None,
     )
 

@@ -183,9 +183,12 @@ class Val:
         return self.b.op("arith.extui", kind, self)
 
 
-#: A target's instruction for ``x * 2^n``, rounded once, for an integer-valued finite float ``n`` of
-#: any size; NaN if either is NaN. Returns None for types that it does not serve.
+#: A target's instruction for ``x * 2^floor(n)``, rounded once, for a finite float ``n`` of any
+#: size; NaN if either is NaN. Returns None for types that it does not serve.
 Scale = Callable[["Builder", Val, Val], "Val | None"]
+#: A target's instruction that picks one of 16 float32 numbers by the lowest four bits of an i32.
+#: Takes the numbers, returns what picks; None for shapes that it does not serve.
+Table = Callable[["Builder", Sequence[float]], "Callable[[Val], Val] | None"]
 
 
 class Builder:
@@ -199,6 +202,7 @@ class Builder:
         fma: the target has a fused multiply-add instruction.
         ldexp: the target has an instruction for multiplying by a power of two.
         scale: see `Scale`; asked before ``ldexp`` is used.
+        table: see `Table`.
     """
 
     def __init__(
@@ -210,6 +214,7 @@ class Builder:
         fma: bool,
         ldexp: bool = False,
         scale: Scale | None = None,
+        table: Table | None = None,
     ) -> None:
         self.shape = None if shape is None else tuple(shape)
         self.scalable = None if scalable is None else tuple(scalable)
@@ -219,6 +224,7 @@ class Builder:
         # LLVM's intrinsic takes neither vectors of several dimensions nor scalable ones everywhere.
         self.has_ldexp = ldexp and (self.shape is None or len(self.shape) == 1) and not scalable
         self._scale = scale
+        self._table = table
         self._types: dict[str, Any] = {}
         self._i64_attrs: dict[int, Any] = {}
 
@@ -319,9 +325,16 @@ class Builder:
     def scaled(self, x: Val, exponent: Val) -> Val | None:
         """``x * 2^exponent`` by the target's own instruction; None if it has none for the type.
 
-        ``exponent`` is an integer-valued float like ``x``.
+        ``exponent`` is a float like ``x``, of which the integer below counts.
         """
         return None if self._scale is None else self._scale(self, x, exponent)
+
+    def table(self, numbers: Sequence[float]) -> Callable[[Val], Val] | None:
+        """What picks one of 16 float32 ``numbers`` by the lowest four bits of an i32.
+
+        None if the target has no instruction for it, or not for this shape.
+        """
+        return None if self._table is None else self._table(self, numbers)
 
     def ldexp(self, x: Val, exponent: Val) -> Val:
         """``x * 2^exponent``, rounded once; only where `has_ldexp`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from polyblocks.codegen.builder import Builder, Scale, Val
+from polyblocks.codegen.builder import Builder, Scale, Table, Val
 from polyblocks.mlir import ir
 
 #: Takes the op and its operands; returns one value per result, or None to leave the op alone.
@@ -19,6 +19,7 @@ def expand_ops(
     fma: bool = False,
     ldexp: bool = False,
     scale: Scale | None = None,
+    table: Table | None = None,
 ) -> int:
     """Replace ops by name, in place, on scalars and vectors.
 
@@ -29,6 +30,7 @@ def expand_ops(
         fma: whether the expansions may use fused multiply-add.
         ldexp: whether they may use LLVM's ldexp.
         scale: what they may use in its place.
+        table: how they may look numbers up.
 
     Returns:
         How many ops were replaced.
@@ -49,7 +51,7 @@ def expand_ops(
             block = op.block
             _, cache = caches.setdefault(hash(block), (block, {}))
             with op.location, ir.InsertionPoint(op):
-                builder = _builder(op, block, cache, fma, ldexp, scale)
+                builder = _builder(op, block, cache, fma, ldexp, scale, table)
                 operands = [Val(builder, v, element(v.type)) for v in op.operands]
                 results = expansions[op.name](builder, op, operands)
             if results is None:
@@ -68,12 +70,13 @@ def _builder(
     fma: bool,
     ldexp: bool,
     scale: Scale | None,
+    table: Table | None,
 ) -> Builder:
     type_ = op.results[0].type
     if not isinstance(type_, ir.VectorType):
-        return Builder(None, None, block, cache, fma, ldexp, scale)
+        return Builder(None, None, block, cache, fma, ldexp, scale, table)
     scalable = tuple(type_.scalable_dims) if type_.scalable else None
-    return Builder(tuple(type_.shape), scalable, block, cache, fma, ldexp, scale)
+    return Builder(tuple(type_.shape), scalable, block, cache, fma, ldexp, scale, table)
 
 
 def element(type_: Any) -> str:

@@ -36,6 +36,7 @@ from polyblocks_cpu.passes.outline_kernels import (
     OutlineKernelsPass,
 )
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
+from polyblocks_cpu.permute import pick_from
 from polyblocks_cpu.scalef import multiply_by_power
 
 
@@ -110,8 +111,9 @@ def _expand_math(module: Any, context: PassContext) -> bool:
     from polyblocks.codegen.vector_math import expand_math
 
     has = context.target.properties
-    scale = multiply_by_power if has["ldexp"] else None
-    return expand_math(module, fma=has["fma"], ldexp=has["ldexp"], scale=scale) > 0
+    # All of them came with AVX-512.
+    own = {"ldexp": True, "scale": multiply_by_power, "table": pick_from} if has["ldexp"] else {}
+    return expand_math(module, fma=has["fma"], **own) > 0
 
 
 def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:

@@ -15,7 +15,7 @@ _WIDEST = 512
 
 
 def multiply_by_power(b: Builder, x: Val, exponent: Val) -> Val | None:
-    """``x * 2^exponent`` by ``vscalef``, which takes the exponent as a float.
+    """``x * 2^floor(exponent)`` by ``vscalef``, which takes the exponent as a float.
 
     LLVM's ``ldexp`` takes an integer, of which it makes a float for that instruction.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyblocks.codegen.builder import Builder, Scale, Val
+from polyblocks.codegen.builder import Builder, Scale, Table, Val
 from polyblocks.codegen.rewrite import Expansion, expand_ops
 from polyblocks.codegen.vector_math import (
     classify,
@@ -54,7 +54,12 @@ _HALF = ("f16", "bf16")
 
 
 def expand_math(
-    module: Any, *, fma: bool = True, ldexp: bool = False, scale: Scale | None = None
+    module: Any,
+    *,
+    fma: bool = True,
+    ldexp: bool = False,
+    scale: Scale | None = None,
+    table: Table | None = None,
 ) -> int:
     """Replace every math operation that would become a library call by generated code.
 
@@ -68,6 +73,7 @@ def expand_math(
         ldexp: the target multiplies by powers of two in one instruction, and what comes after
             understands LLVM's ``ldexp`` intrinsic.
         scale: the target's own instruction for that, where the power is a float already.
+        table: the target's own instruction for looking numbers up.
 
     Returns:
         How many operations were replaced.
@@ -82,7 +88,7 @@ def expand_math(
     expansions["math.clampf"] = classify.clampf
     for name in ("isnan", "isinf", "isfinite", "isnormal"):
         expansions[f"math.{name}"] = classify.classify
-    return expand_ops(module, expansions, fma=fma, ldexp=ldexp, scale=scale)
+    return expand_ops(module, expansions, fma=fma, ldexp=ldexp, scale=scale, table=table)
 
 
 def _float_expansion(expansion: Formula) -> Expansion:

@@ -42,8 +42,8 @@ def power_of_two(exponent: Val, kind: str) -> Val:
 def scale_by_power_of_two(x: Val, whole: Val, exponent: Val) -> Val:
     """``x * 2^exponent`` over the whole exponent range, rounded once, for ``x`` around 1.
 
-    The exponent comes as a float and as an integer, from `round_scaled`. Two factors, since
-    2^exponent alone may be outside the format when the product is not.
+    The exponent comes as a float, of which the integer below counts, and as that integer. Two
+    factors, since 2^exponent alone may be outside the format when the product is not.
     """
     scaled = x.b.scaled(x, whole)
     if scaled is not None:

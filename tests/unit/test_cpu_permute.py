@@ -1,0 +1,144 @@
+"""AVX-512's tables of 16 numbers: where they are used, and what they give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from cpu_kernels import assembly_of
+from vector_math_jit import (
+    CHUNK,
+    Code,
+    Compiled,
+    Loop,
+    host_has_ldexp,
+    host_scale,
+    host_table,
+    spread,
+    ulp_error,
+)
+
+from polyblocks import mlir
+from polyblocks.codegen.builder import Builder, Val
+from polyblocks.codegen.rewrite import expand_ops
+from polyblocks.codegen.vector_math import expand_math
+from polyblocks.codegen.vector_math.accuracy import MAX_ULP
+from polyblocks_cpu.permute import pick_from
+from polyblocks_cpu.scalef import multiply_by_power
+
+needs_avx512 = pytest.mark.skipif(not host_has_ldexp(), reason="the host has no AVX-512")
+WIDTHS = [8, 16, 32, 64]
+NUMBERS = tuple(1.5 * i - 7.0 for i in range(16))
+
+
+def expanded(type_: str, *, fma: bool = True, op: str = "math.exp") -> str:
+    """A function with one op, without it."""
+    module = mlir.parse(
+        f"func.func @f(%x: {type_}) -> {type_} {{ %0 = {op} %x : {type_} return %0 : {type_} }}"
+    )
+    chip = {"ldexp": True, "scale": multiply_by_power, "table": pick_from}
+    assert expand_math(module, fma=fma, **chip) == 1
+    assert module.operation.verify()
+    return str(module)
+
+
+def tables(text: str) -> list[str]:
+    """The instructions that look numbers up."""
+    return re.findall(r"llvm\.x86\.avx512\.((?:permvar|vpermi2var)[\w.]+)", text)
+
+
+@pytest.mark.parametrize("lanes", WIDTHS)
+def test_one_instruction_for_every_register(lanes: int) -> None:
+    name = "vpermi2var.ps.256" if lanes == 8 else "permvar.sf.512"
+    assert tables(expanded(f"vector<{lanes}xf32>")) == [name] * max(1, lanes // 16)
+
+
+def test_halves_are_looked_up_as_singles() -> None:
+    assert tables(expanded("vector<16xf16>")) == ["permvar.sf.512"]
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        *("f32", "f64", "vector<4xf32>", "vector<12xf32>", "vector<48xf32>", "vector<16xf64>"),
+        *("vector<2x8xf32>", "vector<[16]xf32>", "vector<f32>"),
+    ],
+)
+def test_other_types_take_the_polynomial_alone(type_: str) -> None:
+    assert not tables(expanded(type_))
+
+
+def test_without_fused_multiply_add_it_is_not_used() -> None:
+    assert not tables(expanded("vector<16xf32>", fma=False))
+
+
+@pytest.mark.parametrize(("arch", "expected"), [("x86-64-v4", True), ("x86-64-v3", False)])
+def test_the_target_uses_it_where_it_has_it(arch: str, expected: bool) -> None:
+    text = """
+    func.func @main(%a: memref<64xf32>, %b: memref<64xf32>) {
+      affine.for %i = 0 to 64 step 16 {
+        %x = affine.vector_load %a[%i] : memref<64xf32>, vector<16xf32>
+        %y = math.exp %x : vector<16xf32>
+        affine.vector_store %y, %b[%i] : memref<64xf32>, vector<16xf32>
+      }
+      return
+    }
+    """
+    assert bool(re.search(r"vpermps\s.*%zmm", assembly_of(text, arch))) == expected
+
+
+def test_a_table_has_16_numbers() -> None:
+    builder = Builder((16,), None, None, {}, True)
+    with pytest.raises(ValueError, match="a table has 16 numbers, not 15"):
+        pick_from(builder, NUMBERS[1:])
+
+
+def _pick(b: Builder, operation: Any, operands: Sequence[Val]) -> list[Val]:
+    del operation
+    pick = b.table(NUMBERS)
+    assert pick is not None
+    return [pick(operands[0].bits())]
+
+
+@needs_avx512
+@pytest.mark.parametrize("lanes", WIDTHS)
+def test_the_lowest_four_bits_choose(lanes: int) -> None:
+    """The instruction alone stands in for another op here."""
+
+    def expand(module: Any, **chip: Any) -> None:
+        assert expand_ops(module, {"math.absf": _pick}, **chip) == 1
+
+    code = Code(
+        "module {\n" + Loop("math.absf", ("f32",), ("f32",), lanes).text("f") + "}",
+        ["f"],
+        fma=True,
+        table=host_table(),
+        expand=expand,
+        machine=None,
+    )
+    index = np.random.default_rng(1).integers(0, 1 << 32, CHUNK, np.uint32)
+    result = np.empty(CHUNK, np.float32)
+    code.function("f")(index.view(np.float32), result)
+    np.testing.assert_array_equal(result, np.array(NUMBERS, np.float32)[index & 15])
+
+
+@needs_avx512
+@pytest.mark.parametrize("lanes", WIDTHS)
+@pytest.mark.parametrize("scaled", [True, False])
+def test_exponentials(lanes: int, scaled: bool) -> None:
+    """Within what is documented at any width, with all 16 numbers and at the ends."""
+    loops = {"f": Loop("math.exp", ("f32",), ("f32",), lanes)}
+    scale = host_scale() if scaled else None
+    compiled = Compiled(loops, ldexp=scaled, scale=scale, table=host_table())
+    assert tables(compiled.expanded)
+    dense = np.linspace(-110, 95, 400_000).astype(np.float32)
+    edges = np.array([np.inf, -np.inf, np.nan, 1e30, -1e30, 0.0, -0.0], np.float32)
+    x = np.concatenate([spread("f32", 20_000, 3), dense, edges])
+    (result,) = compiled("f", x)
+    with np.errstate(all="ignore"):
+        exact = np.exp(x.astype(np.float64))
+    assert ulp_error(result, exact).max() <= MAX_ULP["math.exp"][0]
+    np.testing.assert_array_equal(result[-2:], [1.0, 1.0])
