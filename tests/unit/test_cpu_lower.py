@@ -201,6 +201,35 @@ def test_every_turn_of_a_loop_uses_the_same_stack() -> None:
     np.testing.assert_array_equal(y, x)
 
 
+@pytest.mark.parametrize(("arch", "name"), [("x86-64-v3", "ymm"), ("x86-64-v4", "zmm")])
+def test_spilled_vectors_lie_on_their_own_alignment(arch: str, name: str) -> None:
+    """No vector on the stack reaches from one page, or line, into the next."""
+    lanes = {"ymm": 32, "zmm": 64}[name]
+    vector = f"vector<{lanes}xf32>"
+    loads = [
+        f"%x{i} = affine.vector_load %a[%i + {i * lanes}] : memref<65536xf32>, {vector}"
+        for i in range(9)
+    ]
+    # More values than there are registers are used a second time, in the same order.
+    once = ["%s0 = arith.addf %x0, %x1 : " + vector]
+    for i in 2 * [*range(9)]:
+        number = len(once)
+        once.append(f"%s{number} = arith.divf %s{number - 1}, %x{i} : {vector}")
+    body = "\n        ".join([*loads, *once])
+    text = f"""
+    func.func @main(%a: memref<65536xf32>, %b: memref<65536xf32>) {{
+      affine.for %i = 0 to 4096 step {lanes} {{
+        {body}
+        affine.vector_store %s{len(once) - 1}, %b[%i] : memref<65536xf32>, {vector}
+      }}
+      return
+    }}
+    """
+    code = assembly_of(text, arch)
+    assert re.search(rf"vmovaps\s+%{name}\d+, -?\d*\(%rsp\)", code)
+    assert not re.search(rf"vmovup[sd]\s+%{name}\d+, -?\d*\(%rsp\)", code)
+
+
 def test_same_buffer_twice_as_an_input_is_fine() -> None:
     x = RNG.random(1000, dtype=np.float32)
     y = np.zeros_like(x)
@@ -362,7 +391,7 @@ def test_prepare_sets_linkage_and_attributes() -> None:
     assert "define internal void @b.c() #0 #9001 {" in prepared
     group = next(line for line in prepared.splitlines() if line.startswith("attributes #9001"))
     for piece in ("noinline", '"target-cpu"="x86-64-v3"', '"target-features"="+avx2"',
-                  '"prefer-vector-width"="256"', '"no-builtins"'):  # fmt: skip
+                  '"prefer-vector-width"="256"', '"no-builtins"', '"frame-pointer"'):  # fmt: skip
         assert piece in group
 
 

@@ -18,6 +18,9 @@ from polyblocks.errors import UnsupportedError
 #: Number of the attribute group that this module adds; MLIR numbers its own from 0.
 _GROUP = 9000
 
+#: Bits that the stack is aligned to where a function begins.
+_STACK_BITS = 128
+
 _DEFINE = re.compile(
     r"^define (?P<linkage>internal |private |linkonce_odr )?"
     r"(?P<middle>[^@\n]*@(?P<name>[\w.$-]+|\"[^\"]+\")\(.*\)[^{\n]*)\{$",
@@ -105,6 +108,11 @@ def attach_attributes(
         common.append(f'"target-features"="{machine.features}"')
     if machine.vector_bits:
         common.append(f'"prefer-vector-width"="{machine.vector_bits}"')
+    if machine.vector_bits > _STACK_BITS:
+        # LLVM aligns what it spills only in functions with a frame pointer. Where the stack begins
+        # is chance, and a spilled vector that lies on two pages makes a loop take three times as
+        # long.
+        common.append('"frame-pointer"="all"')
 
     def attach(match: re.Match[str]) -> str:
         name = match["name"].strip('"')
