@@ -1,17 +1,18 @@
 // PASSES: fuse-tiles
 //
 // A stencil over what another stencil made: both run tile by tile, the producer over the rows that
-// the tile of the consumer needs, and the buffer between them shrinks to these rows.
+// the tile of the consumer needs, and the buffer between them shrinks to these rows. Whole rows are
+// one run of addresses; halves of them would be a run of a page each.
 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:     memref.alloc(
 // CHECK:         affine.for %[[T:.*]] = 0 to
-// CHECK:           %[[LOCAL:.*]] = memref.alloca() {{.*}} : memref<34x512xf32>
-// CHECK:           affine.for %[[R:.*]] = 0 to 34 {
-// CHECK:             affine.for %[[J:.*]] = 0 to 512 {
+// CHECK:           %[[LOCAL:.*]] = memref.alloca() {{.*}} : memref<18x2048xf32>
+// CHECK:           affine.for %[[R:.*]] = 0 to 18 {
+// CHECK:             affine.for %[[J:.*]] = 0 to 2048 {
 // CHECK:               math.exp
 // CHECK:               affine.store %{{.*}}, %[[LOCAL]][%[[R]], %[[J]]]
-// CHECK:           affine.for %{{.*}} = 0 to 32 {
+// CHECK:           affine.for %{{.*}} = 0 to 16 {
 // CHECK:             affine.for
 // CHECK:               affine.load %[[LOCAL]][%{{.*}}, %{{.*}}]
 // CHECK:               affine.load %[[LOCAL]][%{{.*}} + 2, %{{.*}}]
