@@ -14,6 +14,7 @@ from polyblocks.codegen.vector_math import expand_math
 from polyblocks.options import CompileOptions
 from polyblocks_cpu.describe import describe
 from polyblocks_cpu.emit import machine
+from polyblocks_cpu.lower import math_instructions
 
 #: Elements of the arrays; four of them (in and out, of two threads) fit a first-level cache.
 LENGTH = 4096
@@ -97,8 +98,7 @@ class Program:
         target = describe(CompileOptions())
         spec = machine(target)
         module = mlir.parse(f"module {{{''.join(functions.values())}}}")
-        has = target.properties
-        expand_math(module, fma=has["fma"], ldexp=has["ldexp"])
+        expand_math(module, **math_instructions(target))
         mlir.run_textual(module, _PIPELINE)
         prepared = llvm.prepare(mlir.translate_to_llvmir(module), spec, list(functions), [])
         optimized, target_machine = llvm.optimize(prepared, spec)

@@ -110,10 +110,15 @@ def _expand_math(module: Any, context: PassContext) -> bool:
     """Elementary functions become straight-line arithmetic that LLVM vectorizes."""
     from polyblocks.codegen.vector_math import expand_math
 
-    has = context.target.properties
+    return expand_math(module, **math_instructions(context.target)) > 0
+
+
+def math_instructions(target: TargetDescription) -> dict[str, Any]:
+    """What elementary functions may use on a CPU, as ``expand_math`` takes it."""
+    has = target.properties
     # All of them came with AVX-512.
     own = {"ldexp": True, "scale": multiply_by_power, "table": pick_from} if has["ldexp"] else {}
-    return expand_math(module, fma=has["fma"], **own) > 0
+    return {"fma": has["fma"], **own}
 
 
 def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:
