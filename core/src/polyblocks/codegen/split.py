@@ -137,7 +137,8 @@ def _homes(fixed: Sequence[_Definition], moved: Sequence[_Definition], parts: in
     work[True] *= VECTORS_FASTER
     total = sum(work.values())
     # Rounded up: a share of less than half a module is one, but at nobody's expense.
-    own, others = (-(-parts * work[k] // total) for k in (first.scalar_loops, not first.scalar_loops))
+    own = -(-parts * work[first.scalar_loops] // total)
+    others = -(-parts * work[not first.scalar_loops] // total)
     return [
         first,
         *(_Home(first.scalar_loops) for _ in range(own - 1)),

@@ -46,8 +46,8 @@ class Recorder(TorchDispatchMode):
         mode: the fake tensor mode; active outside of this one.
         table: operations to run as something else, as in ``make_fx``'s ``decomposition_table``.
         attributes: receives the constants, under the names of their ``get_attr`` nodes.
-        functionalize: whether an update in place of a value that was recorded, and that nothing else
-            shares memory with, becomes a new value (``relu_`` becomes ``relu``).
+        functionalize: whether an update in place becomes a new value (``relu_`` becomes ``relu``)
+            where what it changes was recorded and shares its memory with nothing else.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _updated(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
-        """Record an update in place as a new value, which the updated tensor stands for from now on.
+        """Record an update in place as a new value; the updated tensor stands for that from now on.
 
         Raises:
             Writes: it cannot be said so.
@@ -226,9 +226,7 @@ def like(mode: FakeTensorMode, value: torch.Tensor) -> FakeTensor:
     # As the mode makes it from a real tensor. To run a factory under the mode takes ten times as
     # long, and a network has hundreds of parameters.
     with torch._C._DisableTorchDispatch():
-        empty = torch.empty_strided(
-            value.shape, value.stride(), dtype=value.dtype, device="meta"
-        )
+        empty = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
         return FakeTensor(mode, empty, value.device)
 
 
