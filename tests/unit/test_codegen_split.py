@@ -73,6 +73,19 @@ def test_scalar_loops_are_kept_apart() -> None:
     assert names_of(whole, "define") == ["main", '"long name"', "k"]
 
 
+def test_few_scalar_loops_leave_all_parts_to_the_others() -> None:
+    body = IR[IR.index("define internal void @k") : IR.index('define internal void @"long name"')]
+    body = body.replace("  ret void", "  store i64 %0, ptr %1\n" * 20 + "  ret void")
+    others = [f"f{i}" for i in range(8)]
+    text = IR.replace("#0 #9001 {", f"#0 #9001 {SCALAR_LOOPS} {{")
+    text += "\n".join(body.replace("@k(", f"@{name}(") for name in others)
+    parts = split_module(text, {"k", *others}, 2)
+    defined = [names_of(part, "define") for part in parts]
+    assert [len(names) for names in defined] == [4 + 2, 4, 1]
+    assert defined[0][:2] == ["main", '"long name"']
+    assert defined[2] == ["k"]
+
+
 def test_only_an_isolated_child_forks(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "x" * 10_000_000
     assert parts_for(text) == 1

@@ -86,11 +86,20 @@ def strided(x):
     return torch.as_strided(x, (2, 2), (1, 2), 3) + 1
 
 
+def updated(x):
+    y = x @ x
+    before = y * 2
+    y.add_(1).clamp_(min=0).mul_(before)
+    y += before
+    return functional.silu(y, inplace=True), y.t(), before, (y * 0).copy_(y[0])
+
+
 def network():
     torch.manual_seed(0)
     layers = torch.nn.Sequential(
         torch.nn.Conv2d(1, 4, 3, padding=1),
         torch.nn.BatchNorm2d(4),
+        torch.nn.ReLU(inplace=True),
         torch.nn.GELU(),
         torch.nn.MaxPool2d(2),
         torch.nn.Upsample(scale_factor=2, mode="bilinear"),
@@ -123,6 +132,7 @@ PLAIN = {
     "complex": (lambda x: torch.fft.fft(x).conj().real, torch.rand(8)),
     "offset": (strided, torch.rand(4, 4)[1:]),
     "transposed": (lambda x, y: (x + y).reshape(-1), torch.rand(3, 4).t(), torch.rand(4, 3)),
+    "updated": (updated, torch.rand(3, 3)),
     "network": (network(), torch.rand(1, 1, 8, 8)),
     "detached": (lambda x: ((x * 2).detach() + 1).data, torch.rand(3)),
     # Which operations it becomes depends on requires_grad of the weights, also without gradients.
@@ -159,6 +169,17 @@ def in_place_inside(x):
     return y
 
 
+def in_place_with_an_older_view(x):
+    y = x + 1
+    row = y[1:]
+    y.mul_(2)
+    return row * 3
+
+
+def in_place_at_random(x):
+    return (x + 1).bernoulli_(0.5) * x
+
+
 def switching(x):
     with torch.enable_grad():
         return x * 2
@@ -169,6 +190,8 @@ def switching(x):
     [
         in_place,
         in_place_inside,
+        in_place_with_an_older_view,
+        in_place_at_random,
         switching,
         lambda x: (x + 1, x[1:]),
         partial(torch.cond, torch.tensor(True), torch.sin, torch.cos),

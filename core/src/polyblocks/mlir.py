@@ -111,13 +111,19 @@ def parse_portable(data: bytes, context: Any) -> Any:
 def run_textual(module: Any, pipeline: str) -> None:
     """Run a textual pass pipeline, e.g. ``canonicalize,cse``, on a module in place.
 
+    The module is verified once, at the end: to verify a large one after every pass of a pipeline
+    takes as long as the passes do.
+
     Raises:
-        ValueError: a pass failed; the message holds MLIR's diagnostics.
+        ValueError: a pass failed, or the module is invalid after the last one; the message holds
+            MLIR's diagnostics.
     """
     with module.context:
         manager = passmanager.PassManager.parse(f"builtin.module({pipeline})")
+        manager.enable_verifier(False)
         try:
             manager.run(module.operation)
+            module.operation.verify()
         except ir.MLIRError as error:
             raise ValueError(str(error)) from None
 

@@ -302,9 +302,7 @@ class _Writer:
         if isinstance(owner, ir.Block) or owner.operation.block != self.block:
             point = ir.InsertionPoint.at_block_begin(self.block)
         else:
-            operations = list(owner.operation.block.operations)
-            position = next(i for i, o in enumerate(operations) if o.operation == owner.operation)
-            point = ir.InsertionPoint(operations[position + 1])
+            point = ir.InsertionPoint.after(owner.operation)
         offset = source.type.get_strides_and_offset()[1]
         dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
         operands = [source]

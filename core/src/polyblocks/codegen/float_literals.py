@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import lru_cache
 
 _TOKEN = re.compile(
     r'(?P<skip>"[^"\n]*"|;[^\n]*)'
@@ -50,6 +51,8 @@ def _rewrite_line(line: str) -> str:
     return _TOKEN.sub(replace, line)
 
 
+#: A program has the same coefficients of elementary functions in many places.
+@lru_cache(maxsize=4096)
 def _old_spelling(type_: str, literal: str) -> str:
     bits = _bits(type_, literal)
     if type_ == "half":

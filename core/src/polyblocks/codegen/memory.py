@@ -24,6 +24,8 @@ VIEWS = frozenset(
 _READERS = frozenset(
     {"affine.load", "memref.load", "memref.prefetch", "vector.load", "vector.maskedload"}
 )
+#: Dialects with no memref operands, by how their ops begin: most ops are of these.
+_WITHOUT_MEMORY = ("arith.", "math.")
 #: Writers whose memref is operand 1, after the value.
 _WRITERS = frozenset({"affine.store", "memref.store", "vector.store"})
 
@@ -113,13 +115,12 @@ def written_operands(op: Any) -> Sequence[Any]:
     """Memref operands of one op that it may write; an op that is not known writes all of them."""
     from polyblocks.mlir import ir
 
-    if op.name in _READERS or op.name in VIEWS:
+    name = op.name
+    if name in _READERS or name in VIEWS or name.startswith(_WITHOUT_MEMORY):
         return ()
-    if op.name in _WRITERS:
+    if name in _WRITERS or name == "memref.copy":
         return (op.operands[1],)
-    if op.name == "memref.copy":
-        return (op.operands[1],)
-    if op.name == "vector.maskedstore":
+    if name == "vector.maskedstore":
         return (op.operands[0],)
     return [v for v in op.operands if isinstance(v.type, ir.MemRefType)]
 

@@ -50,14 +50,16 @@ def split_module(text: str, movable: Collection[str], parts: int) -> list[str]:
     """Distribute function definitions over modules of about the same size.
 
     Functions with scalar loops are kept apart from the others, which LLVM is through with sooner.
+    Each kind gets its share of the modules rounded up, which may be one more than ``parts`` in all:
+    one process too many costs less than a core that waits for another.
 
     Args:
         text: LLVM IR, one definition after another as MLIR prints it. Its globals must be
             constants, since every part gets a copy.
         movable: names of functions that may go to another module; they become visible there
             and call nothing but each other's module's functions.
-        parts: how many modules; fewer come back when there is less to move, and two at the least
-            when there are both kinds of functions.
+        parts: how many modules there should be; fewer come back when there is less to move, one
+            more when that is what the shares of both kinds of functions need.
 
     Returns:
         IR texts; the first one holds all that is not movable.
@@ -132,12 +134,16 @@ def _homes(fixed: Sequence[_Definition], moved: Sequence[_Definition], parts: in
         # Nothing else is of its kind. A module for it alone would cost more than it is worth.
         first.scalar_loops = True
     work[first.scalar_loops] += first.load
-    if not work[not first.scalar_loops]:
-        return [first, *(_Home(first.scalar_loops) for _ in range(parts - 1))]
-    own = round(parts * work[first.scalar_loops] / sum(work.values()))
-    own = min(max(1, own), max(1, parts - 1))
-    others = (_Home(not first.scalar_loops) for _ in range(max(1, parts - own)))
-    return [first, *(_Home(first.scalar_loops) for _ in range(own - 1)), *others]
+    work[True] *= VECTORS_FASTER
+    total = sum(work.values())
+    # Rounded up: a share of less than half a module is one, but at nobody's expense.
+    own = -(-parts * work[first.scalar_loops] // total)
+    others = -(-parts * work[not first.scalar_loops] // total)
+    return [
+        first,
+        *(_Home(first.scalar_loops) for _ in range(own - 1)),
+        *(_Home(not first.scalar_loops) for _ in range(others)),
+    ]
 
 
 def _visible(body: str) -> str:

@@ -30,7 +30,7 @@ def record(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> fx.GraphModule 
     """The ATen graph of a plain function; None where AOTAutograd must make it.
 
     Plain is a function of tensors that need no gradient, which calls functions of tensors, changes
-    nothing, and returns new tensors.
+    nothing but what it has made and has one name for, and returns new tensors.
 
     Args:
         gm: Dynamo's graph.
@@ -44,7 +44,7 @@ def record(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> fx.GraphModule 
     mode = FakeTensorMode()
     graph = fx.Graph()
     attributes: dict[str, Any] = {}
-    recorder = Recorder(graph, mode, {}, attributes)
+    recorder = Recorder(graph, mode, {}, attributes, functionalize=True)
     try:
         inputs = [_fake(mode, value) for value in example_inputs]
         with torch.no_grad(), enable_python_dispatcher(), mode, recorder:

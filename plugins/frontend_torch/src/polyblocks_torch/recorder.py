@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_decomposed
+
+from polyblocks_torch.specs import storage_key
 
 aten = torch.ops.aten
 
@@ -43,6 +46,8 @@ class Recorder(TorchDispatchMode):
         mode: the fake tensor mode; active outside of this one.
         table: operations to run as something else, as in ``make_fx``'s ``decomposition_table``.
         attributes: receives the constants, under the names of their ``get_attr`` nodes.
+        functionalize: whether an update in place becomes a new value (``relu_`` becomes ``relu``)
+            where what it changes was recorded and shares its memory with nothing else.
     """
 
     def __init__(
@@ -51,17 +56,21 @@ class Recorder(TorchDispatchMode):
         mode: FakeTensorMode,
         table: Mapping[Any, Callable[..., Any]],
         attributes: dict[str, Any],
+        functionalize: bool = False,
     ) -> None:
         super().__init__()
         self.graph = graph
         self.mode = mode
         self.table = table
         self.attributes = attributes
+        self.functionalize = functionalize
         self._stack_trace: str | None = None
         #: What this step has made.
         self._fresh: set[fx.Node] = set()
         # By identity; the tensor is held, so that no other one gets its number.
         self._nodes: dict[int, tuple[torch.Tensor, fx.Node]] = {}
+        #: How many of these tensors are in a memory.
+        self._sharers: Counter[int | None] = Counter()
 
     def begin(self, origin: fx.Node) -> None:
         """What follows stands for ``origin``: it gets its ``stack_trace``."""
@@ -70,6 +79,8 @@ class Recorder(TorchDispatchMode):
 
     def track(self, value: torch.Tensor, node: fx.Node) -> None:
         """From here on ``value`` stands for ``node``."""
+        if id(value) not in self._nodes:
+            self._sharers[storage_key(value)] += 1
         self._nodes[id(value)] = value, node
 
     def node_for(self, value: torch.Tensor) -> fx.Node | None:
@@ -111,7 +122,7 @@ class Recorder(TorchDispatchMode):
             if result is not NotImplemented:
                 return result
         if func._schema.is_mutable:
-            raise Writes(f"{func} changes its operand")
+            return self._updated(func, args, kwargs)
         if torch.Tag.data_dependent_output in func.tags:
             raise CannotRecord(f"{func} gives a number that depends on data")
         if func is aten.detach.default and self.node_for(args[0]) in self._fresh:
@@ -132,6 +143,34 @@ class Recorder(TorchDispatchMode):
         self._made(node)
         self._bind(result, node)
         return result
+
+    def _updated(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+        """Record an update in place as a new value; the updated tensor stands for that from now on.
+
+        Raises:
+            Writes: it cannot be said so.
+        """
+        functional = functional_of(func) if self.functionalize else None
+        target = args[0] if functional is not None else None
+        old = self.node_for(target) if isinstance(target, FakeTensor) else None
+        if old is None or old.op != "call_function" or not self._is_alone(target):
+            raise Writes(f"{func} changes its operand")
+        with self:
+            result = functional(*args, **kwargs)
+        if result is target:
+            return result
+        if _layout(result) != _layout(target) or not self._is_alone(result):
+            raise Writes(f"{func} changes its operand to something of another kind")
+        new = self.node_of(result)
+        # Views of it that come later share its memory, and their nodes must share the new value's.
+        _set_value(old, result)
+        _set_value(new, target)
+        self.track(target, new)
+        return target
+
+    def _is_alone(self, value: torch.Tensor) -> bool:
+        key = storage_key(value)
+        return key is not None and self._sharers[key] == 1
 
     def _recorded(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -184,10 +223,25 @@ class Recorder(TorchDispatchMode):
 
 def like(mode: FakeTensorMode, value: torch.Tensor) -> FakeTensor:
     """A fake tensor with memory of its own that looks as ``value`` does, and is no lazy view."""
-    with mode:
-        return torch.empty_strided(
-            value.shape, value.stride(), dtype=value.dtype, device=value.device
-        )
+    # As the mode makes it from a real tensor. To run a factory under the mode takes ten times as
+    # long, and a network has hundreds of parameters.
+    with torch._C._DisableTorchDispatch():
+        empty = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+        return FakeTensor(mode, empty, value.device)
+
+
+def _layout(value: torch.Tensor) -> tuple[Any, ...]:
+    return value.dtype, value.device, value.shape, value.stride(), value.storage_offset()
+
+
+def _set_value(node: fx.Node, value: torch.Tensor) -> None:
+    """Make ``value`` what a node has for its value, also as a part of what it was taken out of."""
+    node.meta["val"] = value
+    if node.target is operator.getitem:
+        whole, index = node.args
+        values = list(whole.meta["val"])  # type: ignore[union-attr]
+        values[index] = value  # type: ignore[index]
+        whole.meta["val"] = type(whole.meta["val"])(values)  # type: ignore[union-attr]
 
 
 def _check(value: torch.Tensor) -> None:
@@ -199,3 +253,29 @@ def _check(value: torch.Tensor) -> None:
 def is_composite(func: Any) -> bool:
     """Whether an op is implemented by others of which PyTorch differentiates each."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
+
+
+@functools.cache
+def functional_of(func: Any) -> Any:
+    """The op that returns what ``func`` writes into its first operand and returns; None without.
+
+    There is none where random numbers are drawn, or the operand would get another shape.
+    """
+    schema = func._schema
+    base = func.overloadpacket.__name__.removesuffix("_")
+    written = [a for a in schema.arguments if a.alias_info is not None]
+    if (
+        not func.overloadpacket.__name__.endswith("_")
+        or written != schema.arguments[:1]
+        or not written[0].alias_info.is_write
+        or len(schema.returns) != 1
+        or torch.Tag.inplace_view in func.tags
+        or torch.Tag.nondeterministic_seeded in func.tags
+    ):
+        return None
+    packet = getattr(getattr(torch.ops, func.namespace), base, None)
+    found = getattr(packet, func._overloadname, None)
+    if found is None or found._schema.is_mutable:
+        return None
+    kinds = [[(a.name, str(a.type)) for a in s.arguments] for s in (schema, found._schema)]
+    return found if kinds[0] == kinds[1] else None

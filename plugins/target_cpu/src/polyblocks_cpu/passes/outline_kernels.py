@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
 from polyblocks.affine.estimate import scaled
 from polyblocks.affine.regions import LOOPS, REGION_ATTRIBUTE
-from polyblocks.codegen.memory import VIEWS, Extent, extent_of, static_bytes, written_operands
+from polyblocks.codegen.memory import VIEWS, extent_of, static_bytes, written_operands
 from polyblocks.codegen.walk import nested
 
 KERNEL = "polyblocks.kernel"
@@ -82,7 +82,7 @@ class OutlineKernelsPass:
                     # Of one run of the program, in which a loop around it may call it often.
                     op.attributes[ESTIMATE] = to_attribute(_repeated_estimate(op))
                 _outline(module, op, _unique(op.attributes, taken))
-            _hoist_allocas(main.operation, main.body.blocks[0])
+            _hoist_allocas(nested(main.operation), main.body.blocks[0])
 
 
 def _is_kernel(op: Any) -> bool:
@@ -126,7 +126,8 @@ def _outline(module: Any, op: Any, name: str) -> None:
 
     ir = mlir.ir
     func = mlir.dialect("func")
-    captured, repeated, written = _captures(op)
+    inside = list(nested(op))
+    captured, repeated, written, uses = _captures(inside)
     parallel = op.name == "affine.parallel"
     index = ir.IndexType.get()
     types = ([index, index] if parallel else []) + [v.type for v in captured]
@@ -175,14 +176,15 @@ def _outline(module: Any, op: Any, name: str) -> None:
         ret.operation.erase()
         with ir.InsertionPoint(block):
             ret = func.ReturnOp(list(op.results))
+    for user, position, value in uses:
+        user.operands[position] = mapping[value]
+    streams = any("nontemporal" in inner.attributes for inner in inside)
     if parallel:
-        body = _range_loop(ret, op, block.arguments[0], block.arguments[1])
+        _range_loop(ret, op, block.arguments[0], block.arguments[1])
     else:
         op.move_before(ret.operation)
-        body = op
-    _rewire(body, mapping)
-    _hoist_allocas(body, block)
-    if any("nontemporal" in inner.attributes for inner in nested(body)):
+    _hoist_allocas(inside, block)
+    if streams:
         # Such stores are not ordered with those by which threads tell that they are done.
         ir.Operation.create(
             "llvm.fence",
@@ -239,19 +241,27 @@ def _repeated_estimate(nest: Any) -> dict[str, Any]:
     return estimate if times == 1 else scaled(estimate, times)
 
 
-def _captures(op: Any) -> tuple[list[Any], list[Any], set[Any]]:
-    """Values from outside that the kernel uses: to pass, to repeat; and those it may write."""
+def _captures(
+    ops: list[Any],
+) -> tuple[list[Any], list[Any], set[Any], list[tuple[Any, int, Any]]]:
+    """What the kernel of these ops, parents first, uses from outside.
+
+    Returns:
+        Values to pass, values to repeat, those of the passed that it may write, and the uses of all
+        of them: op, position of the operand, value.
+    """
     from polyblocks.mlir import ir
 
     inside: set[Any] = set()
+    uses: list[tuple[Any, int, Any]] = []
     passed: dict[Any, None] = {}
     repeated: dict[Any, None] = {}
-    writes: list[Extent] = []
+    targets: dict[Any, None] = {}
 
     def take(value: Any) -> None:
-        owner = value.owner
-        if value in repeated:
+        if value in repeated or value in passed:
             return
+        owner = value.owner
         if isinstance(owner, ir.Block):
             passed[value] = None
         elif owner.operation.name in _REPEATED:
@@ -264,22 +274,24 @@ def _captures(op: Any) -> tuple[list[Any], list[Any], set[Any]]:
         else:
             passed[value] = None
 
-    for inner in nested(op):
+    for inner in ops:
         for region in inner.regions:
             for block in region.blocks:
                 inside.update(block.arguments)
         inside.update(inner.results)
-        for value in inner.operands:
+        for position, value in enumerate(inner.operands):
             if value not in inside:
                 take(value)
-        writes.extend(extent_of(v) for v in written_operands(inner))
+                uses.append((inner, position, value))
+        targets.update(dict.fromkeys(written_operands(inner)))
+    writes = [extent_of(value) for value in targets]
     written = {
         value
         for value in passed
         if isinstance(value.type, ir.MemRefType)
         and any(extent_of(value).overlaps(write) for write in writes)
     }
-    return list(passed), list(repeated), written
+    return list(passed), list(repeated), written, uses
 
 
 def _begins_anywhere(value: Any) -> bool:
@@ -348,7 +360,7 @@ def _index_constant(value: int) -> Any:
     return mlir.dialect("arith").ConstantOp(mlir.ir.IndexType.get(), value).result
 
 
-def _range_loop(before: Any, parallel: Any, begin: Any, end: Any) -> Any:
+def _range_loop(before: Any, parallel: Any, begin: Any, end: Any) -> None:
     """``affine.for %i = %begin to %end`` with the body of the parallel op moved into it."""
     from polyblocks import mlir
 
@@ -366,19 +378,11 @@ def _range_loop(before: Any, parallel: Any, begin: Any, end: Any) -> Any:
     old.arguments[0].replace_all_uses_with(loop.induction_variable)
     for op in list(old.operations)[:-1]:
         op.operation.move_before(terminator.operation)
-    return loop.operation
 
 
-def _rewire(op: Any, mapping: dict[Any, Any]) -> None:
-    for inner in nested(op):
-        for position, value in enumerate(inner.operands):
-            if value in mapping:
-                inner.operands[position] = mapping[value]
-
-
-def _hoist_allocas(op: Any, entry: Any) -> None:
+def _hoist_allocas(ops: Iterable[Any], entry: Any) -> None:
     """Static stack buffers go to the function's entry: in a loop each turn would take new stack."""
-    found = [i for i in nested(op) if i.name == "memref.alloca" and not len(i.operands)]
+    found = [i for i in ops if i.name == "memref.alloca" and not len(i.operands)]
     first = entry.operations[0].operation
     for alloca in found:
         alloca.move_before(first)
