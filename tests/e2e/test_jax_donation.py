@@ -134,3 +134,14 @@ def test_a_program_that_runs_several_times_does_not_feed_itself():
 def test_parts_between_what_jax_runs_itself():
     f = polyblocks_jit_jax(lambda x: jnp.fft.fft(x * 2).real + x, donate_argnums=0)
     np.testing.assert_allclose(f(jnp.array(X)), np.fft.fft(X * 2).real + X, rtol=1e-4, atol=1e-4)
+
+
+def test_a_gpu_writes_back_to_the_host():
+    options = {"target": "nvgpu", "arch": "sm_90a", "simulate": True}
+    f = polyblocks_jit_jax(
+        lambda x, y: (x[::-1] + y, (x * y).sum(1)), compile_options=options, donate_argnums=0
+    )
+    x, y = X[:16, :24], X[16:32, :24]
+    got = f(jnp.array(x), y)
+    np.testing.assert_allclose(got[0], x[::-1] + y, rtol=1e-6)
+    np.testing.assert_allclose(got[1], (x * y).sum(1), rtol=1e-4, atol=1e-5)
