@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from cpu_kernels import runnable_levels
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
@@ -55,10 +56,44 @@ def test_index_put_of_every_dtype(dtype: torch.dtype) -> None:
     same(lambda x, i, y: x.index_put((i,), y, accumulate=True), x, i, y)
 
 
+@pytest.mark.parametrize("columns", [4, 16, 19, 33])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.bool], ids=str)
+def test_rows_in_vectors(columns: int, dtype: torch.dtype) -> None:
+    """Rows that come again and again: each update sees what the one before it has left."""
+    x, y, i = numbers(dtype, 30, columns), numbers(dtype, 900, columns), places(30, 900)
+    if dtype is torch.bfloat16:
+        x, y = (x * 4).round() / 4, (y * 4).round() / 4
+    same(lambda x, i, y: x.index_add(0, i, y), x, i, y)
+    last = torch.randperm(900)[:30]
+    same(lambda x, i, y: x.index_copy(0, i, y), x, torch.randperm(30), y[last])
+    same(lambda x, i, y: x.t().contiguous().index_add(1, i, y.t()), x, i, y)
+
+
+@pytest.mark.parametrize("arch", runnable_levels())
+def test_rows_of_every_level(arch: str) -> None:
+    """Without masks what is left of a row is done element by element."""
+    x, y, i = numbers(torch.float64, 30, 19), numbers(torch.float64, 900, 19), places(30, 900)
+    same(lambda x, i, y: x.index_add(0, i, y), x, i, y, arch=arch)
+
+
 @pytest.mark.parametrize("dim", [0, 1])
 def test_scatter_add(dim: int) -> None:
     x, y, i = numbers(torch.float64, 40, 40), numbers(torch.float64, 30, 25), places(40, 30, 25)
     same(lambda x, i, y: x.scatter_add(dim, i, y), x, i, y)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
+def test_booleans(reduce: str) -> None:
+    """Of each place many are true, some are false."""
+    torch.manual_seed(9)
+    x, y, i = torch.rand(40) > 0.9, torch.rand(900) > 0.5, places(40, 900)
+    few = torch.rand(900) > (0.05 if reduce in ("prod", "amin") else 0.95)
+    same(lambda x, i, y: x.scatter_reduce(0, i, y, reduce), x, i, few)
+    same(lambda x, i, y: x.scatter_reduce(0, i, y, reduce, include_self=False), x, i, few)
+    if reduce == "sum":
+        same(lambda x, i, y: x.index_put((i,), y, accumulate=True), x, i, y)
+        same(lambda x, i, y: x.scatter_add(0, i, y), x, i, y)
+        same(lambda x, i, y: x.put(i, y, accumulate=True), x, i, y)
 
 
 @pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])

@@ -20,19 +20,10 @@ HERE = Path(__file__).parent
 
 def main() -> int:
     """Run the sweep; the exit status is 1 if anything was wrong or crashed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("entries", nargs="*", help="names of primitives; default: all")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--json", type=Path, help="file for the outcome of every sample")
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="keep the outcomes in the JSON file; only primitives that are named or missing run",
-    )
-    parser.add_argument("--verbose", action="store_true", help="print what did not compile")
-    arguments = parser.parse_args()
-    if arguments.resume and not arguments.json:
-        parser.error("--resume needs --json FILE")
+    sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+    from sweep_command import parsed
+
+    arguments = parsed(__doc__, "primitives")
     warnings.filterwarnings("ignore")
     with tempfile.TemporaryDirectory(prefix="polyblocks-jax-") as folder:
         os.environ["POLYBLOCKS_CACHE_DIR"] = folder
@@ -40,7 +31,6 @@ def main() -> int:
         # The workers of the sweep are the isolation.
         os.environ["POLYBLOCKS_ISOLATE"] = "0"
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
-        sys.path.insert(0, str(HERE))
         return _run(arguments)
 
 

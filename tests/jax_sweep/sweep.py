@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-import selectors
 import signal
 import time
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from check import Outcome, check, limit
+from forked_workers import work
 from samples import Entry
 
 #: Seconds for one sample.
@@ -125,26 +126,5 @@ def _child(entry: Entry, start: int, write: int) -> None:
 
 def sweep(entries: list[Entry], workers: int) -> Iterator[Result]:
     """Run all entries; yields each when it is done."""
-    waiting = list(reversed(entries))
-    selector = selectors.DefaultSelector()
-
-    def begin() -> None:
-        entry = waiting.pop()
-        worker = _Worker(entry, Result(entry.name))
-        selector.register(worker.pipe, selectors.EVENT_READ, worker)
-
-    for _ in range(min(workers, len(waiting))):
-        begin()
-    while selector.get_map():
-        for key, _ in selector.select():
-            worker: _Worker = key.data
-            if worker.read():
-                continue
-            selector.unregister(worker.pipe)
-            successor = worker.finish()
-            if successor is not None:
-                selector.register(successor.pipe, selectors.EVENT_READ, successor)
-                continue
-            yield worker.result
-            if waiting:
-                begin()
+    starts = (functools.partial(_Worker, entry, Result(entry.name)) for entry in entries)
+    return (worker.result for worker in work(starts, workers))

@@ -21,29 +21,21 @@ HERE = Path(__file__).parent
 
 def main() -> int:
     """Run the sweep; the exit status is 1 if anything was wrong or crashed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("entries", nargs="*", help="names of entries; default: all")
-    parser.add_argument("--samples", type=int, default=20, help="forward samples per entry")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--json", type=Path, help="file for the outcome of every sample")
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="keep the outcomes in the JSON file; only entries that are named or missing run",
-    )
-    parser.add_argument("--verbose", action="store_true", help="print every sample's outcome")
-    arguments = parser.parse_args()
-    if arguments.resume and not arguments.json:
-        parser.error("--resume needs --json FILE")
+    sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+    from sweep_command import parsed
 
+    arguments = parsed(__doc__, verbose="print every sample's outcome", more=_more)
     warnings.filterwarnings("ignore")
     with tempfile.TemporaryDirectory(prefix="polyblocks-opinfo-") as folder:
         # A cache of its own, and no forks: the workers of the sweep are the isolation.
         os.environ["POLYBLOCKS_CACHE_DIR"] = folder
         os.environ["POLYBLOCKS_ISOLATE"] = "0"
-        sys.path.insert(0, str(HERE))
         return _run(arguments)
+
+
+def _more(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--samples", type=int, default=20, help="forward samples per entry")
+    parser.add_argument("--dtype", default="float32")
 
 
 def _run(arguments: argparse.Namespace) -> int:

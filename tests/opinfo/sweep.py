@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-import selectors
 import signal
 import time
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from check import Outcome, check, entry_name, limit, samples
+from forked_workers import work
 
 #: Seconds for one sample.
 SAMPLE_LIMIT = 60
@@ -136,26 +137,5 @@ def sweep(
     dtype: torch.dtype = torch.float32,
 ) -> Iterator[Result]:
     """Run all entries; yields each when it is done."""
-    waiting = list(reversed(ops))
-    selector = selectors.DefaultSelector()
-
-    def watch(worker: _Worker) -> None:
-        selector.register(worker.pipe, selectors.EVENT_READ, worker)
-
-    for _ in range(min(workers, len(waiting))):
-        op = waiting.pop()
-        watch(_Worker(op, Result(entry_name(op)), count, dtype))
-    while selector.get_map():
-        for key, _ in selector.select():
-            worker: _Worker = key.data
-            if worker.read():
-                continue
-            selector.unregister(worker.pipe)
-            successor = worker.finish()
-            if successor is None:
-                yield worker.result
-                if not waiting:
-                    continue
-                op = waiting.pop()
-                successor = _Worker(op, Result(entry_name(op)), count, dtype)
-            watch(successor)
+    starts = (functools.partial(_Worker, op, Result(entry_name(op)), count, dtype) for op in ops)
+    return (worker.result for worker in work(starts, workers))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-import selectors
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from forked_workers import work
 
 #: Seconds for one sample.
 SAMPLE_LIMIT = 120
@@ -124,24 +126,5 @@ def sweep(
         check: runs one sample, in a worker.
         workers: how many at once.
     """
-    waiting = [entry for entry in reversed(entries) if entry.samples]
-    selector = selectors.DefaultSelector()
-
-    def watch(worker: _Worker) -> None:
-        selector.register(worker.pipe, selectors.EVENT_READ, worker)
-
-    for _ in range(min(workers, len(waiting))):
-        watch(_Worker(waiting.pop(), check))
-    while selector.get_map():
-        for key, _ in selector.select():
-            worker: _Worker = key.data
-            if worker.read():
-                continue
-            selector.unregister(worker.pipe)
-            successor = worker.finish()
-            if successor is None:
-                yield worker.entry
-                if not waiting:
-                    continue
-                successor = _Worker(waiting.pop(), check)
-            watch(successor)
+    starts = (functools.partial(_Worker, entry, check) for entry in entries if entry.samples)
+    return (worker.entry for worker in work(starts, workers))

@@ -20,25 +20,15 @@ HERE = Path(__file__).parent
 
 def main() -> int:
     """Run the sweep; the exit status is 1 if anything was wrong or crashed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("entries", nargs="*", help="names of entries; default: all")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--json", type=Path, help="file for the outcome of every sample")
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="keep the outcomes in the JSON file; only entries that are named or missing run",
-    )
-    parser.add_argument("--verbose", action="store_true", help="print what did not compile")
-    arguments = parser.parse_args()
-    if arguments.resume and not arguments.json:
-        parser.error("--resume needs --json FILE")
+    sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+    from sweep_command import parsed
+
+    arguments = parsed(__doc__)
     warnings.filterwarnings("ignore")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with tempfile.TemporaryDirectory(prefix="polyblocks-tf-") as folder:
         os.environ["POLYBLOCKS_CACHE_DIR"] = folder
         os.environ["POLYBLOCKS_REPRODUCERS"] = folder
-        sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
         return _run(arguments)
 
 

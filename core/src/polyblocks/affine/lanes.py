@@ -20,6 +20,7 @@ from polyblocks.affine.model import (
     Node,
     Op,
     Store,
+    StoreAt,
     Value,
     operands,
 )
@@ -144,6 +145,10 @@ def _visit(
             raise NoLanesError("a gather")
         varying.add(node.result)
         _count_memory(lanes, str(node.result.type))
+    elif isinstance(node, StoreAt):
+        if across is not None or not walks_in_order(loop, node, lanes, makers):
+            raise NoLanesError("a scatter")
+        _count_memory(lanes, str(node.buffer.element))
     elif isinstance(node, Check):
         if any(v in varying for v in operands(node)):
             raise NoLanesError("a check in every iteration")
@@ -199,8 +204,10 @@ def _stride(loop: For, across: Var | None, node: Load | Store, lanes: Lanes) -> 
     return stride
 
 
-def walks_in_order(loop: For, node: LoadAt, lanes: Lanes, makers: dict[Value, Node]) -> bool:
-    """Whether a load at run-time indices reads neighbours: only its last index counts lanes."""
+def walks_in_order(
+    loop: For, node: LoadAt | StoreAt, lanes: Lanes, makers: dict[Value, Node]
+) -> bool:
+    """Whether an access at run-time indices is to neighbours: only its last index counts lanes."""
     *outer, last = node.index
     maker = makers.get(last)
     return (
@@ -211,7 +218,7 @@ def walks_in_order(loop: For, node: LoadAt, lanes: Lanes, makers: dict[Value, No
     )
 
 
-def last_is_contiguous(node: Load | Store | LoadAt) -> bool:
+def last_is_contiguous(node: Load | Store | LoadAt | StoreAt) -> bool:
     """Whether neighbours along the last dimension are neighbours in memory."""
     steps = strides(node.buffer)
     return bool(steps) and steps[-1] == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.lanes import lanes_of
-from polyblocks.affine.model import For, Load, Store, Value
+from polyblocks.affine.model import For, Load, Store, StoreAt, Value
 from polyblocks.affine.vector_bodies import Frame, ScalarWriter, VectorBody
 from polyblocks.affine.vector_ops import index_op, shuffle
 from polyblocks.mlir import ir
@@ -96,7 +96,7 @@ class _SquareBody(VectorBody):
         else:
             super().load(node)
 
-    def store(self, node: Store) -> None:
+    def store(self, node: Store | StoreAt) -> None:
         if id(node) in self.rows:
             self.rows[id(node)].append(self.lanes(node.value))
         else:

@@ -20,6 +20,7 @@ from polyblocks.affine.model import (
     Op,
     Prefetch,
     Store,
+    StoreAt,
     Value,
 )
 from polyblocks.affine.neighbours import Window, windows
@@ -120,10 +121,10 @@ class Frame:
         left = index_op("arith.andi", left, self.number(node.stream - 1))
         return index_op("arith.divui", left, self.number(size))
 
-    def store_vector(self, node: Store, value: Any, where: list[Any]) -> None:
+    def store_vector(self, node: Store | StoreAt, value: Any, where: list[Any]) -> None:
         """A whole vector, past the caches in the version for that."""
         attributes = {}
-        if self.streaming and node.stream:
+        if self.streaming and isinstance(node, Store) and node.stream:
             i64 = ir.IntegerType.get_signless(64)
             attributes["nontemporal"] = ir.BoolAttr.get(True)
             attributes["alignment"] = ir.IntegerAttr.get(i64, node.stream)
@@ -253,7 +254,7 @@ class Body:
                 loc=location,
             )
             self.values[node.result] = op.results[0]
-        elif isinstance(node, Store):
+        elif isinstance(node, (Store, StoreAt)):
             ir.Operation.create(
                 "memref.store",
                 operands=[
@@ -271,9 +272,9 @@ class Body:
                 loc=location,
             )
 
-    def where(self, node: Load | Store | LoadAt) -> list[Any]:
+    def where(self, node: Load | Store | LoadAt | StoreAt) -> list[Any]:
         """The indices of an access in this iteration, or of lane 0."""
-        if isinstance(node, LoadAt):
+        if isinstance(node, (LoadAt, StoreAt)):
             return [self.scalar(v) for v in node.index]
         return [self.at(e) for e in node.index]
 
@@ -315,7 +316,7 @@ class VectorBody(Body):
             self._index(node)
         elif isinstance(node, (Load, LoadAt)) and node.result in varying:
             self.load(node)
-        elif isinstance(node, Store):
+        elif isinstance(node, (Store, StoreAt)):
             self.store(node)
         else:
             if isinstance(node, Op) and node.name == "arith.constant":
@@ -372,8 +373,8 @@ class VectorBody(Body):
         self.firsts[node.result] = first
         self.values[node.result] = index_op("arith.addi", broadcast(first, type_), lanes)
 
-    def where(self, node: Load | Store | LoadAt) -> list[Any]:
-        if not isinstance(node, LoadAt):
+    def where(self, node: Load | Store | LoadAt | StoreAt) -> list[Any]:
+        if not isinstance(node, (LoadAt, StoreAt)):
             return super().where(node)
         *outer, last = node.index
         first = self.firsts[last] if last in self.firsts else self.scalar(last)
@@ -552,8 +553,8 @@ class VectorBody(Body):
             location = node.location or ir.Location.unknown()
             ir.Operation.create(name, operands=operands, loc=location)
 
-    def store(self, node: Store) -> None:
-        if node in self.owner.lanes.interleaved:
+    def store(self, node: Store | StoreAt) -> None:
+        if isinstance(node, Store) and node in self.owner.lanes.interleaved:
             self._store_in_turns(node)
             return
         value, where = self.lanes(node.value), self.where(node)

@@ -57,13 +57,16 @@ class XlaCall:
     def __init__(self, executable: Executable, *, threads: int, iterations: int = 1) -> None:
         """Link a handler to a program.
 
+        An argument that the program updates takes over the place of a result: whoever makes the
+        call tells XLA which one.
+
         Args:
             executable: the loaded program; kept alive.
             threads: how many the program may use.
             iterations: run it so many times per call.
 
         Raises:
-            InputError: the program updates an argument in place.
+            InputError: the program returns an updated argument as a result of its own.
         """
         from polyblocks.codegen import xla_handler
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,13 +54,19 @@ class JaxCapture:
         preload()
 
 
-def capture_jaxpr(closed: ClosedJaxpr, name: str, arguments: Sequence[str] = ()) -> JaxCapture:
+def capture_jaxpr(
+    closed: ClosedJaxpr,
+    name: str,
+    arguments: Sequence[str] = (),
+    updates: Mapping[int, int] | None = None,
+) -> JaxCapture:
     """The capture of a jaxpr without effects.
 
     Args:
         closed: its constants become part of the program.
         name: the user's function.
         arguments: names of the inputs, for reports.
+        updates: number of a result -> that of the input whose memory it takes over.
 
     Raises:
         UnsupportedError: it takes or gives what no Program can express, or JAX has no StableHLO
@@ -73,7 +79,9 @@ def capture_jaxpr(closed: ClosedJaxpr, name: str, arguments: Sequence[str] = ())
     text = operation.get_asm(enable_debug_info=False)
     # Neither bytecode nor the forms of single operations are the same in any two builds of MLIR.
     data = operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
-    digest = hashlib.sha256(f"jax {jax.__version__}\n{specs}\n{results}\n{text}".encode())
+    updates = dict(updates or {})
+    known = f"jax {jax.__version__}\n{specs}\n{results}\n{sorted(updates.items())}\n{text}"
+    digest = hashlib.sha256(known.encode())
     names = arguments or [f"arg{i}" for i in range(len(specs))]
     ops = dict.fromkeys(
         f"{eqn.primitive.name} {source_location(eqn)}".strip() for eqn in closed.jaxpr.eqns
@@ -83,7 +91,7 @@ def capture_jaxpr(closed: ClosedJaxpr, name: str, arguments: Sequence[str] = ())
         data,
         digest.digest(),
         tuple(Argument(n, spec) for n, spec in zip(names, specs, strict=True)),
-        tuple(Result(f"result{i}", spec) for i, spec in enumerate(results)),
+        tuple(Result(f"result{i}", spec, updates.get(i)) for i, spec in enumerate(results)),
         tuple(ops),
     )
 

@@ -15,6 +15,7 @@ from polyblocks.errors import InputError
 from polyblocks.function_report import FunctionReport
 from polyblocks.options import CompileOptions
 from polyblocks_jax.compiler import Site
+from polyblocks_jax.donation import Donation
 from polyblocks_jax.parts import FRONTEND
 from polyblocks_jax.trace import traced
 
@@ -51,7 +52,7 @@ class CompiledFunction:
         name = getattr(function, "__name__", type(function).__name__)
         self._site = Site(name, options, FunctionReport(name, options.target, "JAX", FRONTEND))
         self._jitted = jax.jit(
-            traced(function, self._site),
+            traced(function, self._site, Donation.of(function, donate_argnums, donate_argnames)),
             static_argnums=options.static_argnums or None,
             donate_argnums=donate_argnums,
             donate_argnames=donate_argnames,

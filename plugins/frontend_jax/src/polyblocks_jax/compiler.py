@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,7 +53,11 @@ class Partitioned:
 
 @roomy
 def compile_jaxpr(
-    closed: ClosedJaxpr, site: Site, arguments: Sequence[str] = (), platform: str = "cpu"
+    closed: ClosedJaxpr,
+    site: Site,
+    arguments: Sequence[str] = (),
+    platform: str = "cpu",
+    updates: Mapping[int, int] | None = None,
 ) -> Registered | Partitioned:
     """Compile a traced function, or what can be compiled of it.
 
@@ -62,6 +66,8 @@ def compile_jaxpr(
         site: which one, how, and who wants to know.
         arguments: names of its inputs.
         platform: XLA's, where it will run.
+        updates: number of a result -> that of the input whose memory it may take over; a function
+            that is cut into parts makes no use of it.
 
     Raises:
         FallbackError: with ``strict_target``, when an operation cannot be compiled.
@@ -69,20 +75,25 @@ def compile_jaxpr(
     """
     begin = time.perf_counter()
     variant = Variant(site.name, arguments=[text_of(aval) for aval in closed.in_avals])
-    made = _compile(closed, site, arguments, variant, platform)
+    made = _compile(closed, site, arguments, variant, platform, updates or {})
     variant.seconds = time.perf_counter() - begin
     site.report.variants.append(variant)
     return made
 
 
 def _compile(
-    closed: ClosedJaxpr, site: Site, arguments: Sequence[str], variant: Variant, platform: str
+    closed: ClosedJaxpr,
+    site: Site,
+    arguments: Sequence[str],
+    variant: Variant,
+    platform: str,
+    updates: Mapping[int, int],
 ) -> Registered | Partitioned:
     equations = Equations(flatten(closed), site.name, site.options)
     try:
         if closed.effects:
             raise UnsupportedError("it has effects")
-        capture = capture_jaxpr(closed, site.name, arguments)
+        capture = capture_jaxpr(closed, site.name, arguments, updates)
     except UnsupportedError as error:
         # Nothing that a cache could have a key for.
         artifact = make_plan(equations, error)

@@ -8,7 +8,7 @@ batching, are those of the function as it was written.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -24,35 +24,63 @@ from polyblocks_jax.specs import memory_dtype, physical
 polyblocks_call_p = Primitive("polyblocks_call")
 polyblocks_call_p.multiple_results = True
 
+#: Pairs of the number of a result and that of the argument whose memory it takes over.
+Updates = tuple[tuple[int, int], ...]
+
 #: A part of a partitioned function; see :class:`polyblocks_jax.compiler.Partitioned`.
 polyblocks_part_p = Primitive("polyblocks_part")
 polyblocks_part_p.multiple_results = True
 
 
-def call(closed: ClosedJaxpr, site: Site, args: Sequence[Any]) -> list[Any]:
-    """Call a traced function; it is compiled when JAX lowers the call."""
-    return list(polyblocks_call_p.bind(*args, jaxpr=closed, site=site))
+def call(
+    closed: ClosedJaxpr, site: Site, args: Sequence[Any], donated: Collection[int] = ()
+) -> list[Any]:
+    """Call a traced function; it is compiled when JAX lowers the call.
+
+    Args:
+        closed: the function.
+        site: see :class:`polyblocks_jax.compiler.Site`.
+        args: what it is called with.
+        donated: numbers of arguments whose memory results may take over.
+    """
+    updates = taken_over(closed, donated) if site.options.num_iters == 1 else ()
+    return list(polyblocks_call_p.bind(*args, jaxpr=closed, site=site, updates=updates))
+
+
+def taken_over(closed: ClosedJaxpr, donated: Collection[int]) -> Updates:
+    """Which results take over which arguments: in order, as ``jax.jit`` hands them out."""
+    free = sorted(donated)
+    pairs = []
+    for number, aval in enumerate(closed.out_avals):
+        for index in free:
+            given = closed.in_avals[index]
+            if aval.size and (given.shape, given.dtype) == (aval.shape, aval.dtype):
+                pairs.append((number, index))
+                free.remove(index)
+                break
+    return tuple(pairs)
 
 
 @polyblocks_call_p.def_effectful_abstract_eval
-def _abstract(*avals: Any, jaxpr: ClosedJaxpr, site: Site) -> tuple[Any, Any]:
-    del avals, site
+def _abstract(*avals: Any, jaxpr: ClosedJaxpr, site: Site, updates: Updates) -> tuple[Any, Any]:
+    del avals, site, updates
     return jaxpr.out_avals, jaxpr.effects
 
 
 @polyblocks_call_p.def_impl
-def _run(*args: Any, jaxpr: ClosedJaxpr, site: Site) -> Any:
+def _run(*args: Any, jaxpr: ClosedJaxpr, site: Site, updates: Updates) -> Any:
     """Outside of any trace: a jaxpr with the primitive is being evaluated step by step."""
+    del updates  # The arguments are whoever's who evaluates it.
     return _jitted(jaxpr, site)(*args)
 
 
 @functools.lru_cache(maxsize=256)
 def _jitted(jaxpr: ClosedJaxpr, site: Site) -> Any:
-    return jax.jit(lambda *args: polyblocks_call_p.bind(*args, jaxpr=jaxpr, site=site))
+    return jax.jit(lambda *args: polyblocks_call_p.bind(*args, jaxpr=jaxpr, site=site, updates=()))
 
 
-def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, site: Site) -> tuple[Any, Any]:
-    del site
+def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple[Any, Any]:
+    del params
     active = [i for i, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
 
     def function(*values: Any) -> Any:
@@ -64,15 +92,15 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, site: Site) -> tupl
     return jax.jvp(function, [primals[i] for i in active], [tangents[i] for i in active])
 
 
-def _batch(args: Any, dims: Any, *, jaxpr: ClosedJaxpr, site: Site) -> tuple[Any, Any]:
-    del site
+def _batch(args: Any, dims: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple[Any, Any]:
+    del params
     in_axes = tuple(dims)
     results = jax.vmap(jaxpr_as_fun(jaxpr), in_axes=in_axes)(*args)
     return results, [0] * len(results)
 
 
-def _transpose(cotangents: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site) -> list[Any]:
-    del site
+def _transpose(cotangents: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    del params
     linear = [i for i, arg in enumerate(args) if ad.is_undefined_primal(arg)]
 
     def function(*values: Any) -> Any:
@@ -94,7 +122,7 @@ ad.primitive_transposes[polyblocks_call_p] = _transpose
 batching.primitive_batchers[polyblocks_call_p] = _batch
 
 
-def _lower(ctx: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site) -> Any:
+def _lower(ctx: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site, updates: Updates) -> Any:
     if capturing.get():
         return mlir.lower_fun(jaxpr_as_fun(jaxpr), multiple_results=True)(ctx, *args)
     platforms = tuple(ctx.module_context.platforms)
@@ -103,9 +131,11 @@ def _lower(ctx: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site) -> Any:
             f"{site.name} is called with arrays on {' and '.join(platforms)}, but target "
             f"'{site.options.target}' takes arrays on the CPU; put them on jax.devices('cpu')[0]"
         )
-    made = compile_jaxpr(jaxpr, site, argument_names(jaxpr), platforms[0])
+    # Where arrays lie on a GPU, XLA's calls take no part in this yet.
+    found = dict(updates) if platforms == ("cpu",) else {}
+    made = compile_jaxpr(jaxpr, site, argument_names(jaxpr), platforms[0], found)
     if isinstance(made, Registered):
-        return _ffi_call(ctx, args, made)
+        return _ffi_call(ctx, args, made, found)
     return mlir.lower_fun(_evaluation(made), multiple_results=True)(ctx, *args)
 
 
@@ -121,8 +151,14 @@ def _evaluation(made: Partitioned) -> Any:
     return evaluate
 
 
-def _ffi_call(ctx: Any, args: Sequence[Any], program: Registered) -> Any:
-    """``stablehlo.custom_call`` of a program on row-major buffers."""
+def _ffi_call(
+    ctx: Any, args: Sequence[Any], program: Registered, updates: Mapping[int, int]
+) -> Any:
+    """``stablehlo.custom_call`` of a program on row-major buffers.
+
+    Results that take over an argument's memory come last. XLA copies the argument first if it is
+    read later, or was not given up after all.
+    """
     inputs = [_in_memory(aval) for aval in ctx.avals_in]
     operands = list(args)
     if program.is_long:
@@ -132,9 +168,13 @@ def _ffi_call(ctx: Any, args: Sequence[Any], program: Registered) -> Any:
                 operands += mlir.lower_fun(_weight, multiple_results=False)(here, value)
                 inputs.append(_WEIGHT)
                 break
-    outputs = [_in_memory(aval) for aval in ctx.avals_out]
+    order = sorted(range(len(ctx.avals_out)), key=lambda number: number in updates)
+    outputs = [_in_memory(ctx.avals_out[number]) for number in order]
+    aliases = {updates[n]: place for place, n in enumerate(order) if n in updates}
     ctx = ctx.replace(avals_in=inputs, avals_out=outputs)
-    return jax.ffi.build_ffi_lowering_function(program.target)(ctx, *operands).results
+    build = jax.ffi.build_ffi_lowering_function
+    made = build(program.target, operand_output_aliases=aliases)(ctx, *operands).results
+    return [made[order.index(number)] for number in range(len(order))]
 
 
 #: XLA runs what it holds for cheap (below 1,000 operations) on the caller's thread, and counts a
@@ -166,7 +206,7 @@ def _abstract_part(*avals: Any, program: Registered, **params: Any) -> Any:
 
 def _lower_part(ctx: Any, *args: Any, program: Registered, **params: Any) -> Any:
     del params
-    return _ffi_call(ctx, args, program)
+    return _ffi_call(ctx, args, program, {})
 
 
 mlir.register_lowering(polyblocks_part_p, _lower_part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import jax
@@ -13,13 +13,22 @@ from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 from polyblocks.function_report import Variant
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.constants import lift_constants, warn_of_large
+from polyblocks_jax.donation import NOTHING, Donation
 from polyblocks_jax.primitive import call
 from polyblocks_jax.references import first_reference, leave
 from polyblocks_jax.specs import text_of
 
 
-def traced(function: Callable[..., Any], site: Site) -> Callable[..., Any]:
-    """``function``, in which everything that is computed is one call of the primitive."""
+def traced(
+    function: Callable[..., Any], site: Site, donation: Donation = NOTHING
+) -> Callable[..., Any]:
+    """``function``, in which everything that is computed is one call of the primitive.
+
+    Args:
+        function: the user's.
+        site: see :class:`polyblocks_jax.compiler.Site`.
+        donation: which arguments are given up.
+    """
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if jax.config.jax_disable_jit:
@@ -43,12 +52,20 @@ def traced(function: Callable[..., Any], site: Site) -> Callable[..., Any]:
             leave(reference, site)
             return jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(closed)(*inputs))
         names = _names(function, [paths[i][0] for i in dynamic])
-        return jax.tree.unflatten(jax.tree.structure(shapes), _call(closed, site, inputs, names))
+        donated = donation.among([paths[i][0] for i in dynamic])
+        results = _call(closed, site, inputs, names, donated)
+        return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     return functools.wraps(function, updated=())(run)
 
 
-def _call(closed: ClosedJaxpr, site: Site, inputs: list[Any], names: list[str]) -> list[Any]:
+def _call(
+    closed: ClosedJaxpr,
+    site: Site,
+    inputs: list[Any],
+    names: list[str],
+    donated: Collection[int],
+) -> list[Any]:
     """Compute what must be computed; arguments and constants that are returned are just that."""
     closed, lifted = lift_constants(closed)
     jaxpr = closed.jaxpr
@@ -66,7 +83,9 @@ def _call(closed: ClosedJaxpr, site: Site, inputs: list[Any], names: list[str]) 
         )
         invars = [jaxpr.invars[i] for i in used]
         core = jaxpr.replace(invars=invars, outvars=computed, debug_info=debug)
-        results = call(ClosedJaxpr(core, closed.consts), site, [known[v] for v in invars])
+        given = {jaxpr.invars[len(lifted) + i] for i in donated} - set(jaxpr.outvars)
+        places = [k for k, v in enumerate(invars) if v in given]
+        results = call(ClosedJaxpr(core, closed.consts), site, [known[v] for v in invars], places)
         known.update(zip(computed, results, strict=True))
     else:
         site.report.variants.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ from polyblocks.affine import cost
 from polyblocks.affine.coverage import perfect_loops
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.lanes import NoLanesError, lanes_of
 from polyblocks.affine.model import (
     Buffer,
     Check,
@@ -27,6 +29,7 @@ from polyblocks.affine.model import (
     clone,
     operands,
 )
+from polyblocks.affine.parallel import is_parallel
 from polyblocks.affine.reductions import COMMUTATIVE, NEED_FLAG, identities
 from polyblocks.affine.simplify import eliminate_common
 from polyblocks.passes.affine.base import NestPass
@@ -77,7 +80,7 @@ class ScheduleScattersPass(NestPass):
                 # Threads by the thousand: each update is one atomic operation.
                 context.decide(self.name, nest.name, "atomic")
                 continue
-            serial = _serial_seconds(nest.body, target, level.size)
+            serial = scatter.seconds(target, level.size)
             columns = scatter.columns(level.size, max(target.line, 1))
             parts = 0 if columns is None else -(-columns[0].var.extent // columns[1])
             start = scatter.start()
@@ -105,10 +108,10 @@ class ScheduleScattersPass(NestPass):
                 sequence.items[at : at + 1] = scatter.in_copies(nest, start, level.size)
 
 
-def _serial_seconds(body: list[Node], target: Any, threads: int) -> float:
-    """Time of one thread without vectors; the peak counts all threads' lanes."""
-    lanes = max(target.vector_bits // 32, 1)
-    return cost.compute_seconds(target, cost.work(body)) * threads * lanes
+def _varies(node: Node, varying: set[Value]) -> bool:
+    """Whether what a node makes differs between lanes."""
+    results = node.results if isinstance(node, Op) else [getattr(node, "result", None)]
+    return any(v in varying for v in results)
 
 
 @dataclass
@@ -160,6 +163,26 @@ class _Scatter:
     def buffer(self) -> Buffer:
         """The destination."""
         return self.store.buffer
+
+    def seconds(self, target: Any, threads: int) -> float:
+        """Time of one thread. What updates of neighbours share is done once for all of them.
+
+        The peak counts all threads' lanes.
+        """
+        lanes = max(target.vector_bits // 32, 1)
+        *outer, inner = self.loops
+        try:
+            found = lanes_of(inner) if lanes > 1 and is_parallel(inner, [inner]) else None
+        except NoLanesError:
+            found = None
+        shared = 0
+        each = cost.work(self.body) * inner.trips
+        if found is not None:
+            moving = [n for n in self.body if isinstance(n, StoreAt) or _varies(n, found.varying)]
+            shared = cost.work([n for n in self.body if n not in moving])
+            each = cost.work(moving) * -(-inner.trips // lanes)
+        rounds = math.prod(f.trips for f in outer)
+        return cost.compute_seconds(target, rounds * (shared + each)) * threads * lanes
 
     def drop_repeated_checks(self) -> bool:
         """Load and store of one place are checked once; whether something was dropped."""

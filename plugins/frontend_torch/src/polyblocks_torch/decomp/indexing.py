@@ -9,6 +9,9 @@ from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
 
+#: Booleans that are added are counted, for torch-mlir's sum of two of them is their difference.
+_COUNT = torch.int64
+
 
 @decomposition(aten.put.default)
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
@@ -34,6 +37,9 @@ def index_put(
 
     Where every chosen place gets the same values it does not matter how many there are.
     """
+    if accumulate and x.dtype == torch.bool:
+        counts = aten.index_put.default(x.to(_COUNT), indices, values.to(_COUNT), True)
+        return counts.to(torch.bool)
     if not any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices):
         return NotImplemented
     masks = [i.to(torch.bool) if i is not None and i.dtype == torch.uint8 else i for i in indices]
@@ -189,6 +195,9 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
 
 @decomposition(aten.scatter_add.default)
 def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    if x.dtype == torch.bool:
+        counts = torch.scatter_add(x.to(_COUNT), dim, index, src.to(_COUNT))
+        return counts.to(torch.bool)
     if x.dim():
         return NotImplemented
     row = torch.scatter_add(x.reshape(1), 0, index.reshape(-1), src.reshape(-1))
@@ -228,6 +237,12 @@ def scatter_value_reduce(
 def scatter_reduce_two(
     x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
+    if x.dtype == torch.bool:
+        # Their order is that of their numbers, too.
+        made = torch.scatter_reduce(
+            x.to(_COUNT), dim, index, src.to(_COUNT), reduce, include_self=include_self
+        )
+        return made.to(torch.bool)
     if x.dim():
         return NotImplemented
     row = torch.scatter_reduce(
