@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from bench.gpu.cases import COPY, TINY, Pair
 from bench.gpu.clocks import Clock
 from bench.gpu.programs import function_of
 from bench.table import Case
+from polyblocks.errors import PolyBlocksError
 
 Json = dict[str, Any]
 Call = Callable[..., Any]
@@ -86,10 +88,11 @@ def start(
     """
     expected = _in_double(function_of(case.program), inputs)
     runners = []
+    # Once for all: it also drops what the peers before have compiled.
+    torch._dynamo.reset()
     for name, way in names.items():
         score = Score(name)
         runners.append(Runner(score))
-        torch._dynamo.reset()
         try:
             begin = time.perf_counter()
             call = way()
@@ -259,6 +262,8 @@ def run(
         inputs = inputs_on(clock, case)
         load = _loader(bundle, pair, size)
         runners = start(ways(function_of(case.program), load, peers), case, inputs, clock)
+        if not bundle.simulated:
+            runners[0].score.predicted = predicted_seconds(bundle.program(pair, size))
         take_turns(runners, case, clock, pace, rate)
         rows = [report.row(runner.score, case.tolerance) for runner in runners]
         report.add_case(results, case, rows)
@@ -273,6 +278,20 @@ def run(
     ceilings = {"threads": 0, "peaks": {}, "memory": memory} if memory else None
     report.finish(results, ceilings)
     return results
+
+
+def predicted_seconds(program: Path) -> float | None:
+    """What the cost model expects of one call on this GPU; None if it does not say."""
+    from bench.gpu.device import chosen
+
+    try:
+        _, manifest = chosen(program)
+    except PolyBlocksError:
+        return None  # told where it was loaded to be run
+    estimates = [kernel["estimate"] for kernel in manifest["kernels"]]
+    if None in estimates:
+        return None
+    return sum(estimate["predicted_seconds"] for estimate in estimates)
 
 
 def _loader(bundle: Bundle, pair: Pair, size: str) -> Callable[[], Call]:

@@ -51,12 +51,15 @@ def _shares(results: Json) -> list[str]:
     for case in results["cases"]:
         by_peer = {row["peer"]: row for row in case["peers"]}
         cells = [_percent(by_peer.get(name, {}).get("share")) for name in names]
-        ours = by_peer.get(OURS, {}).get("max_error")
-        error = page.NONE if ours is None else f"{ours:.1e}"
+        ours = by_peer.get(OURS, {})
+        error = page.NONE if ours.get("max_error") is None else f"{ours['max_error']:.1e}"
+        model = ours.get("predicted")
+        model = page.NONE if model is None else f"{model / ours['minimum']:.2f}"
         best = case["verdict"]["to_best"]
         ratio = page.NONE if best is None else f"{best:.2f}"
-        rows.append([case["case"], *cells, ratio, error])
-    return page.table(["case", *names, "best / ours", "our error"], rows)
+        rows.append([case["case"], *cells, ratio, model, error])
+    heads = ["case", *names, "best / ours", "predicted / ours", "our error"]
+    return page.table(heads, rows)
 
 
 def _host(host: Json) -> list[str]:

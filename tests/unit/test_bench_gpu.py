@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +183,18 @@ def test_bytes_beside_the_simulators(bundle, monkeypatch):
     assert row["problem"] == "ncu ended with 9: ==ERROR== no permission"
 
 
+def test_what_the_model_expects(bundle, monkeypatch):
+    def chosen(path: Path):
+        return "sm_80", variant(Artifact.read(path), "sm_80").manifest
+
+    monkeypatch.setattr("bench.gpu.device.chosen", chosen)
+    assert 0 < measure.predicted_seconds(bundle.program(cases.COPY, "small")) < 1e-3
+    monkeypatch.setattr(
+        "bench.gpu.device.chosen", lambda path: ("", {"kernels": [{"estimate": None}]})
+    )
+    assert measure.predicted_seconds(bundle.program(cases.COPY, "small")) is None
+
+
 def test_what_the_sanitizer_says(bundle, monkeypatch):
     commands = []
 
@@ -261,7 +274,9 @@ print([name for name in foreign if name in sys.modules])
 
 def test_the_kit_is_enough(bundle, tmp_path, run_python):
     build_folder = tmp_path / "bundle"
-    build(build_folder, [cases.COPY], "nvgpu", ["sm_80", "sm_90a"], sizes=["small"], with_kit=False)
+    shutil.copytree(bundle.folder, build_folder)
+    facts = bundle.facts | {"cases": {cases.COPY.slug: bundle.facts["cases"][cases.COPY.slug]}}
+    (build_folder / "bundle.json").write_text(json.dumps(facts))
     kit.write(build_folder / "python")
     # NumPy alone of what is installed.
     bare = tmp_path / "bare"

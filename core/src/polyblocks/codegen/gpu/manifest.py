@@ -75,6 +75,16 @@ def manifest_of(module: Any, resources: Mapping[str, Resources]) -> dict[str, An
     }
 
 
+def timed(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What the rows of a profile are: the program, which has no names, and its launches."""
+    nests = {row["name"]: iter(row["nests"]) for row in manifest["kernels"]}
+    launches = [launch["kernel"] for launch in manifest["launches"]]
+    return [
+        {"kernel": "", "nest": ""},
+        *({"kernel": name, "nest": next(nests[name])} for name in launches),
+    ]
+
+
 def _row(
     kernel: Any, launches: list[dict[str, Any]], resources: Resources | None
 ) -> dict[str, Any]:
