@@ -275,17 +275,23 @@ import polyblocks_amdgpu.driver
 vendor.connect = lambda: Driver(2, "sm_90a")
 polyblocks_amdgpu.driver.connect = lambda: Driver(10, "gfx1100")
 x, y = np.full((2, 3), 5, np.float32), np.ones((2, 3), np.float32)
+if WITH_TORCH:
+    import torch
+    x, y = torch.from_numpy(x), torch.from_numpy(y)
 for file in FILES:
     f = polyblocks.load(file)
     try:
-        print(f(x, y).sum())
+        result = f(x, y)
+        assert type(result) is type(x)
+        print(float(result.sum()))
     except polyblocks.errors.InputError as error:
         print(error)
-print([name for name in ("torch", "jax", "torch_mlir", "llvmlite") if name in sys.modules])
+print([name for name in ("jax", "torch_mlir", "llvmlite", "torch") if name in sys.modules])
 """
 
 
-def test_loading_what_was_built_needs_no_compiler(tmp_path, run_python):
+@pytest.mark.parametrize("with_torch", [False, True])
+def test_loading_what_was_built_needs_no_compiler(with_torch, tmp_path, run_python):
     files = []
     for target, arch in GPUS:
         for on_gpu in (False, True):
@@ -294,10 +300,13 @@ def test_loading_what_was_built_needs_no_compiler(tmp_path, run_python):
             given = [torch.rand(2, 3), torch.rand(2, 3)]
             polyblocks.aot(torch.add, given, options, frontend="torch").write(files[-1])
     start, _, _ = WITHOUT.partition("class Driver(")
+    if with_torch:
+        start = start.replace('("torch", ', "(")
     code = start.replace("PATHS", repr(sys.path)) + ADDING.replace("FILES", repr(files))
-    done = run_python(code)
+    done = run_python(code.replace("WITH_TORCH", str(with_torch)))
     lines = done.stdout.splitlines()
-    assert [lines[0], lines[2], lines[4]] == ["36.0", "36.0", "[]"], done.stderr
+    loaded = ["torch"] if with_torch else []
+    assert [lines[0], lines[2], lines[4]] == ["36.0", "36.0", str(loaded)], done.stderr
     for line, target in ((lines[1], "nvgpu"), (lines[3], "amdgpu")):
         assert f"expects its arrays on a device of target '{target}'" in line
 

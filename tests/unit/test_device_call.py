@@ -71,7 +71,7 @@ def test_the_workspace_is_the_frameworks():
 
     driver, call = bound(interface=Arrays())
     call(on(ONE, 1), on(ONE, 2))
-    assert asked == [((2, 3), "float32"), ((9,), "uint8")]
+    assert asked == [((2, 3), "float32"), ((256,), "uint8")]
     assert driver.counts["allocate"] == 0
 
 

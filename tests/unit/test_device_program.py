@@ -388,7 +388,8 @@ def test_a_recording_is_not_timed():
 
 
 def test_a_profile_that_does_not_fit_its_launches():
-    wrong = artifact(ROWS, TWO.manifest["launches"], profile=[{"kernel": "", "nest": ""}])
+    names = [{"kernel": "", "nest": ""}]
+    wrong = artifact(ROWS, TWO.manifest["launches"], workspace_bytes=1024, profile=names)
     with pytest.raises(ArtifactError, match="profile must be a row for the program and one for"):
         loaded(wrong)
 

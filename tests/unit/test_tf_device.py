@@ -43,7 +43,7 @@ class Driver(FakeDriver):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """Tensors that :meth:`put` names are on the GPU; their memory is the host's."""
+    """Tensors that ``place`` is given are on the GPU; their memory is the host's."""
     driver = Driver(Kernels())
     there: list = []
 
@@ -66,7 +66,7 @@ def gpu(monkeypatch):
     )
     monkeypatch.setattr(TfArrays, "adopt", adopt)
     monkeypatch.setattr(TfArrays, "transfer", lambda self, x, device: put(tf.identity(x)))
-    driver.put, driver.is_there = put, is_there
+    driver.place, driver.is_there = put, is_there
     return driver
 
 
@@ -75,8 +75,10 @@ def six(start: float):
 
 
 def test_tensors_on_the_gpu_stay_there(gpu):
-    f = polyblocks_jit_tf(lambda x, y: {"sum": x + y, "none": tf.zeros((0, 3))}, OPTIONS)
-    x, y = gpu.put(six(0)), gpu.put(six(10))
+    f = polyblocks_jit_tf(
+        lambda x, y: {"sum": x + y, "none": tf.zeros((0, 3))}, compile_options=OPTIONS
+    )
+    x, y = gpu.place(six(0)), gpu.place(six(10))
     result = f(x, y)
     assert gpu.is_there(result["sum"])
     np.testing.assert_array_equal(result["sum"], six(0) + six(10))
@@ -96,17 +98,17 @@ def test_what_a_function_holds_goes_to_the_gpu(gpu):
     def f(x):
         weight.assign_add(x)
 
-    f(gpu.put(six(0)))
+    f(gpu.place(six(0)))
     np.testing.assert_array_equal(weight, six(0) + six(5))
-    f(gpu.put(six(1)))
+    f(gpu.place(six(1)))
     np.testing.assert_array_equal(weight, six(0) + six(5) + six(1))
     assert gpu.counts["copy_in"] == 0
 
 
 def test_tensors_in_several_places(gpu):
-    f = polyblocks_jit_tf(lambda x, y: x + y, OPTIONS)
+    f = polyblocks_jit_tf(lambda x, y: x + y, compile_options=OPTIONS)
     with pytest.raises(InputError, match=r"the arrays are in several places: .* on device 0.*host"):
-        f(gpu.put(six(0)), six(1))
+        f(gpu.place(six(0)), six(1))
 
 
 @pytest.mark.parametrize(
