@@ -120,7 +120,13 @@ def publish(results: Json, folder: Path) -> int:
     Path(f"{stem}.md").write_text(text)
     print(text)
     print(f"wrote {stem}.json and .md")
-    return 1 if _failures(results.get("checks"), report.failures(results)) else 0
+    replays = [
+        f"{name}: the replay of its graph is wrong"
+        for name, row in results.get("graphs", {}).items()
+        if row.get("same") is False
+    ]
+    found = _failures(results.get("checks"), [*report.failures(results), *replays])
+    return 1 if found else 0
 
 
 def _failures(checks: Json | None, others: list[str]) -> list[str]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from bench.gpu import cases, check, clocks, kit, measure, once
-from bench.gpu.__main__ import main
+from bench.gpu.__main__ import main, publish
 from bench.gpu.build import build
 from bench.gpu.bundle import Bundle
 from bench.gpu.programs import function_of
@@ -102,6 +104,18 @@ def test_build_and_run_in_the_simulator(tmp_path, capsys, monkeypatch):
     assert "| transpose 100x77 | a graph needs a GPU" in page
     assert "The times are the simulator's own" in page
     assert file.with_suffix(".png").stat().st_size > 1000
+    # What is wrong is told, and is the exit status.
+    results["graphs"] = {"transpose 100x77": {"same": False, "call": 1e-6, "replay": 1e-6}}
+    results["checks"] = {
+        "sanitizer": {"memcheck": {"clean": False, "said": "1 error"}},
+        "bytes": [],
+    }
+    capsys.readouterr()
+    assert publish(results, tmp_path / "again") == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "error: transpose 100x77: the replay of its graph is wrong",
+        "error: memcheck: 1 error",
+    ]
 
 
 def test_a_wrong_result_and_a_peer_that_cannot(bundle, capsys):
@@ -147,6 +161,43 @@ def test_times_between_events(monkeypatch):
     assert clock.name == "Chip 9"
     assert clock.samples(call, 0.01) == pytest.approx([0.001] * 10)
     assert len(clock.samples(call, 0.0)) == 2
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_replay_is_compared_with_a_call(monkeypatch, right):
+    x, result = torch.ones(4), torch.zeros(4)
+
+    class Graph:
+        def replay(self) -> None:
+            if right:
+                result.copy_(x * 2)
+
+    def call() -> torch.Tensor:
+        return result.copy_(x * 2)
+
+    stream = types.SimpleNamespace(synchronize=lambda: None)
+    for name, value in {
+        "get_device_name": lambda: "Chip 9",
+        "Stream": lambda: stream,
+        "stream": contextlib.nullcontext,
+        "CUDAGraph": Graph,
+        "graph": contextlib.nullcontext,
+        "synchronize": lambda: None,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    found = measure.recorded(call, clocks.Events(), calls=2)
+    assert found["same"] is right
+    assert min(found["call"], found["replay"]) > 0
+
+
+def test_a_program_that_cannot_be_recorded(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Chip 9")
+
+    def call() -> torch.Tensor:
+        raise RuntimeError("not while a stream is capturing")
+
+    found = measure.recorded(call, clocks.Events())
+    assert found == {"problem": "RuntimeError: not while a stream is capturing"}
 
 
 CSV = """==PROF== Connected to process 7
