@@ -34,7 +34,10 @@ SMALL_S = 0.05
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, write ``<date>-<cpu>-compile.json`` and ``.md``; 1 if a row is missing."""
+    """Measure, print, write ``<date>-<cpu>-compile.json`` and ``.md``; 1 if a row is missing.
+
+    With models alone the files are called ``-compile-models``.
+    """
     parser = argparse.ArgumentParser(prog="python -m bench.compile_time", description=__doc__)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="default: %(default)s")
     parser.add_argument("--only", default="", help="cases, as for `python -m bench`; `none`: none")
@@ -65,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(text)
     if args.results is not None:
         args.results.mkdir(parents=True, exist_ok=True)
-        stem = f"{report.place(found, args.results)}-compile"
+        only_models = args.only == "none" and not sizes
+        stem = f"{report.place(found, args.results)}-compile{'-models' if only_models else ''}"
         Path(f"{stem}.json").write_text(json.dumps(found, indent=1) + "\n")
         Path(f"{stem}.md").write_text(text)
     return 1 if None in (*tried, *grown) else 0
@@ -104,7 +108,7 @@ def worker(what: str) -> Json:
         model, _, place = name.partition(" ")
         module, inputs = MODELS[model]()
         ours = built_for(*place.split("/"))
-        row = first_calls(module, inputs, repeats=3, compiled=lambda f: ours(_fresh(f)))
+        row = first_calls(module, inputs, repeats=2, compiled=lambda f: ours(_fresh(f)))
         return {"name": f"{model}, {place.replace('/', ' ')}"} | row
     from bench.generated import generate
 
