@@ -19,7 +19,7 @@ PACKAGES := core plugins/target_cpu plugins/target_nvgpu plugins/target_amdgpu \
 WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES) $(WITHOUT_DEPENDENCIES))
 
-.PHONY: help demo test lint bench docs opinfo jax-sweep tf-sweep format clean
+.PHONY: help demo test lint bench bench-gpu docs opinfo jax-sweep tf-sweep format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more)"
+	@echo "make bench-gpu  build, check and time on the GPU of this machine, into out/gpu"
 	@echo "make docs    the documentation, into site/"
 	@echo "make opinfo  PyTorch's database of operators, every float32 entry (up to 30 minutes)"
 	@echo "make jax-sweep  JAX's primitives, 3000 samples (up to 30 minutes)"
@@ -50,6 +51,9 @@ format: $(VENV)/.done-lint
 
 bench: $(VENV)/.done-bench $(PEERS)/.done-peers
 	$(PY) -m bench $(BENCH_ARGS)
+
+bench-gpu: $(VENV)/.done-bench
+	$(PY) -m bench.gpu all $(BENCH_ARGS)
 
 docs: $(VENV)/.done-docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet

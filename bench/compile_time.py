@@ -2,7 +2,8 @@
 
 Two tables. The first one is what a user waits for: seconds of a first call on top of Dynamo and
 AOTAutograd with a backend that does nothing, with imports warm and the cache empty, for the cases
-of the benchmark and for generated programs. The second one is the processor time of every pass on
+of the benchmark and for generated programs; with ``--models`` also for whole models, built for a
+target without launching anything. The second one is the processor time of every pass on
 generated programs of growing length, and the exponent of its growth over the last step: 1 is
 linear, 2 quadratic.
 
@@ -33,10 +34,18 @@ SMALL_S = 0.05
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, write ``<date>-<cpu>-compile.json`` and ``.md``; 1 if a row is missing."""
+    """Measure, print, write ``<date>-<cpu>-compile.json`` and ``.md``; 1 if a row is missing.
+
+    With models alone the files are called ``-compile-models``.
+    """
     parser = argparse.ArgumentParser(prog="python -m bench.compile_time", description=__doc__)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="default: %(default)s")
     parser.add_argument("--only", default="", help="cases, as for `python -m bench`; `none`: none")
+    parser.add_argument(
+        "--models",
+        default="",
+        help="build ResNet-18 and BERT-base for these: nvgpu/sm_90a,amdgpu/gfx1100",
+    )
     parser.add_argument("--results", type=Path, help="folder for the two files; default: none")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
@@ -50,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     head = report.header(rounds=1, threads=0)
     found: Json = {key: head[key] for key in ("date", "machine", "python")}
     tried = [in_process(f"case {case.name}") for case in cases]
+    for place in filter(None, args.models.split(",")):
+        tried += [in_process(f"model {name} {place}") for name in ("ResNet-18", "BERT-base")]
     found["cases"] = [row for row in tried if row is not None]
     grown = [in_process(f"generated {n}") for n in sizes]
     found["generated"] = [row for row in grown if row is not None]
@@ -57,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(text)
     if args.results is not None:
         args.results.mkdir(parents=True, exist_ok=True)
-        stem = f"{report.place(found, args.results)}-compile"
+        only_models = args.only == "none" and not sizes
+        stem = f"{report.place(found, args.results)}-compile{'-models' if only_models else ''}"
         Path(f"{stem}.json").write_text(json.dumps(found, indent=1) + "\n")
         Path(f"{stem}.md").write_text(text)
     return 1 if None in (*tried, *grown) else 0
@@ -76,7 +88,10 @@ def in_process(what: str) -> Json | None:
 
 
 def worker(what: str) -> Json:
-    """Measure ``case NAME`` or ``generated COUNT`` in this process; see :func:`first_calls`."""
+    """Measure ``case NAME``, ``model NAME TARGET/ARCH`` or ``generated COUNT`` in this process.
+
+    See :func:`first_calls`.
+    """
     import torch
 
     kind, _, name = what.partition(" ")
@@ -87,6 +102,14 @@ def worker(what: str) -> Json:
         (case,) = (c for c in table.CASES if c.name == name)
         inputs = tuple(torch.from_numpy(x) for x in case.inputs())
         return {"name": name} | first_calls(getattr(in_torch, case.program), inputs, repeats=3)
+    if kind == "model":
+        from bench.models import MODELS, built_for
+
+        model, _, place = name.partition(" ")
+        module, inputs = MODELS[model]()
+        ours = built_for(*place.split("/"))
+        row = first_calls(module, inputs, repeats=2, compiled=lambda f: ours(_fresh(f)))
+        return {"name": f"{model}, {place.replace('/', ' ')}"} | row
     from bench.generated import generate
 
     program = generate(int(name))
@@ -94,8 +117,19 @@ def worker(what: str) -> Json:
     return {"name": int(name)} | row | {"passes": processor_times(program.function, program.inputs)}
 
 
-def first_calls(function: Callable[..., Any], inputs: tuple[Any, ...], repeats: int) -> Json:
+def first_calls(
+    function: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    repeats: int,
+    compiled: Callable[[Any], Any] | None = None,
+) -> Json:
     """Seconds of first calls less those of second ones, the least of some repetitions.
+
+    Args:
+        function: what is compiled.
+        inputs: its arguments.
+        repeats: how often, each time with an empty cache.
+        compiled: gives what compiles at its first call; default: for this CPU.
 
     Keys: ``dynamo`` (with a backend that does nothing), ``ours``, ``extra`` (the least difference),
     and ``processor``: that difference in processor seconds of all processes.
@@ -106,11 +140,12 @@ def first_calls(function: Callable[..., Any], inputs: tuple[Any, ...], repeats: 
         return torch.tanh(x + 1)
 
     one = torch.ones(3)
-    for make in (_with_nothing, _with_ours):
+    ways = (_with_nothing, compiled or _with_ours)
+    for make in ways:
         make(nothing)(one)
     times = []
     for _ in range(repeats):
-        for make in (_with_nothing, _with_ours):
+        for make in ways:
             torch._dynamo.reset()
             call = make(function)
             first, second = _seconds(call, inputs), _seconds(call, inputs)
@@ -167,9 +202,13 @@ def _with_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
 def _with_ours(function: Callable[..., Any]) -> Callable[..., Any]:
     from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
-    # An empty cache each time.
+    return polyblocks_jit_torch(compile_options={"strict_target": True})(_fresh(function))
+
+
+def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, from now on with an empty cache."""
     os.environ["POLYBLOCKS_CACHE_DIR"] = tempfile.mkdtemp(prefix="bench-compile-")
-    return polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    return function
 
 
 def _seconds(call: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[float, float]:

@@ -42,14 +42,14 @@ def markdown(results: Json, plot: str | None = None) -> str:
     ]
     if plot:
         lines += ["", f"![ratios and distance to the floor]({plot})"]
-    lines += ["", "## Times, ms", "", *_times(results)]
+    lines += ["", "## Times, ms", "", *times(results)]
     lines += ["", "## Verdicts", "", *_verdicts(results)]
     if results["ceilings"]:
         lines += ["", "## Ceilings", "", *_ceilings(results["ceilings"])]
     lines += ["", "## Peers", "", *_peers(results)]
-    problems = _problems(results)
-    if problems:
-        lines += ["", "## Not run", "", *problems]
+    missing = problems(results)
+    if missing:
+        lines += ["", "## Not run", "", *missing]
     return "\n".join(lines) + "\n"
 
 
@@ -71,18 +71,19 @@ def table(heads: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows)]
 
 
-def _times(results: Json) -> list[str]:
-    names = [OURS, *(n for n in _names(results) if n != OURS)]
+def times(results: Json) -> list[str]:
+    """The fastest calls in milliseconds; the best of a row is bold."""
+    peers = [OURS, *(n for n in names(results) if n != OURS)]
     rows = []
     for case in results["cases"]:
         times = {row["peer"]: row["minimum"] for row in case["peers"] if "minimum" in row}
         best = case["verdict"]["best"]
         cells = []
-        for name in names:
+        for name in peers:
             cell = _milliseconds(times.get(name))
             cells.append(f"**{cell}**" if name == best else cell)
         rows.append([case["case"], *cells, _milliseconds(case["verdict"]["floor"])])
-    return table(["case", *names, "floor"], rows)
+    return table(["case", *peers, "floor"], rows)
 
 
 def _verdicts(results: Json) -> list[str]:
@@ -139,7 +140,8 @@ def _peers(results: Json) -> list[str]:
     return table(["peer", "outputs", "versions"], rows)
 
 
-def _problems(results: Json) -> list[str]:
+def problems(results: Json) -> list[str]:
+    """Who could not run what, and why."""
     return [
         f"- {case['case']}: {row['peer']}: {row['problem']}"
         for case in results["cases"]
@@ -148,7 +150,8 @@ def _problems(results: Json) -> list[str]:
     ]
 
 
-def _names(results: Json) -> list[str]:
+def names(results: Json) -> list[str]:
+    """The peers, in the order of the first case."""
     return list(dict.fromkeys(row["peer"] for case in results["cases"] for row in case["peers"]))
 
 

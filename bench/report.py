@@ -139,9 +139,15 @@ def failures(results: Json) -> list[str]:
     return found
 
 
-def place(results: Json, folder: Path) -> Path:
-    """Where the results belong: ``folder/<date>-<cpu>``, without an ending."""
-    chip = re.sub(r"[^a-z0-9]+", "-", results["machine"]["cpu"].lower()).strip("-")
+def place(results: Json, folder: Path, chip: str = "") -> Path:
+    """Where the results belong: ``folder/<date>-<chip>``, without an ending.
+
+    Args:
+        results: with their date and machine.
+        folder: of all results.
+        chip: that was measured; default: the processor.
+    """
+    chip = re.sub(r"[^a-z0-9]+", "-", (chip or results["machine"]["cpu"]).lower()).strip("-")
     return folder / f"{results['date']}-{chip}"
 
 

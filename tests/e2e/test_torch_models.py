@@ -9,6 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 nn, F = torch.nn, torch.nn.functional
 
+from bench.models import MODELS, built_for  # noqa: E402
+from bench.programs.bert import Layer  # noqa: E402
 from bench.programs.resnet import ResNet18  # noqa: E402
 
 from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
@@ -45,6 +47,39 @@ def test_bert_base():
     for name in ("last_hidden_state", "pooler_output"):
         assert relative_error(actual[name], expected[name]) <= 1e-4
     assert compiled.polyblocks_report().whole
+
+
+GPUS = [("nvgpu", "sm_90a"), ("amdgpu", "gfx1100")]
+
+
+@pytest.mark.parametrize("target, arch", GPUS)
+def test_bert_layer_on_a_simulated_gpu(target, arch):
+    torch.manual_seed(0)
+    layer = Layer(hidden=64, heads=4, intermediate=256).eval()
+    x, mask = torch.rand(2, 11, 64), torch.zeros(2, 1, 1, 11)
+    mask[1, :, :, 7:] = torch.finfo(torch.float32).min
+    options = {"target": target, "arch": arch, "simulate": True, **STRICT}
+    with torch.no_grad():
+        compiled = polyblocks_jit_torch(layer, compile_options=options)
+        assert relative_error(compiled(x, mask), layer(x, mask)) <= 1e-5
+    report = compiled.polyblocks_report()
+    assert report.whole
+    assert len(report.simulation()) >= 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target, arch", GPUS)
+@pytest.mark.parametrize("name", MODELS)
+def test_models_are_built_for_gpus(name, target, arch):
+    model, inputs = MODELS[name]()
+    built = built_for(target, arch)(model)
+    with torch.no_grad():
+        built(*inputs)
+    report = built.polyblocks_report()
+    assert report.whole
+    (part,) = report.parts
+    # Equal layers share their kernels.
+    assert len(part.kernels) < sum(kernel["calls"] for kernel in part.kernels)
 
 
 def mlp():

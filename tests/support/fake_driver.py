@@ -35,6 +35,9 @@ class Word:
         self.address = ctypes.addressof(self._memory)
         driver.words += 1
 
+    def publish(self, stream: int) -> None:
+        self._driver.counts["publish"] += 1
+
     @property
     def value(self) -> int:
         return self._memory.value
@@ -216,10 +219,15 @@ class FakeDriver:
     def order(self, first: int, then: int) -> None:
         self._note("order", first, then)
 
-    def record(self, stream: int) -> int:
+    def record(self, stream: int, timed: bool = False) -> int:
+        self.counts["timed"] += timed
         event = next(self._numbers)
         self.events[event] = self.put[stream], stream
         return event
+
+    def elapsed(self, first: int, then: int) -> float:
+        """A millisecond for each piece of work in between."""
+        return (self.events[then][0] - self.events[first][0]) / 1e3
 
     def has_passed(self, event: int) -> bool:
         count, stream = self.events[event]

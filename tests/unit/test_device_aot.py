@@ -10,6 +10,7 @@ import pytest
 import polyblocks
 from polyblocks.ahead_of_time import options_by_arch
 from polyblocks.artifact import Artifact
+from polyblocks.artifact_variants import archs_of, variant
 from polyblocks.errors import FallbackError, InputError, OptionError
 
 torch = pytest.importorskip("torch")
@@ -188,3 +189,156 @@ def test_loading_needs_no_compiler_and_no_framework(tmp_path, run_python):
     assert done.stdout.strip() == (
         "[[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]] [('load_module', 0, b'code for sm_90a')] (9, 1, 1)"
     ), done.stderr
+
+
+GPUS = [("nvgpu", "sm_80,sm_90a"), ("amdgpu", "gfx1100")]
+
+
+def weights_and_sum(framework):
+    """A function with an array of its own, and its argument, in one framework."""
+    held = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = np.ones((2, 3), np.float32)
+    if framework == "torch":
+        weight = torch.from_numpy(held)
+        return (lambda x: x + weight), torch.from_numpy(x)
+    if framework == "jax":
+        jax = pytest.importorskip("jax")
+        weight = jax.numpy.asarray(held)
+        return (lambda x: x + weight), jax.numpy.asarray(x)
+    tf = pytest.importorskip("tensorflow")
+    weight = tf.Variable(held)
+    return (lambda x: x + weight), tf.constant(x)
+
+
+@pytest.mark.parametrize("target, arch", GPUS)
+@pytest.mark.parametrize("framework", ["torch", "jax", "tf"])
+def test_every_framework_for_gpus_that_are_not_there(framework, target, arch, tmp_path):
+    function, x = weights_and_sum(framework)
+    expected = np.arange(6, dtype=np.float32).reshape(2, 3) + 1
+    options = {"target": target, "arch": arch}
+    made = polyblocks.aot(function, [x], options, frontend=framework)
+    assert archs_of(made) == arch.split(",")
+    forms = {"nvgpu": {"ptx", "cubin"}, "amdgpu": {"hsaco"}}[target]
+    suffixes = {name.rpartition(".")[2] for name in made.blobs if name.startswith("kernels.")}
+    assert suffixes <= forms
+    assert suffixes
+    # The same for the simulator runs, with the host's arrays.
+    made = polyblocks.aot(
+        function,
+        [x],
+        {"target": target, "arch": arch.split(",")[-1], "simulate": True},
+        frontend=framework,
+        weights="stored" if framework == "torch" else "arguments",
+    )
+    made.write(tmp_path / "f.zip")
+    loaded = polyblocks.load(tmp_path / "f.zip")
+    taken = [row for row in made.manifest["arguments"] if row["role"] == "input"]
+    given = [np.ones((2, 3), np.float32)]
+    if len(taken) == 2 and framework != "torch":
+        given.append(expected - 1)
+    np.testing.assert_array_equal(loaded(*given), expected)
+
+
+@pytest.mark.parametrize(
+    "options, inputs, message",
+    [
+        ({"target": "cpu"}, 1, "for programs that run on a device, and target 'cpu' has none"),
+        (
+            {"target": "nvgpu", "arch": "sm_80", "simulate": True},
+            1,
+            "for programs that run on a device, and the simulator has none; leave it out",
+        ),
+        ({"target": "nvgpu", "arch": "sm_80"}, 0, "needs an array among the arguments, whose dev"),
+    ],
+)
+def test_arrays_that_cannot_be_on_a_gpu(options, inputs, message):
+    given = [torch.rand(2)] * inputs
+    with pytest.raises(OptionError, match=message):
+        polyblocks.aot(weighted, given, options | {"on_gpu_tensors": True}, frontend="torch")
+
+
+#: Runs programs that were really built, with kernels that add, where nothing can be imported.
+ADDING = """
+class Kernels(dict):
+    def __contains__(self, name): return True
+    def __getitem__(self, name):
+        def add(x, y, out): view(out, 6)[:] = view(x, 6) + view(y, 6)
+        return add
+
+class Driver(FakeDriver):
+    def __init__(self, kind, arch):
+        super().__init__(Kernels())
+        self.device_kinds = (kind,)
+        self.rank = lambda code, form, device: 0 if code == arch else None
+
+import polyblocks_amdgpu.driver
+vendor.connect = lambda: Driver(2, "sm_90a")
+polyblocks_amdgpu.driver.connect = lambda: Driver(10, "gfx1100")
+x, y = np.full((2, 3), 5, np.float32), np.ones((2, 3), np.float32)
+if WITH_TORCH:
+    import torch
+    x, y = torch.from_numpy(x), torch.from_numpy(y)
+for file in FILES:
+    f = polyblocks.load(file)
+    try:
+        result = f(x, y)
+        assert type(result) is type(x)
+        print(float(result.sum()))
+    except polyblocks.errors.InputError as error:
+        print(error)
+print([name for name in ("jax", "torch_mlir", "llvmlite", "torch") if name in sys.modules])
+"""
+
+
+@pytest.mark.parametrize("with_torch", [False, True])
+def test_loading_what_was_built_needs_no_compiler(with_torch, tmp_path, run_python):
+    files = []
+    for target, arch in GPUS:
+        for on_gpu in (False, True):
+            files.append(str(tmp_path / f"{target}-{on_gpu}.zip"))
+            options = {"target": target, "arch": arch, "on_gpu_tensors": on_gpu}
+            given = [torch.rand(2, 3), torch.rand(2, 3)]
+            polyblocks.aot(torch.add, given, options, frontend="torch").write(files[-1])
+    start, _, _ = WITHOUT.partition("class Driver(")
+    if with_torch:
+        start = start.replace('("torch", ', "(")
+    code = start.replace("PATHS", repr(sys.path)) + ADDING.replace("FILES", repr(files))
+    done = run_python(code.replace("WITH_TORCH", str(with_torch)))
+    lines = done.stdout.splitlines()
+    loaded = ["torch"] if with_torch else []
+    assert [lines[0], lines[2], lines[4]] == ["36.0", "36.0", str(loaded)], done.stderr
+    for line, target in ((lines[1], "nvgpu"), (lines[3], "amdgpu")):
+        assert f"expects its arrays on a device of target '{target}'" in line
+
+
+@pytest.mark.parametrize("target, arch", GPUS)
+def test_the_command_compiles_for_gpus(target, arch, tmp_path):
+    from typer.testing import CliRunner
+
+    from polyblocks.cli import app
+
+    source = tmp_path / "model.py"
+    source.write_text("import torch\ndef double(x): return x * 2\n")
+    command = ["compile", f"{source}:double", "--input", "float32[2,3]", "--target", target]
+    done = CliRunner().invoke(app, [*command, "--arch", arch])
+    assert done.exit_code == 0, done.output
+    made = Artifact.read(tmp_path / "model.zip")
+    assert (made.manifest["target"], archs_of(made)) == (target, arch.split(","))
+
+
+def test_what_is_timed(tmp_path):
+    """Two layers of one kernel each; what the rows of a profile are is known before it runs."""
+    layers = torch.nn.Sequential(*(torch.nn.Softmax(-1) for _ in range(2)))
+    options = {"target": "nvgpu", "arch": "sm_80,sm_90a", "profile": True}
+    options["polyblocks_disable_affine_fusion"] = True
+    made = polyblocks.aot(layers, [torch.rand(40, 50)], options, frontend="torch")
+    for arch in archs_of(made):
+        manifest = variant(made, arch).manifest
+        whole, *rows = manifest["profile"]
+        assert whole == {"kernel": "", "nest": ""}
+        assert [row["kernel"] for row in rows] == [row["kernel"] for row in manifest["launches"]]
+        # The second layer runs the first one's kernels under names of its own.
+        assert len({row["nest"] for row in rows}) == len(rows) > len(manifest["kernels"])
+    options |= {"arch": "sm_80", "simulate": True}
+    made = polyblocks.aot(layers, [torch.rand(40, 50)], options, frontend="torch")
+    assert "profile" not in made.manifest

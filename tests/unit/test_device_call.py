@@ -36,10 +36,8 @@ def add(x: int, y: int, out: int) -> None:
     view(out, N)[:] = view(x, N) + view(y, N)
 
 
-ADD = artifact(
-    [row("input", "x"), row("input", "y"), row("output", "o"), {"role": "workspace", "shape": [9]}],
-    [launch("add", 0, 1, 2)],
-)
+ADD_ROWS = [row("input", "x"), row("input", "y"), row("output", "o")]
+ADD = artifact([*ADD_ROWS, {"role": "workspace", "shape": [9]}], [launch("add", 0, 1, 2)])
 
 
 def bound(source=ADD, interface=None, archs=("v1", "v1"), eager=True, **settings):
@@ -60,6 +58,21 @@ def test_arrays_of_one_device_are_used_in_place(device):
     assert (result.values == 3).all()
     assert [c[0] for c in driver.calls if c[0] != "allocate"] == ["load_module", "launch"]
     assert driver.named("launch")[0][2:4] == (device.number, FakeArrays.current_stream)
+
+
+def test_the_workspace_is_the_frameworks():
+    """A graph of the framework's keeps it; the process's own pool would hand it out again."""
+    asked = []
+
+    class Arrays(FakeArrays):
+        def empty(self, spec, device):
+            asked.append((spec.shape, spec.dtype))
+            return super().empty(spec, device)
+
+    driver, call = bound(interface=Arrays())
+    call(on(ONE, 1), on(ONE, 2))
+    assert asked == [((2, 3), "float32"), ((256,), "uint8")]
+    assert driver.counts["allocate"] == 0
 
 
 def test_the_result_is_there_only_after_the_stream():
@@ -128,6 +141,20 @@ def test_alignment_that_kernels_rely_on():
     with pytest.raises(InputError, match=r"'x'.*address is not aligned to 16 bytes; copy it$"):
         call(DeviceArray(part, ONE), on(ONE, 1))
     call(on(ONE, 1), DeviceArray(part, ONE))
+
+
+def test_a_library_that_expects_arrays_on_a_device():
+    driver, call = bound(artifact([*ADD_ROWS], [launch("add", 0, 1, 2)], on_gpu_tensors=True))
+    assert (call(on(ONE, 1), on(ONE, 2)).values == 3).all()
+    message = (
+        "^f is built with the option 'on_gpu_tensors' and expects its arrays on a device of target "
+        "'fake'; 'x' is on the host; copy the arrays there, or build it without the option$"
+    )
+    with pytest.raises(InputError, match=message):
+        call(on(HOST, 1), on(HOST, 2))
+    assert not driver.named("copy_in")
+    with pytest.raises(InputError, match="the arrays are in several places"):
+        call(on(HOST, 1), on(ONE, 2))
 
 
 def test_iterations():

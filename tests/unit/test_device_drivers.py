@@ -306,6 +306,8 @@ class FakeHip(types.ModuleType):
         self.numbers = itertools.count(1000)
         self.word = ctypes.c_int32(77)
 
+    named = FakeCuda.named
+
     def hipGetErrorString(self, status):
         return f"text of {status.name}"
 
@@ -336,6 +338,8 @@ class FakeHip(types.ModuleType):
             return ctypes.addressof(self.word)
         if name == "hipHostGetDevicePointer":
             return args[0]
+        if name == "hipEventElapsedTime":
+            return 250.0
         if name == "hipStreamIsCapturing":
             return 0
         returns = (
@@ -362,7 +366,13 @@ def test_the_hip_driver():
     assert launched[2:] == (4096, 2, 1, 256, 1, 1, 65536, 7, 12345, None)
     word = driver.status_word(0)
     assert word.value == 0
+    # In the device's memory, cleared by a copy, and shown to the host by another one.
+    assert (api.named("hipMemcpyHtoDAsync")[-1][1], word.address) == (word.address, 1002)
+    word.publish(5)
+    host = ctypes.addressof(api.word)
+    assert api.named("hipMemcpyDtoHAsync") == [("hipMemcpyDtoHAsync", host, 1002, 4, 5)]
     word.close()
+    assert api.named("hipFree", "hipHostFree") == [("hipFree", 1002), ("hipHostFree", host)]
     address = driver.allocate(0, 64)
     driver.copy_in(address, 1, 2, 5)
     driver.copy_out(1, address, 2, 5)
@@ -373,6 +383,9 @@ def test_the_hip_driver():
     driver.destroy_graph(graph)
     assert not driver.is_capturing(5)
     assert driver.has_passed(driver.record(5))
+    assert driver.elapsed(driver.record(5, timed=True), driver.record(5, timed=True)) == 0.25
+    flags = [call[1] for call in api.named("hipEventCreateWithFlags")[-3:]]
+    assert flags == [api.hipEventDisableTiming, 0, 0]
     driver.free(0, address)
     driver.unload_module(1, module)
     driver.synchronize()

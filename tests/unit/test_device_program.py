@@ -15,6 +15,7 @@ from fake_driver import FakeDriver, artifact, launch, row, view
 from polyblocks.errors import ArtifactError, ExecutionError
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.device import holding
+from polyblocks.runtime.device.bindings import DeviceWord
 from polyblocks.runtime.device.executable import DeviceExecutable
 from polyblocks.runtime.device.memory import DevicePool, pool_of, size_class
 from polyblocks.runtime.device.program import synchronize
@@ -59,8 +60,22 @@ GUARDED = artifact(
 )
 
 
-def loaded(source=TWO, options: dict | None = None, **settings):
-    driver = FakeDriver(KERNELS, **settings)
+class WithDeviceWords(FakeDriver):
+    """A driver whose devices do not reach the host's memory."""
+
+    def status_word(self, device: int):
+        host = ctypes.c_int32(7)
+        self.hosts = [*getattr(self, "hosts", []), host]
+        self.words += 1
+
+        def free() -> None:
+            self.words -= 1
+
+        return DeviceWord(self, device, ctypes.addressof(host), free)
+
+
+def loaded(source=TWO, options: dict | None = None, kind=FakeDriver, **settings):
+    driver = kind(KERNELS, **settings)
     executable = DeviceExecutable(source, lambda: driver)
     executable.configure(CompileOptions.from_dict(options))
     return driver, executable
@@ -270,17 +285,22 @@ def test_a_program_without_kernels_needs_no_code():
 # --- run-time checks ------------------------------------------------------------------------------
 
 
-def test_a_failed_check_of_a_call_on_the_host_is_told_at_once():
-    _, executable = loaded(GUARDED)
+WORDS = pytest.mark.parametrize("kind", [FakeDriver, WithDeviceWords])
+
+
+@WORDS
+def test_a_failed_check_of_a_call_on_the_host_is_told_at_once(kind):
+    _, executable = loaded(GUARDED, kind=kind)
     x, out = arrays(-1)
     assert executable.entry(packed(x, out), 1) == 1
     x[:] = 1
     assert executable.entry(packed(x, out), 1) == 0
 
 
+@WORDS
 @pytest.mark.parametrize("how", ["next call", "synchronize"])
-def test_a_failed_check_on_a_device_is_told_without_waiting(how):
-    driver, executable = loaded(GUARDED, eager=False)
+def test_a_failed_check_on_a_device_is_told_without_waiting(how, kind):
+    driver, executable = loaded(GUARDED, kind=kind, eager=False)
     launcher = executable.launcher(0)
     x, out = arrays(-1)
     launcher(5, *addresses(x, out))
@@ -299,6 +319,79 @@ def test_a_failed_check_on_a_device_is_told_without_waiting(how):
     launcher(5, *addresses(x, out))
     synchronize(driver)
     assert (out == 1).all()
+
+
+def test_a_failure_is_told_once_also_if_copies_of_it_are_under_way():
+    driver, executable = loaded(GUARDED, kind=WithDeviceWords, eager=False)
+    launcher = executable.launcher(0)
+    x, out = arrays(-1)
+    launcher(5, *addresses(x, out))
+    driver.synchronize()
+    x[:] = 1
+    executable.program(0).run(5, 0, executable.program(0)._word.address, *addresses(x, out))
+    executable.program(0)._word.publish(5)  # has not run yet, and would bring the old failure
+    with pytest.raises(ExecutionError, match="index out of range"):
+        launcher(5, *addresses(x, out))
+    launcher(5, *addresses(x, out))
+    synchronize(driver)
+    executable.close()
+    assert (driver.words, driver.memory) == (0, {})
+
+
+# --- times ----------------------------------------------------------------------------------------
+
+NAMES = [("", ""), ("double", "a"), ("plus_one", "b")]
+TIMED = artifact(
+    ROWS,
+    TWO.manifest["launches"],
+    workspace_bytes=1024,
+    profile=[{"kernel": kernel, "nest": nest} for kernel, nest in NAMES],
+)
+
+
+@pytest.mark.parametrize("options", [{}, {"use_graph": True}, {"device_one_time_load": False}])
+def test_kernels_are_timed_between_events(options):
+    driver, executable = loaded(TIMED, options, eager=False)
+    assert executable.profile() == []
+    launcher = executable.launcher(0)
+    x, out = arrays(1)
+    for _ in range(3):
+        launcher(5, *addresses(x, out))
+    rows = executable.profile()
+    assert [(row["kernel"], row["nest"]) for row in rows] == NAMES
+    assert [row["calls"] for row in rows] == [3, 3, 3]
+    assert [row["seconds"] for row in rows] == pytest.approx([0.006, 0.003, 0.003])
+    assert [row["minimum"] for row in rows] == pytest.approx([0.002, 0.001, 0.001])
+    assert (out == 3).all()
+    assert driver.counts["timed"] == 9
+    assert driver.events == {}
+
+
+def test_times_do_not_pile_up():
+    driver, executable = loaded(TIMED)
+    x, out = arrays(1)
+    for _ in range(600):
+        executable.launcher(0)(5, *addresses(x, out))
+    assert len(driver.events) <= 3 * 258
+    assert executable.profile()[0]["calls"] == 600
+
+
+def test_a_recording_is_not_timed():
+    driver, executable = loaded(TIMED)
+    launcher = executable.launcher(0)
+    x, out = arrays(1)
+    graph = driver.capture(0, lambda stream: launcher(stream, *addresses(x, out)))
+    driver.replay(graph, 5)
+    assert (out == 3).all()
+    assert driver.counts["timed"] == 0
+    assert executable.profile()[0]["minimum"] is None
+
+
+def test_a_profile_that_does_not_fit_its_launches():
+    names = [{"kernel": "", "nest": ""}]
+    wrong = artifact(ROWS, TWO.manifest["launches"], workspace_bytes=1024, profile=names)
+    with pytest.raises(ArtifactError, match="profile must be a row for the program and one for"):
+        loaded(wrong)
 
 
 # --- graphs ---------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from polyblocks.errors import InputError, OptionError
 from polyblocks.options import CompileOptions
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface
+from polyblocks.runtime.device.call import ON_DEVICE
 from polyblocks.runtime.native_entry import NativeEntry
 
 #: What may become of arrays that a function holds.
@@ -85,7 +86,8 @@ def aot(
 
     Raises:
         InputError: the function does not become one program, or returns what none computes.
-        OptionError: an unknown option or a wrong value.
+        OptionError: an unknown option or a wrong value; or ``on_gpu_tensors`` for a target without
+            devices, or without an array among the arguments that would say which device is meant.
         FallbackError: an operation cannot be compiled.
         TargetError, PluginError: the target cannot be used.
 
@@ -104,14 +106,36 @@ def aot(
     arrays: ArrayInterface = get_registry().frontend(name).hook.array_interface()
     made = []
     for checked in options_by_arch(options):
+        if checked.on_gpu_tensors:
+            _check_devices(checked, any(map(arrays.is_array, _leaves(example_inputs))))
         strict = replace(checked, strict_target=True, debug=False)
         # The frontends check a dictionary.
         given = {key: value for key, value in vars(strict).items() if value is not None}
         compiled = compile(function, frontend=name, compile_options=given)
         with _looking() as seen:
             result = compiled(*example_inputs)
-        made.append(_artifact(seen, arrays, example_inputs, result, weights))
+        artifact = _artifact(seen, arrays, example_inputs, result, weights)
+        if checked.on_gpu_tensors:
+            artifact.manifest[ON_DEVICE] = True
+        made.append(artifact)
     return join(made)
+
+
+def _check_devices(options: CompileOptions, has_arrays: bool) -> None:
+    from polyblocks.registry import get_registry
+
+    target = get_registry().target(options.target).implementation
+    if options.simulate or not getattr(target, "DEVICE_KINDS", ()):
+        where = "the simulator" if options.simulate else f"target '{options.target}'"
+        raise OptionError(
+            f"option 'on_gpu_tensors' is for programs that run on a device, and {where} has none; "
+            "leave it out"
+        )
+    if not has_arrays:
+        raise OptionError(
+            "option 'on_gpu_tensors' needs an array among the arguments, whose device is meant; "
+            "leave it out"
+        )
 
 
 def options_by_arch(options: Mapping[str, Any] | None) -> list[CompileOptions]:

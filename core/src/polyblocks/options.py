@@ -35,7 +35,9 @@ class CompileOptions:
         polyblocks_disable_unsafe_math_canonicalizations: keep divisions and the like as written.
         polyblocks_gpu_no_tensor_core: do not use matrix units on a GPU.
         strict_target: an error instead of falling back to the framework.
-        on_gpu_tensors: an ahead-of-time library takes and leaves its arrays on the GPU.
+        on_gpu_tensors: an ahead-of-time library expects its arrays on the GPU and leaves its
+            results there; arrays of the host are an error instead of being copied. Functions that
+            are compiled when they are called take arrays wherever they are.
         device_one_time_load: a GPU module is loaded once and kept.
         use_graph: a GPU program of several kernels is recorded at its first call with given
             addresses, and replayed as one graph from then on.
@@ -93,7 +95,7 @@ class CompileOptions:
         """Canonical JSON of the options that change generated code."""
         run_only = (
             "debug", "strict_target", "num_threads", "num_iters", "device_one_time_load",
-            "use_graph",
+            "use_graph", "on_gpu_tensors",
         )  # fmt: skip
         data = {k: v for k, v in dataclasses.asdict(self).items() if k not in run_only}
         return json.dumps(data, sort_keys=True)

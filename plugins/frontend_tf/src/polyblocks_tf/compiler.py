@@ -12,8 +12,10 @@ from polyblocks.frames import roomy
 from polyblocks.function_report import FunctionReport, Variant
 from polyblocks.options import CompileOptions
 from polyblocks.partition import RANDOM, Plan, fallback_row, make_plan, order
+from polyblocks.runtime.source import Source
 from polyblocks_tf import fingerprint
 from polyblocks_tf.capture import TfCapture
+from polyblocks_tf.device_call import Finish, wherever_tensors_are
 from polyblocks_tf.graph import Graph, holds, trace_again
 from polyblocks_tf.launcher import make_call
 from polyblocks_tf.partition import TfOperations
@@ -89,11 +91,14 @@ def _compile(
     if artifact.manifest["kind"] == "program":
         variant.outcome = "compiled"
         report.compiled(variant, artifact, cached)
-        source, names = make_call(
-            capture, programs.load(fingerprint.digest(capture), artifact, options), options, arrays
+        executable = programs.load(fingerprint.digest(capture), artifact, options)
+        return _runner(
+            capture,
+            executable,
+            options,
+            arrays,
+            lambda source, names: returned(source, structure, names),
         )
-        source.add(f"return {returned(source, structure, names)}")
-        return source.build(capture.name)
 
     variant.cached = cached
     plan = Plan.of(artifact)
@@ -116,10 +121,27 @@ def _compile(
                 raise UnsupportedError(f"a part of {capture.name} was compiled, but is no program")
             report.compiled(variant, program, cached)
             executable = programs.load(fingerprint.digest(part), program, options)
-            source, names = make_call(
-                part, executable, options, [False] * operations.argument_count(part)
-            )
-            source.add(f"return ({''.join(f'{n}, ' for n in names)})")
-            parts.append(source.build(capture.name))
+            tensors = [False] * operations.argument_count(part)
+            parts.append(_runner(part, executable, options, tensors, _as_tuple))
     variant.outcome = "partitioned" if parts else "framework"
     return make_partitioned_call(operations, steps, parts, structure, arrays)
+
+
+def _runner(
+    capture: TfCapture,
+    executable: Any,
+    options: CompileOptions,
+    arrays: Sequence[bool],
+    finish: Finish,
+) -> Callable[..., Any]:
+    source, names = make_call(capture, executable, options, arrays)
+    source.add(f"return {finish(source, names)}")
+    call = source.build(capture.name)
+    if not hasattr(executable, "launcher"):
+        return call
+    return wherever_tensors_are(capture, executable, options, len(arrays), finish, call)
+
+
+def _as_tuple(source: Source, names: list[str]) -> str:
+    del source
+    return f"({''.join(f'{n}, ' for n in names)})"

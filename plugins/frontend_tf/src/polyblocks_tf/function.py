@@ -19,6 +19,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from polyblocks.errors import InputError, TargetError
 from polyblocks.function_report import FunctionReport
 from polyblocks.options import CompileOptions
+from polyblocks.registry import get_registry
 from polyblocks_tf.compiler import compile_function
 from polyblocks_tf.gradients import Recorded
 from polyblocks_tf.structure import Arguments, check_leaf
@@ -159,7 +160,7 @@ class CompiledFunction:
                 for leaf, name in zip(arguments.leaves, arguments.names, strict=True)
             ]
             for leaf, name in zip(arguments.leaves, arguments.names, strict=True):
-                _check_device(leaf, name, self._options.target)
+                _check_device(leaf, name, self._options)
             concrete = trace(self._python_function, arguments, specs, self._autograph)
             call = compile_function(
                 concrete,
@@ -287,9 +288,14 @@ def _text(spec: Any) -> str:
     return f"{spec.dtype.name}{spec.shape}"
 
 
-def _check_device(leaf: Any, name: str, target: str) -> None:
-    if isinstance(leaf, EagerTensor) and "CPU" not in leaf.backing_device.upper():
+def _check_device(leaf: Any, name: str, options: CompileOptions) -> None:
+    if not isinstance(leaf, EagerTensor) or "CPU" in leaf.backing_device.upper():
+        return
+    target = get_registry().target(options.target).implementation
+    kinds = () if options.simulate else getattr(target, "DEVICE_KINDS", ())
+    if int(leaf.__dlpack_device__()[0]) not in kinds:
+        where = "the simulator" if options.simulate else f"target '{options.target}'"
         raise TargetError(
-            f"{name} is on {leaf.backing_device}, but target '{target}' takes tensors on the CPU; "
-            f"copy it with tf.device('CPU')"
+            f"{name} is on {leaf.backing_device}, but {where} takes tensors on the CPU"
+            f"{' and on its own devices' if kinds else ''}; copy it with tf.device('CPU')"
         )

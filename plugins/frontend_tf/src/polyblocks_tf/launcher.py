@@ -63,7 +63,7 @@ def make_call(
         if row["role"] == "input":
             addresses.append(_input(source, capture, arrays, *next(inputs)))
         elif row["role"] == "output":
-            _empty_outputs(source, names, empty)
+            empty_results(source, names, empty)
             name = f"r{len(names)}"
             names.append(name)
             addresses.append(_output(source, name, row, finished))
@@ -73,10 +73,10 @@ def make_call(
             addresses.append(f"w{number}.address")
             released.append(f"w{number}.release()")
         else:
-            empty = source.name("empty", np.empty)
-            source.add(f"s{number} = {empty}(1, 'int32')")
+            made = source.name("empty", np.empty)
+            source.add(f"s{number} = {made}(1, 'int32')")
             addresses.append(_ADDRESS.format(f"s{number}"))
-    _empty_outputs(source, names, empty)
+    empty_results(source, names, empty)
     pack = source.name("pack", struct.Struct(f"{len(addresses)}Q").pack)
     entry = source.name("entry", executable.entry)
     count = (
@@ -135,7 +135,7 @@ def _input(
     return _ADDRESS.format(f"n{index}")
 
 
-def _empty_outputs(source: Source, names: list[str], empty: dict[str, Any]) -> None:
+def empty_results(source: Source, names: list[str], empty: dict[str, Any]) -> None:
     """Results without elements are the same tensor at each call."""
     while (row := empty.get(str(len(names)))) is not None:
         dtype, shape = row

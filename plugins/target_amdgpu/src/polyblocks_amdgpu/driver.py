@@ -8,16 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from polyblocks.errors import ArtifactError, TargetError
-from polyblocks.runtime.device.bindings import BindingsDriver, HostWord
+from polyblocks.runtime.device.bindings import BindingsDriver, DeviceWord
 from polyblocks.runtime.device.plan import Launch
 
 #: ``DLDeviceType`` of a device's memory.
 ROCM = 10
 
-#: hipHostMallocMapped | hipHostMallocNonCoherent. Atomic minima and maxima on coherent memory of
-#: the host are lost on their way over the bus; on other memory they are done in the device's cache,
-#: and the host sees them when the kernel has ended.
-_WORD_FLAGS = 0x8000_0002
+#: hipHostMallocPortable: for all devices.
+_PORTABLE = 1
 
 
 class HipDriver(BindingsDriver):
@@ -136,12 +134,15 @@ class HipDriver(BindingsDriver):
         """See Driver."""
         self._on(device, self._api.hipFree, address)
 
-    def status_word(self, device: int) -> HostWord:
-        """See Driver."""
+    def status_word(self, device: int) -> DeviceWord:
+        """In the device's own memory: a bus has no atomic maximum.
+
+        (PCI Express Base Specification, "Atomic Operations": fetch-and-add, swap, and compare and
+        swap.)
+        """
         api = self._api
-        host = int(self._on(device, api.hipHostMalloc, 4, _WORD_FLAGS))
-        address = int(self._on(device, api.hipHostGetDevicePointer, host, 0))
-        return HostWord(host, address, lambda: self._on(device, api.hipHostFree, host))
+        host = int(self._on(device, api.hipHostMalloc, 4, _PORTABLE))
+        return DeviceWord(self, device, host, lambda: self._on(device, api.hipHostFree, host))
 
     def copy_in(self, address: int, host: int, nbytes: int, stream: int) -> None:
         """See Driver."""
@@ -166,12 +167,17 @@ class HipDriver(BindingsDriver):
         """See Driver."""
         self.call(self._api.hipStreamSynchronize, stream)
 
-    def record(self, stream: int) -> int:
+    def record(self, stream: int, timed: bool = False) -> int:
         """See Driver."""
         api = self._api
-        event = int(self.call(api.hipEventCreateWithFlags, api.hipEventDisableTiming))
+        flags = 0 if timed else api.hipEventDisableTiming
+        event = int(self.call(api.hipEventCreateWithFlags, flags))
         self.call(api.hipEventRecord, event, stream)
         return event
+
+    def elapsed(self, first: int, then: int) -> float:
+        """See Driver."""
+        return float(self.call(self._api.hipEventElapsedTime, first, then)) / 1e3
 
     def wait_event(self, stream: int, event: int) -> None:
         """See the base class."""

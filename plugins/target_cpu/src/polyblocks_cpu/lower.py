@@ -6,6 +6,7 @@ from typing import Any
 
 from polyblocks import signature
 from polyblocks.artifact import Artifact
+from polyblocks.codegen.equal_kernels import ESTIMATES, NESTS
 from polyblocks.codegen.expand_copies import ExpandCopiesPass
 from polyblocks.codegen.expand_fma import ExpandFmaPass
 from polyblocks.codegen.expand_half_conversions import ExpandHalfConversionsPass
@@ -26,10 +27,9 @@ from polyblocks_cpu.passes.hoist_addresses import HoistAddressesPass
 from polyblocks_cpu.passes.hold_halves_as_integers import HoldHalvesAsIntegersPass
 from polyblocks_cpu.passes.lower_asserts import CHECKS, LowerAssertsPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
-from polyblocks_cpu.passes.merge_kernels import CALLS, ESTIMATES, MergeKernelsPass
+from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
 from polyblocks_cpu.passes.outline_kernels import (
     KIND,
-    NESTS,
     SOURCES,
     TRIPS,
     VECTOR,

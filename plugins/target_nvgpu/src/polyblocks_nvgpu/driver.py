@@ -237,12 +237,16 @@ class CudaDriver(BindingsDriver):
         """See Driver."""
         self.call(self._api.cuStreamSynchronize, stream)
 
-    def record(self, stream: int) -> int:
+    def record(self, stream: int, timed: bool = False) -> int:
         """See Driver."""
-        flags = int(self._api.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+        flags = 0 if timed else int(self._api.CUevent_flags.CU_EVENT_DISABLE_TIMING)
         event = self.call(self._api.cuEventCreate, flags)
         self.call(self._api.cuEventRecord, event, stream)
         return int(event)
+
+    def elapsed(self, first: int, then: int) -> float:
+        """See Driver."""
+        return float(self.call(self._api.cuEventElapsedTime, first, then)) / 1e3
 
     def wait_event(self, stream: int, event: int) -> None:
         """See the base class."""

@@ -13,6 +13,7 @@ from polyblocks.codegen.gpu.manifest import (
     blob_name,
     lowered_text,
     manifest_of,
+    timed,
 )
 from polyblocks.codegen.gpu.plan import kernels
 from polyblocks.options import CompileOptions
@@ -54,4 +55,8 @@ def lower_kernels(
         with stage():
             forms, resources = build(module, context)
     blobs = {blob_name(target.arch, form): data for form, data in forms.items()}
-    return Artifact(manifest_of(module, resources), blobs)
+    manifest = manifest_of(module, resources)
+    # Time is not simulated.
+    if options.profile and not options.simulate:
+        manifest["profile"] = timed(manifest)
+    return Artifact(manifest, blobs)

@@ -9,6 +9,7 @@ from typing import Any
 
 from polyblocks import signature
 from polyblocks.affine.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
+from polyblocks.codegen.equal_kernels import ESTIMATES, NESTS
 from polyblocks.codegen.gpu.plan import ALIGNMENTS, CHECKS, kernels, name_of, read, read_launches
 
 #: The manifest's ``entry``: there is no function to call, the launches are the program.
@@ -74,6 +75,16 @@ def manifest_of(module: Any, resources: Mapping[str, Resources]) -> dict[str, An
     }
 
 
+def timed(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What the rows of a profile are: the program, which has no names, and its launches."""
+    nests = {row["name"]: iter(row["nests"]) for row in manifest["kernels"]}
+    launches = [launch["kernel"] for launch in manifest["launches"]]
+    return [
+        {"kernel": "", "nest": ""},
+        *({"kernel": name, "nest": next(nests[name])} for name in launches),
+    ]
+
+
 def _row(
     kernel: Any, launches: list[dict[str, Any]], resources: Resources | None
 ) -> dict[str, Any]:
@@ -84,7 +95,7 @@ def _row(
     name = name_of(kernel)
     mine = [row for row in launches if row["kernel"] == name]
     a = kernel.attributes
-    estimates = [from_attribute(a[ESTIMATE_ATTRIBUTE])] if ESTIMATE_ATTRIBUTE in a else []
+    estimates = [a[ESTIMATE_ATTRIBUTE]] * len(mine) if ESTIMATE_ATTRIBUTE in a else []
     return {
         "name": name,
         "parallel": prod(mine[0]["grid"]) * prod(mine[0]["block"]),
@@ -92,8 +103,8 @@ def _row(
         "vector": [],
         "sources": [s.value for s in a[SOURCES_ATTRIBUTE]] if SOURCES_ATTRIBUTE in a else [],
         "calls": len(mine),
-        "nests": [name] * len(mine),
-        "estimate": combine(estimates * len(mine)),
+        "nests": [n.value for n in a[NESTS]] if NESTS in a else [name] * len(mine),
+        "estimate": combine([from_attribute(e) for e in a.get(ESTIMATES, estimates)]),
         "code_bytes": resources.code_bytes if resources else None,
         **({"resources": asdict(resources)} if resources else {}),
     }

@@ -15,6 +15,7 @@ from polyblocks.codegen.gpu.expand_atomics import ExpandAtomicsPass
 from polyblocks.codegen.gpu.extract_launches import ExtractLaunchesPass
 from polyblocks.codegen.gpu.fold_launch_sizes import FoldLaunchSizesPass
 from polyblocks.codegen.gpu.lower_checks import LowerChecksPass
+from polyblocks.codegen.gpu.merge_kernels import MergeKernelsPass
 from polyblocks.codegen.gpu.place_shared_memory import PlaceSharedMemoryPass
 from polyblocks.codegen.gpu.scope_atomics import ScopeAtomicsPass
 from polyblocks.codegen.gpu.vectorize_pairs import VectorizePairsPass
@@ -58,6 +59,8 @@ def kernel_stage(dialect: Dialect) -> list[Any]:
     return [
         # First, since types of kernels and their launches would have to be changed together.
         ExtractLaunchesPass(),
+        # When kernels have their constants, and before anything is done for each of them.
+        MergeKernelsPass(),
         OnlyWith(StoreBooleansAsBytesPass(), (f"{MEMORY}i1",), types),
         ExpandCopiesPass(),
         GuardDivisionsPass(),

@@ -58,6 +58,38 @@ class BindingsDriver(ABC):
     # --- the primitives of what follows ----------------------------------------------------------
 
     @abstractmethod
+    def activate(self, device: int) -> int | None:
+        """See Driver."""
+
+    @abstractmethod
+    def restore(self, previous: int) -> None:
+        """See Driver."""
+
+    @abstractmethod
+    def synchronize(self, device: int | None = None) -> None:
+        """See Driver."""
+
+    @abstractmethod
+    def allocate(self, device: int, nbytes: int) -> int:
+        """See Driver."""
+
+    @abstractmethod
+    def free(self, device: int, address: int) -> None:
+        """See Driver."""
+
+    @abstractmethod
+    def copy_in(self, address: int, host: int, nbytes: int, stream: int) -> None:
+        """See Driver."""
+
+    @abstractmethod
+    def copy_out(self, host: int, address: int, nbytes: int, stream: int) -> None:
+        """See Driver."""
+
+    @abstractmethod
+    def wait(self, stream: int) -> None:
+        """See Driver."""
+
+    @abstractmethod
     def create_stream(self, device: int) -> int:
         """See Driver."""
 
@@ -66,7 +98,7 @@ class BindingsDriver(ABC):
         """See Driver."""
 
     @abstractmethod
-    def record(self, stream: int) -> int:
+    def record(self, stream: int, timed: bool = False) -> int:
         """See Driver."""
 
     @abstractmethod
@@ -129,6 +161,9 @@ class HostWord:
         self._word.value = 0
         self._free: Callable[[], None] | None = free
 
+    def publish(self, stream: int) -> None:
+        """Nothing to do: kernels write where the host reads."""
+
     @property
     def value(self) -> int:
         """What it holds now."""
@@ -145,3 +180,64 @@ class HostWord:
             # Who reads it later finds no failure.
             self._word = ctypes.c_int32(0)
             free()
+
+
+class DeviceWord:
+    """A StatusWord in a device's own memory, with a copy of it in page-locked memory of the host.
+
+    For devices whose atomic operations do not reach the host's memory.
+
+    Args:
+        driver: of the device.
+        device: its number.
+        host: the address of 4 bytes of page-locked memory.
+        free: gives those up.
+    """
+
+    def __init__(
+        self, driver: BindingsDriver, device: int, host: int, free: Callable[[], None]
+    ) -> None:
+        self.address = driver.allocate(device, 4)
+        self._driver, self._device, self._host = driver, device, host
+        self._word = ctypes.c_int32.from_address(host)
+        self._free: Callable[[], None] | None = free
+        self._clear()
+
+    def publish(self, stream: int) -> None:
+        """Copy it to the host behind what is on the stream."""
+        self._driver.copy_out(self._host, self.address, 4, stream)
+
+    @property
+    def value(self) -> int:
+        """What the last copy brought."""
+        return self._word.value
+
+    @value.setter
+    def value(self, value: int) -> None:
+        assert value == 0, "only kernels report failures"
+        if self._word.value:
+            # Copies that are under way would bring the old failure again.
+            self._driver.synchronize(self._device)
+            self._clear()
+
+    def close(self) -> None:
+        """Free it."""
+        free, self._free = self._free, None
+        if free is not None:
+            # Who reads it later finds no failure.
+            self._word = ctypes.c_int32(0)
+            self._driver.free(self._device, self.address)
+            free()
+
+    def _clear(self) -> None:
+        self._word.value = 0
+        driver, device = self._driver, self._device
+        previous = driver.activate(device)
+        stream = driver.create_stream(device)
+        try:
+            driver.copy_in(self.address, self._host, 4, stream)
+            driver.wait(stream)
+        finally:
+            driver.destroy_stream(device, stream)
+            if previous is not None:
+                driver.restore(previous)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.errors import InputError
+from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 from polyblocks.runtime.device.exported import ExportedMemory
 from polyblocks.runtime.device.holding import hold
@@ -15,6 +16,10 @@ from polyblocks.runtime.slots import Signature, check, check_overlaps
 if TYPE_CHECKING:
     from polyblocks.runtime.device.driver import Driver
     from polyblocks.runtime.device.executable import DeviceExecutable
+
+
+#: Key of a manifest that is true if arrays of the host are an error.
+ON_DEVICE = "on_gpu_tensors"
 
 
 def bind_device(
@@ -45,6 +50,7 @@ def bind_device(
     order = [first_number[kind] + k for kind, k in signature.sources]
     names = [slot.name for slot in inputs]
     uploaded: dict[int, list[int]] = {}
+    on_device = bool(manifest.get(ON_DEVICE))
 
     def call(*arrays: Any) -> Any:
         places = [
@@ -55,6 +61,12 @@ def bind_device(
             for place in places:
                 if place != HOST:
                     raise _mixed(function, names, places)
+            if on_device and len(arrays) == len(inputs):
+                raise InputError(
+                    f"{function} is built with the option 'on_gpu_tensors' and expects its arrays "
+                    f"on a device of target '{manifest['target']}'; '{names[0]}' is on the host; "
+                    "copy the arrays there, or build it without the option"
+                )
             return host_call(*arrays)
         for place in places:
             if place != first:
@@ -72,6 +84,21 @@ def bind_device(
                     f"argument {k + 1} ('{slot.name}') of {function}: {error}"
                 ) from None
         return run(first, arrays)
+
+    def launcher(device: Device) -> Callable[..., None]:
+        if not interface.allocates(device):
+            return program.launcher(device.number)
+        # The framework's allocator knows who still uses the memory, a graph of its own for example.
+        nbytes, with_workspace = program.workspace_launcher(device.number)
+        if nbytes == 0:
+            return lambda stream, *pointers: with_workspace(stream, 0, *pointers)
+        spec = ArraySpec.contiguous((nbytes,), "uint8")
+
+        def launch(stream: int, *pointers: int) -> None:
+            workspace = interface.empty(spec, device)
+            with_workspace(stream, interface.pointer(workspace), *pointers)
+
+        return launch
 
     def run(device: Device, arrays: tuple[Any, ...]) -> Any:
         driver = program.driver
@@ -93,7 +120,7 @@ def bind_device(
                 made = ExportedMemory(driver, device, slot.spec, stream)
                 results.append(made)
                 addresses.append(made.address)
-        launch = program.launcher(device.number)
+        launch = launcher(device)
         if signature.stored:
             if device.number not in uploaded:
                 contents = [data for _, data in signature.stored]

@@ -14,15 +14,18 @@ from polyblocks.runtime.device.plan import Launch
 
 
 class StatusWord(Protocol):
-    """A 32-bit word in the host's memory that kernels can write.
+    """A 32-bit word that kernels can write, and the host can read.
 
     Attributes:
-        value: what it holds now; reading it waits for nothing.
+        value: what the host sees of it now; reading it waits for nothing.
         address: its address on the device.
     """
 
     value: int
     address: int
+
+    def publish(self, stream: int) -> None:
+        """Let the host see what the kernels write that are on a stream by now, once they end."""
 
     def close(self) -> None:
         """Free it; no kernel may write to it any more."""
@@ -138,8 +141,16 @@ class Driver(Protocol):
     def order(self, first: int, then: int) -> None:
         """What is put on stream ``then`` from now on runs after what is on ``first`` by now."""
 
-    def record(self, stream: int) -> int:
-        """A new event, which is passed when what is on the stream by now is done."""
+    def record(self, stream: int, timed: bool = False) -> int:
+        """A new event, which is passed when what is on the stream by now is done.
+
+        Args:
+            stream: where it is put.
+            timed: it knows when it was passed, which costs a little.
+        """
+
+    def elapsed(self, first: int, then: int) -> float:
+        """Seconds between two timed events that are passed."""
 
     def has_passed(self, event: int) -> bool:
         """Whether an event is passed; does not wait."""

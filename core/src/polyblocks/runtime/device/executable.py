@@ -13,6 +13,7 @@ from polyblocks.runtime.device.host_call import HostCall
 from polyblocks.runtime.device.memory import pool_of
 from polyblocks.runtime.device.plan import read_plan, without_own
 from polyblocks.runtime.device.program import DeviceProgram, retire, unload_retired
+from polyblocks.runtime.device.times import KernelTimes
 from polyblocks.runtime.native_entry import NativeEntry
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class DeviceExecutable:
         self._programs: dict[int, DeviceProgram] = {}
         self._launches: dict[int, Callable[..., None]] = {}
         self._host_calls: dict[int, HostCall] = {}
+        self._times: dict[int, KernelTimes] = {}
         self._use_graph = False
         self._keep = True
 
@@ -124,6 +126,15 @@ class DeviceExecutable:
             self._unload(device)
         return status
 
+    def profile(self) -> list[dict[str, Any]]:
+        """See :class:`polyblocks.runtime.executable.Executable`; of the device that ran it most.
+
+        Nothing if the program was compiled without the option ``profile``, or has not run. Kernels
+        that a graph of the caller's replays are not timed.
+        """
+        measured = [times.rows() for times in self._times.values()]
+        return max(measured, key=lambda rows: rows[0]["calls"], default=[])
+
     @functools.cached_property
     def native_entry(self) -> NativeEntry:
         """:meth:`entry` for callers without Python."""
@@ -143,7 +154,13 @@ class DeviceExecutable:
     def _load(self, device: int) -> DeviceProgram:
         unload_retired(self.driver)
         plan, image = choose(self._artifact, self.driver, device)
-        return DeviceProgram(self.driver, device, plan, image, use_graph=self._use_graph)
+        times = None
+        if plan.profile:
+            times = self._times.get(device) or KernelTimes(self.driver, device, plan.profile)
+            self._times[device] = times
+        return DeviceProgram(
+            self.driver, device, plan, image, use_graph=self._use_graph, times=times
+        )
 
     def _launcher(self, device: int) -> Callable[..., None]:
         if not self._keep:

@@ -79,6 +79,8 @@ class HostCall:
                     if size := self._sizes[row]:
                         driver.copy_in(addresses[row], hosts[row], size, stream)
                 program.run(stream, workspace, word.address if word else 0, *addresses)
+                if word is not None:
+                    word.publish(stream)
                 for row in self._written:
                     if size := self._sizes[row]:
                         driver.copy_out(hosts[row], addresses[row], size, stream)

@@ -78,6 +78,7 @@ class LaunchPlan:
         slots: what the argument block holds; ``value`` comes last.
         workspace_bytes: size of the workspace.
         checks: what the failures of run-time checks mean; the status word is the index plus 1.
+        profile: names of what is timed, the program and each launch; empty if nothing is.
     """
 
     name: str
@@ -87,6 +88,7 @@ class LaunchPlan:
     slots: tuple[Operand, ...]
     workspace_bytes: int
     checks: tuple[str, ...]
+    profile: tuple[dict[str, str], ...] = ()
 
     @property
     def has_status(self) -> bool:
@@ -160,7 +162,14 @@ def read_plan(manifest: Mapping[str, Any]) -> LaunchPlan:
         slots=tuple(slots),
         workspace_bytes=arguments.workspace_bytes,
         checks=tuple(manifest.get("checks", ())),
+        profile=_profile(manifest.get("profile", []), len(read)),
     )
+
+
+def _profile(names: Any, launches: int) -> tuple[dict[str, str], ...]:
+    ok = isinstance(names, list) and len(names) in (0, launches + 1)
+    _expect(ok, "profile", "a row for the program and one for each launch", names)
+    return tuple(names)
 
 
 class _Arguments:

@@ -18,6 +18,7 @@ from polyblocks.runtime.source import Source
 if TYPE_CHECKING:
     from polyblocks.runtime.device.driver import Driver, StatusWord
     from polyblocks.runtime.device.plan import LaunchPlan
+    from polyblocks.runtime.device.times import KernelTimes
 
 #: ``(memory of the argument block, one function of a stream per launch, what they point to)``.
 Frame = tuple[Any, tuple[Callable[[int], None], ...], list[Any]]
@@ -30,7 +31,7 @@ class DeviceProgram:
     calls the driver once per kernel. The driver copies the operands when it is called, so that
     the block can be used again at once; there are as many as threads were inside together.
 
-    A failed run-time check sets a word in the host's memory. It is looked at without waiting: by
+    A failed run-time check sets a word that the host sees. It is looked at without waiting: by
     the next launch of the program on this device, and by ``synchronize`` of its target. Which of
     the earlier launches failed is not known, and what they computed is not to be used.
 
@@ -45,7 +46,14 @@ class DeviceProgram:
     """
 
     def __init__(
-        self, driver: Driver, device: int, plan: LaunchPlan, image: bytes, *, use_graph: bool
+        self,
+        driver: Driver,
+        device: int,
+        plan: LaunchPlan,
+        image: bytes,
+        *,
+        use_graph: bool,
+        times: KernelTimes | None = None,
     ) -> None:
         self.plan = plan
         self.device = device
@@ -55,13 +63,15 @@ class DeviceProgram:
         self._closed = False
         self._word: StatusWord | None = driver.status_word(device) if plan.has_status else None
         self._frames: list[Frame] = []
+        self._times = times
         self._lock = threading.Lock()
         self._graphs: Replayed | None = None
         self._make_frame(keep=True)  # says now if the module lacks a kernel
         self.run: Callable[..., None] = self._write()
         plain = self._checking() if self._word is not None else self._unchecked()
         self.launch: Callable[..., None] = plain
-        if use_graph and len(plan.launches) > 1:
+        # Kernels inside of a graph have no times.
+        if use_graph and len(plan.launches) > 1 and times is None:
             self._graphs = Replayed(driver, device, plain, self.check)
             self.launch = self._graphs
         if self._word is not None:
@@ -115,6 +125,8 @@ class DeviceProgram:
             launches.append(
                 self.driver.prepare(self.device, self._module, launch, ctypes.addressof(table))
             )
+        if self._times is not None:
+            launches = [self._times.around(launches)]
         frame = memory, tuple(launches), tables
         if keep:
             self._frames.append(frame)
@@ -136,7 +148,8 @@ class DeviceProgram:
         source.add(f"frame = {frames}.pop()", depth=2)
         source.add("except IndexError:")
         source.add(f"frame = {make}()()", depth=2)
-        launches = [f"launch{i}" for i in range(len(plan.launches))]
+        count = len(plan.launches) if self._times is None else 1
+        launches = [f"launch{i}" for i in range(count)]
         source.add("memory, launches, _ = frame")
         if values:
             pack = source.name("pack", struct.Struct(f"{len(values)}Q").pack_into)
@@ -164,12 +177,13 @@ class DeviceProgram:
     def _checking(self) -> Callable[..., None]:
         run, word, check = self.run, self._word, weakref.WeakMethod(self.check)
         assert word is not None
-        address = word.address
+        address, publish = word.address, word.publish
 
         def launch(stream: int, workspace: int, *pointers: int) -> None:
             if word.value and (look := check()) is not None:
                 look()
             run(stream, workspace, address, *pointers)
+            publish(stream)
 
         return launch
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from polyblocks import signature
 from polyblocks.affine.estimate import scaled
 from polyblocks.affine.regions import LOOPS, REGION_ATTRIBUTE
+from polyblocks.codegen.equal_kernels import NESTS
 from polyblocks.codegen.memory import VIEWS, extent_of, static_bytes, written_operands
 from polyblocks.codegen.walk import nested
 
@@ -25,9 +26,6 @@ SOURCES = "polyblocks.sources"
 ESTIMATE = "polyblocks.estimate"
 #: Lanes of the vectors in a nest; it moves as well.
 VECTOR = "polyblocks.vector"
-#: Names of the nests that a kernel was made of, one for each call of it, in the order of calls; of
-#: a loop of the program its own name, and those of the nests in it.
-NESTS = "polyblocks.nests"
 #: The kind of a kernel that is a loop of the program.
 LOOP = "loop"
 

@@ -8,9 +8,10 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from polyblocks import signature
+from polyblocks.codegen.equal_kernels import NESTS
 from polyblocks.codegen.walk import nested
 from polyblocks_cpu.load import CLOCK, PROFILE
-from polyblocks_cpu.passes.outline_kernels import NESTS, TRIPS
+from polyblocks_cpu.passes.outline_kernels import TRIPS
 
 #: Module attribute: ``[[kernel, nest], ...]``, what each row of the times belongs to. Row 0 is the
 #: whole program and has empty names.

@@ -1,0 +1,26 @@
+"""The functions of the cases, in PyTorch: those of the CPU's table, and what only this one has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from bench.programs import in_torch
+
+
+def copy(x: Tensor) -> Tensor:
+    """The same numbers in new memory: what the bandwidth is measured with."""
+    return x.clone()
+
+
+def column_sums(x: Tensor) -> Tensor:
+    """The sum of each column."""
+    return x.sum(0)
+
+
+def function_of(program: str) -> Callable[..., Any]:
+    """A case's function by its name."""
+    function: Callable[..., Any] = globals().get(program) or getattr(in_torch, program)
+    return function

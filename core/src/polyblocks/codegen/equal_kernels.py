@@ -1,0 +1,75 @@
+"""Which kernels are the same code: they differ only in their name and in where they come from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+#: Names of the nests that a kernel was made of, one for each call of it, in the order of calls.
+NESTS = "polyblocks.nests"
+#: What the calls of a kernel cost, an array with one entry for each, in the order of calls.
+ESTIMATES = "polyblocks.estimates"
+
+#: By attribute what a kernel had of it; nothing where it had none.
+Origin = dict[str, list[Any]]
+
+
+class EqualKernels:
+    """Groups of equal kernels, each with the first one as its keeper.
+
+    Attributes:
+        keepers: the kernels that stay, by name.
+        replaced: for each other kernel's name the name of its keeper.
+        origins: the origin of every kernel, by its own name, in the given order.
+
+    Args:
+        kernels: functions, in the order of the module; their attributes of origin are taken off.
+        origin: attributes that say where a kernel comes from. The value of one is an array, whose
+            elements count, or a single one.
+    """
+
+    def __init__(self, kernels: Iterable[Any], origin: Sequence[str]) -> None:
+        self.keepers: dict[str, Any] = {}
+        self.replaced: dict[str, str] = {}
+        self.origins: dict[str, Origin] = {}
+        first: dict[str, str] = {}
+        for kernel in kernels:
+            name = kernel.attributes["sym_name"].value
+            self.origins[name] = _taken(kernel, origin)
+            keeper = first.setdefault(_text(kernel, name), name)
+            if keeper == name:
+                self.keepers[name] = kernel
+            else:
+                self.replaced[name] = keeper
+
+    def keeper(self, name: str) -> str:
+        """The name under which a kernel's code stays."""
+        return self.replaced.get(name, name)
+
+    def gathered(self, keeper: str, attribute: str) -> list[Any]:
+        """What all kernels of a group had of an attribute."""
+        return [
+            value
+            for name, origin in self.origins.items()
+            if self.keeper(name) == keeper
+            for value in origin[attribute]
+        ]
+
+
+def _taken(kernel: Any, origin: Sequence[str]) -> Origin:
+    from polyblocks.mlir import ir
+
+    found: Origin = {}
+    for attribute in origin:
+        found[attribute] = []
+        if attribute in kernel.attributes:
+            value = kernel.attributes[attribute]
+            found[attribute] = list(value) if isinstance(value, ir.ArrayAttr) else [value]
+            del kernel.attributes[attribute]
+    return found
+
+
+def _text(kernel: Any, name: str) -> str:
+    text = kernel.get_asm(use_local_scope=True)
+    return re.sub(rf"@{re.escape(name)}\b", "@kernel", text, count=1)
