@@ -231,7 +231,7 @@ def test_loop_of_the_team_hands_out_blocks() -> None:
             "%z = arith.constant 0.0 : f32 affine.for %i = 0 to 100 {"
             " %n = affine.load %a[%i] : memref<100xindex>"
             " memref.store %z, %c[%n] : memref<9xf32> }",
-            "it contains a StoreAt",
+            "a scatter",
         ),
         (
             "%a: memref<1xi1>",

@@ -83,7 +83,8 @@ def _call(
         )
         invars = [jaxpr.invars[i] for i in used]
         core = jaxpr.replace(invars=invars, outvars=computed, debug_info=debug)
-        given = {jaxpr.invars[len(lifted) + i] for i in donated} - set(jaxpr.outvars)
+        returned = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+        given = {jaxpr.invars[len(lifted) + i] for i in donated} - returned
         places = [k for k, v in enumerate(invars) if v in given]
         results = call(ClosedJaxpr(core, closed.consts), site, [known[v] for v in invars], places)
         known.update(zip(computed, results, strict=True))
