@@ -14,8 +14,30 @@ from typing import Any
 import torch
 from check import Outcome, check, entry_name, limit, samples
 
-#: Seconds for one sample.
-SAMPLE_LIMIT = 60
+from polyblocks.options import CompileOptions
+
+#: Seconds for one sample, and in the simulator.
+SAMPLE_LIMIT, SIMULATED_LIMIT = 60, 300
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is the same for all entries.
+
+    Attributes:
+        count: forward samples per entry.
+        dtype: of the samples.
+        options: of the compilations.
+    """
+
+    count: int
+    dtype: torch.dtype = torch.float32
+    options: CompileOptions = CompileOptions(num_threads=1)  # noqa: RUF009 - it is frozen
+
+    @property
+    def seconds(self) -> int:
+        """For one sample."""
+        return SIMULATED_LIMIT if self.options.simulate else SAMPLE_LIMIT
 
 
 @dataclass
@@ -53,11 +75,8 @@ class _Worker:
     compilation is a fallback, and only the death of the program itself a crash.
     """
 
-    def __init__(
-        self, op: Any, result: Result, count: int, dtype: torch.dtype, isolated: bool = False
-    ) -> None:
-        self.op, self.result, self.count, self.dtype = op, result, count, dtype
-        self.isolated = isolated
+    def __init__(self, op: Any, result: Result, task: Task, isolated: bool = False) -> None:
+        self.op, self.result, self.task, self.isolated = op, result, task, isolated
         self.began = time.monotonic()
         self.begun = False
         self.ended = False
@@ -66,7 +85,7 @@ class _Worker:
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self.pipe)
-            _child(op, len(result.outcomes), count, dtype, isolated, write)
+            _child(op, len(result.outcomes), task, isolated, write)
         os.close(write)
 
     def read(self) -> bool:
@@ -93,18 +112,18 @@ class _Worker:
             return None
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         if number == signal.SIGALRM:
-            self.result.outcomes.append(Outcome("timeout", f"more than {SAMPLE_LIMIT} s"))
+            self.result.outcomes.append(Outcome("timeout", f"more than {self.task.seconds} s"))
         elif self.begun and number and not self.isolated:
-            return _Worker(self.op, self.result, self.count, self.dtype, isolated=True)
+            return _Worker(self.op, self.result, self.task, isolated=True)
         elif number or status:
             how = signal.Signals(number).name if number else f"exit status {status >> 8}"
             self.result.outcomes.append(Outcome("crashed", how))
             if not self.begun:
                 return None
-        return _Worker(self.op, self.result, self.count, self.dtype)
+        return _Worker(self.op, self.result, self.task)
 
 
-def _child(op: Any, start: int, count: int, dtype: torch.dtype, isolated: bool, write: int) -> None:
+def _child(op: Any, start: int, task: Task, isolated: bool, write: int) -> None:
     status = 1
     try:
         os.environ["POLYBLOCKS_ISOLATE"] = str(int(isolated))
@@ -115,12 +134,12 @@ def _child(op: Any, start: int, count: int, dtype: torch.dtype, isolated: bool, 
         def say(message: Any) -> None:
             os.write(write, json.dumps(message).encode() + b"\n")
 
-        limit(SAMPLE_LIMIT)
-        chosen = samples(op, dtype, count)[start:]
+        limit(task.seconds)
+        chosen = samples(op, task.dtype, task.count)[start:]
         for sample in chosen[:1] if isolated else chosen:
             say("begin")
-            limit(SAMPLE_LIMIT)
-            outcome = check(op, sample)
+            limit(task.seconds)
+            outcome = check(op, sample, task.options)
             say({"kind": outcome.kind, "reason": outcome.reason})
         if not isolated:
             say("end")
@@ -129,12 +148,7 @@ def _child(op: Any, start: int, count: int, dtype: torch.dtype, isolated: bool, 
         os._exit(status)
 
 
-def sweep(
-    ops: list[Any],
-    count: int,
-    workers: int,
-    dtype: torch.dtype = torch.float32,
-) -> Iterator[Result]:
+def sweep(ops: list[Any], workers: int, task: Task) -> Iterator[Result]:
     """Run all entries; yields each when it is done."""
     waiting = list(reversed(ops))
     selector = selectors.DefaultSelector()
@@ -144,7 +158,7 @@ def sweep(
 
     for _ in range(min(workers, len(waiting))):
         op = waiting.pop()
-        watch(_Worker(op, Result(entry_name(op)), count, dtype))
+        watch(_Worker(op, Result(entry_name(op)), task))
     while selector.get_map():
         for key, _ in selector.select():
             worker: _Worker = key.data
@@ -157,5 +171,5 @@ def sweep(
                 if not waiting:
                     continue
                 op = waiting.pop()
-                successor = _Worker(op, Result(entry_name(op)), count, dtype)
+                successor = _Worker(op, Result(entry_name(op)), task)
             watch(successor)
