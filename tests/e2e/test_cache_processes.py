@@ -25,6 +25,8 @@ from polyblocks.cache import Cache, cache_key
 from polyblocks.driver import cached
 from polyblocks.isolation import run_isolated
 
+pytestmark = pytest.mark.cpu
+
 folder = pathlib.Path(sys.argv[1])
 cache = Cache(folder / "cache")
 

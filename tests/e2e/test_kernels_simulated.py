@@ -20,6 +20,8 @@ from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.simt import LaunchResult, Semantics, Simulator
 
+pytestmark = pytest.mark.cpu
+
 TARGETS = {"sm_80": "nvgpu", "sm_90a": "nvgpu", "gfx1100": "amdgpu"}
 r = torch.randn
 

@@ -15,6 +15,8 @@ import json, logging, sys
 import torch
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
+pytestmark = pytest.mark.cpu
+
 @polyblocks_jit_torch(compile_options={"target": "toy", "strict_target": True})
 def f(x, y):
     return torch.relu(x * 2.0 + y)

@@ -16,6 +16,8 @@ import time
 from polyblocks.hookspecs import hookimpl
 from polyblocks.pipeline import FunctionPass
 
+pytestmark = pytest.mark.cpu
+
 POLYBLOCKS_API = 1
 
 @hookimpl

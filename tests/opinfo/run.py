@@ -1,6 +1,7 @@
 """``make opinfo``: every float32 entry of PyTorch's operator database, compiled and compared.
 
-Writes ``results.md``, for GPUs ``results-ARCH.md`` (committed) and, with ``--json``, every sample's outcome.
+Writes ``results.md``, for GPUs ``results-ARCH.md`` (committed) and, with ``--json``, every
+sample's outcome.
 """
 
 from __future__ import annotations
