@@ -76,6 +76,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
         lambda x, i, v: x.index_add(0, i, v),
         lambda: [r(100, 30), torch.randint(0, 100, (57,)), r(57, 30)],
     ),
+    # Of the last block only a few groups have work.
+    "norm": (lambda x: torch.linalg.vector_norm(x, -torch.inf), lambda: [r(5, 5)]),
+    "take": (torch.take, lambda: [r(9, 7), torch.randint(-63, 63, (40,))]),
     "total": (in_torch.total, lambda: [r(1000, 300)]),
     "argmax": (in_torch.row_argmax, lambda: [r(30, 500)]),
     "sort": (lambda x: torch.sort(x, dim=-1)[0], lambda: [r(10, 20)]),
