@@ -15,6 +15,8 @@ import pytest
 
 from polyblocks.cache import Cache, Entry, cache_key
 
+pytestmark = pytest.mark.cpu
+
 PROCESSES = 8
 PROGRAMS = 3
 
@@ -24,8 +26,6 @@ from polyblocks.artifact import Artifact
 from polyblocks.cache import Cache, cache_key
 from polyblocks.driver import cached
 from polyblocks.isolation import run_isolated
-
-pytestmark = pytest.mark.cpu
 
 folder = pathlib.Path(sys.argv[1])
 cache = Cache(folder / "cache")

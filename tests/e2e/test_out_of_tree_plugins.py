@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.cpu
+
 USE_TOY = """
 import json, logging, sys
 import torch
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
-
-pytestmark = pytest.mark.cpu
 
 @polyblocks_jit_torch(compile_options={"target": "toy", "strict_target": True})
 def f(x, y):

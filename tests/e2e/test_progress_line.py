@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.cpu
+
 pty = pytest.importorskip("pty")
 
 SLOW = """
 import time
 from polyblocks.hookspecs import hookimpl
 from polyblocks.pipeline import FunctionPass
-
-pytestmark = pytest.mark.cpu
 
 POLYBLOCKS_API = 1
 

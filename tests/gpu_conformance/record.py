@@ -1,11 +1,13 @@
 """A plugin of pytest: tests run on a simulated GPU, and what becomes of each is written to a file.
 
 Started by ``run.py``, which says by the environment: ``CONFORMANCE_ARCH``, the architecture;
-``CONFORMANCE_LOG``, where a line of JSON per test goes, and which tests are done already.
+``CONFORMANCE_LOG``, where a line of JSON per test goes, and which tests are done already;
+``CONFORMANCE_PROGRAMS``, the folder that gets the programs themselves, if somebody wants them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -16,10 +18,29 @@ from typing import Any
 import pytest
 from simulated_chips import Seen, on_chip
 
+from polyblocks import driver
 from polyblocks.errors import FallbackError
 
 ARCH = os.environ["CONFORMANCE_ARCH"]
 LOG = Path(os.environ["CONFORMANCE_LOG"])
+PROGRAMS = os.environ.get("CONFORMANCE_PROGRAMS")
+
+
+def pytest_configure(config: Any) -> None:
+    """Keep what frontends hand to the compiler, if that is wanted."""
+    del config
+    if not PROGRAMS:
+        return
+    folder, compile_module = Path(PROGRAMS), driver.compile_module
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def kept(module: Any, *arguments: Any, **keywords: Any) -> Any:
+        text = module.operation.get_asm(enable_debug_info=False)
+        name = hashlib.sha256(text.encode()).hexdigest()[:16]
+        (folder / f"{name}.mlir").write_text(text)
+        return compile_module(module, *arguments, **keywords)
+
+    driver.compile_module = kept
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:

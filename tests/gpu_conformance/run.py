@@ -33,15 +33,13 @@ def main() -> int:
     parser.add_argument("--arch", choices=CHIPS, action="append", help="default: all")
     parser.add_argument("--log", type=Path, help="folder of the outcomes; those in it are kept")
     parser.add_argument("--limit", type=int, default=LIMIT, help="seconds for one test")
+    parser.add_argument("--programs", type=Path, help="folder that gets the programs, for assemble")
     arguments = parser.parse_args()
     archs = arguments.arch or list(CHIPS)
     with tempfile.TemporaryDirectory(prefix="polyblocks-conformance-") as folder:
         logs = arguments.log or Path(folder)
         logs.mkdir(parents=True, exist_ok=True)
-        rows = {
-            arch: _run(arch, logs / f"{arch}.jsonl", arguments.tests, arguments.limit, folder)
-            for arch in archs
-        }
+        rows = {arch: _run(arch, logs / f"{arch}.jsonl", arguments, folder) for arch in archs}
     print_table(rows)
     if not arguments.tests and set(archs) == set(CHIPS):
         write_markdown(HERE / "results.md", rows)
@@ -49,7 +47,7 @@ def main() -> int:
 
 
 def _run(
-    arch: str, log: Path, tests: list[str], limit: int, folder: str
+    arch: str, log: Path, arguments: argparse.Namespace, folder: str
 ) -> dict[str, dict[str, Any]]:
     """The outcomes by test. A process that dies is followed by one that does the rest."""
     paths = [str(HERE), str(HERE.parent / "support"), *sys.path]
@@ -61,9 +59,11 @@ def _run(
         "POLYBLOCKS_ISOLATE": "0",
         "POLYBLOCKS_REPRODUCERS": folder,
     }
+    if arguments.programs:
+        environment["CONFORMANCE_PROGRAMS"] = str(arguments.programs.resolve())
     command = [sys.executable, "-m", "pytest", "-p", "record", "-q", "-m", "not cpu"]
-    command += ["-p", "no:cacheprovider", "--tb=no", f"--timeout={limit}"]
-    command += tests or ["tests/e2e"]
+    command += ["-p", "no:cacheprovider", "--tb=no", f"--timeout={arguments.limit}"]
+    command += arguments.tests or ["tests/e2e"]
     while True:
         before = _read(log)
         status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
