@@ -76,7 +76,7 @@ def addition(n: int) -> str:
 
 def compiled(text: str) -> tuple[Any, dict[str, Any]]:
     """The program, and its manifest."""
-    artifact = compile_text(text, CompileOptions())
+    artifact = compile_text(text, CompileOptions.from_dict(None))
     return polyblocks.load(artifact), artifact.manifest
 
 

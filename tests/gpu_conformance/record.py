@@ -19,7 +19,7 @@ import pytest
 from simulated_chips import Seen, on_chip
 
 from polyblocks import driver
-from polyblocks.errors import FallbackError
+from polyblocks.errors import FallbackError, UnsupportedError
 
 ARCH = os.environ["CONFORMANCE_ARCH"]
 LOG = Path(os.environ["CONFORMANCE_LOG"])
@@ -93,7 +93,7 @@ def _failed(error: BaseException, seen: Seen) -> dict[str, Any]:
         return {"kind": "findings", "reason": seen.findings[0]}
     if "Timeout" in reason[:60]:
         return {"kind": "timeout", "reason": reason}
-    if isinstance(error, FallbackError) or "left to the framework" in text:
+    if isinstance(error, (FallbackError, UnsupportedError)) or "left to the framework" in text:
         return {"kind": "fallback", "reason": seen.fallbacks[0] if seen.fallbacks else reason}
     return {"kind": "wrong", "reason": reason}
 

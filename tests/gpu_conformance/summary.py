@@ -13,7 +13,7 @@ Rows = dict[str, dict[str, dict[str, Any]]]
 
 MEANING = {
     "right": "all kernels ran in the simulator, results right, no finding",
-    "fallback": "the framework runs a part or all of it, results right",
+    "fallback": "the framework runs a part or all of it, or, where there is none, it is refused",
     "none": "launches no kernel: is about errors, options or what is not compiled",
     "skipped": "skipped by the test itself",
     "wrong": "results differ, or an error",
