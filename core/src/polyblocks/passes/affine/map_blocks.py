@@ -105,7 +105,7 @@ def _drop_unused(block: Any) -> None:
 
 
 def _drop_if_pure(op: Any) -> None:
-    if op.name in _MEMORY or op.name.startswith(("arith.", "affine.apply")):
+    if op.name in _MEMORY or op.name.startswith(("arith.", "affine.apply", "complex.")):
         op.erase()
 
 
