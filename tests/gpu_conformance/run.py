@@ -61,7 +61,7 @@ def _run(
     }
     if arguments.programs:
         environment["CONFORMANCE_PROGRAMS"] = str(arguments.programs.resolve())
-    command = [sys.executable, "-m", "pytest", "-p", "record", "-q", "-m", "not cpu"]
+    command = [sys.executable, "-m", "pytest", "-p", "record", "-q", "-m", "not cpu and not large"]
     command += ["-p", "no:cacheprovider", "--tb=no", f"--timeout={arguments.limit}"]
     command += arguments.tests or ["tests/e2e"]
     while True:
