@@ -214,8 +214,8 @@ def _table(results: dict[str, dict[str, Any]], archs: list[str]) -> tuple[list[s
     lines = [
         "# Machine code of the programs",
         "",
-        "Written by `make gpu-resources`: programs of the end-to-end tests, assembled. A spill is a "
-        "register that memory holds for want of room, scratch is private memory that is no "
+        "Written by `make gpu-resources`: programs of the end-to-end tests, assembled. A spill is "
+        "a register that memory holds for want of room, scratch is private memory that is no "
         "register. Blocks at once are those of a multiprocessor, assumed without regard to "
         "registers, and no more than the grid has for each.",
         "",

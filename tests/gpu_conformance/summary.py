@@ -50,7 +50,8 @@ def write_markdown(path: Path, rows: Rows) -> None:
         "# Programs on simulated GPUs",
         "",
         f"Written by `make gpu-conformance`: the end-to-end tests with {', '.join(rows)} instead "
-        f"of the CPU, {launches} launches in the simulator. Tests marked `cpu` or `large` are left out.",
+        f"of the CPU, {launches} launches in the simulator. Tests marked `cpu` or `large` are left "
+        "out.",
         "",
         "| outcome | " + " | ".join(rows) + " | meaning |",
         "|---|" + "---:|" * len(rows) + "---|",
