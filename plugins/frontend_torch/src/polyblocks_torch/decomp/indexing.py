@@ -32,8 +32,12 @@ def index_put(
 ) -> Tensor:
     """A mask chooses places, also one of bytes, which torch-mlir takes for row numbers.
 
-    Where every chosen place gets the same values it does not matter how many there are.
+    Where every chosen place gets the same values it does not matter how many there are. A sum of
+    booleans is true if any of them is.
     """
+    if accumulate and x.dtype == torch.bool:
+        counts = x.to(torch.int32).index_put(indices, values.to(torch.int32), True)
+        return counts.to(torch.bool)
     if not any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices):
         return NotImplemented
     masks = [i.to(torch.bool) if i is not None and i.dtype == torch.uint8 else i for i in indices]
@@ -189,6 +193,8 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
 
 @decomposition(aten.scatter_add.default)
 def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    if x.dtype == torch.bool:
+        return _scatter_booleans(x, dim, index, src, "sum", include_self=True)
     if x.dim():
         return NotImplemented
     row = torch.scatter_add(x.reshape(1), 0, index.reshape(-1), src.reshape(-1))
@@ -228,12 +234,24 @@ def scatter_value_reduce(
 def scatter_reduce_two(
     x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
+    if x.dtype == torch.bool:
+        return _scatter_booleans(x, dim, index, src, reduce, include_self)
     if x.dim():
         return NotImplemented
     row = torch.scatter_reduce(
         x.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self=include_self
     )
     return row.reshape(())
+
+
+def _scatter_booleans(
+    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool
+) -> Tensor:
+    """Sums of booleans are true if any of them is; as numbers of one bit they would wrap around."""
+    kind = {"sum": "amax", "prod": "amin"}.get(reduce, reduce)
+    bytes_ = x.to(torch.int8), src.to(torch.int8)
+    made = torch.scatter_reduce(bytes_[0], dim, index, bytes_[1], kind, include_self=include_self)
+    return made.to(torch.bool)
 
 
 @decomposition(aten.index_reduce.default)
