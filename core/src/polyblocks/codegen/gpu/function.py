@@ -27,6 +27,7 @@ from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import Joiner
 from polyblocks.codegen.gpu.emit import Emitter
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.loads import Loads, root
 from polyblocks.codegen.gpu.placement import own_turns
 from polyblocks.mlir import ir
 
@@ -44,11 +45,13 @@ class Kernels:
         module: the program.
         kernels: its ``gpu.module``.
         names: names that are taken.
+        written: for each kernel the positions of the arguments that it stores to.
     """
 
     module: Any
     kernels: Any
     names: set[str] = field(default_factory=set)
+    written: dict[str, set[int]] = field(default_factory=dict)
 
     @classmethod
     def create(cls, module: Any) -> Kernels:
@@ -64,9 +67,10 @@ class Kernels:
     def add(self, kernel: Kernel, before: Any) -> str:
         """Write a kernel, and its launch before an operation; returns its name."""
         name = self._unique(kernel.nest.name)
-        passed = _Captures(kernel)
+        passed = _Captures(kernel, Loads(kernel.nest.source[0], self.written))
         arguments = list(passed.arguments)
         self._function(kernel, name, passed, arguments)
+        self.written[name] = passed.written_arguments()
         self._launch(kernel, name, arguments, before)
         return name
 
@@ -170,10 +174,11 @@ class _Captures:
 
     Attributes:
         buffers: buffers that are not of the nest itself.
-        arguments: values to hand over: memory, and scalars that are no constants.
+        arguments: values to hand over: memory, and scalars that only the host knows.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, loads: Loads) -> None:
+        self._loads = loads
         self.buffers: list[Buffer] = []
         self.arguments: list[Any] = []
         self._repeated: list[Any] = []
@@ -194,9 +199,14 @@ class _Captures:
                     self.buffers.append(node.buffer)
                 needed[node.buffer.value] = None
                 if isinstance(node, (Store, StoreAt, AtomicAt)):
-                    self._written.add(_root(node.buffer.value))
+                    self._written.add(root(node.buffer.value))
+        self._loads.stored = self._written
         for value in needed:
             self._take(value)
+
+    def written_arguments(self) -> set[int]:
+        """Positions of the arguments that the kernel stores to."""
+        return {i for i, value in enumerate(self.arguments) if value in self._written}
 
     def _take(self, value: Any) -> None:
         if value in self.arguments or value in self._repeated:
@@ -204,7 +214,7 @@ class _Captures:
         owner = value.owner
         if isinstance(owner, ir.Block):
             self.arguments.append(value)
-        elif owner.operation.name in (*_REPEATED, *VIEWS):
+        elif owner.operation.name in (*_REPEATED, *VIEWS) or self._loads.repeatable(value):
             for operand in owner.operation.operands:
                 self._take(operand)
             self._repeated.append(value)
@@ -231,13 +241,6 @@ class _Captures:
         if value not in self._written and value in self.arguments:
             found["llvm.readonly"] = ir.UnitAttr.get()
         return ir.DictAttr.get(found)
-
-
-def _root(value: Any) -> Any:
-    """The memory that a view looks at."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in VIEWS:
-        value = value.owner.operation.operands[0]
-    return value
 
 
 def _variables(node: Any) -> list[Var]:

@@ -105,7 +105,8 @@ def _drop_unused(block: Any) -> None:
 
 
 def _drop_if_pure(op: Any) -> None:
-    if op.name in _MEMORY or op.name.startswith(("arith.", "affine.apply", "complex.")):
+    pure = ("affine.apply", "affine.load", "arith.", "complex.", "index.", "math.", "memref.load")
+    if op.name in _MEMORY or op.name.startswith(pure):
         op.erase()
 
 
