@@ -71,6 +71,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
     "matmul": (torch.matmul, lambda: [r(40, 50), r(50, 60)]),
     "cumsum": (in_torch.row_cumsum, lambda: [r(5, 700)]),
     "long cumsum": (lambda x: x.cumsum(0), lambda: [r(100_000)]),
+    # What the scan leaves is used by a loop behind it.
+    "scan and maximum": (lambda x: x.cumsum(0) + x.max(), lambda: [r(5_000)]),
     "gather": (lambda x, i: x[i] * 2, lambda: [r(100, 30), torch.randint(-99, 100, (57,))]),
     "scatter": (
         lambda x, i, v: x.index_add(0, i, v),
