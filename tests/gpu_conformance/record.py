@@ -2,7 +2,8 @@
 
 Started by ``run.py``, which says by the environment: ``CONFORMANCE_ARCH``, the architecture;
 ``CONFORMANCE_LOG``, where a line of JSON per test goes, and which tests are done already;
-``CONFORMANCE_PROGRAMS``, the folder that gets the programs themselves, if somebody wants them.
+``CONFORMANCE_EVERY``, to run every so many-th test only; ``CONFORMANCE_PROGRAMS``, the folder that
+gets the programs themselves, if somebody wants them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from polyblocks.errors import FallbackError, UnsupportedError
 
 ARCH = os.environ["CONFORMANCE_ARCH"]
 LOG = Path(os.environ["CONFORMANCE_LOG"])
+EVERY = int(os.environ.get("CONFORMANCE_EVERY", "1"))
 PROGRAMS = os.environ.get("CONFORMANCE_PROGRAMS")
 
 
@@ -47,9 +49,10 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Leave out what the log has, and what differs from another test by the CPU's chip alone."""
     lines = LOG.read_text().splitlines() if LOG.exists() else []
     done = {json.loads(line)["test"] for line in lines}
-    left = [item for item in items if item.nodeid in done or _chip_of(item) != "native"]
-    config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item not in left]
+    native = [item for item in items if _chip_of(item) == "native"]
+    kept = [item for item in native[::EVERY] if item.nodeid not in done]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
 
 
 def _chip_of(item: Any) -> str:

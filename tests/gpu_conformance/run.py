@@ -33,6 +33,7 @@ def main() -> int:
     parser.add_argument("--arch", choices=CHIPS, action="append", help="default: all")
     parser.add_argument("--log", type=Path, help="folder of the outcomes; those in it are kept")
     parser.add_argument("--limit", type=int, default=LIMIT, help="seconds for one test")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every N-th test only")
     parser.add_argument("--programs", type=Path, help="folder that gets the programs, for assemble")
     arguments = parser.parse_args()
     archs = arguments.arch or list(CHIPS)
@@ -42,7 +43,7 @@ def main() -> int:
         rows = {arch: _run(arch, logs / f"{arch}.jsonl", arguments, folder) for arch in archs}
     print_table(rows)
     if not arguments.tests and set(archs) == set(CHIPS):
-        write_markdown(HERE / "results.md", rows)
+        write_markdown(HERE / "results.md", rows, arguments.every)
     return int(any(row["kind"] in BAD for tests in rows.values() for row in tests.values()))
 
 
@@ -55,6 +56,7 @@ def _run(
         "CONFORMANCE_ARCH": arch,
         "CONFORMANCE_LOG": str(log.resolve()),
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "CONFORMANCE_EVERY": str(arguments.every),
         # A death is a crash and counted here, not a fallback.
         "POLYBLOCKS_ISOLATE": "0",
         "POLYBLOCKS_REPRODUCERS": folder,

@@ -43,15 +43,22 @@ def print_table(rows: Rows) -> None:
                 console.print(line, markup=False, soft_wrap=True)
 
 
-def write_markdown(path: Path, rows: Rows) -> None:
-    """Write the counts, by file as well, and lists of what is not right, with reasons."""
+def write_markdown(path: Path, rows: Rows, every: int) -> None:
+    """Write the counts, by file as well, and lists of what is not right, with reasons.
+
+    Args:
+        path: the file.
+        rows: what became of each test, by architecture.
+        every: only every so many-th test was run.
+    """
+    part = "" if every == 1 else f"Every {every}th test was run. "
     launches = sum(row.get("launches", 0) for tests in rows.values() for row in tests.values())
     lines = [
         "# Programs on simulated GPUs",
         "",
         f"Written by `make gpu-conformance`: the end-to-end tests with {', '.join(rows)} instead "
         f"of the CPU, {launches} launches in the simulator. Tests marked `cpu` or `large` are left "
-        "out.",
+        f"out. {part}".rstrip(),
         "",
         "| outcome | " + " | ".join(rows) + " | meaning |",
         "|---|" + "---:|" * len(rows) + "---|",
