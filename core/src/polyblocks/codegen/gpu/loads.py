@@ -89,6 +89,19 @@ def root(value: Any) -> Any:
     return value
 
 
+def is_inside(value: Any, op: Any) -> bool:
+    """Whether a value is defined in an operation with regions."""
+    owner = value.owner
+    block = owner if isinstance(owner, ir.Block) else owner.operation.block
+    while True:
+        around = block.owner.operation
+        if around == op:
+            return True
+        if around.name == "func.func":
+            return False
+        block = around.block
+
+
 def _meet(written: Any, loaded: Any) -> bool:
     """Whether an argument that a kernel stores to may be memory that somebody loads from."""
     return bool(root(written) == root(loaded))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks.affine.model import Nest, Sequence
+from polyblocks.affine.model import Nest, Region, Sequence
 from polyblocks.affine.regions import REGION_ATTRIBUTE
 from polyblocks.affine.views import VIEWS
 from polyblocks.errors import UnsupportedError
@@ -56,8 +56,7 @@ class MapBlocksPass:
         with module.context, ir.Location.unknown():
             sequence = reader.read(module, whole=True)
             kernels = Kernels.create(module)
-            for part in sequence.all():
-                self._map(part, kernels, context)
+            self._map(sequence, kernels, context)
             main = signature.main_of(module)
             _drop_unused(main.body.blocks[0])
             _refuse_rest(main.body.blocks[0])
@@ -68,6 +67,8 @@ class MapBlocksPass:
         from polyblocks.codegen.gpu.choose import choose
 
         for item in sequence.items:
+            if isinstance(item, Region):
+                self._region(item, kernels, context)
             if not isinstance(item, Nest):
                 continue
             if item.body:
@@ -90,6 +91,19 @@ class MapBlocksPass:
                 )
             for op in reversed(item.source):
                 op.erase()
+
+    def _region(self, region: Region, kernels: Any, context: Any) -> None:
+        """Nests in a loop or branch: kernels of their own, or all one if memory decides."""
+        from polyblocks.codegen.gpu.region import RegionKernel, decided_by_memory
+
+        if not decided_by_memory(region.operation):
+            for body in region.bodies:
+                self._map(body, kernels, context)
+            return
+        kernel = RegionKernel(region, context.target.multiprocessor)
+        name = kernels.add_region(kernel, region.operation)
+        context.decide(self.name, name, "one block", threads=kernel.threads)
+        region.operation.erase()
 
 
 def _drop_unused(block: Any) -> None:
