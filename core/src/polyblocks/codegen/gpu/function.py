@@ -98,6 +98,7 @@ class Kernels:
             Loads(before, self.written),
             kernel.operands,
             kernel.op,
+            kernel.stored,
         )
         arguments = list(passed.arguments)
         sizes = (1, kernel.threads)
@@ -230,6 +231,7 @@ class Captures:
         loads: Loads,
         more: Iterable[Any] = (),
         region: Any = None,
+        stored: Iterable[Any] = (),
     ) -> None:
         """Find them.
 
@@ -238,12 +240,13 @@ class Captures:
             loads: which scalars can be computed again.
             more: values that are used besides.
             region: what is defined in this operation is there already.
+            stored: memory that is stored to besides.
         """
         self._loads = loads
         self._region = region
         self.arguments: list[Any] = []
         self._repeated: list[Any] = []
-        self._written: set[Any] = set()
+        self._written: set[Any] = set(stored)
         needed: dict[Any, None] = dict.fromkeys(more)
         for node in (node for body in bodies for node in walk(body)):
             values = [node.value, *node.index] if isinstance(node, AtomicAt) else operands(node)

@@ -24,7 +24,7 @@ from polyblocks.codegen.gpu.combine import barrier
 from polyblocks.codegen.gpu.emit import Emitter
 from polyblocks.codegen.gpu.function import Memory, buffers_of
 from polyblocks.codegen.gpu.kernel import Kernel
-from polyblocks.codegen.gpu.loads import is_inside
+from polyblocks.codegen.gpu.loads import is_inside, root
 from polyblocks.codegen.gpu.placement import place_buffers
 from polyblocks.codegen.gpu.sharing import share
 from polyblocks.errors import UnsupportedError
@@ -34,8 +34,13 @@ from polyblocks.target import Multiprocessor
 #: Threads of the block at most, so that each may have all the registers it wants.
 THREADS = 256
 #: What may stand between nests.
-_BETWEEN = ("affine.apply", "affine.load", "memref.load", "memref.get_global", *VIEWS, *TERMINATORS)
+_BETWEEN = (
+    *("affine.apply", "affine.load", "memref.load", "memref.get_global", "cf.assert"),
+    *VIEWS,
+    *TERMINATORS,
+)
 _LOADS = ("affine.load", "memref.load")
+_STORES = ("affine.store", "memref.store")
 
 
 def decided_by_memory(op: Any) -> bool:
@@ -68,6 +73,8 @@ class RegionKernel:
         nests: what is computed, in the order of the program.
         kernels: how the block runs each of them.
         memories: workgroup and private memory of each.
+        operands: values from around that are used besides the nests.
+        stored: memory that is stored to besides by the nests.
     """
 
     def __init__(self, region: Region, chip: Multiprocessor) -> None:
@@ -84,6 +91,7 @@ class RegionKernel:
                 "arrays",
                 op=self.op.name,
             )
+        _hoist_buffers(self.op)
         self.nests = [n for body in region.bodies for part in body.all() for n in part.nests()]
         most = max((_iterations(nest) for nest in self.nests), default=1)
         self.threads = chip.warp
@@ -98,9 +106,11 @@ class RegionKernel:
                 f"{chip.shared_per_block_optin}; use smaller arrays in it",
                 op=self.op.name,
             )
-        self._first = {_key(nest.source[0]): i for i, nest in enumerate(self.nests)}
+        # Views that a nest needs may stand between its operations.
+        self._last = {_key(nest.source[-1]): i for i, nest in enumerate(self.nests)}
         self._sources = {_key(op) for nest in self.nests for op in nest.source}
         self.operands = list(dict.fromkeys(self._from_outside(self.op)))
+        self.stored = {root(v) for v in self._stored(self.op)}
 
     def _kernel(self, nest: Nest, chip: Multiprocessor) -> Kernel:
         form_atomics(nest.body)
@@ -120,6 +130,15 @@ class RegionKernel:
             for block in region.blocks:
                 for inner in block.operations:
                     yield from self._from_outside(inner.operation)
+
+    def _stored(self, op: Any) -> Iterator[Any]:
+        """Memory that operations besides the nests store to."""
+        if op.name in _STORES and _key(op) not in self._sources:
+            yield op.operands[1]
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.operations:
+                    yield from self._stored(inner.operation)
 
     def description(self) -> dict[str, Any]:
         """What it is and what it was made of, for reports."""
@@ -149,13 +168,14 @@ class RegionKernel:
 
     def _operation(self, op: Any) -> None:
         if _key(op) in self._sources:
-            if _key(op) in self._first:
-                self._nest(self._first[_key(op)])
+            if _key(op) in self._last:
+                self._nest(self._last[_key(op)])
             return
         if len(op.regions):
             self._control(op)
             return
-        if op.name == "memref.alloc" and not list(op.results[0].uses):
+        if op.name in _STORES:
+            self._store(op)
             return
         if op.name not in _BETWEEN and not op.name.startswith(SCALAR_DIALECTS):
             raise UnsupportedError(
@@ -163,11 +183,30 @@ class RegionKernel:
                 "loop nests; express it on whole arrays",
                 op=op.name,
             )
+        self._copy(op)
+        self._loaded = self._loaded or op.name in _LOADS
+
+    def _copy(self, op: Any) -> None:
         new = op.clone()
         for position, operand in enumerate(op.operands):
             new.operands[position] = self._known[operand]
         self._known.update(zip(op.results, new.operation.results, strict=True))
-        self._loaded = self._loaded or op.name in _LOADS
+
+    def _store(self, op: Any) -> None:
+        """A number that every thread has: the first one stores it."""
+        code = self._code
+        thread = code.value(
+            "gpu.thread_id", code.index, dimension=ir.Attribute.parse("#gpu<dim x>")
+        )
+
+        def store() -> list[Any]:
+            self._copy(op)
+            return []
+
+        barrier(code)
+        code.when(code.compare("eq", thread, code.integer(0)), store)
+        barrier(code)
+        self._loaded = False
 
     def _control(self, op: Any) -> None:
         """A loop or branch, with new blocks."""
@@ -204,6 +243,26 @@ class RegionKernel:
         Emitter(code, kernel, memrefs, self._known, *scratch).emit()
         barrier(code)
         self._loaded = False
+
+
+def _hoist_buffers(region: Any) -> None:
+    """Move allocations before the loop or branch: the kernel gets them from outside.
+
+    What is in them does not outlive an iteration, so that all can have the same memory.
+    """
+    found: list[Any] = []
+
+    def collect(op: Any) -> Any:
+        if op.name == "memref.alloc" and not len(op.operands):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    region.walk(collect)
+    for op in found:
+        if list(op.results[0].uses):
+            op.move_before(region)
+        else:
+            op.erase()
 
 
 def _iterations(nest: Nest) -> int:
