@@ -107,8 +107,8 @@ class RegionKernel:
                 op=self.op.name,
             )
         # Views that a nest needs may stand between its operations.
-        self._last = {_key(nest.source[-1]): i for i, nest in enumerate(self.nests)}
-        self._sources = {_key(op) for nest in self.nests for op in nest.source}
+        self._last = {nest.source[-1]: i for i, nest in enumerate(self.nests)}
+        self._sources = {op for nest in self.nests for op in nest.source}
         self.operands = list(dict.fromkeys(self._from_outside(self.op)))
         self.stored = {root(v) for v in self._stored(self.op)}
 
@@ -123,7 +123,7 @@ class RegionKernel:
 
     def _from_outside(self, op: Any) -> Iterator[Any]:
         """Values that operations besides the nests use, and that are defined around."""
-        if _key(op) in self._sources:
+        if op in self._sources:
             return
         yield from (v for v in op.operands if not is_inside(v, self.op))
         for region in op.regions:
@@ -133,7 +133,7 @@ class RegionKernel:
 
     def _stored(self, op: Any) -> Iterator[Any]:
         """Memory that operations besides the nests store to."""
-        if op.name in _STORES and _key(op) not in self._sources:
+        if op.name in _STORES and op not in self._sources:
             yield op.operands[1]
         for region in op.regions:
             for block in region.blocks:
@@ -167,9 +167,9 @@ class RegionKernel:
         self._operation(self.op)
 
     def _operation(self, op: Any) -> None:
-        if _key(op) in self._sources:
-            if _key(op) in self._last:
-                self._nest(self._last[_key(op)])
+        if op in self._sources:
+            if op in self._last:
+                self._nest(self._last[op])
             return
         if len(op.regions):
             self._control(op)
@@ -277,8 +277,3 @@ def _iterations(nest: Nest) -> int:
             body = body[0].body
         most = max(most, count)
     return most
-
-
-def _key(op: Any) -> int:
-    """The same for every Python object of one operation."""
-    return hash(op)
