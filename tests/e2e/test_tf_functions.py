@@ -240,6 +240,7 @@ def test_while_loop_and_cond():
     check(f, floats(7))
 
 
+@pytest.mark.simulated
 def test_autograph():
     def f(x, n):
         total = tf.zeros_like(x)

@@ -74,6 +74,7 @@ def test_scatter_reduce_of_booleans(reduce: str, include_self: bool) -> None:
     same(lambda x, i, y: x.scatter_reduce(0, i, y, reduce, include_self=include_self), x, i, y)
 
 
+@pytest.mark.simulated
 def test_sums_of_booleans_are_true_if_any_of_them_is() -> None:
     x, y, i = numbers(torch.bool, 40), numbers(torch.bool, 90), places(40, 90)
     same(lambda x, i, y: x.index_put((i,), y, accumulate=True), x, i, y)
@@ -143,6 +144,7 @@ def test_rows(columns: int) -> None:
     same(lambda x, i: x[i], table, places(500, 0))
 
 
+@pytest.mark.simulated
 def test_elements() -> None:
     x, i = numbers(torch.float32, 60, 70), places(70, 60, 90)
     same(lambda x, i: torch.gather(x, 1, i) + 1, x, i)
