@@ -8,7 +8,8 @@ one of them may need what another one did.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from polyblocks.affine.model import Nest, Region
@@ -52,6 +53,43 @@ def decided_by_memory(op: Any) -> bool:
     return not all(map(_known_to_host, operands[: len(operands) - carried]))
 
 
+def results_to_memory(block: Any) -> dict[Any, list[tuple[int, Any]]]:
+    """Let whoever uses results of loops and branches that memory decides about load them.
+
+    Returns:
+        for each such operation the numbers of the results, and new memory for each.
+    """
+    found: dict[Any, list[tuple[int, Any]]] = {}
+    for op in list(block.operations):
+        op = op.operation
+        if REGION_ATTRIBUTE not in op.attributes:
+            continue
+        if not decided_by_memory(op):
+            for region in op.regions:
+                for inner in region.blocks:
+                    found |= results_to_memory(inner)
+            continue
+        pairs = []
+        operations = list(block.operations)
+        after = next(b for a, b in pairwise(operations) if a.operation == op)
+        for number, result in enumerate(op.results):
+            if not list(result.uses):
+                continue
+            type_ = ir.MemRefType.get([], result.type)
+            with ir.InsertionPoint(op):
+                memref = ir.Operation.create(
+                    "memref.alloc",
+                    results=[type_],
+                    attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])},
+                ).results[0]
+            with ir.InsertionPoint(after):
+                load = ir.Operation.create("memref.load", [result.type], [memref], loc=op.location)
+            result.replace_all_uses_with(load.results[0])
+            pairs.append((number, memref))
+        found[op] = pairs
+    return found
+
+
 def _known_to_host(value: Any) -> bool:
     owner = value.owner
     if isinstance(owner, ir.Block):
@@ -73,24 +111,27 @@ class RegionKernel:
         nests: what is computed, in the order of the program.
         kernels: how the block runs each of them.
         memories: workgroup and private memory of each.
+        results: numbers of results, and the memory that gets them.
         operands: values from around that are used besides the nests.
         stored: memory that is stored to besides by the nests.
     """
 
-    def __init__(self, region: Region, chip: Multiprocessor) -> None:
+    def __init__(
+        self, region: Region, chip: Multiprocessor, results: list[tuple[int, Any]]
+    ) -> None:
         """Decide how the block runs each nest.
 
+        Args:
+            region: the loop or branch.
+            chip: what runs it.
+            results: numbers of results, and the memory that gets them.
+
         Raises:
-            UnsupportedError: it hands numbers on, or does something besides nests and scalars.
+            UnsupportedError: it does something besides nests and scalars.
         """
         self.op = region.operation
         self.name = str(self.op.attributes[REGION_ATTRIBUTE].value)
-        if any(list(result.uses) for result in self.op.results):
-            raise UnsupportedError(
-                f"'{self.op.name}' hands on numbers that the host would have to know; keep them in "
-                "arrays",
-                op=self.op.name,
-            )
+        self.results = results
         _hoist_buffers(self.op)
         self.nests = [n for body in region.bodies for part in body.all() for n in part.nests()]
         most = max((_iterations(nest) for nest in self.nests), default=1)
@@ -109,8 +150,9 @@ class RegionKernel:
         # Views that a nest needs may stand between its operations.
         self._last = {nest.source[-1]: i for i, nest in enumerate(self.nests)}
         self._sources = {op for nest in self.nests for op in nest.source}
-        self.operands = list(dict.fromkeys(self._from_outside(self.op)))
-        self.stored = {root(v) for v in self._stored(self.op)}
+        memory = [memref for _, memref in results]
+        self.operands = list(dict.fromkeys([*self._from_outside(self.op), *memory]))
+        self.stored = {root(v) for v in (*self._stored(self.op), *memory)}
 
     def _kernel(self, nest: Nest, chip: Multiprocessor) -> Kernel:
         form_atomics(nest.body)
@@ -165,6 +207,9 @@ class RegionKernel:
         ]
         self._code, self._known, self._loaded = code, known, False
         self._operation(self.op)
+        for number, memref in self.results:
+            operands = [known[self.op.results[number]], known[memref]]
+            self._by_one(lambda operands=operands: code.op("memref.store", [], operands))
 
     def _operation(self, op: Any) -> None:
         if op in self._sources:
@@ -175,7 +220,7 @@ class RegionKernel:
             self._control(op)
             return
         if op.name in _STORES:
-            self._store(op)
+            self._by_one(lambda: self._copy(op))
             return
         if op.name not in _BETWEEN and not op.name.startswith(SCALAR_DIALECTS):
             raise UnsupportedError(
@@ -192,19 +237,19 @@ class RegionKernel:
             new.operands[position] = self._known[operand]
         self._known.update(zip(op.results, new.operation.results, strict=True))
 
-    def _store(self, op: Any) -> None:
-        """A number that every thread has: the first one stores it."""
+    def _by_one(self, store: Callable[[], Any]) -> None:
+        """Let the first thread store a number that every thread has."""
         code = self._code
         thread = code.value(
             "gpu.thread_id", code.index, dimension=ir.Attribute.parse("#gpu<dim x>")
         )
 
-        def store() -> list[Any]:
-            self._copy(op)
+        def once() -> list[Any]:
+            store()
             return []
 
         barrier(code)
-        code.when(code.compare("eq", thread, code.integer(0)), store)
+        code.when(code.compare("eq", thread, code.integer(0)), once)
         barrier(code)
         self._loaded = False
 

@@ -51,24 +51,26 @@ class MapBlocksPass:
             return False
         from polyblocks.affine import reader
         from polyblocks.codegen.gpu.function import Kernels
+        from polyblocks.codegen.gpu.region import results_to_memory
         from polyblocks.mlir import ir
 
         with module.context, ir.Location.unknown():
+            results = results_to_memory(signature.main_of(module).body.blocks[0])
             sequence = reader.read(module, whole=True)
             kernels = Kernels.create(module)
-            self._map(sequence, kernels, context)
+            self._map(sequence, kernels, results, context)
             main = signature.main_of(module)
             _drop_unused(main.body.blocks[0])
             _refuse_rest(main.body.blocks[0])
             _drop_globals(module)
         return True
 
-    def _map(self, sequence: Sequence, kernels: Any, context: Any) -> None:
+    def _map(self, sequence: Sequence, kernels: Any, results: Any, context: Any) -> None:
         from polyblocks.codegen.gpu.choose import choose
 
         for item in sequence.items:
             if isinstance(item, Region):
-                self._region(item, kernels, context)
+                self._region(item, kernels, results, context)
             if not isinstance(item, Nest):
                 continue
             if item.body:
@@ -92,15 +94,15 @@ class MapBlocksPass:
             for op in reversed(item.source):
                 op.erase()
 
-    def _region(self, region: Region, kernels: Any, context: Any) -> None:
+    def _region(self, region: Region, kernels: Any, results: Any, context: Any) -> None:
         """Nests in a loop or branch: kernels of their own, or all one if memory decides."""
         from polyblocks.codegen.gpu.region import RegionKernel, decided_by_memory
 
         if not decided_by_memory(region.operation):
             for body in region.bodies:
-                self._map(body, kernels, context)
+                self._map(body, kernels, results, context)
             return
-        kernel = RegionKernel(region, context.target.multiprocessor)
+        kernel = RegionKernel(region, context.target.multiprocessor, results[region.operation])
         name = kernels.add_region(kernel, region.operation)
         context.decide(self.name, name, "one block", threads=kernel.threads)
         region.operation.erase()
