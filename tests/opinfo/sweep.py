@@ -17,7 +17,7 @@ from check import Outcome, check, entry_name, limit, samples
 from polyblocks.options import CompileOptions
 
 #: Seconds for one sample, and in the simulator.
-SAMPLE_LIMIT, SIMULATED_LIMIT = 60, 300
+SAMPLE_LIMIT, SIMULATED_LIMIT = 60, 600
 
 
 @dataclass(frozen=True)
