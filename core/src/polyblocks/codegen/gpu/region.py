@@ -9,6 +9,7 @@ one of them may need what another one did.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -209,7 +210,7 @@ class RegionKernel:
         self._operation(self.op)
         for number, memref in self.results:
             operands = [known[self.op.results[number]], known[memref]]
-            self._by_one(lambda operands=operands: code.op("memref.store", [], operands))
+            self._by_one(partial(code.op, "memref.store", [], operands))
 
     def _operation(self, op: Any) -> None:
         if op in self._sources:
