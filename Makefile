@@ -19,7 +19,8 @@ PACKAGES := core plugins/target_cpu plugins/target_nvgpu plugins/target_amdgpu \
 WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES) $(WITHOUT_DEPENDENCIES))
 
-.PHONY: help demo test lint bench bench-gpu docs opinfo jax-sweep tf-sweep format clean
+.PHONY: help demo test lint bench bench-gpu docs opinfo opinfo-gpu jax-sweep tf-sweep
+.PHONY: gpu-conformance gpu-resources format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +31,9 @@ help:
 	@echo "make bench-gpu  build, check and time on the GPU of this machine, into out/gpu"
 	@echo "make docs    the documentation, into site/"
 	@echo "make opinfo  PyTorch's database of operators, every float32 entry (up to 30 minutes)"
+	@echo "make opinfo-gpu  150 of these entries on a simulated GPU (10 minutes or more)"
+	@echo "make gpu-conformance  the end-to-end tests on simulated GPUs (up to an hour)"
+	@echo "make gpu-resources  what their kernels take of a multiprocessor (20 minutes or more)"
 	@echo "make jax-sweep  JAX's primitives, 3000 samples (up to 30 minutes)"
 	@echo "make tf-sweep  TensorFlow's operations, against TensorFlow and its XLA (up to an hour)"
 	@echo "make format  let ruff rewrite the code"
@@ -61,6 +65,20 @@ docs: $(VENV)/.done-docs
 
 opinfo: $(VENV)/.done-test
 	$(PY) tests/opinfo/run.py
+
+opinfo-gpu: $(VENV)/.done-test
+	$(PY) tests/opinfo/run.py --target nvgpu --arch sm_90a --simulate --sample 150 --samples 5
+
+GPU_PROGRAMS := build/gpu-programs
+
+gpu-conformance: $(VENV)/.done-test
+	$(PY) tests/gpu_conformance/run.py --programs $(GPU_PROGRAMS)
+
+$(GPU_PROGRAMS):
+	$(PY) tests/gpu_conformance/run.py --arch sm_90a --programs $@
+
+gpu-resources: $(VENV)/.done-test $(GPU_PROGRAMS)
+	$(PY) tests/gpu_conformance/assemble.py $(GPU_PROGRAMS)
 
 jax-sweep: $(VENV)/.done-test
 	$(PY) tests/jax_sweep/run.py

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from simulated_chips import CHIPS
 
 from polyblocks import registry
 from polyblocks.options import CompileOptions
@@ -16,6 +17,13 @@ from polyblocks.testing.conformance import CASES, Case, check, check_description
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_cpu(case):
     assert run(case, CompileOptions(target="cpu")).manifest["target"] == "cpu"
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_simulated_gpus(case, arch):
+    options = CompileOptions(target=CHIPS[arch], arch=arch, simulate=True)
+    assert run(case, options).manifest["arch"] == arch
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs x86-64 code")

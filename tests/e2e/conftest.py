@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from simulated_chips import on_chip
+
+
+def pytest_generate_tests(metafunc: Any) -> None:
+    """What is marked ``simulated`` runs as it is, and on a GPU of each kind."""
+    if metafunc.definition.get_closest_marker("simulated"):
+        metafunc.fixturenames.append("chip")
+        metafunc.parametrize("chip", ["cpu", "sm_90a", "gfx1100"], indirect=True)
+
+
+@pytest.fixture
+def chip(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What the test compiles runs on this chip, in the simulator if it is a GPU."""
+    if request.param == "cpu":
+        yield
+        return
+    with on_chip(request.param) as seen:
+        yield
+    assert seen.launches
+    assert not seen.findings
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,8 @@ from polyblocks.bisect.search import Settings, search
 from polyblocks.options import CompileOptions
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
+pytestmark = pytest.mark.cpu
+
 Arrays = tuple[torch.Tensor, ...]
 
 

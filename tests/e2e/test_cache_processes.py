@@ -15,6 +15,8 @@ import pytest
 
 from polyblocks.cache import Cache, Entry, cache_key
 
+pytestmark = pytest.mark.cpu
+
 PROCESSES = 8
 PROGRAMS = 3
 

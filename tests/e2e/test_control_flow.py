@@ -76,7 +76,7 @@ def addition(n: int) -> str:
 
 def compiled(text: str) -> tuple[Any, dict[str, Any]]:
     """The program, and its manifest."""
-    artifact = compile_text(text, CompileOptions())
+    artifact = compile_text(text, CompileOptions.from_dict(None))
     return polyblocks.load(artifact), artifact.manifest
 
 
@@ -101,9 +101,10 @@ def test_a_scan_is_one_kernel_for_each_step(n: int) -> None:
         np.testing.assert_allclose(y, start, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(last, start, rtol=1e-12, atol=1e-14)
     # The state is updated where it is, and so is the row of the results; there is no copy.
-    (kernel,) = in_loops(manifest)
-    assert kernel["nests"] == (["loop1", "loop1_pointwise"] if n > 1 else ["loop1"])
     assert manifest["workspace_bytes"] == 0
+    if manifest["target"] == "cpu":
+        (kernel,) = in_loops(manifest)
+        assert kernel["nests"] == (["loop1", "loop1_pointwise"] if n > 1 else ["loop1"])
 
 
 def test_the_report_tells_how_often_a_loop_runs() -> None:

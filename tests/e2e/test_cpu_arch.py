@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from cpu_kernels import assembly_of, compile_text, elementwise, run, runnable_levels
 
+pytestmark = pytest.mark.cpu
+
 LEVELS = [*runnable_levels(), "native"]
 RNG = np.random.default_rng(7)
 

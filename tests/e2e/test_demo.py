@@ -10,6 +10,8 @@ from subprocess import CompletedProcess
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.cpu
+
 ROOT = Path(__file__).resolve().parents[2]
 
 pytest.importorskip("skimage")

@@ -19,6 +19,8 @@ from polyblocks.program import ArraySpec  # noqa: E402
 from polyblocks.runtime.numpy_arrays import NumpyArrays  # noqa: E402
 from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
 
+pytestmark = pytest.mark.cpu
+
 SIZE = 512
 
 

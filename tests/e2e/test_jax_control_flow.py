@@ -54,6 +54,7 @@ def test_scan():
     check(lambda x: lax.associative_scan(jnp.multiply, x), X)
 
 
+@pytest.mark.simulated
 def test_cond_and_switch():
     f = lambda p, x: lax.cond(p, lambda x: x * 2, lambda x: x.at[0].set(-1), x)  # noqa: E731
     for p in (True, False):

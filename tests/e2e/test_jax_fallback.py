@@ -121,6 +121,7 @@ def test_dtypes_that_no_program_holds_are_left_to_jax():
     assert any("float8_e4m3fn" in f.reason for f in f.polyblocks_report().fallbacks)
 
 
+@pytest.mark.cpu
 def test_a_crash_of_native_code_is_a_fallback(monkeypatch):
     from polyblocks import stablehlo
 
@@ -167,6 +168,7 @@ def test_mutable_references_are_left_to_jax():
         polyblocks_jit_jax(inside, compile_options={"strict_target": True})(X)
 
 
+@pytest.mark.cpu
 def test_other_devices_are_an_error():
     f = jax.jit(polyblocks_jit_jax(lambda x: x * 2))
     with pytest.raises(TargetError, match="arrays on cuda, but target 'cpu' takes arrays on the C"):

@@ -258,6 +258,7 @@ def test_errors_of_the_function_itself_pass_through():
         branches(X)
 
 
+@pytest.mark.cpu
 def test_wrong_options_are_named():
     with pytest.raises(OptionError, match="did you mean 'target'"):
         polyblocks_jit_jax(compile_options={"targte": "cpu"})

@@ -85,6 +85,7 @@ def check(f, *args):
     assert compiled.polyblocks_report().whole
 
 
+@pytest.mark.large
 def test_resnet_18_forward():
     model = ResNet18()
     images = np.random.default_rng(0).normal(size=(2, 32, 32, 3)).astype(np.float32)
@@ -92,6 +93,7 @@ def test_resnet_18_forward():
     check(lambda variables, x: model.apply(variables, x), variables, images)
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_resnet_18_gradient():
     model = ResNet18()

@@ -175,6 +175,7 @@ def test_num_threads_is_respected(run_python):
     assert int(two.stdout) > int(one.stdout)
 
 
+@pytest.mark.cpu
 def test_explain_shows_kernels_with_their_lines():
     import polyblocks
 

@@ -190,6 +190,7 @@ def test_threads_compile_a_new_function_once():
     assert not parts[0].cached
 
 
+@pytest.mark.large
 def test_concurrent_calls_have_workspaces_of_their_own():
     def f(x):
         y = jnp.sort(x)

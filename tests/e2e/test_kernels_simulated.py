@@ -20,6 +20,8 @@ from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.simt import LaunchResult, Semantics, Simulator
 
+pytestmark = pytest.mark.cpu
+
 TARGETS = {"sm_80": "nvgpu", "sm_90a": "nvgpu", "gfx1100": "amdgpu"}
 r = torch.randn
 
@@ -69,11 +71,16 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
     "matmul": (torch.matmul, lambda: [r(40, 50), r(50, 60)]),
     "cumsum": (in_torch.row_cumsum, lambda: [r(5, 700)]),
     "long cumsum": (lambda x: x.cumsum(0), lambda: [r(100_000)]),
+    # What the scan leaves is used by a loop behind it.
+    "scan and maximum": (lambda x: x.cumsum(0) + x.max(), lambda: [r(5_000)]),
     "gather": (lambda x, i: x[i] * 2, lambda: [r(100, 30), torch.randint(-99, 100, (57,))]),
     "scatter": (
         lambda x, i, v: x.index_add(0, i, v),
         lambda: [r(100, 30), torch.randint(0, 100, (57,)), r(57, 30)],
     ),
+    # Of the last block only a few groups have work.
+    "norm": (lambda x: torch.linalg.vector_norm(x, -torch.inf), lambda: [r(5, 5)]),
+    "take": (torch.take, lambda: [r(9, 7), torch.randint(-63, 63, (40,))]),
     "total": (in_torch.total, lambda: [r(1000, 300)]),
     "argmax": (in_torch.row_argmax, lambda: [r(30, 500)]),
     "sort": (lambda x: torch.sort(x, dim=-1)[0], lambda: [r(10, 20)]),

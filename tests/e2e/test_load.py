@@ -14,6 +14,8 @@ from polyblocks.artifact import Artifact
 from polyblocks.errors import ArtifactError, InputError
 from polyblocks.options import CompileOptions
 
+pytestmark = pytest.mark.cpu
+
 MODULE = """
 func.func @main(%a: tensor<40x30xf32>, %b: tensor<40x30xf32>) -> tensor<40x30xf32> {
   %e = tensor.empty() : tensor<40x30xf32>

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.cpu
+
 USE_TOY = """
 import json, logging, sys
 import torch

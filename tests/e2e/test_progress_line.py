@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.cpu
+
 pty = pytest.importorskip("pty")
 
 SLOW = """

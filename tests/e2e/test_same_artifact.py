@@ -13,6 +13,8 @@ from polyblocks import driver
 from polyblocks.artifact import Artifact
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
+pytestmark = pytest.mark.cpu
+
 
 def test_artifacts_are_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     artifacts: list[Artifact] = []

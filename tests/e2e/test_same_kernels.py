@@ -17,6 +17,8 @@ from polyblocks.api import compile_until
 from polyblocks.options import CompileOptions
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
+pytestmark = pytest.mark.cpu
+
 Function = Callable[..., torch.Tensor]
 
 _SOFTMAX = """

@@ -167,6 +167,7 @@ def test_wrong_signatures():
         polyblocks_jit_tf(input_signature=["x"])
 
 
+@pytest.mark.cpu
 def test_errors_in_one_line():
     with pytest.raises(InputError, match="takes a function, a tf.function or a model, not int"):
         polyblocks_jit_tf(compile_options={})(3)
@@ -239,6 +240,7 @@ def test_while_loop_and_cond():
     check(f, floats(7))
 
 
+@pytest.mark.simulated
 def test_autograph():
     def f(x, n):
         total = tf.zeros_like(x)

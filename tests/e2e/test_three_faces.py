@@ -101,6 +101,7 @@ def kernels_of(
     return len(large), sum(k["estimate"]["bytes"]["main"] * k["calls"] for k in large)
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
 def test_kernels_are_the_same(algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch) -> None:
     count, moved = kernels_of("in_torch", algorithm, monkeypatch)

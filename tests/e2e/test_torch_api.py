@@ -98,6 +98,7 @@ def test_modes_belong_to_inductor():
         polyblocks_backend(None, [], mode="max-autotune")
 
 
+@pytest.mark.cpu
 def test_wrong_device_names_the_argument():
     def add(first, second):
         return first + second

@@ -67,6 +67,7 @@ def test_only_the_unsupported_op_is_left(check, plant, caplog):
     assert report.to_json()["variants"][0]["parts"] == 2
 
 
+@pytest.mark.cpu
 def test_a_native_crash_is_a_fallback_with_a_reason(check, plant):
     plant(aten.asinh.default, crash)
     report = check(lambda x: (x * 3).asinh() + x.cos(), torch.rand(7), whole=False)

@@ -15,6 +15,8 @@ from polyblocks.isolation import run_isolated
 from polyblocks.runtime import pages
 from polyblocks.runtime.buffers import BufferPool
 
+pytestmark = pytest.mark.cpu
+
 torch = pytest.importorskip("torch")
 
 MIB = 1 << 20

@@ -22,6 +22,7 @@ def relative_error(ours, eager):
     return float((ours - eager).abs().max() / eager.abs().max())
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_resnet18():
     model = ResNet18().eval()
@@ -33,6 +34,7 @@ def test_resnet18():
     assert (variant.outcome, variant.parts) == ("compiled", 1)
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_bert_base():
     transformers = pytest.importorskip("transformers")
@@ -99,6 +101,7 @@ def cnn():
     )
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("make, shape", [(mlp, (16, 20)), (cnn, (8, 3, 16, 16))])
 def test_fifty_steps_of_training(make, shape):
     x, y = torch.rand(shape), torch.randint(0, 4, (shape[0],))

@@ -13,6 +13,8 @@ import torch
 from polyblocks import driver
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
+pytestmark = pytest.mark.cpu
+
 
 def test_a_child_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     report = tmp_path / "modules"

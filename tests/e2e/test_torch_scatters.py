@@ -102,6 +102,22 @@ def test_scatter_reduce(reduce: str) -> None:
     same(lambda x, i, y: x.scatter_reduce(0, i, y, reduce), x, i, y)
 
 
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
+def test_scatter_reduce_of_booleans(reduce: str, include_self: bool) -> None:
+    x, y, i = numbers(torch.bool, 40), numbers(torch.bool, 90), places(40, 90)
+    same(lambda x, i, y: x.scatter_reduce(0, i, y, reduce, include_self=include_self), x, i, y)
+
+
+@pytest.mark.simulated
+def test_sums_of_booleans_are_true_if_any_of_them_is() -> None:
+    x, y, i = numbers(torch.bool, 40), numbers(torch.bool, 90), places(40, 90)
+    same(lambda x, i, y: x.index_put((i,), y, accumulate=True), x, i, y)
+    same(lambda x, i, y: x.index_add(0, i, y), x, i, y)
+    same(lambda x, i, y: x.scatter_add(0, i, y), x, i, y)
+    same(lambda x, i: x.index_put((i,), torch.tensor(True), accumulate=True), x, i)
+
+
 def test_scatter_of_distinct_elements() -> None:
     x, y = numbers(torch.float32, 40), numbers(torch.float32, 30)
     same(lambda x, i, y: x.scatter(0, i, y), x, torch.randperm(40)[:30], y)
@@ -163,6 +179,7 @@ def test_rows(columns: int) -> None:
     same(lambda x, i: x[i], table, places(500, 0))
 
 
+@pytest.mark.simulated
 def test_elements() -> None:
     x, i = numbers(torch.float32, 60, 70), places(70, 60, 90)
     same(lambda x, i: torch.gather(x, 1, i) + 1, x, i)

@@ -45,9 +45,17 @@ def test_pointwise_of_every_size(check: Callable[..., Any], size: int) -> None:
 @pytest.mark.parametrize("size", [7, 33, 1003])
 def test_types(check: Callable[..., Any], dtype: torch.dtype, size: int) -> None:
     x = values(size, dtype)
-    check(lambda x: (x == x.flip(0), x.to(torch.float32) * 2, x.to(torch.int64, copy=True)), x)
+    check(lambda x: (x == x.flip(0), x.to(torch.float32) * 2), x)
+    check(lambda x: x.to(torch.int64, copy=True), torch.where(x.isfinite(), x, x.new_ones(())))
     if dtype != torch.bool:
         check(lambda x: (x + x, x * 3, torch.maximum(x, x.flip(0))), x)
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_special_values_as_integers(check: Callable[..., Any], dtype: torch.dtype) -> None:
+    """PyTorch leaves open what they become; here what the CPU's instructions make of them."""
+    check(lambda x: x.to(torch.int64), values(1003, dtype))
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -70,6 +78,18 @@ def test_special_values_keep_their_bits(dtype: torch.dtype, arch: str) -> None:
 def test_reductions_of_every_size(check: Callable[..., Any], size: int, arch: str) -> None:
     x = torch.rand(3, size) + 0.5
     check(lambda x: (x.sum(1), x.amax(1), x.amin(1), x.pow(0.01).prod(1), x.sum()), x, arch=arch)
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_negative_integers(dtype: torch.dtype) -> None:
+    from polyblocks_torch import polyblocks_jit_torch
+
+    limits = torch.iinfo(dtype)
+    x = torch.tensor(
+        [limits.min, limits.min + 1, 0, 1, 77, limits.max - 2, limits.max], dtype=dtype
+    )
+    assert torch.equal(polyblocks_jit_torch(lambda x: -x)(x), -x)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)

@@ -16,7 +16,7 @@ from torch._functorch.aot_autograd import aot_function
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
-from polyblocks.errors import PolyBlocksError
+from polyblocks.errors import ExecutionError, PolyBlocksError
 from polyblocks.options import CompileOptions
 from polyblocks_torch.compiler import compile_graph
 from polyblocks_torch.report import FunctionReport
@@ -73,16 +73,22 @@ def samples(op: Any, dtype: torch.dtype, count: int) -> list[Any]:
     return list(itertools.islice(op.sample_inputs("cpu", dtype), count))
 
 
-def check(op: Any, sample: Any) -> Outcome:
+def spread(ops: list[Any], count: int) -> list[Any]:
+    """``count`` entries, the same ones in every run: evenly spaced in the order of their names."""
+    ordered = sorted(ops, key=entry_name)
+    return [ordered[i * len(ordered) // count] for i in range(min(count, len(ordered)))]
+
+
+def check(op: Any, sample: Any, options: CompileOptions) -> Outcome:
     """Run one sample with PyTorch and compiled, and compare."""
     call, tensors = _function_of_tensors(op, sample)
     try:
         expected = _run(call, tensors)
     except Exception as error:  # whatever PyTorch raises, there is nothing to compare with
         return Outcome("skipped", _line(error))
-    report = FunctionReport(entry_name(op), "cpu")
+    report = FunctionReport(entry_name(op), options.target)
     try:
-        compiled = _compiled(call, report)
+        compiled = _compiled(call, report, options)
         _run(compiled, tensors)
         # Compiling may draw random numbers, so a second call is compared.
         got = _run(compiled, tensors)
@@ -172,9 +178,10 @@ def _function_of_tensors(op: Any, sample: Any) -> tuple[Callable[..., Any], list
     return call, [flat[i] for i in where]
 
 
-def _compiled(call: Callable[..., Any], report: FunctionReport) -> Callable[..., Any]:
+def _compiled(
+    call: Callable[..., Any], report: FunctionReport, options: CompileOptions
+) -> Callable[..., Any]:
     """The backend without Dynamo, which takes most of the time and does not change the graph."""
-    options = CompileOptions(num_threads=1)
     compiler = partial(compile_graph, name=report.name, options=options, report=report)
     return aot_function(
         call,
@@ -207,7 +214,9 @@ def _seed() -> None:
 
 
 def _line(error: BaseException) -> str:
-    text = str(error).strip().split("\n", 1)[0]
+    # What the simulator found stands in the second line.
+    lines = str(error).strip().split("\n")[: 2 if isinstance(error, ExecutionError) else 1]
+    text = " ".join(line.strip() for line in lines)
     return f"{type(error).__name__}: {text}"[:240]
 
 

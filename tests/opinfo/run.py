@@ -1,6 +1,7 @@
 """``make opinfo``: every float32 entry of PyTorch's operator database, compiled and compared.
 
-Writes ``results.md`` (committed) and, with ``--json``, every sample's outcome.
+Writes ``results.md``, for GPUs ``results-ARCH.md`` (committed) and, with ``--json``, every
+sample's outcome.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ def main() -> int:
 
 def _more(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--samples", type=int, default=20, help="forward samples per entry")
+    parser.add_argument("--sample", type=int, metavar="N", help="only N entries, evenly spaced")
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--arch", help="of the target; default: the device that is present")
+    parser.add_argument("--simulate", action="store_true", help="run GPU builds in the simulator")
     parser.add_argument("--dtype", default="float32")
 
 
@@ -45,14 +50,20 @@ def _run(arguments: argparse.Namespace) -> int:
 
     logging.disable(logging.ERROR)
     torch.set_num_threads(1)
-    from check import entries, entry_name
+    from check import entries, entry_name, spread
     from rich.progress import Progress
     from summary import print_table, write_markdown
-    from sweep import sweep
+    from sweep import Task, sweep
 
-    _preload()
-    ops = entries()
+    from polyblocks.options import CompileOptions
+
+    options = CompileOptions(
+        target=arguments.target, arch=arguments.arch, simulate=arguments.simulate, num_threads=1
+    )
+    _preload(options.target)
+    ops = every = spread(entries(), arguments.sample) if arguments.sample else entries()
     if arguments.entries:
+        ops = entries()
         unknown = set(arguments.entries) - {entry_name(op) for op in ops}
         if unknown:
             print(f"no such entry: {', '.join(sorted(unknown))}", file=sys.stderr)
@@ -64,8 +75,8 @@ def _run(arguments: argparse.Namespace) -> int:
         ops = [op for op in ops if entry_name(op) not in done]
     with Progress(transient=True) as progress:
         task = progress.add_task("entries", total=len(ops))
-        dtype = getattr(torch, arguments.dtype)
-        for result in sweep(ops, arguments.samples, arguments.workers, dtype):
+        work = Task(arguments.samples, getattr(torch, arguments.dtype), options)
+        for result in sweep(ops, arguments.workers, work):
             done[result.name] = result
             progress.update(task, advance=1, description=result.name)
             if arguments.json:
@@ -75,9 +86,13 @@ def _run(arguments: argparse.Namespace) -> int:
                     print(f"{result.name} {index}: {outcome.kind} {outcome.reason}", flush=True)
     results = [done[name] for name in sorted(done)]
     print_table(results, time.monotonic() - began)
-    if len(results) == len(entries()) and arguments.dtype == "float32":
-        write_markdown(HERE / "results.md", results, arguments.samples)
+    if set(done) == {entry_name(op) for op in every} and arguments.dtype == "float32":
+        write_markdown(HERE / _file_name(options), results, arguments.samples, options)
     return int(any(result.kind in ("wrong", "crashed", "timeout") for result in results))
+
+
+def _file_name(options: Any) -> str:
+    return "results.md" if options.target == "cpu" else f"results-{options.arch or 'native'}.md"
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -99,7 +114,7 @@ def _write(path: Path, results: dict[str, Any]) -> None:
     path.write_text(json.dumps(rows, indent=1))
 
 
-def _preload() -> None:
+def _preload(target: str) -> None:
     """Load here, once, what every forked worker would load by itself."""
     from torch_mlir.extras import fx_importer  # noqa: F401
 
@@ -108,7 +123,7 @@ def _preload() -> None:
     from polyblocks_torch import importer  # noqa: F401
 
     mlir.preload()
-    for name in getattr(get_registry().target("cpu").implementation, "PRELOAD", ()):
+    for name in getattr(get_registry().target(target).implementation, "PRELOAD", ()):
         importlib.import_module(name)
 
 

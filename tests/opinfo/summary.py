@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from sweep import Result
 
+from polyblocks.options import CompileOptions
+
 MEANING = {
     "compiled": "all samples compiled whole, results right",
     "random": "compiled, random numbers drawn by PyTorch's generator, results right",
@@ -37,13 +39,20 @@ def print_table(results: list[Result], seconds: float) -> None:
             console.print(f"{result.kind}: {result.name}: {result.reason}", markup=False)
 
 
-def write_markdown(path: Path, results: list[Result], samples: int) -> None:
+def write_markdown(
+    path: Path, results: list[Result], samples: int, options: CompileOptions
+) -> None:
     """Write the counts and the list of fallbacks with reasons."""
     counts = Counter(result.kind for result in results)
+    if options.target == "cpu":
+        command, chosen, where = "make opinfo", "the", ""
+    else:
+        command, chosen = "make opinfo-gpu", "evenly spaced by name,"
+        where = f" for {options.target} ({options.arch})" + " in the simulator" * options.simulate
     lines = [
         "# PyTorch's operator database",
         "",
-        f"Written by `make opinfo`, with torch {torch.__version__.split('+')[0]}: the "
+        f"Written by `{command}`, with torch {torch.__version__.split('+')[0]}{where}: {chosen} "
         f"{len(results)} float32 entries, up to {samples} forward samples each, "
         f"{sum(len(r.outcomes) for r in results)} samples in all.",
         "",

@@ -15,8 +15,30 @@ import torch
 from check import Outcome, check, entry_name, limit, samples
 from forked_workers import work
 
-#: Seconds for one sample.
-SAMPLE_LIMIT = 60
+from polyblocks.options import CompileOptions
+
+#: Seconds for one sample, and in the simulator.
+SAMPLE_LIMIT, SIMULATED_LIMIT = 60, 600
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is the same for all entries.
+
+    Attributes:
+        count: forward samples per entry.
+        dtype: of the samples.
+        options: of the compilations.
+    """
+
+    count: int
+    dtype: torch.dtype = torch.float32
+    options: CompileOptions = CompileOptions(num_threads=1)  # noqa: RUF009 - it is frozen
+
+    @property
+    def seconds(self) -> int:
+        """For one sample."""
+        return SIMULATED_LIMIT if self.options.simulate else SAMPLE_LIMIT
 
 
 @dataclass
@@ -54,11 +76,8 @@ class _Worker:
     compilation is a fallback, and only the death of the program itself a crash.
     """
 
-    def __init__(
-        self, op: Any, result: Result, count: int, dtype: torch.dtype, isolated: bool = False
-    ) -> None:
-        self.op, self.result, self.count, self.dtype = op, result, count, dtype
-        self.isolated = isolated
+    def __init__(self, op: Any, result: Result, task: Task, isolated: bool = False) -> None:
+        self.op, self.result, self.task, self.isolated = op, result, task, isolated
         self.began = time.monotonic()
         self.begun = False
         self.ended = False
@@ -67,7 +86,7 @@ class _Worker:
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self.pipe)
-            _child(op, len(result.outcomes), count, dtype, isolated, write)
+            _child(op, len(result.outcomes), task, isolated, write)
         os.close(write)
 
     def read(self) -> bool:
@@ -94,18 +113,18 @@ class _Worker:
             return None
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         if number == signal.SIGALRM:
-            self.result.outcomes.append(Outcome("timeout", f"more than {SAMPLE_LIMIT} s"))
+            self.result.outcomes.append(Outcome("timeout", f"more than {self.task.seconds} s"))
         elif self.begun and number and not self.isolated:
-            return _Worker(self.op, self.result, self.count, self.dtype, isolated=True)
+            return _Worker(self.op, self.result, self.task, isolated=True)
         elif number or status:
             how = signal.Signals(number).name if number else f"exit status {status >> 8}"
             self.result.outcomes.append(Outcome("crashed", how))
             if not self.begun:
                 return None
-        return _Worker(self.op, self.result, self.count, self.dtype)
+        return _Worker(self.op, self.result, self.task)
 
 
-def _child(op: Any, start: int, count: int, dtype: torch.dtype, isolated: bool, write: int) -> None:
+def _child(op: Any, start: int, task: Task, isolated: bool, write: int) -> None:
     status = 1
     try:
         os.environ["POLYBLOCKS_ISOLATE"] = str(int(isolated))
@@ -116,12 +135,12 @@ def _child(op: Any, start: int, count: int, dtype: torch.dtype, isolated: bool, 
         def say(message: Any) -> None:
             os.write(write, json.dumps(message).encode() + b"\n")
 
-        limit(SAMPLE_LIMIT)
-        chosen = samples(op, dtype, count)[start:]
+        limit(task.seconds)
+        chosen = samples(op, task.dtype, task.count)[start:]
         for sample in chosen[:1] if isolated else chosen:
             say("begin")
-            limit(SAMPLE_LIMIT)
-            outcome = check(op, sample)
+            limit(task.seconds)
+            outcome = check(op, sample, task.options)
             say({"kind": outcome.kind, "reason": outcome.reason})
         if not isolated:
             say("end")
@@ -130,12 +149,7 @@ def _child(op: Any, start: int, count: int, dtype: torch.dtype, isolated: bool, 
         os._exit(status)
 
 
-def sweep(
-    ops: list[Any],
-    count: int,
-    workers: int,
-    dtype: torch.dtype = torch.float32,
-) -> Iterator[Result]:
+def sweep(ops: list[Any], workers: int, task: Task) -> Iterator[Result]:
     """Run all entries; yields each when it is done."""
-    starts = (functools.partial(_Worker, op, Result(entry_name(op)), count, dtype) for op in ops)
+    starts = (functools.partial(_Worker, op, Result(entry_name(op)), task) for op in ops)
     return (worker.result for worker in work(starts, workers))

@@ -18,28 +18,36 @@ _OPERATIONS = {
 def apply_map(op: Any, operands: list[Value], body: list[Node]) -> Value | None:
     """The result of an ``affine.apply`` of these operands, computed by nodes put behind ``body``.
 
-    None, with ``body`` as it was, for a map with a ``mod``: its sign is not that of a remainder.
+    None, with ``body`` as it was, for a map with an expression of another kind.
     """
     amap = ir.AffineMapAttr(op.attributes["map"]).value
     index = ir.IndexType.get(op.context)
     nodes: list[Node] = []
+
+    def operation(name: str, left: Value, right: Value) -> Value:
+        result = Value(index)
+        nodes.append(Op(name, [left, right], {}, [result], op.location))
+        return result
 
     def compute(expr: Any) -> Value | None:
         if isinstance(expr, ir.AffineDimExpr):
             return operands[expr.position]
         if isinstance(expr, ir.AffineSymbolExpr):
             return operands[amap.n_dims + expr.position]
-        result = Value(index)
         if isinstance(expr, ir.AffineConstantExpr):
+            result = Value(index)
             number = ir.IntegerAttr.get(index, expr.value)
             nodes.append(Op("arith.constant", [], {"value": number}, [result]))
             return result
-        name = _OPERATIONS.get(type(expr).__name__)
         left, right = compute(expr.lhs), compute(expr.rhs)
-        if name is None or left is None or right is None:
+        if left is None or right is None:
             return None
-        nodes.append(Op(name, [left, right], {}, [result], op.location))
-        return result
+        if isinstance(expr, ir.AffineModExpr):
+            # Never negative, unlike a remainder.
+            whole = operation("arith.floordivsi", left, right)
+            return operation("arith.subi", left, operation("arith.muli", whole, right))
+        name = _OPERATIONS.get(type(expr).__name__)
+        return None if name is None else operation(name, left, right)
 
     value = compute(amap.results[0])
     if value is not None:

@@ -56,7 +56,8 @@ class _Unreadable(Exception):
 def read(module: Any, whole: bool = False) -> Sequence:
     """Read the body of ``@main``.
 
-    With ``whole``, loops that carry values which nobody uses afterwards are nests of their own.
+    With ``whole``, loops that carry values which nobody uses afterwards are nests of their own, and
+    scalars that say where views begin are part of no nest.
     """
     from polyblocks import signature
 
@@ -156,7 +157,10 @@ class _Reader:
         segment: list[Any] = []
         # Operations of the segment whose users have not all been seen yet.
         missing: set[Any] = set()
+        apart = _places_of_views(run) if self.whole else set()
         for op in run:
+            if op in apart:
+                continue
             segment.append(op)
             missing.discard(op)
             missing.update(
@@ -544,6 +548,16 @@ def _elements(attribute: Any, buffer: Buffer) -> list[Any] | None:
     if text.startswith("i"):
         return [ir.IntegerAttr.get(element, int(v)) for v in values]
     return None
+
+
+def _places_of_views(run: list[Any]) -> set[Any]:
+    """The operations of a run that compute where views begin."""
+    found: set[Any] = set()
+    for op in reversed(run):
+        users = [use.owner.operation for result in op.results for use in result.uses]
+        if any(user.name in VIEWS or user in found for user in users):
+            found.add(op)
+    return found
 
 
 def _is_straight_line(op: Any) -> bool:

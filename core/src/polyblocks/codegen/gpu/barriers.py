@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, LoadAt, Node, Store, StoreAt, walk
-from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared, uniform_nodes
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,15 @@ class _Walk:
     def _node(self, node: Node, pending: list[Touch]) -> list[Touch]:
         kernel = self.kernel
         if isinstance(node, For) and node not in kernel.shared:
+            # One that may have no iteration waits for nobody: what is needed in it is waited for
+            # before it, and what was pending stays so.
+            if node.bounded and any(self._meet(a, b) for b in self._inside(node) for a in pending):
+                kernel.barriers.add(node)
+                pending = []
+            kept = pending if node.bounded else []
             for _ in range(2):
                 pending = self.nodes(node.body, list(pending))
-            return pending
+            return list(dict.fromkeys([*kept, *pending]))
         touches = list(self._touches(node))
         if node in kernel.barriers or any(self._meet(a, b) for a in pending for b in touches):
             kernel.barriers.add(node)
@@ -70,6 +76,12 @@ class _Walk:
             # The threads wait for each other's parts after the loop; in a scan, within each turn.
             return touches if shared.scan else []
         return [*pending, *touches]
+
+    def _inside(self, loop: For) -> Iterator[Touch]:
+        """All accesses in a loop that is not shared."""
+        for node in uniform_nodes(loop.body, self.kernel.shared):
+            if not isinstance(node, For) or node in self.kernel.shared:
+                yield from self._touches(node)
 
     def _touches(self, node: Node) -> Iterator[Touch]:
         if isinstance(node, For):

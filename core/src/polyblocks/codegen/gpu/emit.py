@@ -63,6 +63,7 @@ class Emitter:
         self.variables: dict[Var, Any] = {}
         self.member: Any = None
         self.slot: Any = None
+        self.part: Any = None
         self.valid: Any = None
         self.depth = 0
         self.turn = 0
@@ -83,6 +84,7 @@ class Emitter:
             # Groups without work go along, to the barriers, and store nothing.
             last = code.integer(kernel.iterations - 1)
             outer = code.value("arith.minui", code.index, outer, last)
+        self.part = self._part()
         self._decode(outer, kernel.order)
         self.nodes(kernel.body, True, [])
 
@@ -90,6 +92,17 @@ class Emitter:
         self._decode(outer, self.kernel.order)
         self.nodes(self.kernel.body, False, [])
         return []
+
+    def _part(self) -> Any:
+        """The group whose part of workgroup memory the thread uses.
+
+        That of a group without work holds nothing. What its threads load there may be an index,
+        so they look at the first group's, which always has work.
+        """
+        if self.valid is None:
+            return self.slot
+        code = self.code
+        return code.value("arith.select", code.index, self.valid, self.slot, code.integer(0))
 
     def _place_thread(self, thread: Any) -> None:
         """Which member of which group the thread is."""
@@ -205,7 +218,7 @@ class Emitter:
         if self.kernel.places.get(buffer) is Place.OWN:
             return [self.code.integer(self.turn)]
         if self.kernel.groups > 1 and self.kernel.places.get(buffer) is Place.WORKGROUP:
-            return [self.slot, *index]
+            return [self.part, *index]
         return index
 
     def _leader(self) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
@@ -14,6 +15,7 @@ from polyblocks.affine.model import (
     Index,
     Load,
     LoadAt,
+    Node,
     Store,
     StoreAt,
     operands,
@@ -27,8 +29,12 @@ from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import Joiner
 from polyblocks.codegen.gpu.emit import Emitter
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.loads import Loads, is_inside, root
 from polyblocks.codegen.gpu.placement import own_turns
 from polyblocks.mlir import ir
+
+if TYPE_CHECKING:
+    from polyblocks.codegen.gpu.region import RegionKernel
 
 #: The module that holds the kernels.
 MODULE = "kernels"
@@ -44,11 +50,13 @@ class Kernels:
         module: the program.
         kernels: its ``gpu.module``.
         names: names that are taken.
+        written: for each kernel the positions of the arguments that it stores to.
     """
 
     module: Any
     kernels: Any
     names: set[str] = field(default_factory=set)
+    written: dict[str, set[int]] = field(default_factory=dict)
 
     @classmethod
     def create(cls, module: Any) -> Kernels:
@@ -64,10 +72,11 @@ class Kernels:
     def add(self, kernel: Kernel, before: Any) -> str:
         """Write a kernel, and its launch before an operation; returns its name."""
         name = self._unique(kernel.nest.name)
-        passed = _Captures(kernel)
+        passed = Captures([kernel.nest.body], Loads(kernel.nest.source[0], self.written))
         arguments = list(passed.arguments)
         self._function(kernel, name, passed, arguments)
-        self._launch(kernel, name, arguments, before)
+        self.written[name] = passed.written_arguments()
+        self._launch((kernel.blocks, kernel.threads), name, arguments, before)
         return name
 
     def _unique(self, wish: str) -> str:
@@ -81,29 +90,35 @@ class Kernels:
         self.names.add(name)
         return name
 
-    def _function(self, kernel: Kernel, name: str, passed: _Captures, arguments: list[Any]) -> None:
-        memory = _Memory(kernel)
-        types = [v.type for v in arguments]
-        with ir.InsertionPoint(self.kernels.regions[0].blocks[0]):
-            op = ir.Operation.create(
-                "gpu.func",
-                attributes={
-                    "sym_name": ir.StringAttr.get(name),
-                    "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
-                    "kernel": ir.UnitAttr.get(),
-                    "known_block_size": ir.DenseI32ArrayAttr.get([kernel.threads, 1, 1]),
-                    "known_grid_size": ir.DenseI32ArrayAttr.get([kernel.blocks, 1, 1]),
-                    "workgroup_attributions": ir.IntegerAttr.get(
-                        ir.IntegerType.get_signless(64), len(memory.workgroup)
-                    ),
-                    "arg_attrs": ir.ArrayAttr.get([passed.attributes(v) for v in arguments]),
-                    **_description(kernel),
-                },
-                regions=1,
-            )
-        inside = [*types, *memory.workgroup, *memory.private]
-        locations = [ir.Location.unknown()] * len(inside)
-        block = op.regions[0].blocks.append(*inside, arg_locs=locations)
+    def add_region(self, kernel: RegionKernel, before: Any) -> str:
+        """As :meth:`add`, for a loop or branch that one block of threads runs."""
+        name = self._unique(kernel.name)
+        passed = Captures(
+            [nest.body for nest in kernel.nests],
+            Loads(before, self.written),
+            kernel.operands,
+            kernel.op,
+            kernel.stored,
+        )
+        arguments = list(passed.arguments)
+        sizes = (1, kernel.threads)
+        op = self._create(name, passed, arguments, kernel.memories, sizes, kernel.description())
+        block = op.regions[0].blocks[0]
+        with ir.InsertionPoint(block):
+            code = Code(block)
+            known = dict(zip(arguments, block.arguments, strict=False))
+            passed.repeat(known, self._global)
+            kernel.emit(code, known, list(block.arguments)[len(arguments) :])
+            code.op("gpu.return", [])
+        self.written[name] = passed.written_arguments()
+        self._launch(sizes, name, arguments, before)
+        return name
+
+    def _function(self, kernel: Kernel, name: str, passed: Captures, arguments: list[Any]) -> None:
+        memory = Memory(kernel)
+        sizes = (kernel.blocks, kernel.threads)
+        op = self._create(name, passed, arguments, [memory], sizes, _description(kernel))
+        block = op.regions[0].blocks[0]
         values = list(block.arguments)
         with ir.InsertionPoint(block):
             code = Code(block)
@@ -115,6 +130,41 @@ class Kernels:
             Emitter(code, kernel, memrefs, known, scratch).emit()
             code.op("gpu.return", [])
 
+    def _create(
+        self,
+        name: str,
+        passed: Captures,
+        arguments: list[Any],
+        memories: list[Memory],
+        sizes: tuple[int, int],
+        description: dict[str, Any],
+    ) -> Any:
+        """An empty kernel: its arguments come first, then all workgroup memory, then private."""
+        types = [v.type for v in arguments]
+        workgroup = [t for memory in memories for t in memory.workgroup]
+        private = [t for memory in memories for t in memory.private]
+        blocks, threads = sizes
+        with ir.InsertionPoint(self.kernels.regions[0].blocks[0]):
+            op = ir.Operation.create(
+                "gpu.func",
+                attributes={
+                    "sym_name": ir.StringAttr.get(name),
+                    "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
+                    "kernel": ir.UnitAttr.get(),
+                    "known_block_size": ir.DenseI32ArrayAttr.get([threads, 1, 1]),
+                    "known_grid_size": ir.DenseI32ArrayAttr.get([blocks, 1, 1]),
+                    "workgroup_attributions": ir.IntegerAttr.get(
+                        ir.IntegerType.get_signless(64), len(workgroup)
+                    ),
+                    "arg_attrs": ir.ArrayAttr.get([passed.attributes(v) for v in arguments]),
+                    **description,
+                },
+                regions=1,
+            )
+        inside = [*types, *workgroup, *private]
+        op.regions[0].blocks.append(*inside, arg_locs=[ir.Location.unknown()] * len(inside))
+        return op
+
     def _global(self, symbol: str) -> None:
         """Let the kernels' module have a constant of the program."""
         block = self.kernels.regions[0].blocks[0]
@@ -124,8 +174,10 @@ class Kernels:
         with ir.InsertionPoint.at_block_begin(block):
             found.operation.clone()
 
-    def _launch(self, kernel: Kernel, name: str, arguments: list[Any], before: Any) -> None:
-        sizes = [kernel.blocks, 1, 1, kernel.threads, 1, 1]
+    def _launch(
+        self, extents: tuple[int, int], name: str, arguments: list[Any], before: Any
+    ) -> None:
+        sizes = [extents[0], 1, 1, extents[1], 1, 1]
         index = ir.IndexType.get()
         with ir.InsertionPoint(before):
             numbers = {
@@ -165,21 +217,38 @@ def _description(kernel: Kernel) -> dict[str, Any]:
     return found
 
 
-class _Captures:
+class Captures:
     """What a nest uses from around it.
 
     Attributes:
         buffers: buffers that are not of the nest itself.
-        arguments: values to hand over: memory, and scalars that are no constants.
+        arguments: values to hand over: memory, and scalars that only the host knows.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.buffers: list[Buffer] = []
+    def __init__(
+        self,
+        bodies: list[list[Node]],
+        loads: Loads,
+        more: Iterable[Any] = (),
+        region: Any = None,
+        stored: Iterable[Any] = (),
+    ) -> None:
+        """Find them.
+
+        Args:
+            bodies: the nests.
+            loads: which scalars can be computed again.
+            more: values that are used besides.
+            region: what is defined in this operation is there already.
+            stored: memory that is stored to besides.
+        """
+        self._loads = loads
+        self._region = region
         self.arguments: list[Any] = []
         self._repeated: list[Any] = []
-        self._written: set[Any] = set()
-        needed: dict[Any, None] = {}
-        for node in walk(kernel.nest.body):
+        self._written: set[Any] = set(stored)
+        needed: dict[Any, None] = dict.fromkeys(more)
+        for node in (node for body in bodies for node in walk(body)):
             values = [node.value, *node.index] if isinstance(node, AtomicAt) else operands(node)
             for value in values:
                 if value.external is not None:
@@ -187,24 +256,27 @@ class _Captures:
             for var in _variables(node):
                 if var.value is not None:
                     needed[var.value] = None
-            if not isinstance(node, (Load, LoadAt, Store, StoreAt, AtomicAt)):
-                continue
-            if node.buffer.kind != "local":
-                if node.buffer not in self.buffers:
-                    self.buffers.append(node.buffer)
-                needed[node.buffer.value] = None
-                if isinstance(node, (Store, StoreAt, AtomicAt)):
-                    self._written.add(_root(node.buffer.value))
+            if isinstance(node, (Store, StoreAt, AtomicAt)) and node.buffer.kind != "local":
+                self._written.add(root(node.buffer.value))
+        self.buffers = [buffer for body in bodies for buffer in buffers_of(body)]
+        needed.update((buffer.value, None) for buffer in self.buffers)
+        self._loads.stored = self._written
         for value in needed:
             self._take(value)
+
+    def written_arguments(self) -> set[int]:
+        """Positions of the arguments that the kernel stores to."""
+        return {i for i, value in enumerate(self.arguments) if value in self._written}
 
     def _take(self, value: Any) -> None:
         if value in self.arguments or value in self._repeated:
             return
+        if self._region is not None and is_inside(value, self._region):
+            return
         owner = value.owner
         if isinstance(owner, ir.Block):
             self.arguments.append(value)
-        elif owner.operation.name in (*_REPEATED, *VIEWS):
+        elif owner.operation.name in (*_REPEATED, *VIEWS) or self._loads.repeatable(value):
             for operand in owner.operation.operands:
                 self._take(operand)
             self._repeated.append(value)
@@ -233,11 +305,14 @@ class _Captures:
         return ir.DictAttr.get(found)
 
 
-def _root(value: Any) -> Any:
-    """The memory that a view looks at."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in VIEWS:
-        value = value.owner.operation.operands[0]
-    return value
+def buffers_of(body: list[Node]) -> list[Buffer]:
+    """The buffers of the program that a nest touches."""
+    touched = (
+        node.buffer
+        for node in walk(body)
+        if isinstance(node, (Load, LoadAt, Store, StoreAt, AtomicAt))
+    )
+    return list(dict.fromkeys(b for b in touched if b.kind != "local"))
 
 
 def _variables(node: Any) -> list[Var]:
@@ -256,7 +331,7 @@ def _turns(kernel: Kernel, buffer: Buffer) -> int:
     return own_turns(kernel, list(kernel.uniform()), buffer)
 
 
-class _Memory:
+class Memory:
     """Buffers of a kernel itself: in workgroup memory, or of every thread.
 
     Attributes:

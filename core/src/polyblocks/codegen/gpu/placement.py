@@ -87,7 +87,8 @@ def own_turns(kernel: Kernel, uniform: list[Node], buffer: Buffer) -> int:
 def _written_out(kernel: Kernel, shared: Shared) -> bool:
     """Whether the iterations of one thread may be written one after the other, without a loop."""
     turns = kernel.turns(shared)
-    if any(isinstance(n, For) for n in shared.body):
+    # A scan carries its running values from turn to turn in a loop.
+    if shared.scan or any(isinstance(n, For) for n in shared.body):
         return False
     return turns <= OWN_TURNS and turns * len(shared.body) <= OWN_NODES
 

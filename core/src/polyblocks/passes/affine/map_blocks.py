@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks.affine.model import Nest, Sequence
+from polyblocks.affine.model import Nest, Region, Sequence
 from polyblocks.affine.regions import REGION_ATTRIBUTE
 from polyblocks.affine.views import VIEWS
 from polyblocks.errors import UnsupportedError
@@ -51,23 +51,26 @@ class MapBlocksPass:
             return False
         from polyblocks.affine import reader
         from polyblocks.codegen.gpu.function import Kernels
+        from polyblocks.codegen.gpu.region import results_to_memory
         from polyblocks.mlir import ir
 
         with module.context, ir.Location.unknown():
+            results = results_to_memory(signature.main_of(module).body.blocks[0])
             sequence = reader.read(module, whole=True)
             kernels = Kernels.create(module)
-            for part in sequence.all():
-                self._map(part, kernels, context)
+            self._map(sequence, kernels, results, context)
             main = signature.main_of(module)
             _drop_unused(main.body.blocks[0])
             _refuse_rest(main.body.blocks[0])
             _drop_globals(module)
         return True
 
-    def _map(self, sequence: Sequence, kernels: Any, context: Any) -> None:
+    def _map(self, sequence: Sequence, kernels: Any, results: Any, context: Any) -> None:
         from polyblocks.codegen.gpu.choose import choose
 
         for item in sequence.items:
+            if isinstance(item, Region):
+                self._region(item, kernels, results, context)
             if not isinstance(item, Nest):
                 continue
             if item.body:
@@ -91,6 +94,19 @@ class MapBlocksPass:
             for op in reversed(item.source):
                 op.erase()
 
+    def _region(self, region: Region, kernels: Any, results: Any, context: Any) -> None:
+        """Nests in a loop or branch: kernels of their own, or all one if memory decides."""
+        from polyblocks.codegen.gpu.region import RegionKernel, decided_by_memory
+
+        if not decided_by_memory(region.operation):
+            for body in region.bodies:
+                self._map(body, kernels, results, context)
+            return
+        kernel = RegionKernel(region, context.target.multiprocessor, results[region.operation])
+        name = kernels.add_region(kernel, region.operation)
+        context.decide(self.name, name, "one block", threads=kernel.threads)
+        region.operation.erase()
+
 
 def _drop_unused(block: Any) -> None:
     """Erase constants, views and buffers that only nests used."""
@@ -105,7 +121,8 @@ def _drop_unused(block: Any) -> None:
 
 
 def _drop_if_pure(op: Any) -> None:
-    if op.name in _MEMORY or op.name.startswith(("arith.", "affine.apply")):
+    pure = ("affine.apply", "affine.load", "arith.", "complex.", "index.", "math.", "memref.load")
+    if op.name in _MEMORY or op.name.startswith(pure):
         op.erase()
 
 

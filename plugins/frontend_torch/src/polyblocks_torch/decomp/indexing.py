@@ -35,7 +35,8 @@ def index_put(
 ) -> Tensor:
     """A mask chooses places, also one of bytes, which torch-mlir takes for row numbers.
 
-    Where every chosen place gets the same values it does not matter how many there are.
+    Where every chosen place gets the same values it does not matter how many there are. A sum of
+    booleans is true if any of them is.
     """
     if accumulate and x.dtype == torch.bool:
         counts = aten.index_put.default(x.to(_COUNT), indices, values.to(_COUNT), True)

@@ -33,7 +33,6 @@ _RIGHT_ON_BYTES = {
     aten.minimum,
     aten.mul,
     aten.ne,
-    aten.neg,
     aten.relu,
     aten.sub,
     aten.where,

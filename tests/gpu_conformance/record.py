@@ -1,0 +1,109 @@
+"""A plugin of pytest: tests run on a simulated GPU, and what becomes of each is written to a file.
+
+Started by ``run.py``, which says by the environment: ``CONFORMANCE_ARCH``, the architecture;
+``CONFORMANCE_LOG``, where a line of JSON per test goes, and which tests are done already;
+``CONFORMANCE_EVERY``, to run every so many-th test only; ``CONFORMANCE_PROGRAMS``, the folder that
+gets the programs themselves, if somebody wants them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from simulated_chips import Seen, on_chip
+
+from polyblocks import driver
+from polyblocks.errors import FallbackError, UnsupportedError
+
+ARCH = os.environ["CONFORMANCE_ARCH"]
+LOG = Path(os.environ["CONFORMANCE_LOG"])
+EVERY = int(os.environ.get("CONFORMANCE_EVERY", "1"))
+PROGRAMS = os.environ.get("CONFORMANCE_PROGRAMS")
+
+
+def pytest_configure(config: Any) -> None:
+    """Keep what frontends hand to the compiler, if that is wanted."""
+    del config
+    if not PROGRAMS:
+        return
+    folder, compile_module = Path(PROGRAMS), driver.compile_module
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def kept(module: Any, *arguments: Any, **keywords: Any) -> Any:
+        text = module.operation.get_asm(enable_debug_info=False)
+        name = hashlib.sha256(text.encode()).hexdigest()[:16]
+        (folder / f"{name}.mlir").write_text(text)
+        return compile_module(module, *arguments, **keywords)
+
+    driver.compile_module = kept
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave out what the log has, and what differs from another test by the CPU's chip alone."""
+    lines = LOG.read_text().splitlines() if LOG.exists() else []
+    done = {json.loads(line)["test"] for line in lines}
+    native = [item for item in items if _chip_of(item) == "native"]
+    kept = [item for item in native[::EVERY] if item.nodeid not in done]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
+
+
+def _chip_of(item: Any) -> str:
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    if parameters.get("chip", "cpu") != "cpu":
+        # It chooses a GPU itself.
+        return str(parameters["chip"])
+    return str(parameters.get("arch", "native"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: Any) -> Iterator[Any]:
+    """Run one test on the chip; write down what became of it."""
+    _say({"test": item.nodeid, "kind": "begun"})
+    began = time.monotonic()
+    row: dict[str, Any] = {"test": item.nodeid}
+    with on_chip(ARCH) as seen:
+        try:
+            result = yield
+            row |= _passed(seen)
+        except BaseException as error:
+            row |= _failed(error, seen)
+            raise
+        finally:
+            row |= {"launches": seen.launches, "seconds": round(time.monotonic() - began, 2)}
+            _say(row)
+    return result
+
+
+def _passed(seen: Seen) -> dict[str, Any]:
+    if seen.findings:
+        return {"kind": "findings", "reason": seen.findings[0]}
+    if seen.fallbacks:
+        return {"kind": "fallback", "reason": seen.fallbacks[0]}
+    return {"kind": "right" if seen.launches else "none", "reason": ""}
+
+
+def _failed(error: BaseException, seen: Seen) -> dict[str, Any]:
+    text = " ".join(str(error).split())
+    reason = f"{type(error).__name__}: {text}"[:400]
+    if type(error).__name__ == "Skipped":
+        return {"kind": "skipped", "reason": text}
+    if seen.findings:
+        return {"kind": "findings", "reason": seen.findings[0]}
+    if "Timeout" in reason[:60]:
+        return {"kind": "timeout", "reason": reason}
+    if isinstance(error, (FallbackError, UnsupportedError)) or "left to the framework" in text:
+        return {"kind": "fallback", "reason": seen.fallbacks[0] if seen.fallbacks else reason}
+    return {"kind": "wrong", "reason": reason}
+
+
+def _say(row: dict[str, Any]) -> None:
+    with LOG.open("a") as file:
+        file.write(json.dumps(row) + "\n")
