@@ -122,7 +122,7 @@ def _kernel(
     if group > 1 and _differs(kernel):
         kernel.groups, kernel.strided = 1, False
     place_buffers(kernel)
-    pitch_rows(kernel)
+    pitch_rows(kernel, chip.sector)
     return kernel
 
 

@@ -362,6 +362,10 @@ class Emitter:
 
         def inside() -> list[Any]:
             self._decode(number, shared.order, shared.counted)
+            if shared.lead:
+                last = shared.order[-1]
+                before = self.code.integer(-shared.lead)
+                self.variables[last] = self.code.add(self.variables[last], before)
             return self.code.when(self.code.both(self._bounds(shared)), run, lambda: carried, types)
 
         def run() -> list[Any]:
@@ -378,6 +382,7 @@ class Emitter:
         if shared.pitch:
             last = shared.order[-1]
             end = code.integer(last.extent)
+            # Those before the first one are large numbers without a sign.
             found.append(code.compare("ult", self.variables[last], end))
         for loop in shared.loops:
             variable = self.variables[loop.var]

@@ -40,6 +40,7 @@ class Shared:
         scan: whether the running values are used in the body.
         pitch: iterations that are counted for the variable that changes fastest, if more than its
             extent; nobody does those beyond. 0 for as many as there are.
+        lead: iterations that are counted before its first one, and that nobody does.
     """
 
     loops: list[For]
@@ -47,6 +48,7 @@ class Shared:
     combiners: list[Op] = field(default_factory=list)
     scan: bool = False
     pitch: int = 0
+    lead: int = 0
 
     @property
     def counted(self) -> list[int]:

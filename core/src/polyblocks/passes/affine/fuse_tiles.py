@@ -20,6 +20,7 @@ from polyblocks.affine.stages import Stage
 from polyblocks.affine.staging import copy_nest, worth_copies
 from polyblocks.affine.tile_cost import Cost, alone, cost_of
 from polyblocks.affine.tile_writer import tiled
+from polyblocks.affine.updates import in_place
 from polyblocks.affine.users import Users
 from polyblocks.passes.affine.base import NestPass
 from polyblocks.passes.affine.classify_nests import kind, name_nests
@@ -91,6 +92,13 @@ class _Group:
     def nests(self) -> set[Nest]:
         """The nests of its stages."""
         return {stage.nest for stage in self.stages}
+
+
+def _better(a: _Group, b: _Group) -> bool:
+    """Whether one group is better than another one; ties go to the second one."""
+    assert a.cost is not None
+    assert b.cost is not None
+    return (a.cost.over, a.seconds) < (b.cost.over, b.seconds)
 
 
 class _Grouping:
@@ -165,7 +173,14 @@ class _Grouping:
                 stages.append(changed)
             else:
                 stages.append(stage)
-        joined = self._joined(stages, group.tile, [s.nest for s in group.stages])
+        nests = [s.nest for s in group.stages]
+        joined = self._joined(stages, group.tile, nests)
+        local = set(copies.values()) | (joined.local if joined is not None else set())
+        versions = in_place(stages, local)
+        if joined is not None and versions is not None:
+            again = self._joined(versions[0], joined.tile, nests, versions[1])
+            if again is not None and _better(again, joined):
+                joined, stages = again, versions[0]
         accept = joined is not None and joined.cost is not None and joined.cost.over == 0
         if joined is not None and joined.cost is not None:
             self.context.decide(
@@ -173,6 +188,7 @@ class _Grouping:
                 group.last.name,
                 "inputs copied" if accept else "inputs left",
                 buffers=[list(b.shape) for b in copies],
+                in_place=versions is not None and stages is versions[0],
                 tile=list(joined.tile),
                 tile_bytes=joined.cost.tile_bytes,
                 seconds=joined.seconds,
@@ -245,11 +261,16 @@ class _Grouping:
         return joined if accept else None
 
     def _joined(
-        self, stages: list[Stage], start: tuple[int, ...], nests: list[Nest] | None = None
+        self,
+        stages: list[Stage],
+        start: tuple[int, ...],
+        nests: list[Nest] | None = None,
+        updated: set[Buffer] | None = None,
     ) -> _Group | None:
         """These stages as one group with its best tile; None if they cannot be.
 
-        ``nests`` are those of the program that they stand for, if not their own.
+        ``nests`` are those of the program that they stand for, if not their own; ``updated`` are
+        buffers with several versions.
         """
         inside = {stage.nest for stage in stages} | set(nests or ())
         local: set[Buffer] = set()
@@ -266,7 +287,7 @@ class _Grouping:
         root = next((b for b in own if b in kept), None)
         if root is None:
             return None
-        found = slices(stages, root, kept)
+        found = slices(stages, root, kept, updated)
         if found is None:
             return None
         tile, cost = cost_of(self.context.target, stages, found, local).best(start)
