@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, Load, Nest, Store, Value, around, clone
+from polyblocks.affine.model import Buffer, Load, Nest, Store, Value, around, clone, walk
 from polyblocks.affine.stages import Stage
 
 
@@ -53,13 +53,29 @@ def _update(stages: list[Stage], new: Buffer, local: set[Buffer]) -> tuple[Stage
     for old in read:
         if old not in local or old.element != new.element or not copied <= {old}:
             continue
-        if len(old.shape) != len(new.shape):
-            continue
-        if any(n > o for n, o in zip(new.shape, old.shape, strict=True)):
+        if _dimensions(new, old) is None:
             continue
         if _is_last_use(stages, old, maker, writers) and _keeps(writers, maker, new):
             return maker, old
     return None
+
+
+def _dimensions(new: Buffer, old: Buffer) -> list[int | None] | None:
+    """The dimension of ``new`` that lies along each one of ``old``, but for those of one element.
+
+    None if an element of one may have no place in the other.
+    """
+    if new.shape == old.shape:
+        return list(range(len(new.shape)))
+    rest = [d for d, n in enumerate(new.shape) if n != 1]
+    places: list[int | None] = [None if n == 1 else rest.pop(0) if rest else -1 for n in old.shape]
+    fits = all(d is None or (d >= 0 and new.shape[d] <= old.shape[i]) for i, d in enumerate(places))
+    return places if fits and not rest else None
+
+
+def _placed(index: tuple[Expr, ...], new: Buffer, old: Buffer) -> tuple[Expr, ...]:
+    """The place in ``old`` of an element of ``new``."""
+    return tuple(Expr(0) if d is None else index[d] for d in _dimensions(new, old) or ())
 
 
 def _copied(stage: Stage) -> Buffer | None:
@@ -104,21 +120,26 @@ def _written(stages: list[Stage], new: Buffer, maker: Stage, old: Buffer) -> lis
         stores = any(store.buffer is new for store in stage.stores)
         if stage is maker:
             found.append(Stage.of(Nest(clone(stage.nest.body, {}, {}, {new: kept}), [])))
-            found.append(Stage.of(_store_back(stage, kept, old)))
+            found.append(Stage.of(_store_back(stage, kept, new, old)))
         elif stores:
             continue
         elif any(n.buffer is new for n in stage.loads):
-            found.append(Stage.of(Nest(clone(stage.nest.body, {}, {}, {new: old}), [])))
+            body = clone(stage.nest.body, {}, {})
+            for node in walk(body):
+                if isinstance(node, Load) and node.buffer is new:
+                    node.buffer, node.index = old, _placed(node.index, new, old)
+            found.append(Stage.of(Nest(body, [])))
         else:
             found.append(stage)
     whole = [s for s in found if s is not None]
     return whole if len(whole) == len(found) else None
 
 
-def _store_back(maker: Stage, kept: Buffer, old: Buffer) -> Nest:
+def _store_back(maker: Stage, kept: Buffer, new: Buffer, old: Buffer) -> Nest:
     """A nest that copies what a stage makes, by the same loops."""
     loops = [Var(v.extent) for v in maker.variables]
     names = {v: Expr.of(w) for v, w in zip(maker.variables, loops, strict=True)}
     index = tuple(e.substitute(names) for e in maker.stores[0].index)
     value = Value(kept.element)
-    return Nest(around(loops, [Load(value, kept, index), Store(value, old, index)]), [])
+    body = [Load(value, kept, index), Store(value, old, _placed(index, new, old))]
+    return Nest(around(loops, body), [])

@@ -22,6 +22,7 @@ from polyblocks.affine.model import (
 from polyblocks.codegen.gpu.atomics import form_atomics
 from polyblocks.codegen.gpu.banks import pitch_rows
 from polyblocks.codegen.gpu.barriers import place_barriers, waits
+from polyblocks.codegen.gpu.copies import BYTES, same_for_all
 from polyblocks.codegen.gpu.kernel import Kernel, Place
 from polyblocks.codegen.gpu.placement import place_buffers
 from polyblocks.codegen.gpu.sharing import fastest_last, has_loops, outer_loops, share
@@ -44,6 +45,10 @@ NEAR = 32 << 10
 SCRATCH = 4096
 #: What unused parts of transactions add to the time that threads wait.
 CROWD = 0.25
+#: Bytes of the main memory's caches that a byte of workgroup memory stands for.
+WORKGROUP = 0.25
+#: The same of a byte that a multiprocessor keeps near, as long as others do not push it out.
+STREAMED = 0.5
 #: The rate of the last cache over that of the main memory, where it is not known.
 CACHE_RATE = 2.5
 
@@ -75,11 +80,16 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     form_atomics(nest.body)
     outer, body = outer_loops(nest.body)
     found: list[tuple[float, Kernel, Predicted]] = []
-    for group, groups, strided in _choices(chip, has_loops(body)):
+    for group, groups, strided, copies in _choices(chip, has_loops(body)):
         kernel = _kernel(nest, outer, body, chip, group, groups, strided)
         if group > 1 and not kernel.shared:
             continue
-        _shrink(kernel, target.shared_level.size)
+        if copies:
+            kernel.copied = same_for_all(kernel) if kernel.groups == groups else []
+            if not kernel.copied or sum(b.nbytes for b in kernel.copied) > BYTES:
+                continue
+        else:
+            _shrink(kernel, target.shared_level.size)
         if kernel.workgroup_bytes() + SCRATCH > chip.shared_per_block_optin:
             continue
         predicted = _predict(kernel, target, chip)
@@ -90,18 +100,25 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     return kernel, predicted
 
 
-def _choices(chip: Multiprocessor, loops: bool) -> Iterator[tuple[int, int, bool]]:
-    """Threads of a group, groups of a block, and whether a group's threads are apart."""
-    yield 1, THREADS, False
+def _choices(chip: Multiprocessor, loops: bool) -> Iterator[tuple[int, int, bool, bool]]:
+    """Threads of a group, groups of a block, and whether a group's threads are apart.
+
+    And whether a block begins with copies of what all of its groups read.
+    """
+    yield 1, THREADS, False, False
     if not loops:
         return
     group = chip.warp
     while group <= min(chip.threads_per_block, 1024):
-        yield group, max(1, THREADS // group), False
+        yield group, max(1, THREADS // group), False, False
+        groups = 2
+        while group * groups <= chip.threads_per_block:
+            yield group, groups, False, True
+            groups *= 2
         group *= 2
     group = 4
     while group * chip.warp <= min(chip.threads_per_block, 1024):
-        yield group, chip.warp, True
+        yield group, chip.warp, True, False
         group *= 2
 
 
@@ -202,6 +219,8 @@ def _traffic(kernel: Kernel, chip: Multiprocessor) -> Iterator[float]:
     """Bytes that each access moves, the unused parts of transactions included."""
     outer = kernel.order[-1] if kernel.order else None
     yield from _moved(kernel.body, kernel, chip, outer, float(kernel.iterations), False)
+    for buffer in kernel.copied:
+        yield float(kernel.blocks * buffer.nbytes)
 
 
 def _moved(
@@ -224,13 +243,15 @@ def _moved(
                 count *= max(loop.trips, 1)
             yield from _moved(shared.body, kernel, chip, fastest, count, True)
         elif isinstance(node, (Load, Store, LoadAt, StoreAt)):
-            if node.buffer in kernel.places:
+            if node.buffer in kernel.copied:
+                yield times * WORKGROUP * node.buffer.bytes_per_element
+            elif node.buffer in kernel.places:
                 yield times * _held(node.buffer, kernel)
             elif kernel.group > 1 and not inside and not kernel.strided:
                 # One address for every warp of the group.
                 yield times * chip.sector * -(-kernel.group // kernel.warp)
             elif _near(node, kernel):
-                yield times * node.buffer.bytes_per_element / 4
+                yield times * STREAMED * node.buffer.bytes_per_element
             else:
                 yield times * _part(node, var, chip)
 
@@ -240,7 +261,7 @@ def _held(buffer: Buffer, kernel: Kernel) -> float:
     if kernel.places[buffer] is Place.OWN:
         return 0.0
     if kernel.places[buffer] is Place.WORKGROUP:
-        return 0.25 * buffer.bytes_per_element
+        return WORKGROUP * buffer.bytes_per_element
     return buffer.bytes_per_element if buffer.numel > 16 else 0.0
 
 

@@ -27,6 +27,7 @@ from polyblocks.affine.reductions import identity
 from polyblocks.codegen.gpu.atomics import KINDS, AtomicAt
 from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import Joiner, barrier
+from polyblocks.codegen.gpu.copies import copy_all
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.mlir import ir
 
@@ -44,6 +45,7 @@ class Emitter:
         memrefs: the memref of every buffer.
         externals: values that come from outside of the nest.
         scratch: workgroup memory for the values that each shared reduction carries.
+        near: copies in workgroup memory of buffers of the program.
     """
 
     def __init__(
@@ -53,7 +55,9 @@ class Emitter:
         memrefs: dict[Buffer, Any],
         externals: dict[Any, Any],
         scratch: dict[Shared, list[Any]],
+        near: dict[Buffer, Any],
     ) -> None:
+        self.near = near
         self.code = code
         self.kernel = kernel
         self.memrefs = memrefs
@@ -72,6 +76,7 @@ class Emitter:
         kernel, code = self.kernel, self.code
         thread, block = self._id("thread_id"), self._id("block_id")
         self._place_thread(thread)
+        copy_all(code, kernel, thread, self.memrefs, self.near)
         first = code.times(block, kernel.groups)
         outer = first if kernel.groups == 1 else code.add(first, self.slot)
         if kernel.ragged:
@@ -170,7 +175,8 @@ class Emitter:
             assert isinstance(node, Alloca)
 
     def _load(self, node: Load | LoadAt, index: list[Any]) -> None:
-        operands = [self.memrefs[node.buffer], *self._at(node.buffer, index)]
+        memref = self.near.get(node.buffer, self.memrefs[node.buffer])
+        operands = [memref, *self._at(node.buffer, index)]
         op = self.code.op("memref.load", [node.result.type], operands, None, node.location)
         self.values[node.result] = op.results[0]
 

@@ -109,10 +109,10 @@ class Kernels:
             code = Code(block)
             known = dict(zip(arguments, values, strict=False))
             passed.repeat(known, self._global)
-            memrefs, scratch = memory.assign(values[len(arguments) :])
+            memrefs, scratch, near = memory.assign(values[len(arguments) :])
             for buffer in passed.buffers:
                 memrefs[buffer] = known[buffer.value]
-            Emitter(code, kernel, memrefs, known, scratch).emit()
+            Emitter(code, kernel, memrefs, known, scratch, near).emit()
             code.op("gpu.return", [])
 
     def _global(self, symbol: str) -> None:
@@ -301,11 +301,19 @@ class _Memory:
                         ir.MemRefType.get([elements], value.type, memory_space=shared_space)
                     )
                 self._scratch.append((shared, len(shared.combiners)))
+        self._copied = kernel.copied
+        for buffer in kernel.copied:
+            self.workgroup.append(
+                ir.MemRefType.get(list(buffer.shape), buffer.element, memory_space=shared_space)
+            )
 
-    def assign(self, values: list[Any]) -> tuple[dict[Buffer, Any], dict[Shared, list[Any]]]:
-        """The memrefs of buffers, and of what each reduction joins its parts in."""
+    def assign(
+        self, values: list[Any]
+    ) -> tuple[dict[Buffer, Any], dict[Shared, list[Any]], dict[Buffer, Any]]:
+        """The memrefs of buffers, of what each reduction joins its parts in, and of copies."""
         rest = iter(values)
         memrefs = {buffer: next(rest) for buffer in self._buffers}
         scratch = {shared: [next(rest) for _ in range(n)] for shared, n in self._scratch}
+        near = {buffer: next(rest) for buffer in self._copied}
         memrefs.update({buffer: next(rest) for buffer in self._own})
-        return memrefs, scratch
+        return memrefs, scratch, near

@@ -84,6 +84,8 @@ class Kernel:
             every other loop outside of these is run by all threads together.
         places: where the buffers of an iteration live.
         barriers: nodes before which the threads of a block wait for each other.
+        copied: buffers of the program of which a block begins with a copy in workgroup memory,
+            since all of its groups read the same elements.
         warp: threads of a warp.
     """
 
@@ -97,6 +99,7 @@ class Kernel:
     shared: dict[For, Shared] = field(default_factory=dict)
     places: dict[Buffer, Place] = field(default_factory=dict)
     barriers: set[Node] = field(default_factory=set)
+    copied: list[Buffer] = field(default_factory=list)
     warp: int = 32
 
     @property
@@ -131,7 +134,7 @@ class Kernel:
             b.nbytes + (b.nbytes // b.shape[-1] if len(b.shape) > 1 and b.shape[-1] > 1 else 0)
             for b in found
         )
-        return sum(rows) * self.groups
+        return sum(rows) * self.groups + sum(b.nbytes for b in self.copied)
 
     def uniform(self) -> Iterator[Node]:
         """The nodes that all threads of a group run together, outer before inner; shared loops
