@@ -75,7 +75,8 @@ class BlockCost(TileCost):
             )
             for buffer, box in self.found.boxes.items()
         }
-        local = self._local(bytes_of, chip)
+        held = self._in_registers(bytes_of, chip, extent_of)
+        local = self._local(bytes_of, chip, held)
         tile_bytes = local + sum(n for b, n in bytes_of.items() if b not in self.local)
         again = self._read_again()
         kept = local + sum(bytes_of.get(b, 0) for b in again)
@@ -100,7 +101,7 @@ class BlockCost(TileCost):
             spent += runs * iterations * row.slots
             needed += prod(row.extents) * row.slots
             for buffer, times in row.accesses.items():
-                if buffer in self._held or buffer not in (*again, *self.local):
+                if buffer in held or buffer not in (*again, *self.local):
                     continue
                 most = iterations * times * buffer.bytes_per_element
                 touched += runs * min(bytes_of.get(buffer, 0), most)
@@ -162,14 +163,26 @@ class BlockCost(TileCost):
                 found = min(found, trial, key=_order)
         return found
 
-    def _local(self, bytes_of: dict[Buffer, int], chip: Multiprocessor) -> int:
-        """Bytes of workgroup memory that the local buffers of a tile take."""
-        registers = min(HELD * 4 * chip.threads_per_block, chip.registers * 4 // BLOCKS)
+    def _in_registers(
+        self, bytes_of: dict[Buffer, int], chip: Multiprocessor, extent_of: _Extents
+    ) -> set[Buffer]:
+        """Local buffers of which the threads of a block keep elements."""
         held = {
             buffer
             for buffer, turns in self._held.items()
             if bytes_of.get(buffer, 0) <= turns * chip.threads_per_block * buffer.bytes_per_element
         }
+        for row in self._rows:
+            if not row.vectorized and held & row.accesses.keys():
+                spans = zip(row.spans, row.extents, strict=True)
+                if prod(extent_of(span, extent) for span, extent in spans) > 1:
+                    # A loop around what the threads share: registers have no indices.
+                    held -= row.accesses.keys()
+        return held
+
+    def _local(self, bytes_of: dict[Buffer, int], chip: Multiprocessor, held: set[Buffer]) -> int:
+        """Bytes of workgroup memory that the local buffers of a tile take."""
+        registers = min(HELD * 4 * chip.threads_per_block, chip.registers * 4 // BLOCKS)
         most = 0
         for live in self._live:
             kept = sum(bytes_of.get(b, 0) for b in live if b in held)
@@ -203,13 +216,16 @@ class BlockCost(TileCost):
                 continue
             box = self.found.boxes[buffer]
             run = buffer.bytes_per_element
+            whole = True
             for span, extent in reversed(list(zip(box, buffer.shape, strict=True))):
                 length = extent_of(span, extent)
                 run *= length
                 if length < extent:
+                    # Tiles without neighbours' parts begin where the one before ends.
+                    whole = extent % length == 0 and run % chip.sector == 0
                     break
-            # Runs begin and end somewhere in a sector.
-            waste = 1 + chip.sector / max(run, 1) if run < buffer.nbytes else 1.0
+            # Other runs begin and end somewhere in a sector.
+            waste = 1.0 if whole else 1 + chip.sector / max(run, 1)
             moved = float(min(buffer.nbytes, count * n))
             if buffer in self._written:
                 moved = min(moved, self._written[buffer])

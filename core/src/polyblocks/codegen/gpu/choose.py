@@ -19,11 +19,12 @@ from polyblocks.affine.model import (
     StoreAt,
     walk,
 )
+from polyblocks.affine.walk_order import written_out
 from polyblocks.codegen.gpu.atomics import form_atomics
 from polyblocks.codegen.gpu.banks import pitch_rows
 from polyblocks.codegen.gpu.barriers import place_barriers, waits
 from polyblocks.codegen.gpu.copies import BYTES, same_for_all
-from polyblocks.codegen.gpu.kernel import Kernel, Place
+from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.placement import place_buffers
 from polyblocks.codegen.gpu.sharing import fastest_last, has_loops, outer_loops, share
 from polyblocks.target import Multiprocessor, TargetDescription
@@ -37,6 +38,10 @@ BARRIER = 20e-9
 JOIN = 60e-9
 #: Seconds of a load from workgroup memory, several of them in flight.
 LOOK = 4e-9
+#: Seconds that the operations of an iteration take where nothing is loaded.
+ISSUE = 1e-9
+#: Loads of main memory that a thread waits for together.
+IN_FLIGHT = 4
 #: Threads of a multiprocessor that keep its units busy.
 BUSY = 512
 #: Bytes of a buffer that every multiprocessor keeps near, if it is read again and again.
@@ -200,7 +205,8 @@ def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
         shared = None if inside else kernel.shared.get(node)
         if shared is not None:
             turns = -(-shared.trips // kernel.group)
-            seconds += turns * (STEP + _steps(shared.body, kernel, True))
+            seconds += _waits_for_loads(shared, turns, kernel)
+            seconds += turns * _steps(shared.body, kernel, True)
             if shared.scan:
                 seconds += turns * JOIN
                 if waits(kernel):
@@ -213,6 +219,17 @@ def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
         else:
             seconds += node.trips * (STEP + _steps(node.body, kernel, inside))
     return seconds
+
+
+def _waits_for_loads(shared: Shared, turns: int, kernel: Kernel) -> float:
+    """Seconds that a thread waits for what its iterations of a shared loop load themselves."""
+    loads = [n for n in shared.body if isinstance(n, (Load, LoadAt))]
+    if any(n.buffer not in kernel.places and n.buffer not in kernel.copied for n in loads):
+        # Without a loop around them, loads do not wait for each other.
+        together = IN_FLIGHT if turns <= written_out([len(shared.body)]) else 1
+        return -(-turns // together) * STEP
+    own = all(kernel.places.get(n.buffer) is Place.OWN for n in loads)
+    return turns * (ISSUE if own else LOOK)
 
 
 def _traffic(kernel: Kernel, chip: Multiprocessor) -> Iterator[float]:
