@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from polyblocks.affine import cost
 from polyblocks.affine.access import stride_along
@@ -23,10 +23,13 @@ from polyblocks.affine.walk_order import written_out
 from polyblocks.codegen.gpu.atomics import form_atomics
 from polyblocks.codegen.gpu.banks import pitch_rows
 from polyblocks.codegen.gpu.barriers import place_barriers, waits
+from polyblocks.codegen.gpu.contraction import TiledKernel, tiled_kernels
+from polyblocks.codegen.gpu.contraction_cost import predict_contraction
 from polyblocks.codegen.gpu.copies import BYTES, same_for_all
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.placement import place_buffers
 from polyblocks.codegen.gpu.sharing import fastest_last, has_loops, outer_loops, share
+from polyblocks.codegen.gpu.predicted import CACHE_RATE, Predicted
 from polyblocks.target import Multiprocessor, TargetDescription
 
 #: Threads of a block, where nothing speaks for another number.
@@ -54,23 +57,6 @@ CROWD = 0.25
 WORKGROUP = 0.25
 #: The same of a byte that a multiprocessor keeps near, as long as others do not push it out.
 STREAMED = 0.5
-#: The rate of the last cache over that of the main memory, where it is not known.
-CACHE_RATE = 2.5
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """Seconds that a choice takes, and where they come from; they overlap."""
-
-    memory: float
-    compute: float
-    latency: float
-
-    @property
-    def seconds(self) -> float:
-        """The bottleneck's time, and a part of the others'."""
-        parts = (self.memory, self.compute, self.latency)
-        return max(parts) + 0.2 * (sum(parts) - max(parts))
 
 
 def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
@@ -99,9 +85,14 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
             continue
         predicted = _predict(kernel, target, chip)
         found.append((predicted.seconds, kernel, predicted))
+    for tiled in tiled_kernels(nest, outer, body, chip.warp, chip.banks, chip.threads_per_block):
+        if tiled.workgroup_bytes() <= chip.shared_per_block:
+            predicted = predict_contraction(tiled, target, chip)
+            found.append((predicted.seconds, tiled, predicted))
     # Ties go to the simpler one, which comes first.
     _, kernel, predicted = min(found, key=lambda entry: entry[0])
-    place_barriers(kernel)
+    if not isinstance(kernel, TiledKernel):
+        place_barriers(kernel)
     return kernel, predicted
 
 

@@ -25,7 +25,9 @@ from polyblocks.codegen.gpu.atomics import AtomicAt
 from polyblocks.codegen.gpu.banks import padded_shape
 from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import Joiner
+from polyblocks.codegen.gpu.contraction import Operand, TiledKernel
 from polyblocks.codegen.gpu.emit import Emitter
+from polyblocks.codegen.gpu.emit_contraction import ContractionEmitter, tile_types
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.placement import own_turns
 from polyblocks.mlir import ir
@@ -112,7 +114,11 @@ class Kernels:
             memrefs, scratch, near = memory.assign(values[len(arguments) :])
             for buffer in passed.buffers:
                 memrefs[buffer] = known[buffer.value]
-            Emitter(code, kernel, memrefs, known, scratch, near).emit()
+            given = (code, kernel, memrefs, known, scratch, near)
+            if isinstance(kernel, TiledKernel):
+                ContractionEmitter(*given, tiles=memory.tiles(values[len(arguments) :])).emit()
+            else:
+                Emitter(*given).emit()
             code.op("gpu.return", [])
 
     def _global(self, symbol: str) -> None:
@@ -269,6 +275,7 @@ class _Memory:
         self.private: list[Any] = []
         self._buffers: list[Buffer] = []
         self._own: list[Buffer] = []
+        self._operands: list[Operand] = []
         self._scratch: list[tuple[Shared, int]] = []
         shared_space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         own_space = ir.Attribute.parse("#gpu.address_space<private>")
@@ -306,6 +313,14 @@ class _Memory:
             self.workgroup.append(
                 ir.MemRefType.get(list(buffer.shape), buffer.element, memory_space=shared_space)
             )
+
+        if isinstance(kernel, TiledKernel):
+            self.workgroup.extend(tile_types(kernel, shared_space))
+            self._operands = kernel.parts.operands
+
+    def tiles(self, values: list[Any]) -> dict[Operand, Any]:
+        """The memrefs of a contraction's operands; a kernel that has such has no other buffers."""
+        return dict(zip(self._operands, values, strict=False))
 
     def assign(
         self, values: list[Any]

@@ -108,6 +108,11 @@ class Kernel:
         return prod(loop.var.extent for loop in self.outer)
 
     @property
+    def tile(self) -> tuple[int, ...]:
+        """Sizes of the tile that a block computes; nothing where its groups are independent."""
+        return ()
+
+    @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.group * self.groups

@@ -55,6 +55,8 @@ class FuseTilesPass(NestPass):
     max_stages: int = 64
     #: Nodes of one group; LLVM's time grows with it.
     max_nodes: int = 3000
+    #: Predicted times, with copies of the inputs over those without, up to which they are made.
+    worse: float = 1.5
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Grow groups from the last nest to the first, then write them."""
@@ -182,6 +184,8 @@ class _Grouping:
             if again is not None and _better(again, joined):
                 joined, stages = again, versions[0]
         accept = joined is not None and joined.cost is not None and joined.cost.over == 0
+        # The model does not see all that copies spare, but a tile may be too small for them.
+        accept = accept and joined is not None and joined.seconds < self.owner.worse * group.seconds
         if joined is not None and joined.cost is not None:
             self.context.decide(
                 self.owner.name,

@@ -80,6 +80,7 @@ class MapBlocksPass:
                     blocks=kernel.blocks,
                     threads=kernel.threads,
                     group=kernel.group,
+                    tile=list(kernel.tile),
                     strided=kernel.strided,
                     workgroup_bytes=kernel.workgroup_bytes(),
                     barriers=len(kernel.barriers),
