@@ -163,8 +163,7 @@ def page(found: Sequence[Counted], blocks: int) -> str:
         numbers = (row.asked, row.moved, row.coalescing, row.workgroup, row.conflicts)
         texts = [f"{n:.3f}" for n in numbers]
         lines.append(
-            f"| {row.name} | {row.arch} | {row.kernels} | {' | '.join(texts)} "
-            f"| {row.width:.0f} |"
+            f"| {row.name} | {row.arch} | {row.kernels} | {' | '.join(texts)} | {row.width:.0f} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -84,9 +84,7 @@ def _region(stages: list[Stage], root: Buffer) -> list[tuple[int, int]]:
     return found or [(0, extent) for extent in root.shape]
 
 
-def _ordered(
-    stages: list[Stage], writers: dict[Buffer, list[Stage]], updated: set[Buffer]
-) -> bool:
+def _ordered(stages: list[Stage], writers: dict[Buffer, list[Stage]], updated: set[Buffer]) -> bool:
     """Whether every buffer is written before it is read, but for a stage's own elements.
 
     A buffer with several versions has one before it is read.

@@ -23,7 +23,6 @@ from polyblocks.affine.stages import Stage, full, lifetimes
 from polyblocks.affine.tile_cost import fixed_extent
 from polyblocks.affine.walk_order import held_by_iterations
 
-
 #: After the last stage of all groups.
 _ALWAYS = 1 << 30
 

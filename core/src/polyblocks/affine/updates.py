@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, Load, Nest, Store, Value, around, clone, walk
+from polyblocks.affine.model import Buffer, Load, Nest, Node, Store, Value, around, clone, walk
 from polyblocks.affine.stages import Stage
 
 
@@ -141,5 +141,5 @@ def _store_back(maker: Stage, kept: Buffer, new: Buffer, old: Buffer) -> Nest:
     names = {v: Expr.of(w) for v, w in zip(maker.variables, loops, strict=True)}
     index = tuple(e.substitute(names) for e in maker.stores[0].index)
     value = Value(kept.element)
-    body = [Load(value, kept, index), Store(value, old, _placed(index, new, old))]
+    body: list[Node] = [Load(value, kept, index), Store(value, old, _placed(index, new, old))]
     return Nest(around(loops, body), [])

@@ -28,8 +28,8 @@ from polyblocks.codegen.gpu.contraction_cost import predict_contraction
 from polyblocks.codegen.gpu.copies import BYTES, same_for_all
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.placement import place_buffers
-from polyblocks.codegen.gpu.sharing import fastest_last, has_loops, outer_loops, share
 from polyblocks.codegen.gpu.predicted import CACHE_RATE, Predicted
+from polyblocks.codegen.gpu.sharing import fastest_last, has_loops, outer_loops, share
 from polyblocks.target import Multiprocessor, TargetDescription
 
 #: Threads of a block, where nothing speaks for another number.

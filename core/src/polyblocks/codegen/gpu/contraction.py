@@ -17,7 +17,7 @@ from polyblocks.affine.access import stride_along
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Buffer, For, Load, LoadAt, Nest, Node, Op, Store
 from polyblocks.codegen.gpu.kernel import Kernel, Shared
-from polyblocks.codegen.gpu.sharing import fastest_last, reduction_of
+from polyblocks.codegen.gpu.sharing import chain_of, fastest_last
 
 #: Elements of a thread along rows and along columns.
 _OF_THREAD = (1, 2, 4, 8)
@@ -153,8 +153,10 @@ def contraction_of(outer: list[For], body: list[Node]) -> Contraction | None:
     (at,) = loops
     loop = body[at]
     assert isinstance(loop, For)
-    reduction = reduction_of(loop) if loop.inits else None
-    if reduction is None or any(f.bounded for f in (*outer, *reduction.loops)):
+    # Every thread does all steps of its elements in their order.
+    chain = chain_of(loop)
+    reduction = Shared(chain, [f.var for f in chain])
+    if not loop.inits or any(f.bounded for f in (*outer, *chain)):
         return None
     if not all(isinstance(n, (Op, Load)) for n in reduction.body):
         return None
@@ -167,8 +169,6 @@ def contraction_of(outer: list[For], body: list[Node]) -> Contraction | None:
     loads = [n for n in reduction.body if isinstance(n, Load)]
     if any(n.buffer.base in written for n in loads):
         return None
-    # As the chain counts: operands are copied in steps of it.
-    reduction.order = [f.var for f in reduction.loops]
     order = fastest_last([f.var for f in outer], body)
     return _parts(order, reduction, loads, before, after)
 

@@ -61,4 +61,3 @@ def predict_contraction(
     waves = ceil(blocks / (units * resident))
     waiting = waves * (turns * TURN / at_once + LATENCY)
     return Predicted(memory=memory, compute=max(compute, on_chip), latency=waiting)
-

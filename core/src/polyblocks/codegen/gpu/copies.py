@@ -6,6 +6,7 @@ from typing import Any
 
 from polyblocks.affine.access import is_whole
 from polyblocks.affine.model import Buffer, Load, LoadAt, Store, StoreAt, walk
+from polyblocks.codegen.gpu.atomics import AtomicAt
 from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import barrier
 from polyblocks.codegen.gpu.kernel import Kernel
@@ -17,7 +18,7 @@ BYTES = 32 << 10
 def same_for_all(kernel: Kernel) -> list[Buffer]:
     """Buffers of the program of which every group reads all elements, whatever its iteration is."""
     nodes = list(walk(kernel.body))
-    written = {n.buffer.base for n in nodes if not isinstance(n, (Load, LoadAt)) and _accesses(n)}
+    written = {n.buffer.base for n in nodes if isinstance(n, (Store, StoreAt, AtomicAt))}
     found: dict[Buffer, bool] = {}
     for node in nodes:
         if not isinstance(node, (Load, LoadAt)) or node.buffer in kernel.places:
@@ -29,10 +30,6 @@ def same_for_all(kernel: Kernel) -> list[Buffer]:
         for b, whole in found.items()
         if whole and b.base is b and b not in written and is_whole(b)
     ]
-
-
-def _accesses(node: Any) -> bool:
-    return isinstance(node, (Store, StoreAt)) or hasattr(node, "buffer")
 
 
 def _reads_all(node: Load, kernel: Kernel) -> bool:

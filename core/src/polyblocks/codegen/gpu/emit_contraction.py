@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from polyblocks.affine.expr import Var
@@ -48,9 +49,7 @@ class ContractionEmitter(Emitter):
             self._decode(code.quotient(tile, height), parts.batch)
         rows, columns = kernel.across
         members = (code.quotient(thread, columns), code.remainder(thread, columns))
-        self.first = [
-            code.times(n, size) for n, size in zip(at, kernel.tile[:2], strict=True)
-        ]
+        self.first = [code.times(n, size) for n, size in zip(at, kernel.tile[:2], strict=True)]
         inside: list[list[Any]] = []
         for side, (member, step) in enumerate(zip(members, (rows, columns), strict=True)):
             self.places[side].extend(
@@ -62,7 +61,9 @@ class ContractionEmitter(Emitter):
             inside.append([self._inside(n, side) for n in numbers])
             variables.extend(self._values(self._clamped(n, side), side) for n in numbers)
         self._run(parts.before, self.found)
-        inits = [self._of(v, i, j) for i, j in self._elements() for v in parts.reduction.loops[0].inits]
+        inits = [
+            self._of(v, i, j) for i, j in self._elements() for v in parts.reduction.loops[0].inits
+        ]
         carried = self._steps(thread, inits)
         self._finish(carried, inside)
 
@@ -81,13 +82,15 @@ class ContractionEmitter(Emitter):
         count, size = self.kernel.counts[side], self.kernel.tile[side]
         if count % size == 0:
             return number
-        return self.code.value(
-            "arith.minui", self.code.index, number, self.code.integer(count - 1)
-        )
+        return self.code.value("arith.minui", self.code.index, number, self.code.integer(count - 1))
 
     def _inside(self, number: Any, side: int) -> Any:
         count, size = self.kernel.counts[side], self.kernel.tile[side]
-        return None if count % size == 0 else self.code.compare("ult", number, self.code.integer(count))
+        return (
+            None
+            if count % size == 0
+            else self.code.compare("ult", number, self.code.integer(count))
+        )
 
     # Steps of the reduction
 
@@ -163,11 +166,15 @@ class ContractionEmitter(Emitter):
                     type_ = load.result.type
                     return [code.value("memref.load", type_, self.memrefs[load.buffer], *index)]
 
-                zero = [self._zero(load.result.type)] if partly else []
+                type_ = load.result.type
                 found += code.when(
-                    mine if partly else None, element, lambda z=zero: z, [load.result.type]
+                    mine if partly else None, element, partial(self._nothing, type_), [type_]
                 )
         return found
+
+    def _nothing(self, type_: Any) -> list[Any]:
+        """What a thread has that copies nothing in a turn."""
+        return [self._zero(type_)]
 
     def _store_tiles(self, thread: Any, loaded: list[Any]) -> None:
         rest = iter(loaded)

@@ -54,7 +54,7 @@ def _visit(nodes: list[Node], whole: list[Node], group: int, found: dict[For, Sh
 def _shared(loop: For, whole: list[Node]) -> Shared | None:
     """The loop, with those nested perfectly in it, as one that threads share; None if it cannot."""
     if loop.inits:
-        return reduction_of(loop) or _scan(loop)
+        return _reduction(loop) or _scan(loop)
     loops: list[For] = []
     body: list[Node] = [loop]
     while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
@@ -67,14 +67,19 @@ def _shared(loop: For, whole: list[Node]) -> Shared | None:
     return Shared(loops, fastest_last([f.var for f in loops], body))
 
 
-def reduction_of(loop: For) -> Shared | None:
-    """A chain of loops that carry values, as one whose iterations may be done in any order."""
+def chain_of(loop: For) -> list[For]:
+    """A loop that carries values with the loops in it that do nothing but carry them on."""
     chain = [loop]
     while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], For):
         inner = chain[-1].body[0]
         if inner.inits != chain[-1].arguments or chain[-1].yields != inner.results:
             break
         chain.append(inner)
+    return chain
+
+
+def _reduction(loop: For) -> Shared | None:
+    chain = chain_of(loop)
     combiners = ReductionNest([], [], chain, chain[-1].body, []).combiners()
     if combiners is None:
         return None

@@ -35,7 +35,8 @@ class FuseTilesPass(NestPass):
     computes of every stage what it needs, its neighbours' parts included, so that tiles stay
     independent; buffers that only the group uses shrink to the size of a tile. Nothing is asked
     but accesses and costs: chains of stencils, normalizations over rows and updates of a part of a
-    buffer are the same thing.
+    buffer are the same thing. On GPUs tiles have copies of what they read several times, and steps
+    of a chain may write over what they have read (:mod:`polyblocks.affine.updates`).
 
     Before::
 
