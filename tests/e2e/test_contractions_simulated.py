@@ -13,6 +13,7 @@ from torch.nn import functional
 from polyblocks.codegen.gpu import choose
 from polyblocks.codegen.gpu.contraction import TiledKernel
 from polyblocks.codegen.gpu.predicted import Predicted
+from polyblocks.passes.affine import fuse_tiles
 
 r = torch.randn
 
@@ -55,6 +56,8 @@ def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> lis
         return Predicted(0.0 if is_it else 1e9, 0.0, 0.0)
 
     monkeypatch.setattr(choose, "predict_contraction", predict)
+    # Of small operands tiles would have whole copies.
+    monkeypatch.setattr(fuse_tiles, "worth_copies", lambda stages: [])
     return chosen
 
 

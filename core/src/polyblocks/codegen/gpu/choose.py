@@ -30,6 +30,7 @@ from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.placement import place_buffers
 from polyblocks.codegen.gpu.predicted import CACHE_RATE, Predicted
 from polyblocks.codegen.gpu.sharing import fastest_last, has_loops, outer_loops, share
+from polyblocks.codegen.gpu.wide import widest
 from polyblocks.target import Multiprocessor, TargetDescription
 
 #: Threads of a block, where nothing speaks for another number.
@@ -92,8 +93,17 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     # Ties go to the simpler one, which comes first.
     _, kernel, predicted = min(found, key=lambda entry: entry[0])
     if not isinstance(kernel, TiledKernel):
+        _widen(kernel, target, chip)
         place_barriers(kernel)
     return kernel, predicted
+
+
+def _widen(kernel: Kernel, target: TargetDescription, chip: Multiprocessor) -> None:
+    """Let threads do several iterations at once, where as many threads are left as keep busy."""
+    width = widest(kernel, chip)
+    threads = kernel.iterations // width
+    if width > 1 and threads >= target.shared_level.size * chip.threads:
+        kernel.width = width
 
 
 def _choices(chip: Multiprocessor, loops: bool) -> Iterator[tuple[int, int, bool, bool]]:

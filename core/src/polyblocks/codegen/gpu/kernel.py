@@ -86,6 +86,7 @@ class Kernel:
         barriers: nodes before which the threads of a block wait for each other.
         copied: buffers of the program of which a block begins with a copy in workgroup memory,
             since all of its groups read the same elements.
+        width: neighbouring outer iterations that a thread does with one access for all of them.
         warp: threads of a warp.
     """
 
@@ -100,12 +101,13 @@ class Kernel:
     places: dict[Buffer, Place] = field(default_factory=dict)
     barriers: set[Node] = field(default_factory=set)
     copied: list[Buffer] = field(default_factory=list)
+    width: int = 1
     warp: int = 32
 
     @property
     def iterations(self) -> int:
-        """Outer iterations."""
-        return prod(loop.var.extent for loop in self.outer)
+        """Outer iterations; those that a thread does together count once."""
+        return prod(loop.var.extent for loop in self.outer) // self.width
 
     @property
     def tile(self) -> tuple[int, ...]:

@@ -83,6 +83,7 @@ class MapBlocksPass:
                     threads=kernel.threads,
                     group=kernel.group,
                     tile=list(kernel.tile),
+                    width=kernel.width,
                     strided=kernel.strided,
                     workgroup_bytes=kernel.workgroup_bytes(),
                     barriers=len(kernel.barriers),
