@@ -27,9 +27,15 @@ r = torch.randn
 
 
 def simulate(
-    function: Callable[..., Any], inputs: list[torch.Tensor], arch: str
+    function: Callable[..., Any],
+    inputs: list[torch.Tensor],
+    arch: str,
+    change: Callable[[dict[str, Any]], None] = lambda plan: None,
 ) -> tuple[list[np.ndarray], tuple[LaunchResult, ...]]:
-    """Outputs of a program on the simulated chip, and what its launches did."""
+    """Outputs of a program on the simulated chip, and what its launches did.
+
+    ``change`` may change the launch plan.
+    """
     package = f"polyblocks_{TARGETS[arch]}"
     options = CompileOptions(target=TARGETS[arch], arch=arch)
     target = importlib.import_module(f"{package}.describe").describe(options)
@@ -45,6 +51,7 @@ def simulate(
     plan["workspace_bytes"] = sum(
         row["shape"][0] for row in signature.rows(module) if row["role"] == "workspace"
     )
+    change(plan)
     given = iter(inputs)
     arrays, outputs = [], []
     for row in rows:

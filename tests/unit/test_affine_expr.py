@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from polyblocks.affine.access import join_parts
+from polyblocks.affine.access import digits_of_whole, join_parts
 from polyblocks.affine.coverage import covers, digits, distinguishes, same_for
 from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import Buffer
@@ -169,3 +169,30 @@ def test_what_is_joined_is_equal(seed: int) -> None:
     joined = join_parts(expr)
     for values in all_values([i, j]):
         assert joined.evaluate(values) == expr.evaluate(values)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rewritten_digits_keep_their_value(seed: int) -> None:
+    rng = random.Random(seed)
+    variables = [Var(rng.randrange(2, 9)) for _ in range(2)]
+    for _ in range(30):
+        expr, _ = random_expr(rng, variables, rng.randrange(1, 4))
+        low, high = expr.tight_range()
+        for values in all_values(variables):
+            value = expr.evaluate(values)
+            assert low <= value <= high
+            assert expr.without_digits().evaluate(values) == value
+            assert digits_of_whole(expr).evaluate(values) == value
+
+
+def test_a_number_less_its_multiple_is_a_remainder() -> None:
+    y = Expr.of(Var(64))
+    assert (y - (y // 8) * 8).tight_range() == (0, 7)
+    assert ((y // 8) * 8 + 7 - y).tight_range() == (0, 7)
+    assert (y - (y // 8) * 8).range() == (-56, 63)
+
+
+def test_digits_of_a_part_are_digits_of_the_whole() -> None:
+    n = Expr.of(Var(25088))
+    assert digits_of_whole((n % 3136) // 56) == (n // 56) % 56
+    assert digits_of_whole((n % 3136) % 56) == n % 56

@@ -12,6 +12,7 @@ from tests.support.nests import TARGET, Context, buffer, check, row_sum, run, we
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
+    Buffer,
     For,
     Load,
     Nest,
@@ -19,12 +20,14 @@ from polyblocks.affine.model import (
     Sequence,
     Store,
     Value,
+    around,
     walk,
 )
 from polyblocks.affine.slices import bounds, slices
 from polyblocks.affine.stages import Stage
 from polyblocks.affine.tile_cost import TileCost
 from polyblocks.affine.tile_writer import tiled
+from polyblocks.affine.updates import in_place
 from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
 
 
@@ -217,3 +220,67 @@ def test_bounds() -> None:
     assert low == (Expr.of(y) + 1) // 2
     assert high == (Expr.of(y) + 1) // 2
     assert bounds((Expr.of(v) + 1) % 4, spans) == (Expr(0), Expr(3))
+
+
+@pytest.mark.parametrize("tile", [(4, 12), (5, 5), (12, 12), (3, 7)])
+def test_updates_in_place(tile: tuple[int, ...]) -> None:
+    """Steps write over what they have read; borders that stay as they are need no stage."""
+    n = 12
+    source, out = buffer(n, n, kind="input"), buffer(n, n, kind="output")
+    u = [buffer(n, n) for _ in range(3)]
+    middle = [(0, 1), (2, 1), (1, 0), (1, 2), (1, 1)]
+    nests = [weighted(u[0], (0, 0), (n, n), (source, (0, 0), 1.0))]
+    for old, new in itertools.pairwise(u):
+        nests += [
+            same(new, old, (0, 0), (0, n)),
+            same(new, old, (n - 1, 0), (0, n)),
+            same(new, old, (1, 0), (n - 2, 0)),
+            weighted(new, (1, 1), (n - 2, n - 2), *((old, o, 0.3) for o in middle)),
+            same(new, old, (1, n - 1), (n - 2, 0)),
+        ]
+    nests.append(weighted(out, (0, 0), (n, n), (u[-1], (0, 0), 2.0)))
+    values = np.random.default_rng(1).random(source.shape)
+    expected = run(Sequence(list(nests), [source, *u, out]), {source: values}, out)
+    stages = [Stage.of(nest) for nest in nests]
+    found = in_place(stages, set(u))
+    assert found is not None
+    stages, versions = found
+    assert versions == {u[0]}
+    # The first one, two for each step, the last one.
+    assert len(stages) == 6
+    boxes = slices(stages, out, set(), versions)
+    assert boxes is not None
+    local = {s.buffer for stage in stages for s in stage.stores} - {out}
+    body = tiled(stages, boxes, tile, local, rows=False)
+    assert body is not None
+    nest = Nest(body, [], changed=True)
+    np.testing.assert_allclose(
+        run(Sequence([nest], [source, out]), {source: values}, out), expected
+    )
+    # The buffer, and what threads keep of each step.
+    assert sum(isinstance(node, Alloca) for node in walk(body)) == 3
+
+
+def test_no_update_in_place_of_what_is_still_needed() -> None:
+    n = 12
+    source, out = buffer(n, kind="input"), buffer(n, kind="output")
+    a, b = buffer(n), buffer(n)
+    nests = [
+        weighted(a, (0,), (n,), (source, (0,), 1.0)),
+        weighted(b, (1,), (n - 2,), (a, (0,), 1.0), (a, (2,), 1.0)),
+        weighted(out, (1,), (n - 2,), (a, (1,), 1.0), (b, (1,), 1.0)),
+    ]
+    assert in_place([Stage.of(nest) for nest in nests], {a, b}) is None
+
+
+def same(target: Buffer, source: Buffer, place: tuple[int, ...], box: tuple[int, ...]) -> Nest:
+    """A nest that copies a box from one buffer to the same place of another one."""
+    loops = [Var(size) if size else None for size in box]
+    index = tuple(
+        Expr.of(v) + o if v is not None else Expr(o) for v, o in zip(loops, place, strict=True)
+    )
+    value = Value("f32")
+    body = around(
+        [v for v in loops if v], [Load(value, source, index), Store(value, target, index)]
+    )
+    return Nest(body, [], changed=True)

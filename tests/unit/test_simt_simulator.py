@@ -362,3 +362,54 @@ class TestAtomics:
 def test_places_in_the_source(text, want):
     module = mlir.parse(f"func.func private @f() {text}")
     assert describe(module.body.operations[0].location) == want
+
+
+SPREAD = """
+gpu.module @kernels {
+  gpu.func @spread(%a: memref<6400xf32>, %out: memref<6400xf32>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %b = gpu.block_id x
+    %t = gpu.thread_id x
+    %n = arith.constant 64 : index
+    %first = arith.muli %b, %n : index
+    %i = arith.addi %first, %t : index
+    %v = memref.load %a[%i] : memref<6400xf32>
+    memref.store %v, %out[%i] : memref<6400xf32>
+    gpu.return
+  }
+}"""
+
+
+@pytest.fixture
+def spread():
+    found = Simulator(lower(SPREAD, "nvvm"), SEMANTICS)
+    return found, found.buffer(np.ones(6400, np.float32)), found.buffer(np.zeros(6400, np.float32))
+
+
+class TestSamples:
+    def test_counts_of_a_sample_stand_for_the_grid(self, spread):
+        simulator, a, out = spread
+        whole = simulator.launch("spread", (100,), (64,), [a, out]).counts
+        part = simulator.launch("spread", (100,), (64,), [a, out], sample=10)
+        assert part.findings == ()
+        assert part.counts.global_loaded == whole.global_loaded == 25600
+        assert part.counts.sectors == whole.sectors
+        assert part.counts.instructions == whole.instructions
+
+    def test_only_the_sample_runs(self, spread):
+        simulator, a, out = spread
+        simulator.launch("spread", (100,), (64,), [a, out], sample=10)
+        blocks = out.read("float32", (100, 64)).any(axis=1)
+        assert blocks.sum() == 10
+        assert blocks[0]
+        assert blocks[-1]
+
+    def test_a_grid_that_is_smaller_runs_as_a_whole(self, spread):
+        simulator, a, out = spread
+        simulator.launch("spread", (100,), (64,), [a, out], sample=100)
+        assert (out.read("float32", (6400,)) == 1).all()
+
+    def test_a_sample_of_too_few(self, spread):
+        simulator, a, out = spread
+        with pytest.raises(InputError, match="a sample of at least 3 blocks, got 2"):
+            simulator.launch("spread", (100,), (64,), [a, out], sample=2)

@@ -96,6 +96,42 @@ class SimulatedExecutable:
             raise ExecutionError(_told(self._plan.name, findings))
         return int(status[0])
 
+    def sample(self, blocks: int) -> list[dict[str, Any]]:
+        """Run so many blocks of each launch on arrays of zeros; counts for the whole grids.
+
+        For sizes that would take too long as a whole, where what is counted does not depend on
+        the numbers in the arrays.
+
+        Args:
+            blocks: at least 3.
+
+        Returns:
+            as :meth:`counts`.
+
+        Raises:
+            ExecutionError: the simulator found something.
+        """
+        import numpy as np
+
+        rows = [r for r in self._launches["arguments"] if r["role"] in ("input", "output")]
+        with self._lock:
+            arrays = [
+                np.zeros(row["shape"], "uint16" if row["dtype"] == "bfloat16" else row["dtype"])
+                if "shape" in row
+                else np.zeros(1, np.int32)
+                for row in rows
+            ]
+            self.results = self._simulator.run_plan(self._launches, arrays, blocks)
+            findings = [finding for result in self.results for finding in result.findings]
+        if findings:
+            raise ExecutionError(_told(self._plan.name, findings))
+        return self.counts()
+
+    @property
+    def sector(self) -> int:
+        """Bytes of the smallest transaction with the chip's memory."""
+        return int(chip_of(self._description).sector_bytes)
+
     @functools.cached_property
     def native_entry(self) -> NativeEntry:
         """:meth:`entry` for callers without Python."""

@@ -48,6 +48,39 @@ def address(buffer: Buffer, index: Iterable[Expr]) -> Expr:
     return join_parts(total)
 
 
+def digits_of_whole(expr: Expr) -> Expr:
+    """Digits of a part of a number as digits of the number, so that equal ones look alike.
+
+    ``(e mod (a * b)) floordiv b`` is ``(e floordiv b) mod a``, and ``(e mod (a * b)) mod b`` is
+    ``e mod b``.
+    """
+    result = Expr(expr.const)
+    for atom, factor in expr.terms:
+        if isinstance(atom, Var):
+            result = result + Expr(0, {atom: factor})
+            continue
+        part = digits_of_whole(atom.dividend)
+        inner = _only_mod(part, atom.divisor)
+        if isinstance(atom, Div):
+            if inner is None:
+                part = part // atom.divisor
+            else:
+                part = (inner.dividend // atom.divisor) % (inner.divisor // atom.divisor)
+        else:
+            part = (part if inner is None else inner.dividend) % atom.divisor
+        result = result + part * factor
+    return result
+
+
+def _only_mod(expr: Expr, divisor: int) -> Mod | None:
+    """The remainder that an expression is, by a multiple of ``divisor``."""
+    if expr.const or len(expr.terms) != 1:
+        return None
+    ((atom, factor),) = expr.terms
+    matches = isinstance(atom, Mod) and factor == 1 and atom.divisor % divisor == 0
+    return atom if matches and isinstance(atom, Mod) else None
+
+
 def join_parts(expr: Expr) -> Expr:
     """``d * (e floordiv d) + e mod d`` is ``e``, also when both have a common factor.
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import permutations
 from math import ceil, log2, prod
 
-from polyblocks.affine.model import Buffer
-from polyblocks.affine.tile_cost import NOT_HIDDEN, Cost, TileCost, _Extents
+from polyblocks.affine.model import Buffer, For, Node
+from polyblocks.affine.stages import slots
+from polyblocks.affine.tile_cost import NOT_HIDDEN, Cost, TileCost, _Extents, _sizes
+from polyblocks.affine.walk_order import held_by_iterations, written_out
 from polyblocks.target import Multiprocessor
 
 #: Threads of a block, about.
@@ -26,6 +29,8 @@ REPEATED = 0.1
 SUSPECT = 1.25
 #: How much of a multiprocessor's registers a tile may fill with what it reads again.
 REGISTERS = 0.25
+#: Registers of a thread that may hold elements of local buffers.
+HELD = 32
 
 
 @dataclass
@@ -33,9 +38,28 @@ class BlockCost(TileCost):
     """As :class:`TileCost`, for the blocks of a grid.
 
     The threads of a block share every stage of a tile; local buffers are in workgroup memory, and
-    what is read again stays there or in registers as far as it fits. There must be tiles for all
-    multiprocessors, and several for each, so that one computes while the other waits.
+    what is read again stays there or in registers as far as it fits. A buffer of which every
+    element belongs to one iteration of each stage is in registers of the threads that run these.
+    There must be tiles for all multiprocessors, and several for each, so that one computes while
+    the other waits.
     """
+
+    #: Iterations of a thread that may be written out for a buffer that it keeps elements of.
+    _held: dict[Buffer, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for buffer in self.local:
+            if held_by_iterations(self.stages, buffer):
+                self._held[buffer] = written_out(
+                    len(_innermost(s.body))
+                    for s in self.stages
+                    if any(n.buffer is buffer for n in s.accesses)
+                )
+        for row, stage in zip(self._rows, self.stages, strict=True):
+            if any(n.buffer in self._held for n in stage.accesses):
+                # What threads keep costs no access.
+                row.slots *= slots(stage.body, self._held) / max(stage.slots, 1e-9)
 
     def of(self, tile: tuple[int, ...]) -> Cost:
         """The cost with this tile."""
@@ -51,10 +75,14 @@ class BlockCost(TileCost):
             )
             for buffer, box in self.found.boxes.items()
         }
-        local = max((sum(bytes_of.get(b, 0) for b in bs) for bs in self._live), default=0)
+        held = self._in_registers(bytes_of, chip, extent_of)
+        local = self._local(bytes_of, chip, held)
         tile_bytes = local + sum(n for b, n in bytes_of.items() if b not in self.local)
         again = self._read_again()
         kept = local + sum(bytes_of.get(b, 0) for b in again)
+        resident = self._resident(chip, local)
+        # Blocks have more threads where few of them fit.
+        threads = max(THREADS, min(chip.threads_per_block, chip.threads // resident))
         lanes = needed = spent = touched = waits = 0.0
         widest = 1.0
         for row in self._rows:
@@ -66,21 +94,20 @@ class BlockCost(TileCost):
             inner = 1.0 if row.vectorized else row.slots / 2
             parallel = float(iterations) if row.vectorized else inner
             widest = max(widest, parallel)
-            turns = max(1.0, parallel / THREADS) * (1 if row.vectorized else iterations)
+            turns = max(1.0, parallel / threads) * (1 if row.vectorized else iterations)
             waits += runs / count * (STAGE * (1 if row.vectorized else iterations) + turns * 4e-9)
             masked = ceil(parallel / chip.warp) * chip.warp / parallel
             lanes += runs * iterations * row.slots * masked
             spent += runs * iterations * row.slots
             needed += prod(row.extents) * row.slots
             for buffer, times in row.accesses.items():
-                if buffer not in again and buffer not in self.local:
+                if buffer in held or buffer not in (*again, *self.local):
                     continue
                 most = iterations * times * buffer.bytes_per_element
                 touched += runs * min(bytes_of.get(buffer, 0), most)
-        resident = self._resident(chip, local)
         busy = min(1.0, count * min(widest, 1024) / (self._threads * 2 * THREADS))
         memory = self._traffic(count, bytes_of, chip, extent_of) / max(busy, 1e-6)
-        room = max(chip.shared_per_block_optin // BLOCKS - SCRATCH, chip.shared_per_block // 2)
+        room = min(chip.shared_per_block_optin, chip.shared // BLOCKS) - SCRATCH
         on_chip = kept <= max(room, chip.registers * 4 * REGISTERS)
         cache = touched / self._on_chip_rate(on_chip)
         waves = max(1.0, count / (self._threads * resident))
@@ -119,10 +146,49 @@ class BlockCost(TileCost):
         """As in the base; from the beginning as well, where tiles near ``start`` repeat work."""
         found = super().best(start)
         if start and (found[1].over or found[1].redundancy > SUSPECT):
-            anew = super().best()
-            if (anew[1].over, anew[1].seconds) < (found[1].over, found[1].seconds):
-                return anew
+            found = min(found, super().best(), key=_order)
+        return self._exchanged(found)
+
+    def _exchanged(self, found: tuple[tuple[int, ...], Cost]) -> tuple[tuple[int, ...], Cost]:
+        """Longer one way and shorter the other way, where the tile cannot grow any more."""
+        sizes = [_sizes(y, self.found) for y in self.found.tile]
+        free = [d for d, y in enumerate(self.found.tile) if y not in self.found.whole]
+        for up, down in permutations(free, 2):
+            tile = list(found[0])
+            larger = [n for n in sizes[up] if n > tile[up]]
+            smaller = [n for n in sizes[down] if n < tile[down]]
+            if larger and smaller:
+                tile[up], tile[down] = larger[0], smaller[-1]
+                trial = (tuple(tile), self.of(tuple(tile)))
+                found = min(found, trial, key=_order)
         return found
+
+    def _in_registers(
+        self, bytes_of: dict[Buffer, int], chip: Multiprocessor, extent_of: _Extents
+    ) -> set[Buffer]:
+        """Local buffers of which the threads of a block keep elements."""
+        held = {
+            buffer
+            for buffer, turns in self._held.items()
+            if bytes_of.get(buffer, 0) <= turns * chip.threads_per_block * buffer.bytes_per_element
+        }
+        for row in self._rows:
+            if not row.vectorized and held & row.accesses.keys():
+                spans = zip(row.spans, row.extents, strict=True)
+                if prod(extent_of(span, extent) for span, extent in spans) > 1:
+                    # A loop around what the threads share: registers have no indices.
+                    held -= row.accesses.keys()
+        return held
+
+    def _local(self, bytes_of: dict[Buffer, int], chip: Multiprocessor, held: set[Buffer]) -> int:
+        """Bytes of workgroup memory that the local buffers of a tile take."""
+        registers = min(HELD * 4 * chip.threads_per_block, chip.registers * 4 // BLOCKS)
+        most = 0
+        for live in self._live:
+            kept = sum(bytes_of.get(b, 0) for b in live if b in held)
+            other = sum(bytes_of.get(b, 0) for b in live if b not in held)
+            most = max(most, other + (kept if kept > registers else 0))
+        return most
 
     def _read_again(self) -> set[Buffer]:
         """Buffers of the program that several stages read, or one at several places."""
@@ -150,13 +216,16 @@ class BlockCost(TileCost):
                 continue
             box = self.found.boxes[buffer]
             run = buffer.bytes_per_element
+            whole = True
             for span, extent in reversed(list(zip(box, buffer.shape, strict=True))):
                 length = extent_of(span, extent)
                 run *= length
                 if length < extent:
+                    # Tiles without neighbours' parts begin where the one before ends.
+                    whole = extent % length == 0 and run % chip.sector == 0
                     break
-            # Runs begin and end somewhere in a sector.
-            waste = 1 + chip.sector / max(run, 1) if run < buffer.nbytes else 1.0
+            # Other runs begin and end somewhere in a sector.
+            waste = 1.0 if whole else 1 + chip.sector / max(run, 1)
             moved = float(min(buffer.nbytes, count * n))
             if buffer in self._written:
                 moved = min(moved, self._written[buffer])
@@ -167,10 +236,22 @@ class BlockCost(TileCost):
             else:
                 # What neighbouring tiles read again comes from the last cache.
                 through += count * n * waste
-            seconds += moved * waste / self._main(buffer.nbytes)
-        return max(seconds, through / self._rate_of(caches[-1]))
+            # Of the sectors at the ends of runs neighbouring tiles need the other part.
+            seconds += min(buffer.nbytes, moved * waste) / self._main(buffer.nbytes)
+        parts = (seconds, through / self._rate_of(caches[-1]))
+        return max(parts) + NOT_HIDDEN * min(parts)
 
     def _on_chip_rate(self, on_chip: bool) -> float:
         caches = [m for m in self.target.memory if m.size]
         shared = self.target.memory_level("shared")
         return self._rate_of(shared if on_chip and shared is not None else caches[-1])
+
+
+def _innermost(nodes: list[Node]) -> list[Node]:
+    """The longest body without loops."""
+    inner = [_innermost(n.body) for n in nodes if isinstance(n, For)]
+    return max(inner, key=len) if inner else nodes
+
+
+def _order(found: tuple[tuple[int, ...], Cost]) -> tuple[float, float]:
+    return found[1].over, found[1].seconds

@@ -195,6 +195,27 @@ class Expr:
             high += c * (b if c > 0 else a)
         return low, high
 
+    def tight_range(self) -> tuple[int, int]:
+        """As :meth:`range`, where quotients are also seen as what is left of their dividends.
+
+        ``e - k * (e floordiv k)`` is ``e mod k``, so its range is known although ``e`` is in it
+        twice.
+        """
+        low, high = self.range()
+        least, most = self.without_digits().range()
+        return max(low, least), min(high, most)
+
+    def without_digits(self) -> Expr:
+        """The same number, with ``k * (e floordiv k)`` as ``e - e mod k``, as deep as it goes."""
+        result = Expr(self.const)
+        for atom, c in self.terms:
+            if isinstance(atom, Div) and c % atom.divisor == 0:
+                whole = atom.dividend - atom.dividend % atom.divisor
+                result = result + whole.without_digits() * (c // atom.divisor)
+            else:
+                result = result + Expr(0, {atom: c})
+        return result
+
     def variables(self) -> Iterator[Var]:
         """Every variable in it; one that occurs twice comes twice."""
         for atom, _ in self.terms:

@@ -36,19 +36,22 @@ class Slices:
     boxes: dict[Buffer, list[Span]] = field(default_factory=dict)
 
 
-def slices(stages: list[Stage], root: Buffer, kept: set[Buffer]) -> Slices | None:
+def slices(
+    stages: list[Stage], root: Buffer, kept: set[Buffer], updated: set[Buffer] | None = None
+) -> Slices | None:
     """The slices of ``stages`` for a tile of ``root``; None if they cannot be told.
 
     Args:
         stages: in program order; the last ones write ``root``.
         root: the destination.
         kept: other buffers that are written here and used elsewhere.
+        updated: buffers of which later stages write new versions over parts of the old ones.
     """
     writers: dict[Buffer, list[Stage]] = {}
     for stage in stages:
         for store in stage.stores:
             writers.setdefault(store.buffer, []).append(stage)
-    if not _ordered(stages, writers):
+    if not _ordered(stages, writers, updated or set()):
         return None
     region = _region(stages, root)
     found = Slices([Var(end - begin, f"y{d}") for d, (begin, end) in enumerate(region)])
@@ -81,8 +84,11 @@ def _region(stages: list[Stage], root: Buffer) -> list[tuple[int, int]]:
     return found or [(0, extent) for extent in root.shape]
 
 
-def _ordered(stages: list[Stage], writers: dict[Buffer, list[Stage]]) -> bool:
-    """Whether every buffer is written before it is read, but for a stage's own elements."""
+def _ordered(stages: list[Stage], writers: dict[Buffer, list[Stage]], updated: set[Buffer]) -> bool:
+    """Whether every buffer is written before it is read, but for a stage's own elements.
+
+    A buffer with several versions has one before it is read.
+    """
     position = {id(stage): i for i, stage in enumerate(stages)}
     for i, stage in enumerate(stages):
         for load in stage.loads:
@@ -91,7 +97,9 @@ def _ordered(stages: list[Stage], writers: dict[Buffer, list[Stage]]) -> bool:
                     own = {s.index for s in stage.stores if s.buffer is load.buffer}
                     if own != {load.index}:
                         return False
-                elif position[id(writer)] > i:
+                elif position[id(writer)] > i and not (
+                    load.buffer in updated and position[id(writers[load.buffer][0])] < i
+                ):
                     return False
         if any(b in writers for b in stage.gathered):
             return False
@@ -239,7 +247,8 @@ def _union(a: Span | None, b: Span, extent: int) -> Span:
     """The smallest span of both, or everything if that is not affine."""
     if a is None:
         return _clip(b, extent)
-    low, high = a[0] - b[0], a[1] - b[1]
-    if not low.is_constant or not high.is_constant:
+    low, high = (a[0] - b[0]).tight_range(), (a[1] - b[1]).tight_range()
+    # The order of the ends must be the same wherever the tile is.
+    if low[0] < 0 < low[1] or high[0] < 0 < high[1]:
         return Expr(0), Expr(extent - 1)
-    return _clip((a[0] if low.const < 0 else b[0], a[1] if high.const > 0 else b[1]), extent)
+    return _clip((a[0] if low[0] < 0 else b[0], a[1] if high[1] > 0 else b[1]), extent)

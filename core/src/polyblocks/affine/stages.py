@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from polyblocks.affine import cost
@@ -141,22 +142,20 @@ class Stage:
         return found
 
 
-def slots(nodes: list[Node]) -> float:
+def slots(nodes: list[Node], registers: Container[Buffer] = ()) -> float:
     """Lanes of vector instructions of one execution, all inner iterations together.
 
     Arithmetic, loads and stores overlap; a chip does about as many loads as operations at a time
-    and half as many stores.
+    and half as many stores. Accesses of buffers in ``registers`` are none.
     """
     operations = float(cost.operations([n for n in nodes if not isinstance(n, For)]))
     accesses = 0.0
     inner = 0.0
     for node in nodes:
         if isinstance(node, For):
-            inner += node.trips * slots(node.body)
-        elif isinstance(node, Load):
-            accesses += 1.0
-        elif isinstance(node, Store):
-            accesses += 2.0
+            inner += node.trips * slots(node.body, registers)
+        elif isinstance(node, (Load, Store)) and node.buffer not in registers:
+            accesses += 1.0 if isinstance(node, Load) else 2.0
     return max(operations, accesses) + 0.25 * min(operations, accesses) + inner
 
 

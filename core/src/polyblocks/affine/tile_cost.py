@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, prod
 
@@ -146,6 +147,7 @@ class TileCost:
                 at a time, since a group that grows by one stage changes its tile little.
         """
         extents = [y.extent for y in self.found.tile]
+        sizes = [_sizes(y, self.found) for y in self.found.tile]
         near = len(start) == len(extents)
         tile = list(extents)
         # A start that keeps every thread busy and lets neighbours share what they read.
@@ -160,7 +162,7 @@ class TileCost:
             for d in reversed(range(len(tile))):
                 if self.found.tile[d] in self.found.whole:
                     continue
-                for size in _beside(tile[d], extents[d]) if near else _sizes(extents[d]):
+                for size in _beside(tile[d], sizes[d]) if near else sizes[d]:
                     trial = (*tile[:d], size, *tile[d + 1 :])
                     cost = self.of(trial)
                     if (cost.over, cost.seconds) < (best.over, best.seconds * 0.999):
@@ -337,15 +339,28 @@ def _jumps(box: list[Span], buffer: Buffer, extent_of: _Extents) -> float:
     return 0.0
 
 
-def _sizes(extent: int) -> list[int]:
-    """Candidates for the extent of a tile in one dimension."""
-    sizes = [1 << k for k in range(extent.bit_length()) if 1 << k < extent]
-    return [*sizes, extent]
+def _sizes(y: Var, found: Slices) -> list[int]:
+    """Candidates for the extent of a tile in one dimension.
+
+    They are powers of two, and those times what the dimension is divided by in an index: tiles
+    then begin where a group of neighbours does.
+    """
+    spans = [*found.spans.values(), *(span for box in found.boxes.values() for span in box)]
+    units = {1, *(k for span in spans for expr in span for k in _divisors(expr, y))}
+    sizes = {unit << k for unit in units for k in range(y.extent.bit_length())}
+    return [*sorted(n for n in sizes if n < y.extent), y.extent]
 
 
-def _beside(size: int, extent: int) -> list[int]:
+def _divisors(expr: Expr, y: Var) -> Iterator[int]:
+    """What ``y`` is divided by in an expression."""
+    for atom, _ in expr.terms:
+        if not isinstance(atom, Var) and y in set(atom.dividend.variables()):
+            yield atom.divisor
+            yield from _divisors(atom.dividend, y)
+
+
+def _beside(size: int, sizes: list[int]) -> list[int]:
     """The next smaller and the next larger candidate."""
-    sizes = _sizes(extent)
     smaller = [n for n in sizes if n < size][-1:]
     return smaller + [n for n in sizes if n > size][:1]
 

@@ -21,6 +21,10 @@ from polyblocks.affine.row_padding import ROW, padded_rows, row_of
 from polyblocks.affine.slices import Slices, Span
 from polyblocks.affine.stages import Stage, full, lifetimes
 from polyblocks.affine.tile_cost import fixed_extent
+from polyblocks.affine.walk_order import held_by_iterations
+
+#: After the last stage of all groups.
+_ALWAYS = 1 << 30
 
 
 def tiled(
@@ -103,8 +107,11 @@ class _Tile:
         self.origins: dict[Buffer, list[Expr]] = {}
         self.buffers: dict[Buffer, Buffer] = {}
         self.storages: list[_Storage] = []
+        self.held: set[Buffer] = set()
 
     def body(self, stages: list[Stage]) -> list[Node] | None:
+        if not self.rows:
+            self.held = {b for b in self.local if held_by_iterations(stages, b)}
         for buffer, (first, last) in lifetimes(stages, self.local).items():
             if not self._place(buffer, first, last):
                 return None
@@ -129,7 +136,8 @@ class _Tile:
         if self.rows and len(shape) > 1 and shape[-1] > ROW:
             # Every row starts on a line of its own.
             shape[-1] = row_of(shape[-1])
-        free = [s for s in self.storages if s.last < first and s.fits(buffer)]
+        held = buffer in self.held
+        free = [s for s in self.storages if s.last < first and s.fits(buffer) and not held]
         if not self.rows:
             # A number among the elements of a row would keep these out of registers.
             free = [s for s in free if prod(shape) <= 2 * s.buffer.numel <= 4 * prod(shape)]
@@ -141,7 +149,8 @@ class _Tile:
             new = Buffer(tuple(shape), buffer.element, "local", bytes_per_element=size)
             storage = _Storage(new)
             self.storages.append(storage)
-        storage.last = last
+        # Registers are not memory that others could use.
+        storage.last = _ALWAYS if held else last
         self.origins[buffer] = origin
         self.buffers[buffer] = storage.buffer
         return True

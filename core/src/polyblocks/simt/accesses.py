@@ -59,7 +59,7 @@ class Accesses:
     block_lanes: int
     lanes: int
     blocks: int
-    first_block: int
+    block_numbers: Array
     mask: Array
     active: int
     all_active: bool
@@ -84,6 +84,14 @@ class Accesses:
         self.shadows = {"global": Shadow(device.size // granule + 2, granule)}
         self.site = 0
 
+    def take_counts(self) -> Counts:
+        """What has been counted since the last time."""
+        self.traffic.end()
+        taken, self.counts = self.counts, Counts()
+        self.traffic = Traffic(self.chip, self.counts)
+        self.traffic.begin(self.memories["global"].size)
+        return taken
+
     @property
     def positions(self) -> Array:
         """Numbers of the lanes that execute, ascending."""
@@ -99,7 +107,7 @@ class Accesses:
             self.memories[level] = Memory(level, self.windows[level].used * parts)
         places = self.memories["shared"].size // self.granule + 2
         self.shadows["shared"] = Shadow(places, self.granule)
-        self.clock.begin(self.first_block, self.blocks)
+        self.clock.begin(self.block_numbers)
         self.fence_tick = np.zeros(self.lanes, np.int32)
         self.atomic_tick = np.zeros(self.lanes, np.int32)
         self.copies = Copies(self.lanes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 
 @dataclass
@@ -18,6 +18,7 @@ class Counts:
         private_loaded, private_stored: the same in private memory.
         global_read_floor, global_write_floor: bytes of the sectors that were touched, each
             counted once: what device memory must move at least.
+        global_accesses: subgroup instructions on global memory.
         sectors: sectors that the accesses to global memory used, per subgroup instruction.
         ideal_sectors: the fewest that could have held the bytes asked for.
         shared_accesses: subgroup instructions on shared memory, in phases of one cycle without
@@ -36,6 +37,7 @@ class Counts:
     private_stored: int = 0
     global_read_floor: int = 0
     global_write_floor: int = 0
+    global_accesses: int = 0
     sectors: int = 0
     ideal_sectors: int = 0
     shared_accesses: int = 0
@@ -52,3 +54,12 @@ class Counts:
     def coalescing(self) -> float:
         """Sectors used over the fewest possible; 1 is perfect."""
         return self.sectors / self.ideal_sectors if self.ideal_sectors else 1.0
+
+    def add(self, other: Counts, times: float = 1.0) -> None:
+        """Add the counts of other blocks, so many times, rounded."""
+        for kind, number in other.instructions.items():
+            self.instructions[kind] = self.instructions.get(kind, 0) + round(number * times)
+        for row in fields(self):
+            if row.name != "instructions":
+                more = round(getattr(other, row.name) * times)
+                setattr(self, row.name, getattr(self, row.name) + more)

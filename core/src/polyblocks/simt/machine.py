@@ -37,14 +37,14 @@ class Machine(Accesses):
         grid, block: sizes of the launch.
     """
 
-    def launch_blocks(self, kernel: Kernel, grid: Index, block: Index, first: int, n: int) -> None:
-        """Prepare to run blocks ``first`` to ``first + n`` of the grid."""
+    def launch_blocks(self, kernel: Kernel, grid: Index, block: Index, numbers: Array) -> None:
+        """Prepare to run some blocks of the grid; ``numbers`` count along x, then y, then z."""
         self.kernel, self.grid, self.block = kernel, grid, block
         width = self.chip.subgroup_width
         self.threads = block[0] * block[1] * block[2]
         self.block_lanes = -(-self.threads // width) * width
-        self.blocks, self.first_block = n, first
-        self.lanes = n * self.block_lanes
+        self.blocks, self.block_numbers = numbers.size, numbers
+        self.lanes = self.blocks * self.block_lanes
         index = np.arange(self.lanes, dtype=np.int64)
         self.block_of_lane = index // self.block_lanes
         self.thread = index % self.block_lanes
@@ -68,7 +68,7 @@ class Machine(Accesses):
     def block_id(self, axis: int) -> Array:
         """Index of each lane's block along an axis, int64."""
         x, y, _ = self.grid
-        linear = self.block_of_lane + self.first_block
+        linear = self.block_numbers[self.block_of_lane]
         return (linear % x, linear // x % y, linear // (x * y))[axis]
 
     def by_subgroup(self, value: Array) -> Array:

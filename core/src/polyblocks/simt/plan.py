@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def run_plan(
-    simulator: Simulator, plan: Mapping[str, Any], arrays: Sequence[Array]
+    simulator: Simulator,
+    plan: Mapping[str, Any],
+    arrays: Sequence[Array],
+    sample: int | None = None,
 ) -> tuple[LaunchResult, ...]:
     """Run the launches of a plan in order.
 
@@ -29,6 +32,8 @@ def run_plan(
         arrays: one array per row whose role is ``input`` or ``output``, in order. Outputs, and
             inputs that kernels write, are changed in place. What an output or the workspace holds
             at the beginning counts as not written.
+        sample: blocks of a launch to run at most, see :meth:`Simulator.launch`. Then everything
+            counts as written, since others than these would have.
 
     Returns:
         one result per launch.
@@ -49,12 +54,13 @@ def run_plan(
                 buffers[index] = buffers[updated]
                 continue
             name = f"{row['role']} {row.get('name') or index}"
-            buffers[index] = simulator.buffer(array, written=row["role"] == "input", name=name)
+            written = row["role"] == "input" or sample is not None
+            buffers[index] = simulator.buffer(array, written=written, name=name)
         for index, row in enumerate(rows):
             if row["role"] == "status":
                 buffers[index] = simulator.buffer(np.zeros(1, np.int64), name="status")
         workspace = simulator.buffer(
-            int(plan.get("workspace_bytes", 0)), written=False, name="workspace"
+            int(plan.get("workspace_bytes", 0)), written=sample is not None, name="workspace"
         )
         results = tuple(
             simulator.launch(
@@ -63,6 +69,7 @@ def run_plan(
                 launch["block"],
                 [_argument(a, buffers, workspace) for a in launch["arguments"]],
                 launch.get("shared_bytes", 0),
+                sample,
             )
             for launch in plan["launches"]
         )

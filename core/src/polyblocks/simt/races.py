@@ -45,10 +45,11 @@ class Clock:
         self.ids = np.zeros(0, np.int32)
         self.block_since = self.subgroup_since = self.acquired = self.ids
 
-    def begin(self, first_block: int, blocks: int) -> None:
-        """Start some blocks of the grid."""
-        lanes = blocks * self.block_lanes
-        self.ids = np.arange(lanes, dtype=np.int32) + np.int32(first_block * self.block_lanes)
+    def begin(self, blocks: Array) -> None:
+        """Start some blocks of the grid, given by their numbers."""
+        inside = np.arange(self.block_lanes, dtype=np.int32)
+        self.ids = (blocks[:, None].astype(np.int32) * self.block_lanes + inside).reshape(-1)
+        lanes = self.ids.size
         self.now += 1
         self.block_since = np.full(lanes, self.start, np.int32)
         self.subgroup_since = self.block_since.copy()

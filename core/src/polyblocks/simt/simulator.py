@@ -26,6 +26,8 @@ from polyblocks.simt.types import Array, Float, Int, Layout, Pointer, Type, dtyp
 
 #: Lanes that run at once, and most bytes of their shared and private memory.
 _LANES, _LOCAL_BYTES = 16384, 1 << 26
+#: The golden ratio less 1.
+_GOLDEN = 0.6180339887498949
 Index = tuple[int, int, int]
 Argument = Buffer | Address | int | float | bool | np.generic
 
@@ -134,17 +136,22 @@ class Simulator:
         block: Sequence[int],
         arguments: Sequence[Argument],
         shared_bytes: int = 0,
+        sample: int | None = None,
     ) -> LaunchResult:
-        """Run a kernel on all blocks of a grid.
+        """Run a kernel on all blocks of a grid, or on a sample of them.
 
         Args:
             kernel: its symbol.
             grid, block: up to three extents.
             arguments: buffers, places in them (``buffer + bytes``), or numbers.
             shared_bytes: of the dynamic shared memory.
+            sample: blocks to run at most, where the grid has more: the first, the last, and others
+                spread over what is between. What is counted stands for the whole grid; what the
+                other blocks would have written is not there.
 
         Raises:
-            InputError: an unknown kernel, or arguments that do not fit it.
+            InputError: an unknown kernel, arguments that do not fit it, or a sample of fewer than
+                three blocks.
             TargetError: more threads or shared memory than the chip has.
             UnsupportedError: an op that the simulator does not know.
         """
@@ -165,25 +172,28 @@ class Simulator:
         local = program.shared.used + lanes * program.private.used
         batch = max(1, min(_LANES // lanes, _LOCAL_BYTES // max(local, 1)))
         finished = True
-        for first in range(0, total, batch):
-            machine.launch_blocks(program, extent, threads, first, min(batch, total - first))
-            for register, value in zip(program.arguments, values, strict=True):
-                machine.registers[register] = value
-            finished = machine.run(self.max_steps)
-            if not finished:
-                break
-        machine.traffic.end()
+        counts = Counts()
+        for numbers, times in _parts(total, sample):
+            for first in range(0, numbers.size, batch):
+                part = numbers[first : first + batch]
+                machine.launch_blocks(program, extent, threads, part)
+                for register, value in zip(program.arguments, values, strict=True):
+                    machine.registers[register] = value
+                finished = finished and machine.run(self.max_steps)
+                if not finished:
+                    break
+            counts.add(machine.take_counts(), times)
         self._tick = clock.now
         found = machine.findings.listed()
-        return LaunchResult(kernel, extent, threads, machine.counts, found, finished)
+        return LaunchResult(kernel, extent, threads, counts, found, finished)
 
     def run_plan(
-        self, plan: Mapping[str, Any], arrays: Sequence[Array]
+        self, plan: Mapping[str, Any], arrays: Sequence[Array], sample: int | None = None
     ) -> tuple[LaunchResult, ...]:
         """Run the launches of a launch plan in order; see `polyblocks.simt.plan`."""
         from polyblocks.simt.plan import run_plan
 
-        return run_plan(self, plan, arrays)
+        return run_plan(self, plan, arrays, sample)
 
     def _program(self, name: str) -> Kernel:
         if name not in self._kernels:
@@ -221,6 +231,19 @@ class Simulator:
             )
         pairs = zip(program.argument_types, arguments, strict=True)
         return [_value(program.name, index, t, a) for index, (t, a) in enumerate(pairs)]
+
+
+def _parts(total: int, sample: int | None) -> list[tuple[Array, float]]:
+    """Numbers of the blocks to run, in parts, and how many blocks each of a part stands for."""
+    if sample is not None and sample < 3:
+        raise InputError(f"expected a sample of at least 3 blocks, got {sample}")
+    if sample is None or total <= sample:
+        return [(np.arange(total), 1.0)]
+    between = total - 2
+    # Multiples of the golden ratio, modulo 1: spread evenly, and in step with no row of blocks.
+    places = (np.arange(1, sample - 1) * _GOLDEN) % 1.0
+    numbers = np.unique((places * between).astype(np.int64)) + 1
+    return [(np.array([0, total - 1]), 1.0), (numbers, between / numbers.size)]
 
 
 def _value(kernel: str, index: int, type_: Type, argument: Argument) -> Array:

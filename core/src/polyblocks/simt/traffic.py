@@ -86,6 +86,7 @@ class Traffic:
             steps = [np.where(none, _NONE, np.minimum(first + s, last)) for s in range(span)]
             first = np.sort(np.concatenate(steps, axis=1), axis=1)
         touched[first[first != _NONE]] = True
+        self.counts.global_accesses += len(rows)
         self.counts.sectors += int(_distinct(first).sum())
         self.counts.ideal_sectors += int((-(-asked // unit)).sum())
 

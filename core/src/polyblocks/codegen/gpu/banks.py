@@ -1,12 +1,13 @@
-"""Rows of buffers in workgroup memory, padded so that a warp finds every bank free."""
+"""Rows that threads walk: every bank free for a warp, and whole transactions with the memory."""
 
 from __future__ import annotations
 
 from math import gcd
 
-from polyblocks.affine.access import stride_along
+from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.model import Buffer, Load, Store
-from polyblocks.codegen.gpu.kernel import Kernel, Place
+from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.placement import own_turns
 
 #: Iterations that may be counted for each one that is done.
 MOST_IDLE = 1.35
@@ -47,20 +48,20 @@ def conflicts(kernel: Kernel, buffer: Buffer, shape: list[int], banks: int = 32)
     return worst
 
 
-def pitch_rows(kernel: Kernel) -> None:
+def pitch_rows(kernel: Kernel, sector: int) -> None:
     """Let threads step over the ends of rows as memory does.
 
     If a loop's rows are shorter than those of the buffers in workgroup memory that it walks, a warp
     at the end of a row would find the beginning of the next one in banks that it already uses. So
     the iterations are counted with rows as long as the buffer's, where not too many are idle then.
+    Where rows lie in the main memory, they are counted from the beginning of a transaction of
+    ``sector`` bytes to the end of one, so that no two warps need the same.
     """
     for shared in kernel.shared.values():
-        shared.pitch = 0
+        shared.pitch = shared.lead = 0
         if shared.combiners or len(shared.order) < 2:
             continue
         accesses = [n for n in shared.body if isinstance(n, (Load, Store))]
-        if any(kernel.places.get(n.buffer) is Place.OWN for n in accesses):
-            continue
         last = shared.order[-1]
         rows = {
             padded_shape(kernel, n.buffer)[-1]
@@ -72,3 +73,49 @@ def pitch_rows(kernel: Kernel) -> None:
         longer = [row for row in rows if last.extent < row <= last.extent * MOST_IDLE]
         if longer and last.extent % kernel.warp:
             shared.pitch = max(longer)
+        ends = _transactions(kernel, shared, sector)
+        if ends is not None and ends[1] <= last.extent * MOST_IDLE:
+            shared.lead, shared.pitch = ends
+    _keep_owners(kernel)
+
+
+def _transactions(kernel: Kernel, shared: Shared, sector: int) -> tuple[int, int] | None:
+    """Iterations before a row that begins inside a transaction, and how many are counted.
+
+    None if rows do not begin alike, or begin and end with transactions.
+    """
+    last = shared.order[-1]
+    begins: set[tuple[int, int]] = set()
+    for node in shared.body:
+        if not isinstance(node, (Load, Store)) or node.buffer in kernel.places:
+            continue
+        place = address(node.buffer, node.index)
+        unit = sector // node.buffer.bytes_per_element
+        if place.coefficient(last) != 1:
+            continue
+        others = [c for atom, c in place.terms if atom is not last]
+        if unit < 2 or any(c % unit for c in others):
+            return None
+        begins.add((place.const % unit, unit))
+    if len(begins) != 1:
+        return None
+    ((lead, unit),) = begins
+    pitch = -(-(lead + last.extent) // unit) * unit
+    return (lead, pitch) if pitch > last.extent else None
+
+
+def _keep_owners(kernel: Kernel) -> None:
+    """Count all loops in the old way that would not give elements to the threads that keep them."""
+    own = [b for b, place in kernel.places.items() if place is Place.OWN]
+    for _ in own:
+        for buffer in own:
+            loops = [
+                shared
+                for shared in kernel.shared.values()
+                if any(isinstance(n, (Load, Store)) and n.buffer is buffer for n in shared.body)
+            ]
+            if any(s.pitch for s in loops) and not own_turns(
+                kernel, list(kernel.uniform()), buffer
+            ):
+                for shared in loops:
+                    shared.pitch = shared.lead = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from polyblocks.affine.access import digits_of_whole
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, LoadAt, Node, Store, StoreAt, walk
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared, uniform_nodes
@@ -146,15 +147,24 @@ def same_iteration(
     mine: tuple[Expr, ...], first: Shared, theirs: tuple[Expr, ...], second: Shared
 ) -> bool:
     """Whether iterations of two shared loops that touch one element have the same number."""
-    orders = [[v for v in s.order if v.extent > 1] for s in (first, second)]
-    if [v.extent for v in orders[0]] != [v.extent for v in orders[1]]:
+    if first.trips != second.trips:
         return False
-    if first.counted[-1] != second.counted[-1]:
+    number = Expr.of(Var(first.trips))
+    if _by_number(mine, first, number) != _by_number(theirs, second, number):
         return False
-    renamed = {v: Expr.of(w) for v, w in zip(*orders, strict=True)}
-    if tuple(e.substitute(renamed) for e in mine) != tuple(theirs):
-        return False
-    return one_to_one(theirs, orders[1])
+    return one_to_one(mine, first.order) or one_to_one(theirs, second.order)
+
+
+def _by_number(index: tuple[Expr, ...], shared: Shared, number: Expr) -> list[Expr]:
+    """An index as a function of the number of the iteration."""
+    values: dict[Var, Expr] = {}
+    stride = 1
+    for var, extent in zip(shared.order[::-1], shared.counted[::-1], strict=True):
+        values[var] = (number // stride) % extent
+        stride *= extent
+    if shared.lead:
+        values[shared.order[-1]] = values[shared.order[-1]] - shared.lead
+    return [digits_of_whole(e.substitute(values)) for e in index]
 
 
 def one_to_one(index: tuple[Expr, ...], variables: list[Var]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from polyblocks.affine import cost
 from polyblocks.affine.access import stride_along
@@ -19,12 +19,18 @@ from polyblocks.affine.model import (
     StoreAt,
     walk,
 )
+from polyblocks.affine.walk_order import written_out
 from polyblocks.codegen.gpu.atomics import form_atomics
 from polyblocks.codegen.gpu.banks import pitch_rows
 from polyblocks.codegen.gpu.barriers import place_barriers, waits
-from polyblocks.codegen.gpu.kernel import Kernel, Place
+from polyblocks.codegen.gpu.contraction import TiledKernel, tiled_kernels
+from polyblocks.codegen.gpu.contraction_cost import predict_contraction
+from polyblocks.codegen.gpu.copies import BYTES, same_for_all
+from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.placement import place_buffers
+from polyblocks.codegen.gpu.predicted import CACHE_RATE, Predicted
 from polyblocks.codegen.gpu.sharing import fastest_last, has_loops, outer_loops, share
+from polyblocks.codegen.gpu.wide import widest
 from polyblocks.target import Multiprocessor, TargetDescription
 
 #: Threads of a block, where nothing speaks for another number.
@@ -36,6 +42,10 @@ BARRIER = 20e-9
 JOIN = 60e-9
 #: Seconds of a load from workgroup memory, several of them in flight.
 LOOK = 4e-9
+#: Seconds that the operations of an iteration take where nothing is loaded.
+ISSUE = 1e-9
+#: Loads of main memory that a thread waits for together.
+IN_FLIGHT = 4
 #: Threads of a multiprocessor that keep its units busy.
 BUSY = 512
 #: Bytes of a buffer that every multiprocessor keeps near, if it is read again and again.
@@ -44,23 +54,10 @@ NEAR = 32 << 10
 SCRATCH = 4096
 #: What unused parts of transactions add to the time that threads wait.
 CROWD = 0.25
-#: The rate of the last cache over that of the main memory, where it is not known.
-CACHE_RATE = 2.5
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """Seconds that a choice takes, and where they come from; they overlap."""
-
-    memory: float
-    compute: float
-    latency: float
-
-    @property
-    def seconds(self) -> float:
-        """The bottleneck's time, and a part of the others'."""
-        parts = (self.memory, self.compute, self.latency)
-        return max(parts) + 0.2 * (sum(parts) - max(parts))
+#: Bytes of the main memory's caches that a byte of workgroup memory stands for.
+WORKGROUP = 0.25
+#: The same of a byte that a multiprocessor keeps near, as long as others do not push it out.
+STREAMED = 0.5
 
 
 def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
@@ -75,33 +72,59 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     form_atomics(nest.body)
     outer, body = outer_loops(nest.body)
     found: list[tuple[float, Kernel, Predicted]] = []
-    for group, groups, strided in _choices(chip, has_loops(body)):
+    for group, groups, strided, copies in _choices(chip, has_loops(body)):
         kernel = _kernel(nest, outer, body, chip, group, groups, strided)
         if group > 1 and not kernel.shared:
             continue
-        _shrink(kernel, target.shared_level.size)
+        if copies:
+            kernel.copied = same_for_all(kernel) if kernel.groups == groups else []
+            if not kernel.copied or sum(b.nbytes for b in kernel.copied) > BYTES:
+                continue
+        else:
+            _shrink(kernel, target.shared_level.size)
         if kernel.workgroup_bytes() + SCRATCH > chip.shared_per_block_optin:
             continue
         predicted = _predict(kernel, target, chip)
         found.append((predicted.seconds, kernel, predicted))
+    for tiled in tiled_kernels(nest, outer, body, chip.warp, chip.banks, chip.threads_per_block):
+        if tiled.workgroup_bytes() <= chip.shared_per_block:
+            predicted = predict_contraction(tiled, target, chip)
+            found.append((predicted.seconds, tiled, predicted))
     # Ties go to the simpler one, which comes first.
     _, kernel, predicted = min(found, key=lambda entry: entry[0])
-    place_barriers(kernel)
+    if not isinstance(kernel, TiledKernel):
+        _widen(kernel, target, chip)
+        place_barriers(kernel)
     return kernel, predicted
 
 
-def _choices(chip: Multiprocessor, loops: bool) -> Iterator[tuple[int, int, bool]]:
-    """Threads of a group, groups of a block, and whether a group's threads are apart."""
-    yield 1, THREADS, False
+def _widen(kernel: Kernel, target: TargetDescription, chip: Multiprocessor) -> None:
+    """Let threads do several iterations at once, where as many threads are left as keep busy."""
+    width = widest(kernel, chip)
+    threads = kernel.iterations // width
+    if width > 1 and threads >= target.shared_level.size * chip.threads:
+        kernel.width = width
+
+
+def _choices(chip: Multiprocessor, loops: bool) -> Iterator[tuple[int, int, bool, bool]]:
+    """Threads of a group, groups of a block, and whether a group's threads are apart.
+
+    And whether a block begins with copies of what all of its groups read.
+    """
+    yield 1, THREADS, False, False
     if not loops:
         return
     group = chip.warp
     while group <= min(chip.threads_per_block, 1024):
-        yield group, max(1, THREADS // group), False
+        yield group, max(1, THREADS // group), False, False
+        groups = 2
+        while group * groups <= chip.threads_per_block:
+            yield group, groups, False, True
+            groups *= 2
         group *= 2
     group = 4
     while group * chip.warp <= min(chip.threads_per_block, 1024):
-        yield group, chip.warp, True
+        yield group, chip.warp, True, False
         group *= 2
 
 
@@ -122,7 +145,7 @@ def _kernel(
     if group > 1 and _differs(kernel):
         kernel.groups, kernel.strided = 1, False
     place_buffers(kernel)
-    pitch_rows(kernel)
+    pitch_rows(kernel, chip.sector)
     return kernel
 
 
@@ -183,7 +206,8 @@ def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
         shared = None if inside else kernel.shared.get(node)
         if shared is not None:
             turns = -(-shared.trips // kernel.group)
-            seconds += turns * (STEP + _steps(shared.body, kernel, True))
+            seconds += _waits_for_loads(shared, turns, kernel)
+            seconds += turns * _steps(shared.body, kernel, True)
             if shared.scan:
                 seconds += turns * JOIN
                 if waits(kernel):
@@ -198,10 +222,23 @@ def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
     return seconds
 
 
+def _waits_for_loads(shared: Shared, turns: int, kernel: Kernel) -> float:
+    """Seconds that a thread waits for what its iterations of a shared loop load themselves."""
+    loads = [n for n in shared.body if isinstance(n, (Load, LoadAt))]
+    if any(n.buffer not in kernel.places and n.buffer not in kernel.copied for n in loads):
+        # Without a loop around them, loads do not wait for each other.
+        together = IN_FLIGHT if turns <= written_out([len(shared.body)]) else 1
+        return -(-turns // together) * STEP
+    own = all(kernel.places.get(n.buffer) is Place.OWN for n in loads)
+    return turns * (ISSUE if own else LOOK)
+
+
 def _traffic(kernel: Kernel, chip: Multiprocessor) -> Iterator[float]:
     """Bytes that each access moves, the unused parts of transactions included."""
     outer = kernel.order[-1] if kernel.order else None
     yield from _moved(kernel.body, kernel, chip, outer, float(kernel.iterations), False)
+    for buffer in kernel.copied:
+        yield float(kernel.blocks * buffer.nbytes)
 
 
 def _moved(
@@ -224,13 +261,15 @@ def _moved(
                 count *= max(loop.trips, 1)
             yield from _moved(shared.body, kernel, chip, fastest, count, True)
         elif isinstance(node, (Load, Store, LoadAt, StoreAt)):
-            if node.buffer in kernel.places:
+            if node.buffer in kernel.copied:
+                yield times * WORKGROUP * node.buffer.bytes_per_element
+            elif node.buffer in kernel.places:
                 yield times * _held(node.buffer, kernel)
             elif kernel.group > 1 and not inside and not kernel.strided:
                 # One address for every warp of the group.
                 yield times * chip.sector * -(-kernel.group // kernel.warp)
             elif _near(node, kernel):
-                yield times * node.buffer.bytes_per_element / 4
+                yield times * STREAMED * node.buffer.bytes_per_element
             else:
                 yield times * _part(node, var, chip)
 
@@ -240,7 +279,7 @@ def _held(buffer: Buffer, kernel: Kernel) -> float:
     if kernel.places[buffer] is Place.OWN:
         return 0.0
     if kernel.places[buffer] is Place.WORKGROUP:
-        return 0.25 * buffer.bytes_per_element
+        return WORKGROUP * buffer.bytes_per_element
     return buffer.bytes_per_element if buffer.numel > 16 else 0.0
 
 

@@ -27,7 +27,9 @@ from polyblocks.affine.reductions import identity
 from polyblocks.codegen.gpu.atomics import KINDS, AtomicAt
 from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import Joiner, barrier
+from polyblocks.codegen.gpu.copies import copy_all
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.wide import bytes_of, wide_accesses, wide_buffers
 from polyblocks.mlir import ir
 
 #: Nodes up to which the iterations that one thread does of a shared loop are written out.
@@ -44,6 +46,7 @@ class Emitter:
         memrefs: the memref of every buffer.
         externals: values that come from outside of the nest.
         scratch: workgroup memory for the values that each shared reduction carries.
+        near: copies in workgroup memory of buffers of the program.
     """
 
     def __init__(
@@ -53,7 +56,9 @@ class Emitter:
         memrefs: dict[Buffer, Any],
         externals: dict[Any, Any],
         scratch: dict[Shared, list[Any]],
+        near: dict[Buffer, Any],
     ) -> None:
+        self.near = near
         self.code = code
         self.kernel = kernel
         self.memrefs = memrefs
@@ -73,6 +78,7 @@ class Emitter:
         kernel, code = self.kernel, self.code
         thread, block = self._id("thread_id"), self._id("block_id")
         self._place_thread(thread)
+        copy_all(code, kernel, thread, self.memrefs, self.near)
         first = code.times(block, kernel.groups)
         outer = first if kernel.groups == 1 else code.add(first, self.slot)
         if kernel.ragged:
@@ -89,6 +95,8 @@ class Emitter:
         self.nodes(kernel.body, True, [])
 
     def _thread(self, outer: Any) -> list[Any]:
+        if self.kernel.width > 1:
+            return self._wide(outer)
         self._decode(outer, self.kernel.order)
         self.nodes(self.kernel.body, False, [])
         return []
@@ -103,6 +111,39 @@ class Emitter:
             return self.slot
         code = self.code
         return code.value("arith.select", code.index, self.valid, self.slot, code.integer(0))
+
+    def _wide(self, outer: Any) -> list[Any]:
+        """Several iterations: by wide accesses if all buffers begin at multiples of them."""
+        code, kernel = self.code, self.kernel
+        last = kernel.order[-1]
+        extents = [*(v.extent for v in kernel.order[:-1]), last.extent // kernel.width]
+        self._decode(outer, kernel.order, extents)
+        first = code.times(self.variables[last], kernel.width)
+
+        def at_once() -> list[Any]:
+            self.variables[last] = first
+            WideBody(self).emit()
+            return []
+
+        def one_by_one() -> list[Any]:
+            for i in range(kernel.width):
+                self.variables[last] = code.add(first, code.integer(i)) if i else first
+                self.nodes(kernel.body, False, [])
+            return []
+
+        code.when(self._aligned(), at_once, one_by_one)
+        return []
+
+    def _aligned(self) -> Any:
+        """Whether the buffers of wide accesses begin at multiples of them."""
+        code, width = self.code, self.kernel.width
+        found = []
+        for buffer in wide_buffers(self.kernel):
+            name = "memref.extract_aligned_pointer_as_index"
+            begin = code.value(name, code.index, self.memrefs[buffer])
+            rest = code.remainder(begin, bytes_of(buffer.element, width))
+            found.append(code.compare("eq", rest, code.integer(0)))
+        return code.both(found)
 
     def _place_thread(self, thread: Any) -> None:
         """Which member of which group the thread is."""
@@ -183,7 +224,8 @@ class Emitter:
             assert isinstance(node, Alloca)
 
     def _load(self, node: Load | LoadAt, index: list[Any]) -> None:
-        operands = [self.memrefs[node.buffer], *self._at(node.buffer, index)]
+        memref = self.near.get(node.buffer, self.memrefs[node.buffer])
+        operands = [memref, *self._at(node.buffer, index)]
         op = self.code.op("memref.load", [node.result.type], operands, None, node.location)
         self.values[node.result] = op.results[0]
 
@@ -375,6 +417,10 @@ class Emitter:
 
         def inside() -> list[Any]:
             self._decode(number, shared.order, shared.counted)
+            if shared.lead:
+                last = shared.order[-1]
+                before = self.code.integer(-shared.lead)
+                self.variables[last] = self.code.add(self.variables[last], before)
             return self.code.when(self.code.both(self._bounds(shared)), run, lambda: carried, types)
 
         def run() -> list[Any]:
@@ -391,6 +437,7 @@ class Emitter:
         if shared.pitch:
             last = shared.order[-1]
             end = code.integer(last.extent)
+            # Those before the first one are large numbers without a sign.
             found.append(code.compare("ult", self.variables[last], end))
         for loop in shared.loops:
             variable = self.variables[loop.var]
@@ -416,6 +463,89 @@ class Emitter:
 
     def _variable(self, var: Var) -> Any:
         return self.externals[var.value] if var.value is not None else self.variables[var]
+
+
+class WideBody:
+    """Writes a body for several neighbouring iterations, of which the first is the current one."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.emitter = emitter
+        self.width = emitter.kernel.width
+        self.wide = set(wide_accesses(emitter.kernel))
+        #: The values of all iterations; one if they have the same.
+        self.values: dict[Value, list[Any]] = {}
+
+    def emit(self) -> None:
+        """All nodes in order."""
+        for node in self.emitter.kernel.body:
+            if isinstance(node, Load):
+                self.values[node.result] = self._load(node)
+            elif isinstance(node, Store):
+                self._store(node)
+            elif isinstance(node, Index):
+                self.values[node.result] = [self._expr(node, i) for i in range(self.width)]
+            else:
+                assert isinstance(node, Op)
+                self._op(node)
+
+    def _of(self, value: Value, i: int) -> Any:
+        if value.external is not None:
+            return self.emitter.externals[value.external]
+        found = self.values[value]
+        return found[i if len(found) > 1 else 0]
+
+    def _expr(self, node: Index, i: int) -> Any:
+        emitter, last = self.emitter, self.emitter.kernel.order[-1]
+        first = emitter.variables[last]
+        emitter.variables[last] = emitter.code.add(first, emitter.code.integer(i)) if i else first
+        value = emitter.expr(node.expr)
+        emitter.variables[last] = first
+        return value
+
+    def _op(self, node: Op) -> None:
+        given = [v for v in node.operands if v.external is None]
+        same = bool(given) and all(len(self.values[v]) == 1 for v in given)
+        times = 1 if same or not given else self.width
+        types = [r.type for r in node.results]
+        rows = []
+        for i in range(times):
+            operands = [self._of(v, i) for v in node.operands]
+            op = self.emitter.code.op(node.name, types, operands, node.attributes, node.location)
+            rows.append(list(op.results))
+        for position, result in enumerate(node.results):
+            self.values[result] = [row[position] for row in rows]
+
+    def _place(self, node: Load | Store) -> list[Any]:
+        index = [self.emitter.expr(e) for e in node.index]
+        return [self.emitter.memrefs[node.buffer], *index]
+
+    def _attributes(self, node: Load | Store) -> dict[str, Any]:
+        alignment = bytes_of(node.buffer.element, self.width)
+        return {"alignment": ir.IntegerAttr.get(self.emitter.code.i64, alignment)}
+
+    def _load(self, node: Load) -> list[Any]:
+        code, type_ = self.emitter.code, node.result.type
+        if node not in self.wide:
+            op = code.op("memref.load", [type_], self._place(node), None, node.location)
+            return [op.results[0]]
+        vector = ir.VectorType.get([self.width], type_)
+        op = code.op(
+            "vector.load", [vector], self._place(node), self._attributes(node), node.location
+        )
+        places = (ir.DenseI64ArrayAttr.get([i]) for i in range(self.width))
+        return [
+            code.value("vector.extract", type_, op.results[0], static_position=place)
+            for place in places
+        ]
+
+    def _store(self, node: Store) -> None:
+        code = self.emitter.code
+        elements = [self._of(node.value, i) for i in range(self.width)]
+        vector = ir.VectorType.get([self.width], node.value.type)
+        value = code.value("vector.from_elements", vector, *elements)
+        code.op(
+            "vector.store", [], [value, *self._place(node)], self._attributes(node), node.location
+        )
 
 
 def _parts(loop: For, ops: list[Op], terms: list[Value]) -> tuple[list[Node], list[Node]]:

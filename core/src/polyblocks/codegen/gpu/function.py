@@ -27,7 +27,9 @@ from polyblocks.codegen.gpu.atomics import AtomicAt
 from polyblocks.codegen.gpu.banks import padded_shape
 from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import Joiner
+from polyblocks.codegen.gpu.contraction import Operand, TiledKernel
 from polyblocks.codegen.gpu.emit import Emitter
+from polyblocks.codegen.gpu.emit_contraction import ContractionEmitter, tile_types
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.loads import Loads, is_inside, root
 from polyblocks.codegen.gpu.placement import own_turns
@@ -124,10 +126,14 @@ class Kernels:
             code = Code(block)
             known = dict(zip(arguments, values, strict=False))
             passed.repeat(known, self._global)
-            memrefs, scratch = memory.assign(values[len(arguments) :])
+            memrefs, scratch, near = memory.assign(values[len(arguments) :])
             for buffer in passed.buffers:
                 memrefs[buffer] = known[buffer.value]
-            Emitter(code, kernel, memrefs, known, scratch).emit()
+            given = (code, kernel, memrefs, known, scratch, near)
+            if isinstance(kernel, TiledKernel):
+                ContractionEmitter(*given, tiles=memory.tiles(values[len(arguments) :])).emit()
+            else:
+                Emitter(*given).emit()
             code.op("gpu.return", [])
 
     def _create(
@@ -344,6 +350,7 @@ class Memory:
         self.private: list[Any] = []
         self._buffers: list[Buffer] = []
         self._own: list[Buffer] = []
+        self._operands: list[Operand] = []
         self._scratch: list[tuple[Shared, int]] = []
         shared_space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         own_space = ir.Attribute.parse("#gpu.address_space<private>")
@@ -376,11 +383,27 @@ class Memory:
                         ir.MemRefType.get([elements], value.type, memory_space=shared_space)
                     )
                 self._scratch.append((shared, len(shared.combiners)))
+        self._copied = kernel.copied
+        for buffer in kernel.copied:
+            self.workgroup.append(
+                ir.MemRefType.get(list(buffer.shape), buffer.element, memory_space=shared_space)
+            )
 
-    def assign(self, values: list[Any]) -> tuple[dict[Buffer, Any], dict[Shared, list[Any]]]:
-        """The memrefs of buffers, and of what each reduction joins its parts in."""
+        if isinstance(kernel, TiledKernel):
+            self.workgroup.extend(tile_types(kernel, shared_space))
+            self._operands = kernel.parts.operands
+
+    def tiles(self, values: list[Any]) -> dict[Operand, Any]:
+        """The memrefs of a contraction's operands; a kernel that has such has no other buffers."""
+        return dict(zip(self._operands, values, strict=False))
+
+    def assign(
+        self, values: list[Any]
+    ) -> tuple[dict[Buffer, Any], dict[Shared, list[Any]], dict[Buffer, Any]]:
+        """The memrefs of buffers, of what each reduction joins its parts in, and of copies."""
         rest = iter(values)
         memrefs = {buffer: next(rest) for buffer in self._buffers}
         scratch = {shared: [next(rest) for _ in range(n)] for shared, n in self._scratch}
+        near = {buffer: next(rest) for buffer in self._copied}
         memrefs.update({buffer: next(rest) for buffer in self._own})
-        return memrefs, scratch
+        return memrefs, scratch, near

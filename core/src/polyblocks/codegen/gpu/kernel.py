@@ -40,6 +40,7 @@ class Shared:
         scan: whether the running values are used in the body.
         pitch: iterations that are counted for the variable that changes fastest, if more than its
             extent; nobody does those beyond. 0 for as many as there are.
+        lead: iterations that are counted before its first one, and that nobody does.
     """
 
     loops: list[For]
@@ -47,6 +48,7 @@ class Shared:
     combiners: list[Op] = field(default_factory=list)
     scan: bool = False
     pitch: int = 0
+    lead: int = 0
 
     @property
     def counted(self) -> list[int]:
@@ -82,6 +84,9 @@ class Kernel:
             every other loop outside of these is run by all threads together.
         places: where the buffers of an iteration live.
         barriers: nodes before which the threads of a block wait for each other.
+        copied: buffers of the program of which a block begins with a copy in workgroup memory,
+            since all of its groups read the same elements.
+        width: neighbouring outer iterations that a thread does with one access for all of them.
         warp: threads of a warp.
     """
 
@@ -95,12 +100,19 @@ class Kernel:
     shared: dict[For, Shared] = field(default_factory=dict)
     places: dict[Buffer, Place] = field(default_factory=dict)
     barriers: set[Node] = field(default_factory=set)
+    copied: list[Buffer] = field(default_factory=list)
+    width: int = 1
     warp: int = 32
 
     @property
     def iterations(self) -> int:
-        """Outer iterations."""
-        return prod(loop.var.extent for loop in self.outer)
+        """Outer iterations; those that a thread does together count once."""
+        return prod(loop.var.extent for loop in self.outer) // self.width
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Sizes of the tile that a block computes; nothing where its groups are independent."""
+        return ()
 
     @property
     def threads(self) -> int:
@@ -129,7 +141,7 @@ class Kernel:
             b.nbytes + (b.nbytes // b.shape[-1] if len(b.shape) > 1 and b.shape[-1] > 1 else 0)
             for b in found
         )
-        return sum(rows) * self.groups
+        return sum(rows) * self.groups + sum(b.nbytes for b in self.copied)
 
     def uniform(self) -> Iterator[Node]:
         """The nodes that all threads of a group run together, outer before inner; shared loops

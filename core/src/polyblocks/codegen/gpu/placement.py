@@ -14,17 +14,15 @@ from polyblocks.affine.model import (
     StoreAt,
     walk,
 )
+from polyblocks.affine.walk_order import written_out
 from polyblocks.codegen.gpu.barriers import same_iteration
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 
+_ACCESSES = (Load, Store, LoadAt, StoreAt)
 #: Bytes of a buffer of which every thread of a group may have a copy.
 COPY_BYTES = 128
-#: Registers that the elements of all buffers together may take of a thread.
+#: Registers that the elements of all buffers that live at once may take of a thread.
 OWN_REGISTERS = 48
-#: Iterations of one thread that are written out, so that its elements have registers.
-OWN_TURNS = 32
-#: Nodes of all of these iterations together.
-OWN_NODES = 640
 
 
 def place_buffers(kernel: Kernel) -> None:
@@ -43,18 +41,48 @@ def place_buffers(kernel: Kernel) -> None:
         if isinstance(node, Alloca) and node.buffer not in owned:
             kernel.places[node.buffer] = Place.PRIVATE
     by_threads = _stored_by_threads(uniform, kernel)
-    registers = 0
+    lives = _lives(kernel)
+    taken = [0] * len(uniform)
     for buffer in sorted(owned, key=lambda b: b.number):
         if kernel.group == 1 or (buffer not in by_threads and buffer.nbytes <= COPY_BYTES):
             kernel.places[buffer] = Place.PRIVATE
             continue
         turns = own_turns(kernel, uniform, buffer)
         needed = turns * -(-buffer.bytes_per_element // 4)
-        if turns and registers + needed <= OWN_REGISTERS:
-            registers += needed
+        first, last = lives.get(buffer, (0, -1))
+        if turns and max(taken[first : last + 1], default=0) + needed <= OWN_REGISTERS:
+            taken[first : last + 1] = [n + needed for n in taken[first : last + 1]]
             kernel.places[buffer] = Place.OWN
         else:
             kernel.places[buffer] = Place.WORKGROUP
+
+
+def _lives(kernel: Kernel) -> dict[Buffer, tuple[int, int]]:
+    """The first and the last node of uniform code that touch a buffer.
+
+    What a loop touches lives as long as it runs: the next iteration may need it.
+    """
+    found: dict[Buffer, tuple[int, int]] = {}
+    position = 0
+
+    def visit(nodes: list[Node]) -> set[Buffer]:
+        nonlocal position
+        touched: set[Buffer] = set()
+        for node in nodes:
+            begin = position
+            position += 1
+            if isinstance(node, For) and node not in kernel.shared:
+                here = visit(node.body)
+            else:
+                here = {n.buffer for n in walk([node]) if isinstance(n, _ACCESSES)}
+            for buffer in here:
+                first, last = found.get(buffer, (begin, begin))
+                found[buffer] = min(first, begin), max(last, position - 1)
+            touched |= here
+        return touched
+
+    visit(kernel.body)
+    return found
 
 
 def own_turns(kernel: Kernel, uniform: list[Node], buffer: Buffer) -> int:
@@ -90,7 +118,7 @@ def _written_out(kernel: Kernel, shared: Shared) -> bool:
     # A scan carries its running values from turn to turn in a loop.
     if shared.scan or any(isinstance(n, For) for n in shared.body):
         return False
-    return turns <= OWN_TURNS and turns * len(shared.body) <= OWN_NODES
+    return turns <= written_out([len(shared.body)])
 
 
 def _stored_by_threads(uniform: list[Node], kernel: Kernel) -> set[Buffer]:

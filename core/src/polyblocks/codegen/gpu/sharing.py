@@ -67,13 +67,19 @@ def _shared(loop: For, whole: list[Node]) -> Shared | None:
     return Shared(loops, fastest_last([f.var for f in loops], body))
 
 
-def _reduction(loop: For) -> Shared | None:
+def chain_of(loop: For) -> list[For]:
+    """A loop that carries values with the loops in it that do nothing but carry them on."""
     chain = [loop]
     while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], For):
         inner = chain[-1].body[0]
         if inner.inits != chain[-1].arguments or chain[-1].yields != inner.results:
             break
         chain.append(inner)
+    return chain
+
+
+def _reduction(loop: For) -> Shared | None:
+    chain = chain_of(loop)
     combiners = ReductionNest([], [], chain, chain[-1].body, []).combiners()
     if combiners is None:
         return None

@@ -20,6 +20,7 @@ from polyblocks.affine.stages import Stage
 from polyblocks.affine.staging import copy_nest, worth_copies
 from polyblocks.affine.tile_cost import Cost, alone, cost_of
 from polyblocks.affine.tile_writer import tiled
+from polyblocks.affine.updates import in_place
 from polyblocks.affine.users import Users
 from polyblocks.passes.affine.base import NestPass
 from polyblocks.passes.affine.classify_nests import kind, name_nests
@@ -34,7 +35,8 @@ class FuseTilesPass(NestPass):
     computes of every stage what it needs, its neighbours' parts included, so that tiles stay
     independent; buffers that only the group uses shrink to the size of a tile. Nothing is asked
     but accesses and costs: chains of stencils, normalizations over rows and updates of a part of a
-    buffer are the same thing.
+    buffer are the same thing. On GPUs tiles have copies of what they read several times, and steps
+    of a chain may write over what they have read (:mod:`polyblocks.affine.updates`).
 
     Before::
 
@@ -54,6 +56,8 @@ class FuseTilesPass(NestPass):
     max_stages: int = 64
     #: Nodes of one group; LLVM's time grows with it.
     max_nodes: int = 3000
+    #: Predicted times, with copies of the inputs over those without, up to which they are made.
+    worse: float = 1.5
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Grow groups from the last nest to the first, then write them."""
@@ -91,6 +95,13 @@ class _Group:
     def nests(self) -> set[Nest]:
         """The nests of its stages."""
         return {stage.nest for stage in self.stages}
+
+
+def _better(a: _Group, b: _Group) -> bool:
+    """Whether one group is better than another one; ties go to the second one."""
+    assert a.cost is not None
+    assert b.cost is not None
+    return (a.cost.over, a.seconds) < (b.cost.over, b.seconds)
 
 
 class _Grouping:
@@ -165,14 +176,24 @@ class _Grouping:
                 stages.append(changed)
             else:
                 stages.append(stage)
-        joined = self._joined(stages, group.tile, [s.nest for s in group.stages])
+        nests = [s.nest for s in group.stages]
+        joined = self._joined(stages, group.tile, nests)
+        local = set(copies.values()) | (joined.local if joined is not None else set())
+        versions = in_place(stages, local)
+        if joined is not None and versions is not None:
+            again = self._joined(versions[0], joined.tile, nests, versions[1])
+            if again is not None and _better(again, joined):
+                joined, stages = again, versions[0]
         accept = joined is not None and joined.cost is not None and joined.cost.over == 0
+        # The model does not see all that copies spare, but a tile may be too small for them.
+        accept = accept and joined is not None and joined.seconds < self.owner.worse * group.seconds
         if joined is not None and joined.cost is not None:
             self.context.decide(
                 self.owner.name,
                 group.last.name,
                 "inputs copied" if accept else "inputs left",
                 buffers=[list(b.shape) for b in copies],
+                in_place=versions is not None and stages is versions[0],
                 tile=list(joined.tile),
                 tile_bytes=joined.cost.tile_bytes,
                 seconds=joined.seconds,
@@ -245,11 +266,16 @@ class _Grouping:
         return joined if accept else None
 
     def _joined(
-        self, stages: list[Stage], start: tuple[int, ...], nests: list[Nest] | None = None
+        self,
+        stages: list[Stage],
+        start: tuple[int, ...],
+        nests: list[Nest] | None = None,
+        updated: set[Buffer] | None = None,
     ) -> _Group | None:
         """These stages as one group with its best tile; None if they cannot be.
 
-        ``nests`` are those of the program that they stand for, if not their own.
+        ``nests`` are those of the program that they stand for, if not their own; ``updated`` are
+        buffers with several versions.
         """
         inside = {stage.nest for stage in stages} | set(nests or ())
         local: set[Buffer] = set()
@@ -266,7 +292,7 @@ class _Grouping:
         root = next((b for b in own if b in kept), None)
         if root is None:
             return None
-        found = slices(stages, root, kept)
+        found = slices(stages, root, kept, updated)
         if found is None:
             return None
         tile, cost = cost_of(self.context.target, stages, found, local).best(start)

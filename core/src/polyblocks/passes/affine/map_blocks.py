@@ -24,7 +24,9 @@ class MapBlocksPass:
     blocks, whatever the cost model finds quickest. The threads of a group share the loops inside;
     reductions are joined by shuffles and through workgroup memory. Buffers of an iteration live
     in registers or in workgroup memory, and threads wait for each other where one needs what
-    another one did. Does nothing for a target without grids.
+    another one did. Reductions whose operands several outer iterations read are contractions:
+    blocks compute tiles of them, see :mod:`polyblocks.codegen.gpu.contraction`. Does nothing for a
+    target without grids.
 
     Before::
 
@@ -83,6 +85,8 @@ class MapBlocksPass:
                     blocks=kernel.blocks,
                     threads=kernel.threads,
                     group=kernel.group,
+                    tile=list(kernel.tile),
+                    width=kernel.width,
                     strided=kernel.strided,
                     workgroup_bytes=kernel.workgroup_bytes(),
                     barriers=len(kernel.barriers),
