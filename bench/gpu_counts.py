@@ -21,7 +21,7 @@ from bench.table import CASES, Case, elements, normal
 #: A chip of each target.
 CHIPS = {"nvgpu": "sm_90a", "amdgpu": "gfx1100"}
 #: Blocks of a launch that are simulated.
-BLOCKS = 24
+BLOCKS = 6
 
 #: Cases of the benchmark, by the names of their programs.
 _NAMES = (

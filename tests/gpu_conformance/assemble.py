@@ -83,13 +83,16 @@ def compiled(text: str, arch: str) -> Result:
     Raises:
         LookupError: there is no assembler for this architecture here.
     """
-    from polyblocks import mlir
+    from polyblocks import mlir, signature
     from polyblocks.driver import compile_module
 
     options = CompileOptions(target=ARCHS[arch], arch=arch)
     description = get_registry().target(options.target).hook.describe_target(options=options)
+    module = mlir.parse(text)
+    if not signature.rows(module):
+        signature.infer(module)
     try:
-        artifact = compile_module(mlir.parse(text), description, options)
+        artifact = compile_module(module, description, options)
     except PolyBlocksError as error:
         return Result(refused=" ".join(str(error).split())[:300])
     return Result(list(_kernels(artifact.manifest, description)))
