@@ -160,7 +160,7 @@ class RegionKernel:
         kernel = Kernel(nest, [], [], nest.body, self.threads, warp=chip.warp)
         kernel.shared = share(nest.body, self.threads)
         place_buffers(kernel)
-        pitch_rows(kernel)
+        pitch_rows(kernel, chip.sector)
         place_barriers(kernel)
         return kernel
 
@@ -283,10 +283,10 @@ class RegionKernel:
         if self._loaded:
             # Nobody changes what others are still about to load.
             barrier(code)
-        memrefs, *scratch = self.memories[number].assign(self._parts[number])
+        memrefs, scratch, near = self.memories[number].assign(self._parts[number])
         for buffer in buffers_of(kernel.nest.body):
             memrefs[buffer] = self._known[buffer.value]
-        Emitter(code, kernel, memrefs, self._known, *scratch).emit()
+        Emitter(code, kernel, memrefs, self._known, scratch, near).emit()
         barrier(code)
         self._loaded = False
 
