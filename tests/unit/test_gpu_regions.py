@@ -1,0 +1,56 @@
+"""Loops and branches that memory decides about: what one block of threads cannot run."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.gpu_target import gpu_target
+
+from polyblocks import mlir
+from polyblocks.errors import UnsupportedError
+from polyblocks.options import CompileOptions
+from polyblocks.passes.affine.map_blocks import MapBlocksPass
+from polyblocks.pipeline import PassContext
+
+WHILE = """
+func.func @main(%left: memref<i32>, %a: memref<64xf32>) {{
+  %zero = arith.constant 0 : i32
+  %two = arith.constant 2.0 : f32
+  scf.while : () -> () {{
+    %n = memref.load %left[] : memref<i32>
+    %more = arith.cmpi sgt, %n, %zero : i32
+    scf.condition(%more)
+  }} do {{
+    {body}
+    scf.yield
+  }} attributes {{polyblocks.region = "loop1"}}
+  return
+}}"""
+#: Neighbours of neighbours, so that the whole row is in workgroup memory.
+ROW = """
+    affine.for %t = 0 to 1 {{
+      %row = memref.alloca() : memref<{n}xf32>
+      affine.for %i = 0 to {n} {{
+        affine.store %two, %row[%i] : memref<{n}xf32>
+      }}
+      affine.for %i = 0 to 64 {{
+        %x = affine.load %row[{n} - 1 - %i] : memref<{n}xf32>
+        affine.store %x, %a[%i] : memref<64xf32>
+      }}
+    }}"""
+
+
+def map_blocks(text: str) -> None:
+    module = mlir.parse(text)
+    MapBlocksPass().run(module, PassContext.create(gpu_target(), CompileOptions()))
+
+
+def test_an_operation_between_nests_that_is_no_scalar() -> None:
+    message = "'memref.assume_alignment' stands in a loop or branch that memory decides about"
+    with pytest.raises(UnsupportedError, match=message):
+        map_blocks(WHILE.format(body="%b = memref.assume_alignment %a, 16 : memref<64xf32>"))
+
+
+def test_more_workgroup_memory_than_a_block_has() -> None:
+    message = r"'scf.while' needs \d+ bytes of workgroup memory, and a block has 232448"
+    with pytest.raises(UnsupportedError, match=message):
+        map_blocks(WHILE.format(body=ROW.format(n=100_000)))
