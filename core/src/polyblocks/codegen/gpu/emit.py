@@ -29,6 +29,7 @@ from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import Joiner, barrier
 from polyblocks.codegen.gpu.copies import copy_all
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.walks import in_step
 from polyblocks.codegen.gpu.wide import bytes_of, wide_accesses, wide_buffers
 from polyblocks.mlir import ir
 
@@ -72,6 +73,8 @@ class Emitter:
         self.valid: Any = None
         self.depth = 0
         self.turn = 0
+        #: The variables of the shared loops around, and which of their iterations it is.
+        self.walk: tuple[list[Var], Any] | None = None
 
     def emit(self) -> None:
         """The whole body, without the terminator."""
@@ -200,11 +203,11 @@ class Emitter:
         elif isinstance(node, Index):
             self.values[node.result] = self.expr(node.expr)
         elif isinstance(node, Load):
-            self._load(node, [self.expr(e) for e in node.index])
+            self._load(node, self._index(node))
         elif isinstance(node, LoadAt):
             self._load(node, [self.use(v) for v in node.index])
         elif isinstance(node, Store):
-            self._store(node, [self.expr(e) for e in node.index], uniform)
+            self._store(node, self._index(node), uniform)
         elif isinstance(node, StoreAt):
             self._store(node, [self.use(v) for v in node.index], uniform)
         elif isinstance(node, For):
@@ -222,6 +225,22 @@ class Emitter:
             self._atomic(node, uniform)
         else:
             assert isinstance(node, Alloca)
+
+    def _index(self, node: Load | Store) -> list[Any]:
+        """The indices of an access.
+
+        Where it walks memory as the threads count, the last loop stands for all: one address and
+        constants then do for all turns, which otherwise keep one each.
+        """
+        if self.walk is None or not in_step(node, self.walk[0]):
+            return [self.expr(e) for e in node.index]
+        order, number = self.walk
+        before = {v: self.variables[v] for v in order}
+        self.variables.update({v: self.code.integer(0) for v in order[:-1]})
+        self.variables[order[-1]] = number
+        index = [self.expr(e) for e in node.index]
+        self.variables.update(before)
+        return index
 
     def _load(self, node: Load | LoadAt, index: list[Any]) -> None:
         memref = self.near.get(node.buffer, self.memrefs[node.buffer])
@@ -425,7 +444,10 @@ class Emitter:
 
         def run() -> list[Any]:
             self.values.update(zip(innermost.arguments, carried, strict=True))
-            return self.nodes(innermost.body, False, innermost.yields)
+            self.walk = None if shared.pitch else (shared.order, number)
+            yielded = self.nodes(innermost.body, False, innermost.yields)
+            self.walk = None
+            return yielded
 
         types = [v.type for v in carried]
         return self.code.when(condition, inside, lambda: carried, types)
