@@ -121,7 +121,7 @@ def counted(case: Case, target: str, arch: str, blocks: int) -> Counted:
 
     inputs = [torch.from_numpy(array) for array in case.inputs()]
     options = {"target": target, "arch": arch, "simulate": True}
-    artifact = polyblocks.aot(_program(case.program), inputs, options)
+    artifact = polyblocks.aot(function_of(case.program), inputs, options)
     program = driver.load(artifact)
     assert isinstance(program, SimulatedExecutable)
     rows = program.sample(blocks)
@@ -168,7 +168,8 @@ def page(found: Sequence[Counted], blocks: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _program(name: str) -> Callable[..., Any]:
+def function_of(name: str) -> Callable[..., Any]:
+    """The function of a case."""
     from torch import matmul
     from torch.nn import functional
 

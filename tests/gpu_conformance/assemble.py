@@ -49,8 +49,8 @@ class Kernel:
         spill_bytes: of one thread, for want of registers.
         scratch_bytes: of one thread: private memory that is no register.
         shared_bytes: of a block.
-        assumed: blocks that a multiprocessor holds if registers are no matter, as the choice of
-            the mapping assumes; no more than the grid has for each.
+        assumed: blocks that a multiprocessor holds at once, as the mapping assumes; no more than
+            the grid has for each.
         resident: blocks that it holds.
     """
 
@@ -95,10 +95,15 @@ def compiled(text: str, arch: str) -> Result:
         artifact = compile_module(module, description, options)
     except PolyBlocksError as error:
         return Result(refused=" ".join(str(error).split())[:300])
-    return Result(list(_kernels(artifact.manifest, description)))
+    return Result(list(kernels_of(artifact.manifest, description)))
 
 
-def _kernels(manifest: dict[str, Any], description: TargetDescription) -> Iterator[Kernel]:
+def kernels_of(manifest: dict[str, Any], description: TargetDescription) -> Iterator[Kernel]:
+    """The kernels of a compiled program.
+
+    Raises:
+        LookupError: there is no assembler for this architecture here.
+    """
     chip = description.multiprocessor
     assert chip is not None
     for row in manifest["kernels"]:
@@ -108,7 +113,6 @@ def _kernels(manifest: dict[str, Any], description: TargetDescription) -> Iterat
         launch = next(each for each in manifest["launches"] if each["kernel"] == row["name"])
         threads, blocks = prod(launch["block"]), prod(launch["grid"])
         shared = used["shared_bytes"] + launch.get("shared_bytes", 0)
-        share = -(-blocks // description.shared_level.size)
         yield Kernel(
             row["name"],
             threads,
@@ -117,7 +121,7 @@ def _kernels(manifest: dict[str, Any], description: TargetDescription) -> Iterat
             used["spill_bytes"],
             used["stack_bytes"],
             shared,
-            min(occupancy(chip, 0, shared, threads).blocks, share),
+            row["resident_blocks"],
             occupancy(chip, used["registers"], shared, threads).blocks,
         )
 
@@ -219,8 +223,8 @@ def _table(results: dict[str, dict[str, Any]], archs: list[str]) -> tuple[list[s
         "",
         "Written by `make gpu-resources`: programs of the end-to-end tests, assembled. A spill is "
         "a register that memory holds for want of room, scratch is private memory that is no "
-        "register. Blocks at once are those of a multiprocessor, assumed without regard to "
-        "registers, and no more than the grid has for each.",
+        "register. Blocks at once are those of a multiprocessor; the mapping assumes no more "
+        "than the grid has for each.",
         "",
         "| | " + " | ".join(archs) + " |",
         "|---|" + "---:|" * len(archs),

@@ -30,10 +30,11 @@ def is_whole(buffer: Buffer) -> bool:
     base = buffer.base
     if buffer.element != base.element or buffer.numel != base.numel:
         return False
-    return all(_begins_and_ends_with_memory(b) for b in (buffer, base))
+    return all(begins_and_ends_with_memory(b) for b in (buffer, base))
 
 
-def _begins_and_ends_with_memory(buffer: Buffer) -> bool:
+def begins_and_ends_with_memory(buffer: Buffer) -> bool:
+    """Whether the elements follow each other row by row, the first one where the memory begins."""
     if buffer.memref_type is None:
         return True
     found, offset = buffer.memref_type.get_strides_and_offset()

@@ -11,6 +11,7 @@ from polyblocks.affine.model import Buffer, For, Node
 from polyblocks.affine.stages import slots
 from polyblocks.affine.tile_cost import NOT_HIDDEN, Cost, TileCost, _Extents, _sizes
 from polyblocks.affine.walk_order import held_by_iterations, written_out
+from polyblocks.occupancy import registers_for
 from polyblocks.target import Multiprocessor
 
 #: Threads of a block, about.
@@ -30,7 +31,9 @@ SUSPECT = 1.25
 #: How much of a multiprocessor's registers a tile may fill with what it reads again.
 REGISTERS = 0.25
 #: Registers of a thread that may hold elements of local buffers.
-HELD = 32
+HELD = 64
+#: Registers of a thread besides elements and values: addresses, counters, conditions.
+RESERVE = 24
 
 
 @dataclass
@@ -182,13 +185,26 @@ class BlockCost(TileCost):
 
     def _local(self, bytes_of: dict[Buffer, int], chip: Multiprocessor, held: set[Buffer]) -> int:
         """Bytes of workgroup memory that the local buffers of a tile take."""
-        registers = min(HELD * 4 * chip.threads_per_block, chip.registers * 4 // BLOCKS)
+        room = registers_for(chip, chip.threads_per_block, 1) - RESERVE
+        registers = min(HELD, room) * 4 * chip.threads_per_block
         most = 0
         for live in self._live:
-            kept = sum(bytes_of.get(b, 0) for b in live if b in held)
+            kept = sum(
+                bytes_of.get(b, 0) * self._words(b, bytes_of, held) for b in live if b in held
+            )
             other = sum(bytes_of.get(b, 0) for b in live if b not in held)
             most = max(most, other + (kept if kept > registers else 0))
         return most
+
+    def _words(self, buffer: Buffer, bytes_of: dict[Buffer, int], held: set[Buffer]) -> int:
+        """Registers for each element of a held buffer: one more if a place waits with it."""
+        for row in self._rows:
+            if buffer in row.accesses and any(
+                b in self.local and b not in held and bytes_of.get(b, 0) >= bytes_of[buffer]
+                for b in row.accesses
+            ):
+                return 2
+        return 1
 
     def _read_again(self) -> set[Buffer]:
         """Buffers of the program that several stages read, or one at several places."""
@@ -255,3 +271,8 @@ def _innermost(nodes: list[Node]) -> list[Node]:
 
 def _order(found: tuple[tuple[int, ...], Cost]) -> tuple[float, float]:
     return found[1].over, found[1].seconds
+
+
+def room_of_block(chip: Multiprocessor) -> int:
+    """Bytes of workgroup memory that the buffers of a block may take."""
+    return max(chip.shared_per_block, chip.shared_per_block_optin) - SCRATCH

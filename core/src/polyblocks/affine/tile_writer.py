@@ -41,17 +41,7 @@ def tiled(
     slice has not the same extent for every tile. With ``rows``, those of local buffers are as long
     as whole vectors, and computed to their end.
     """
-    loops: list[For] = []
-    at: dict[Var, Expr] = {}
-    end: dict[Var, Expr] = {}
-    for y, size in zip(found.tile, tile, strict=True):
-        count = ceil(y.extent / size)
-        first = Expr(0)
-        if count > 1:
-            var = Var(count, "t")
-            loops.append(For(var, []))
-            first = Expr.of(var) * size
-        at[y], end[y] = first, first + (size - 1)
+    loops, at, end = _corners(found, tile)
     writer = _Tile(at, end, found, local, rows)
     body = writer.body(stages)
     if body is None:
@@ -65,12 +55,42 @@ def tiled(
     return body
 
 
+def workgroup_bytes(
+    stages: list[Stage], found: Slices, tile: tuple[int, ...], local: set[Buffer]
+) -> int:
+    """Bytes of the local buffers of a tile that no thread keeps, an element more for each row."""
+    _, at, end = _corners(found, tile)
+    writer = _Tile(at, end, found, local, rows=False)
+    writer.place(stages)
+    shared = [s.buffer for s in writer.storages if not s.held]
+    return sum(b.nbytes + (b.nbytes // b.shape[-1] if b.shape else 0) for b in shared)
+
+
+def _corners(
+    found: Slices, tile: tuple[int, ...]
+) -> tuple[list[For], dict[Var, Expr], dict[Var, Expr]]:
+    """The loops over tiles, and a tile's first and last index of each dimension."""
+    loops: list[For] = []
+    at: dict[Var, Expr] = {}
+    end: dict[Var, Expr] = {}
+    for y, size in zip(found.tile, tile, strict=True):
+        count = ceil(y.extent / size)
+        first = Expr(0)
+        if count > 1:
+            var = Var(count, "t")
+            loops.append(For(var, []))
+            first = Expr.of(var) * size
+        at[y], end[y] = first, first + (size - 1)
+    return loops, at, end
+
+
 @dataclass
 class _Storage:
     """A tile-sized buffer that several local ones use one after the other."""
 
     buffer: Buffer
     last: int = -1
+    held: bool = False
 
     def fits(self, other: Buffer) -> bool:
         """Whether it can hold elements of such a buffer, large enough or not."""
@@ -82,6 +102,10 @@ class _Storage:
     def growth(self, shape: list[int]) -> int:
         """Elements that it is too small by."""
         return prod(self._joined(shape)) - self.buffer.numel
+
+    def waste(self, shape: list[int]) -> bool:
+        """Whether shapes are so different that both together would leave much of it unused."""
+        return 8 * prod(self._joined(shape)) > 9 * max(self.buffer.numel, prod(shape))
 
     def grow(self, shape: list[int]) -> None:
         """Make room: each dimension is as long as the longest need."""
@@ -109,12 +133,15 @@ class _Tile:
         self.storages: list[_Storage] = []
         self.held: set[Buffer] = set()
 
-    def body(self, stages: list[Stage]) -> list[Node] | None:
+    def place(self, stages: list[Stage]) -> bool:
+        """Give every local buffer its storage; whether all have sizes that are the same always."""
         if not self.rows:
             self.held = {b for b in self.local if held_by_iterations(stages, b)}
-        for buffer, (first, last) in lifetimes(stages, self.local).items():
-            if not self._place(buffer, first, last):
-                return None
+        return all(self._place(b, *used) for b, used in lifetimes(stages, self.local).items())
+
+    def body(self, stages: list[Stage]) -> list[Node] | None:
+        if not self.place(stages):
+            return None
         out: list[Node] = [Alloca(storage.buffer) for storage in self.storages]
         for i, stage in enumerate(stages):
             nodes = self._stage(stage, stages[:i])
@@ -141,13 +168,15 @@ class _Tile:
         if not self.rows:
             # A number among the elements of a row would keep these out of registers.
             free = [s for s in free if prod(shape) <= 2 * s.buffer.numel <= 4 * prod(shape)]
+            # The model counts what lives at once, and what it counts has to fit.
+            free = [s for s in free if not s.waste(shape)]
         if free:
             storage = min(free, key=lambda s: s.growth(shape))
             storage.grow(shape)
         else:
             size = buffer.bytes_per_element
             new = Buffer(tuple(shape), buffer.element, "local", bytes_per_element=size)
-            storage = _Storage(new)
+            storage = _Storage(new, held=held)
             self.storages.append(storage)
         # Registers are not memory that others could use.
         storage.last = _ALWAYS if held else last

@@ -29,6 +29,7 @@ from polyblocks.codegen.gpu.copies import BYTES, same_for_all
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.placement import place_buffers
 from polyblocks.codegen.gpu.predicted import CACHE_RATE, Predicted
+from polyblocks.codegen.gpu.registers import registers, resident_blocks
 from polyblocks.codegen.gpu.sharing import fastest_last, has_loops, outer_loops, share
 from polyblocks.codegen.gpu.wide import widest
 from polyblocks.target import Multiprocessor, TargetDescription
@@ -71,7 +72,7 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
         raise ValueError(f"the target '{target.name}' has no grids of blocks: it maps to a team")
     form_atomics(nest.body)
     outer, body = outer_loops(nest.body)
-    found: list[tuple[float, Kernel, Predicted]] = []
+    found: list[tuple[tuple[bool, float], Kernel, Predicted]] = []
     for group, groups, strided, copies in _choices(chip, has_loops(body)):
         kernel = _kernel(nest, outer, body, chip, group, groups, strided)
         if group > 1 and not kernel.shared:
@@ -85,11 +86,13 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
         if kernel.workgroup_bytes() + SCRATCH > chip.shared_per_block_optin:
             continue
         predicted = _predict(kernel, target, chip)
-        found.append((predicted.seconds, kernel, predicted))
+        # Private memory that is no register is worse than anything the model knows of.
+        scratch = registers(kernel) > chip.registers_per_thread
+        found.append(((scratch, predicted.seconds), kernel, predicted))
     for tiled in tiled_kernels(nest, outer, body, chip.warp, chip.banks, chip.threads_per_block):
         if tiled.workgroup_bytes() <= chip.shared_per_block:
             predicted = predict_contraction(tiled, target, chip)
-            found.append((predicted.seconds, tiled, predicted))
+            found.append(((False, predicted.seconds), tiled, predicted))
     # Ties go to the simpler one, which comes first.
     _, kernel, predicted = min(found, key=lambda entry: entry[0])
     if not isinstance(kernel, TiledKernel):
@@ -144,7 +147,7 @@ def _kernel(
     kernel.shared = share(body, group, scans=not strided)
     if group > 1 and _differs(kernel):
         kernel.groups, kernel.strided = 1, False
-    place_buffers(kernel)
+    place_buffers(kernel, chip)
     pitch_rows(kernel, chip.sector)
     return kernel
 
@@ -170,10 +173,7 @@ def _predict(kernel: Kernel, target: TargetDescription, chip: Multiprocessor) ->
     busy = min(1.0, threads / (units * BUSY))
     work = cost.compute_seconds(target, cost.work(kernel.nest.body))
     moved, useful = (sum(_traffic(kernel, c)) for c in (chip, _ideal(chip)))
-    resident = max(1, min(chip.threads // kernel.threads, chip.blocks))
-    shared = kernel.workgroup_bytes()
-    if shared:
-        resident = max(1, min(resident, chip.shared // shared))
+    resident = resident_blocks(kernel, chip, units)
     # Transactions of which a part is used are in the way of others.
     crowd = 1 + CROWD * (moved / useful - 1) if useful else 1.0
     waves = max(1.0, kernel.blocks / (units * resident))

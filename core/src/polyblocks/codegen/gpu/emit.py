@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from polyblocks.affine.expr import Expr, Var
@@ -29,7 +30,7 @@ from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import Joiner, barrier
 from polyblocks.codegen.gpu.copies import copy_all
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
-from polyblocks.codegen.gpu.walks import in_step
+from polyblocks.codegen.gpu.walks import in_step, offset
 from polyblocks.codegen.gpu.wide import bytes_of, wide_accesses, wide_buffers
 from polyblocks.mlir import ir
 
@@ -203,13 +204,13 @@ class Emitter:
         elif isinstance(node, Index):
             self.values[node.result] = self.expr(node.expr)
         elif isinstance(node, Load):
-            self._load(node, self._index(node))
+            self._load(node, self._place(node))
         elif isinstance(node, LoadAt):
-            self._load(node, [self.use(v) for v in node.index])
+            self._load(node, self._place_at(node))
         elif isinstance(node, Store):
-            self._store(node, self._index(node), uniform)
+            self._store(node, self._place(node), uniform)
         elif isinstance(node, StoreAt):
-            self._store(node, [self.use(v) for v in node.index], uniform)
+            self._store(node, self._place_at(node), uniform)
         elif isinstance(node, For):
             shared = self.kernel.shared.get(node) if uniform else None
             if shared is not None and shared.scan:
@@ -226,34 +227,50 @@ class Emitter:
         else:
             assert isinstance(node, Alloca)
 
-    def _index(self, node: Load | Store) -> list[Any]:
-        """The indices of an access.
+    def _place(self, node: Load | Store) -> list[Any]:
+        """The memref of an access, and its indices.
 
-        Where it walks memory as the threads count, the last loop stands for all: one address and
-        constants then do for all turns, which otherwise keep one each.
+        Where it walks memory as the threads count, it does so in the memory as one row, and the
+        last loop stands for all: one address and constants then do for all turns, which otherwise
+        keep one each.
         """
-        if self.walk is None or not in_step(node, self.walk[0]):
-            return [self.expr(e) for e in node.index]
-        order, number = self.walk
-        before = {v: self.variables[v] for v in order}
-        self.variables.update({v: self.code.integer(0) for v in order[:-1]})
-        self.variables[order[-1]] = number
-        index = [self.expr(e) for e in node.index]
-        self.variables.update(before)
-        return index
-
-    def _load(self, node: Load | LoadAt, index: list[Any]) -> None:
         memref = self.near.get(node.buffer, self.memrefs[node.buffer])
-        operands = [memref, *self._at(node.buffer, index)]
-        op = self.code.op("memref.load", [node.result.type], operands, None, node.location)
+        apart = node.buffer in self.near
+        if self.walk is None or apart or not in_step(node, self.walk[0]):
+            return [memref, *self._at(node.buffer, [self.expr(e) for e in node.index])]
+        order, number = self.walk
+        last = self.variables[order[-1]]
+        self.variables[order[-1]] = number
+        index = self.expr(offset(node, order))
+        self.variables[order[-1]] = last
+        return [self._row(memref), index]
+
+    def _row(self, memref: Any) -> Any:
+        """All elements of a memref, which follow each other, as one dimension."""
+        rank = memref.type.rank
+        if rank == 1:
+            return memref
+        i64 = self.code.i64
+        whole = ir.ArrayAttr.get(
+            [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in range(rank)])]
+        )
+        type_ = ir.MemRefType.get(
+            [prod(memref.type.shape)],
+            memref.type.element_type,
+            memory_space=memref.type.memory_space,
+        )
+        return self.code.value("memref.collapse_shape", type_, memref, reassociation=whole)
+
+    def _place_at(self, node: LoadAt | StoreAt) -> list[Any]:
+        memref = self.near.get(node.buffer, self.memrefs[node.buffer])
+        return [memref, *self._at(node.buffer, [self.use(v) for v in node.index])]
+
+    def _load(self, node: Load | LoadAt, place: list[Any]) -> None:
+        op = self.code.op("memref.load", [node.result.type], place, None, node.location)
         self.values[node.result] = op.results[0]
 
-    def _store(self, node: Store | StoreAt, index: list[Any], uniform: bool) -> None:
-        operands = [
-            self.use(node.value),
-            self.memrefs[node.buffer],
-            *self._at(node.buffer, index),
-        ]
+    def _store(self, node: Store | StoreAt, place: list[Any], uniform: bool) -> None:
+        operands = [self.use(node.value), *place]
 
         def store() -> list[Any]:
             self.code.op("memref.store", [], operands, None, node.location)

@@ -33,6 +33,7 @@ from polyblocks.codegen.gpu.emit_contraction import ContractionEmitter, tile_typ
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.loads import Loads, is_inside, root
 from polyblocks.codegen.gpu.placement import own_turns
+from polyblocks.codegen.gpu.plan import RESIDENT
 from polyblocks.mlir import ir
 
 if TYPE_CHECKING:
@@ -71,12 +72,18 @@ class Kernels:
             op.regions[0].blocks.append()
         return cls(module, op)
 
-    def add(self, kernel: Kernel, before: Any) -> str:
-        """Write a kernel, and its launch before an operation; returns its name."""
+    def add(self, kernel: Kernel, before: Any, resident: int) -> str:
+        """Write a kernel, and its launch before an operation; returns its name.
+
+        Args:
+            kernel: what to write.
+            before: the operation.
+            resident: blocks of it that a multiprocessor is to hold at once.
+        """
         name = self._unique(kernel.nest.name)
         passed = Captures([kernel.nest.body], Loads(kernel.nest.source[0], self.written))
         arguments = list(passed.arguments)
-        self._function(kernel, name, passed, arguments)
+        self._function(kernel, name, passed, arguments, resident)
         self.written[name] = passed.written_arguments()
         self._launch((kernel.blocks, kernel.threads), name, arguments, before)
         return name
@@ -104,7 +111,8 @@ class Kernels:
         )
         arguments = list(passed.arguments)
         sizes = (1, kernel.threads)
-        op = self._create(name, passed, arguments, kernel.memories, sizes, kernel.description())
+        described = {**kernel.description(), RESIDENT: _number(1)}
+        op = self._create(name, passed, arguments, kernel.memories, sizes, described)
         block = op.regions[0].blocks[0]
         with ir.InsertionPoint(block):
             code = Code(block)
@@ -116,10 +124,13 @@ class Kernels:
         self._launch(sizes, name, arguments, before)
         return name
 
-    def _function(self, kernel: Kernel, name: str, passed: Captures, arguments: list[Any]) -> None:
+    def _function(
+        self, kernel: Kernel, name: str, passed: Captures, arguments: list[Any], resident: int
+    ) -> None:
         memory = Memory(kernel)
         sizes = (kernel.blocks, kernel.threads)
-        op = self._create(name, passed, arguments, [memory], sizes, _description(kernel))
+        described = {**_description(kernel), RESIDENT: _number(resident)}
+        op = self._create(name, passed, arguments, [memory], sizes, described)
         block = op.regions[0].blocks[0]
         values = list(block.arguments)
         with ir.InsertionPoint(block):
@@ -209,6 +220,10 @@ class Kernels:
 def _symbol(op: Any) -> str:
     attributes = op.operation.attributes
     return str(attributes["sym_name"].value) if "sym_name" in attributes else ""
+
+
+def _number(n: int) -> Any:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), n)
 
 
 def _description(kernel: Kernel) -> dict[str, Any]:

@@ -88,6 +88,7 @@ class Kernel:
             since all of its groups read the same elements.
         width: neighbouring outer iterations that a thread does with one access for all of them.
         warp: threads of a warp.
+        held: registers of a thread that elements of buffers in ``places`` take.
     """
 
     nest: Nest
@@ -103,6 +104,7 @@ class Kernel:
     copied: list[Buffer] = field(default_factory=list)
     width: int = 1
     warp: int = 32
+    held: int = 0
 
     @property
     def iterations(self) -> int:

@@ -10,7 +10,15 @@ from typing import Any
 from polyblocks import signature
 from polyblocks.affine.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
 from polyblocks.codegen.equal_kernels import ESTIMATES, NESTS
-from polyblocks.codegen.gpu.plan import ALIGNMENTS, CHECKS, kernels, name_of, read, read_launches
+from polyblocks.codegen.gpu.plan import (
+    ALIGNMENTS,
+    CHECKS,
+    RESIDENT,
+    kernels,
+    name_of,
+    read,
+    read_launches,
+)
 
 #: The manifest's ``entry``: there is no function to call, the launches are the program.
 ENTRY = "launches"
@@ -103,6 +111,7 @@ def _row(
         "vector": [],
         "sources": [s.value for s in a[SOURCES_ATTRIBUTE]] if SOURCES_ATTRIBUTE in a else [],
         "calls": len(mine),
+        "resident_blocks": a[RESIDENT].value if RESIDENT in a else 1,
         "nests": [n.value for n in a[NESTS]] if NESTS in a else [name] * len(mine),
         "estimate": combine([from_attribute(e) for e in a.get(ESTIMATES, estimates)]),
         "code_bytes": resources.code_bytes if resources else None,

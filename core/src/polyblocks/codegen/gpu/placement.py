@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyblocks.affine.block_cost import RESERVE
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     Alloca,
@@ -17,16 +18,19 @@ from polyblocks.affine.model import (
 from polyblocks.affine.walk_order import written_out
 from polyblocks.codegen.gpu.barriers import same_iteration
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.walks import in_step
+from polyblocks.occupancy import registers_for
+from polyblocks.target import Multiprocessor
 
 _ACCESSES = (Load, Store, LoadAt, StoreAt)
 #: Bytes of a buffer of which every thread of a group may have a copy.
 COPY_BYTES = 128
-#: Registers that the elements of all buffers that live at once may take of a thread.
+#: Registers that the elements of all buffers that live at once may take of a thread, at most.
 OWN_REGISTERS = 48
 
 
-def place_buffers(kernel: Kernel) -> None:
-    """Fill ``kernel.places``.
+def place_buffers(kernel: Kernel, chip: Multiprocessor) -> None:
+    """Fill ``kernel.places`` and ``kernel.held``.
 
     A buffer of a shared iteration belongs to the thread. One of the whole group is private too if
     all its elements are stored by uniform code, which every thread runs: then every thread has a
@@ -42,19 +46,46 @@ def place_buffers(kernel: Kernel) -> None:
             kernel.places[node.buffer] = Place.PRIVATE
     by_threads = _stored_by_threads(uniform, kernel)
     lives = _lives(kernel)
-    taken = [0] * len(uniform)
+    elements = [0] * len(uniform)
+    # What is computed of an element may have its register: what is new begins half a node later.
+    taken = [0] * (2 * len(uniform) + 2)
+    room = registers_for(chip, kernel.threads, 1) - RESERVE
     for buffer in sorted(owned, key=lambda b: b.number):
         if kernel.group == 1 or (buffer not in by_threads and buffer.nbytes <= COPY_BYTES):
             kernel.places[buffer] = Place.PRIVATE
             continue
         turns = own_turns(kernel, uniform, buffer)
-        needed = turns * -(-buffer.bytes_per_element // 4)
+        words = turns * -(-buffer.bytes_per_element // 4)
+        needed = words + (turns if _has_place(kernel, buffer) else 0)
         first, last = lives.get(buffer, (0, -1))
-        if turns and max(taken[first : last + 1], default=0) + needed <= OWN_REGISTERS:
-            taken[first : last + 1] = [n + needed for n in taken[first : last + 1]]
+        span = slice(2 * first + 1, max(2 * last, 2 * first + 1) + 1)
+        together = max(elements[first : last + 1], default=0) + words
+        if turns and together <= OWN_REGISTERS and max(taken[span]) + needed <= room:
+            elements[first : last + 1] = [n + words for n in elements[first : last + 1]]
+            taken[span] = [n + needed for n in taken[span]]
             kernel.places[buffer] = Place.OWN
         else:
             kernel.places[buffer] = Place.WORKGROUP
+    kernel.held = max(taken, default=0)
+
+
+def _has_place(kernel: Kernel, buffer: Buffer) -> bool:
+    """Whether each element that a thread keeps waits together with an address.
+
+    It does if the iterations touch something else at a place of their own that no constant leads
+    to from the iteration before.
+    """
+    for shared in kernel.shared.values():
+        accesses = [n for n in shared.body if isinstance(n, (Load, Store))]
+        if not any(n.buffer is buffer for n in accesses):
+            continue
+        changing = {v for v in shared.order if v.extent > 1}
+        for node in accesses:
+            if node.buffer is buffer or in_step(node, shared.order):
+                continue
+            if len(changing) > 1 and changing <= {v for e in node.index for v in e.variables()}:
+                return True
+    return False
 
 
 def _lives(kernel: Kernel) -> dict[Buffer, tuple[int, int]]:

@@ -31,6 +31,8 @@ LAUNCHES = "polyblocks.launches"
 CHECKS = "polyblocks.checks"
 #: Module attribute: alignment in bytes, by number of the program's argument, that kernels rely on.
 ALIGNMENTS = "polyblocks.alignments"
+#: Attribute of a kernel: blocks that a multiprocessor is to hold at once, as the mapping assumes.
+RESIDENT = "polyblocks.resident"
 
 
 def write_launches(module: Any, launches: list[dict[str, Any]]) -> None:

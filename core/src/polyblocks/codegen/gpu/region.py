@@ -159,7 +159,7 @@ class RegionKernel:
         form_atomics(nest.body)
         kernel = Kernel(nest, [], [], nest.body, self.threads, warp=chip.warp)
         kernel.shared = share(nest.body, self.threads)
-        place_buffers(kernel)
+        place_buffers(kernel, chip)
         pitch_rows(kernel, chip.sector)
         place_barriers(kernel)
         return kernel

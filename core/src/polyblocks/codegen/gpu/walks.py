@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from polyblocks.affine.access import strides
-from polyblocks.affine.expr import Var
+from polyblocks.affine.access import begins_and_ends_with_memory, strides
+from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Load, Store
 
 
 def in_step(node: Load | Store, order: list[Var]) -> bool:
     """Whether iteration ``n`` of the loops touches the element ``n`` times a stride further on.
 
-    The index is then the same with 0 for all variables but the last one, and ``n`` for that.
-
     Args:
-        node: the access; what it touches of a kernel's own buffers may lie elsewhere, so no.
+        node: the access; no if the buffer is the kernel's own or a part of another one, whose
+            elements need not follow each other.
         order: the variables of the loops, the one that changes fastest last.
     """
-    if len(order) < 2 or node.buffer.kind == "local":
+    if (
+        len(order) < 2
+        or node.buffer.kind == "local"
+        or not begins_and_ends_with_memory(node.buffer)
+    ):
         return False
     steps = dict.fromkeys(order, 0)
     for expr, stride in zip(node.index, strides(node.buffer), strict=True):
@@ -32,3 +35,11 @@ def in_step(node: Load | Store, order: list[Var]) -> bool:
             return False
         step *= var.extent
     return steps[order[-1]] != 0
+
+
+def offset(node: Load | Store, order: list[Var]) -> Expr:
+    """The element of an access that is in step, the last variable standing for the iteration."""
+    total = Expr(0)
+    for expr, stride in zip(node.index, strides(node.buffer), strict=True):
+        total = total + expr * stride
+    return total.substitute({v: Expr(0) for v in order[:-1]})

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from polyblocks.affine.block_cost import room_of_block
 from polyblocks.affine.model import (
     Buffer,
     Nest,
+    Node,
     Opaque,
     Sequence,
     clone,
@@ -19,7 +21,7 @@ from polyblocks.affine.slices import Slices, slices
 from polyblocks.affine.stages import Stage
 from polyblocks.affine.staging import copy_nest, worth_copies
 from polyblocks.affine.tile_cost import Cost, alone, cost_of
-from polyblocks.affine.tile_writer import tiled
+from polyblocks.affine.tile_writer import tiled, workgroup_bytes
 from polyblocks.affine.updates import in_place
 from polyblocks.affine.users import Users
 from polyblocks.passes.affine.base import NestPass
@@ -313,14 +315,7 @@ class _Grouping:
 
     def write(self, group: _Group) -> None:
         """Put the nest of a group in the place of its last stage."""
-        assert group.found is not None
-        body = tiled(
-            group.staged or group.stages,
-            group.found,
-            group.tile,
-            group.local,
-            rows=self.context.target.multiprocessor is None,
-        )
+        body = self._body(group)
         if body is None:
             return
         last = group.last
@@ -329,3 +324,26 @@ class _Grouping:
         last.sources = list(dict.fromkeys(s for stage in group.stages for s in stage.nest.sources))
         for stage in group.stages[:-1]:
             self.sequence.items.remove(stage.nest)
+
+    def _body(self, group: _Group) -> list[Node] | None:
+        """The body of the nest of a group; None if its tiles cannot be written.
+
+        The model of a block knows which buffers live at once, not whether one can take the place
+        of another: where they need more than there is, the tile gets smaller.
+        """
+        assert group.found is not None
+        chip = self.context.target.multiprocessor
+        most = room_of_block(chip) if chip is not None else 0
+        stages = group.staged or group.stages
+        tile = list(group.tile)
+        while True:
+            body = tiled(stages, group.found, tuple(tile), group.local, rows=chip is None)
+            if body is None or chip is None:
+                return body
+            if workgroup_bytes(stages, group.found, tuple(tile), group.local) <= most:
+                return body
+            free = [d for d, y in enumerate(group.found.tile) if y not in group.found.whole]
+            largest = max(free, key=lambda d: tile[d], default=0)
+            if not free or tile[largest] == 1:
+                return None
+            tile[largest] = -(-tile[largest] // 2)

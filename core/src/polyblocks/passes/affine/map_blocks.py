@@ -69,7 +69,9 @@ class MapBlocksPass:
 
     def _map(self, sequence: Sequence, kernels: Any, results: Any, context: Any) -> None:
         from polyblocks.codegen.gpu.choose import choose
+        from polyblocks.codegen.gpu.registers import registers, resident_blocks
 
+        chip = context.target.multiprocessor
         for item in sequence.items:
             if isinstance(item, Region):
                 self._region(item, kernels, results, context)
@@ -77,7 +79,8 @@ class MapBlocksPass:
                 continue
             if item.body:
                 kernel, predicted = choose(item, context.target)
-                name = kernels.add(kernel, item.source[0])
+                resident = resident_blocks(kernel, chip, max(context.target.shared_level.size, 1))
+                name = kernels.add(kernel, item.source[0], resident)
                 context.decide(
                     self.name,
                     name,
@@ -89,6 +92,8 @@ class MapBlocksPass:
                     width=kernel.width,
                     strided=kernel.strided,
                     workgroup_bytes=kernel.workgroup_bytes(),
+                    registers=registers(kernel),
+                    resident=resident,
                     barriers=len(kernel.barriers),
                     predicted_seconds=predicted.seconds,
                     memory_seconds=predicted.memory,

@@ -6,24 +6,29 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import mlir
-from polyblocks.codegen.gpu.plan import kernel_module, kernels
+from polyblocks.codegen.gpu.plan import RESIDENT, kernel_module, kernels
 
 _KNOWN, _AT_MOST, _EXACTLY = "gpu.known_block_size", "nvvm.maxntid", "nvvm.reqntid"
+_AT_ONCE = "nvvm.minctasm"
 
 
 @dataclass(frozen=True)
 class FinishKernelsPass:
     """Blocks have exactly the size that is known, and dynamic shared memory comes from outside.
 
+    Registers are to be few enough for as many blocks at once as the mapping assumes.
+
     Before::
 
         llvm.mlir.global internal @__dynamic_shmem__0() {addr_space = 3 : i32} : !llvm.array<0 x i8>
-        llvm.func @k() attributes {nvvm.kernel, nvvm.maxntid = array<i32: 256, 1, 1>}
+        llvm.func @k() attributes {nvvm.kernel, nvvm.maxntid = array<i32: 256, 1, 1>,
+                                   polyblocks.resident = 4 : i32}
 
     After::
 
         llvm.mlir.global external @__dynamic_shmem__0() {addr_space = 3 : i32} : !llvm.array<0 x i8>
-        llvm.func @k() attributes {nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>}
+        llvm.func @k() attributes {nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>,
+                                   nvvm.minctasm = 4 : i32, polyblocks.resident = 4 : i32}
     """
 
     name: ClassVar[str] = "finish-kernels"
@@ -39,6 +44,8 @@ class FinishKernelsPass:
                     attributes[_EXACTLY] = attributes[_KNOWN]
                     if _AT_MOST in attributes:
                         del attributes[_AT_MOST]
+                if RESIDENT in attributes and attributes[RESIDENT].value > 1:
+                    attributes[_AT_ONCE] = attributes[RESIDENT]
             holder = kernel_module(module)
             for op in holder.regions[0].blocks[0].operations if holder is not None else ():
                 attributes = op.operation.attributes

@@ -1,0 +1,54 @@
+"""How many registers a thread of a kernel needs, and how many blocks then run at once."""
+
+from __future__ import annotations
+
+from polyblocks.affine.block_cost import RESERVE
+from polyblocks.affine.model import For, Node, Value, operands, results
+from polyblocks.codegen.gpu.contraction import TiledKernel
+from polyblocks.codegen.gpu.contraction import registers as registers_of_tile
+from polyblocks.codegen.gpu.kernel import Kernel, Place
+from polyblocks.occupancy import occupancy
+from polyblocks.target import Multiprocessor
+
+
+def registers(kernel: Kernel) -> int:
+    """32-bit registers that a thread needs, about, so that nothing waits in memory for room."""
+    if isinstance(kernel, TiledKernel):
+        return registers_of_tile(kernel)
+    private = sum(-(-b.nbytes // 4) for b, p in kernel.places.items() if p is Place.PRIVATE)
+    live, _ = _peak(kernel.body, set())
+    return RESERVE + kernel.held + private + live * kernel.width
+
+
+def resident_blocks(kernel: Kernel, chip: Multiprocessor, units: int) -> int:
+    """Blocks that a multiprocessor holds at once; no more than the grid has for each of them.
+
+    Args:
+        kernel: with places for its buffers.
+        chip: what runs it.
+        units: multiprocessors of the chip.
+    """
+    found = occupancy(chip, registers(kernel), kernel.workgroup_bytes(), kernel.threads)
+    return max(1, min(found.blocks, -(-kernel.blocks // units)))
+
+
+def _peak(nodes: list[Node], after: set[Value]) -> tuple[int, set[Value]]:
+    """The most words of values that live at once, and the values that live before the nodes."""
+    live = set(after)
+    most = _words(live)
+    for node in reversed(nodes):
+        live -= set(results(node))
+        if isinstance(node, For):
+            inside, needed = _peak(node.body, live | set(node.yields))
+            most = max(most, inside)
+            live |= needed - set(node.arguments)
+            live |= set(node.inits)
+        else:
+            live |= {v for v in operands(node) if v.external is None}
+        most = max(most, _words(live))
+    return most, live
+
+
+def _words(values: set[Value]) -> int:
+    """Registers of values; indices and 64-bit types take two."""
+    return sum(2 if "64" in str(v.type) or str(v.type) == "index" else 1 for v in values)
