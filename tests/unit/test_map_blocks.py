@@ -149,6 +149,39 @@ def test_what_only_the_host_could_do_is_refused() -> None:
         MapBlocksPass().run(module, PassContext.create(target, options))
 
 
+def limited(blocks: int) -> str:
+    """100 million independent iterations for a chip whose grids have so many blocks."""
+    module = mlir.parse(
+        """
+        func.func @main(%a: memref<100000000xf64>, %b: memref<100000000xf32>) {
+          affine.for %i = 0 to 100000000 {
+            %x = affine.load %a[%i] : memref<100000000xf64>
+            %y = math.sqrt %x : f64
+            %z = arith.truncf %y : f64 to f32
+            affine.store %z, %b[%i] : memref<100000000xf32>
+          }
+          return
+        }
+        """
+    )
+    target, options = gpu_target(), CompileOptions()
+    assert target.multiprocessor is not None
+    chip = dataclasses.replace(target.multiprocessor, grid_limits=(blocks, 1, 1))
+    target = dataclasses.replace(target, multiprocessor=chip)
+    MapBlocksPass().run(module, PassContext.create(target, options))
+    return str(module)
+
+
+def test_blocks_are_larger_where_a_grid_would_have_too_many() -> None:
+    assert "known_block_size = array<i32: 256, 1, 1>" in limited(1000000)
+    assert "known_block_size = array<i32: 1024, 1, 1>" in limited(50000)
+
+
+def test_more_blocks_than_a_grid_may_have_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="blocks of 1024 threads, where a grid .* 1000;"):
+        limited(1000)
+
+
 def test_a_target_without_grids_cannot_be_chosen_for() -> None:
     target = dataclasses.replace(gpu_target(), multiprocessor=None)
     with pytest.raises(ValueError, match="has no grids of blocks"):
