@@ -84,9 +84,7 @@ def cascade(
             rest = code.value("arith.subi", code.index, code.integer(count), first)
             end = code.value("arith.minui", code.index, end, rest)
         starts = [
-            value
-            if op.name in IDEMPOTENT
-            else code.constant(identity(op.name, op.results[0].type))
+            value if op.name in IDEMPOTENT else code.constant(identity(op.name, op.results[0].type))
             for op, value in zip(ops, sums, strict=True)
         ]
         found = code.loop(zero, end, one, starts, lambda k, s: body(code.add(first, k), s))

@@ -100,9 +100,9 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
         place_barriers(kernel)
     if kernel.blocks > chip.grid_limits[0]:
         raise UnsupportedError(
-            f"it would take {kernel.blocks} blocks of {kernel.threads} threads, where a grid of the "
-            f"target '{target.name}' has at most {chip.grid_limits[0]}; compute parts of the arrays "
-            "one after the other"
+            f"it would take {kernel.blocks} blocks of {kernel.threads} threads, where a grid of "
+            f"the target '{target.name}' has at most {chip.grid_limits[0]}; compute parts of the "
+            "arrays one after the other"
         )
     return kernel, predicted
 
