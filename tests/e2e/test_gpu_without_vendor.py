@@ -40,6 +40,7 @@ def scaled(x):
     return torch.softmax(x * 2, -1)
 
 
+@pytest.mark.cpu
 def test_compiling_works_and_launching_says_what_is_missing(options):
     x = torch.rand(5, 40)
     compiled = polyblocks.compile(scaled, frontend="torch", compile_options=options)

@@ -129,6 +129,18 @@ def test_constants_small_and_large(check):
     check(f, torch.rand(3000))
 
 
+@pytest.mark.simulated
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "bfloat16"])
+def test_constants_of_any_type(check, dtype):
+    mixed, same = [1, 0, 200, 1, 1, 0, 3, 1, 0, 250], [0] * 10
+
+    def f(x):
+        kind = getattr(torch, dtype)
+        return [x.to(kind) * torch.tensor(c, dtype=kind) for c in (mixed, same)]
+
+    check(f, torch.tensor([0, 0, 1, 1, 2, 2, 3, 1, 0, 1]))
+
+
 def test_a_returned_constant_is_the_callers_own():
     from polyblocks_torch import polyblocks_jit_torch
 

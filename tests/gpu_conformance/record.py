@@ -2,8 +2,8 @@
 
 Started by ``run.py``, which says by the environment: ``CONFORMANCE_ARCH``, the architecture;
 ``CONFORMANCE_LOG``, where a line of JSON per test goes, and which tests are done already;
-``CONFORMANCE_EVERY``, to run every so many-th test only; ``CONFORMANCE_PROGRAMS``, the folder that
-gets the programs themselves, if somebody wants them.
+``CONFORMANCE_EVERY``, to run every so many-th test only, from ``CONFORMANCE_FIRST`` on;
+``CONFORMANCE_PROGRAMS``, the folder that gets the programs themselves, if somebody wants them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from polyblocks.errors import FallbackError, UnsupportedError
 ARCH = os.environ["CONFORMANCE_ARCH"]
 LOG = Path(os.environ["CONFORMANCE_LOG"])
 EVERY = int(os.environ.get("CONFORMANCE_EVERY", "1"))
+FIRST = int(os.environ.get("CONFORMANCE_FIRST", "0"))
 PROGRAMS = os.environ.get("CONFORMANCE_PROGRAMS")
 
 
@@ -50,7 +51,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     lines = LOG.read_text().splitlines() if LOG.exists() else []
     done = {json.loads(line)["test"] for line in lines}
     native = [item for item in items if _chip_of(item) == "native"]
-    kept = [item for item in native[::EVERY] if item.nodeid not in done]
+    kept = [item for item in native[FIRST::EVERY] if item.nodeid not in done]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
 

@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--log", type=Path, help="folder of the outcomes; those in it are kept")
     parser.add_argument("--limit", type=int, default=LIMIT, help="seconds for one test")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every N-th test only")
+    parser.add_argument("--first", type=int, default=0, metavar="K", help="begin with test K")
     parser.add_argument("--programs", type=Path, help="folder that gets the programs, for assemble")
     arguments = parser.parse_args()
     archs = arguments.arch or list(CHIPS)
@@ -57,6 +58,7 @@ def _run(
         "CONFORMANCE_LOG": str(log.resolve()),
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "CONFORMANCE_EVERY": str(arguments.every),
+        "CONFORMANCE_FIRST": str(arguments.first),
         # A death is a crash and counted here, not a fallback.
         "POLYBLOCKS_ISOLATE": "0",
         "POLYBLOCKS_REPRODUCERS": folder,

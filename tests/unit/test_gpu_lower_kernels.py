@@ -258,3 +258,19 @@ def test_equal_programs_have_equal_code() -> None:
         name = f"kernels.{target.arch}.{form}"
         first, second = (lower(module(KERNELS, WEIGHTS), target).blobs[name] for _ in range(2))
         assert first == second
+
+
+def test_buffers_of_more_than_4_gib_have_64_bit_addresses() -> None:
+    body = """
+    %t = gpu.thread_id x
+    %b = gpu.block_id x
+    %v = memref.load %x[%b, %t] : memref<70000x70000xi8>
+    memref.store %v, %y[%b, %t] : memref<70000x70000xi8>
+    """
+    arguments = {"x": "memref<70000x70000xi8>", "y": "memref<70000x70000xi8>"}
+    text = program(body, arguments, grid=70000)
+    ptx = assembly(text, nvgpu("sm_90a"))
+    assert re.search(r"(mul|mad)\.(wide\.[us]32|lo\.s64)", ptx)
+    assert not re.search(r"(mul|mad)\.lo\.[us]32", ptx)
+    code = assembly(text, amdgpu("gfx1100"))
+    assert re.search(r"v_mad_u64_u32|s_mul_hi_u32", code)

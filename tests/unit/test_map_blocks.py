@@ -149,6 +149,112 @@ def test_what_only_the_host_could_do_is_refused() -> None:
         MapBlocksPass().run(module, PassContext.create(target, options))
 
 
+def mapped(text: str) -> Any:
+    """A module after ``map-blocks``; IN and OUT stand for the roles of arguments."""
+    for role in ("in", "out"):
+        row = (
+            f'{{polyblocks.arg = {{role = "{role}put", name = "{role}", dtype = "float32", '
+            "shape = array<i64>, strides = array<i64>, constant = false, updates = -1}}"
+        )
+        text = text.replace(f" {role.upper()}", f" {row}")
+    module = mlir.parse(text)
+    MapBlocksPass().run(module, PassContext.create(gpu_target(), CompileOptions()))
+    return module
+
+
+@pytest.mark.parametrize("count", [400, 401])
+def test_long_sums_of_a_thread_leave_nothing_out(count: int) -> None:
+    module = mapped(
+        """
+        func.func @main(%x: memref<3xCOUNTx512xf32> IN, %y: memref<3x511xf32> OUT) {
+          %one = arith.constant 1.0 : f32
+          affine.for %i = 0 to 3 {
+            %l = memref.alloca() : memref<512xf32>
+            affine.for %j = 0 to 512 {
+              %s = affine.for %k = 0 to COUNT iter_args(%t = %one) -> (f32) {
+                %v = affine.load %x[%i, %k, %j] : memref<3xCOUNTx512xf32>
+                %n = arith.addf %v, %t fastmath<reassoc> : f32
+                affine.yield %n : f32
+              }
+              affine.store %s, %l[%j] : memref<512xf32>
+            }
+            affine.for %j = 0 to 511 {
+              %a = affine.load %l[%j] : memref<512xf32>
+              %b = affine.load %l[%j + 1] : memref<512xf32>
+              %c = arith.mulf %a, %b : f32
+              affine.store %c, %y[%i, %j] : memref<3x511xf32>
+            }
+          }
+          return
+        }
+        """.replace("COUNT", str(count))
+    )
+    # A loop in a loop: blocks of the sum.
+    assert str(module).count("scf.for") >= 2
+    x = np.random.default_rng(0).integers(0, 2, (3, count, 512)).astype(np.float32)
+    y = np.zeros((3, 511), np.float32)
+    run_main(module, [x, y])
+    sums = 1 + x.sum(1)
+    np.testing.assert_array_equal(y, sums[:, :-1] * sums[:, 1:])
+
+
+def test_long_sums_of_a_block_leave_nothing_out() -> None:
+    module = mapped(
+        """
+        func.func @main(%x: memref<2x300001xf32> IN, %y: memref<2xf32> OUT) {
+          %one = arith.constant 1.0 : f32
+          affine.for %i = 0 to 2 {
+            %s = affine.for %k = 0 to 300001 iter_args(%t = %one) -> (f32) {
+              %v = affine.load %x[%i, %k] : memref<2x300001xf32>
+              %n = arith.addf %v, %t fastmath<reassoc> : f32
+              affine.yield %n : f32
+            }
+            affine.store %s, %y[%i] : memref<2xf32>
+          }
+          return
+        }
+        """
+    )
+    assert str(module).count("scf.for") == 2
+    x = np.random.default_rng(0).integers(0, 2, (2, 300001)).astype(np.float32)
+    y = np.zeros(2, np.float32)
+    run_main(module, [x, y])
+    np.testing.assert_array_equal(y, 1 + x.sum(1))
+
+
+def limited(blocks: int) -> str:
+    """100 million independent iterations for a chip whose grids have so many blocks."""
+    module = mlir.parse(
+        """
+        func.func @main(%a: memref<100000000xf64>, %b: memref<100000000xf32>) {
+          affine.for %i = 0 to 100000000 {
+            %x = affine.load %a[%i] : memref<100000000xf64>
+            %y = math.sqrt %x : f64
+            %z = arith.truncf %y : f64 to f32
+            affine.store %z, %b[%i] : memref<100000000xf32>
+          }
+          return
+        }
+        """
+    )
+    target, options = gpu_target(), CompileOptions()
+    assert target.multiprocessor is not None
+    chip = dataclasses.replace(target.multiprocessor, grid_limits=(blocks, 1, 1))
+    target = dataclasses.replace(target, multiprocessor=chip)
+    MapBlocksPass().run(module, PassContext.create(target, options))
+    return str(module)
+
+
+def test_blocks_are_larger_where_a_grid_would_have_too_many() -> None:
+    assert "known_block_size = array<i32: 256, 1, 1>" in limited(1000000)
+    assert "known_block_size = array<i32: 1024, 1, 1>" in limited(50000)
+
+
+def test_more_blocks_than_a_grid_may_have_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="blocks of 1024 threads, where a grid .* 1000;"):
+        limited(1000)
+
+
 def test_a_target_without_grids_cannot_be_chosen_for() -> None:
     target = dataclasses.replace(gpu_target(), multiprocessor=None)
     with pytest.raises(ValueError, match="has no grids of blocks"):

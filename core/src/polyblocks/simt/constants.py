@@ -105,9 +105,15 @@ def _elements(attribute: Any, type_: Type) -> Array:
         raw = np.frombuffer(attribute.value_bytes, np.uint8).view(np.int8)
         return raw
     plain = not (isinstance(type_, Float) and type_.name == "bf16")
-    if plain and (not isinstance(type_, Int) or type_.bits in (1, 8, 16, 32, 64)):
+    if (
+        plain
+        and isinstance(attribute, ir.DenseElementsAttr)
+        and (not isinstance(type_, Int) or type_.bits in (1, 8, 16, 32, 64))
+    ):
         return np.array(attribute).reshape(-1).astype(dtype_of(type_))
     text = str(attribute)
+    if text.startswith("dense_resource"):
+        raise UnsupportedError(f"the simulator reads no resource: {text[:80]}; write it as dense")
     body = text[text.index("<") + 1 : text.rindex(">", 0, text.rindex(" : "))]
     if body.startswith('"0x'):
         raw = np.frombuffer(bytes.fromhex(body[3:-1]), np.uint8)

@@ -152,9 +152,12 @@ def _hooks() -> Any:
             if not isinstance(literal, torch.Tensor) or literal.dtype not in _DENSE:
                 return None
             with unset_fake_temporarily():
-                array = literal.detach().contiguous().cpu().numpy()
+                array = literal.detach().contiguous().cpu()
+                # NumPy has no bfloat16: its bytes.
+                words = array.view(torch.int16) if literal.dtype is torch.bfloat16 else array
             element = fx_importer.TORCH_DTYPE_TO_MLIR_TYPE[literal.dtype]()
-            attribute = ir.DenseElementsAttr.get(array, type=element, shape=list(literal.shape))
+            shaped = ir.RankedTensorType.get(list(literal.shape), element)
+            attribute = ir.DenseElementsAttr.get(words.numpy(), type=shaped)
             return ir.Operation.create(
                 "torch.vtensor.literal",
                 results=[gni._cc.tensor_to_vtensor_type(literal)],
@@ -164,7 +167,10 @@ def _hooks() -> Any:
     return Hooks()
 
 
-_DENSE = (torch.float64, torch.float32, torch.int64, torch.int32, torch.int16, torch.int8)
+_DENSE = (
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
+    *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
+)
 
 
 def _import_error(graph: torch.fx.Graph, importer: Any, error: Exception) -> UnsupportedError:

@@ -32,6 +32,7 @@ from polyblocks.codegen.gpu.predicted import CACHE_RATE, Predicted
 from polyblocks.codegen.gpu.registers import registers, resident_blocks
 from polyblocks.codegen.gpu.sharing import fastest_last, has_loops, outer_loops, share
 from polyblocks.codegen.gpu.wide import widest
+from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
 
 #: Threads of a block, where nothing speaks for another number.
@@ -66,6 +67,7 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
 
     Raises:
         ValueError: the target has no grids.
+        UnsupportedError: it takes more blocks than a grid may have.
     """
     chip = target.multiprocessor
     if chip is None:
@@ -97,8 +99,23 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     _, kernel, predicted = min(found, key=lambda entry: entry[0])
     if not isinstance(kernel, TiledKernel):
         _widen(kernel, target, chip)
+        _fit_grid(kernel, chip)
         place_barriers(kernel)
+    if kernel.blocks > chip.grid_limits[0]:
+        raise UnsupportedError(
+            f"it would take {kernel.blocks} blocks of {kernel.threads} threads, where a grid of "
+            f"the target '{target.name}' has at most {chip.grid_limits[0]}; compute parts of the "
+            "arrays one after the other"
+        )
     return kernel, predicted
+
+
+def _fit_grid(kernel: Kernel, chip: Multiprocessor) -> None:
+    """Larger blocks where there would be too many; only of threads that work by themselves."""
+    while kernel.blocks > chip.grid_limits[0] and kernel.group == 1 and not kernel.shared:
+        if 2 * kernel.threads > chip.threads_per_block:
+            return
+        kernel.groups *= 2
 
 
 def _widen(kernel: Kernel, target: TargetDescription, chip: Multiprocessor) -> None:

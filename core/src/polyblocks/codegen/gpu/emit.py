@@ -24,8 +24,9 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.model import operands as operands_of
 from polyblocks.affine.reduction_vectors import IDEMPOTENT, combine
-from polyblocks.affine.reductions import identity
+from polyblocks.affine.reductions import ROUNDING, identity
 from polyblocks.codegen.gpu.atomics import KINDS, AtomicAt
+from polyblocks.codegen.gpu.cascade import block_of, cascade, combiners_of, terms_inside
 from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import Joiner, barrier
 from polyblocks.codegen.gpu.copies import copy_all
@@ -330,7 +331,12 @@ class Emitter:
             return yielded
 
         inits = [self.use(v) for v in node.inits]
-        results = code.loop(low, high, code.integer(1), inits, body)
+        if ops := combiners_of(node):
+            inside = terms_inside(node, lambda inner: uniform and inner in self.kernel.shared)
+            block = block_of(node.var.extent, inside)
+            results = cascade(code, ops, node.var.extent, block, inits, body)
+        else:
+            results = code.loop(low, high, code.integer(1), inits, body)
         self.values.update(zip(node.results, results, strict=True))
 
     def _shared(self, shared: Shared) -> None:
@@ -377,9 +383,9 @@ class Emitter:
                 number = code.add(code.times(turn, group), self.member)
                 return self._iteration(shared, number, None, inside)
 
-            carried = code.loop(
-                code.integer(0), code.integer(turns), code.integer(1), carried, body
-            )
+            long = any(op.name in ROUNDING for op in shared.combiners)
+            block = block_of(turns) if long else turns
+            carried = cascade(code, shared.combiners, turns, block, carried, body)
         if rest:
             number = code.add(self.member, code.integer(turns * group)) if turns else self.member
             mine = code.compare("ult", self.member, code.integer(rest))

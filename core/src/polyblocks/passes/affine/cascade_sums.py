@@ -41,7 +41,8 @@ class CascadeSumsPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Cut the sums of every nest and sub-nest."""
         if context.target.multiprocessor is not None:
-            # What threads share out is a cascade: of their own sums, of a warp, of a block.
+            # What threads share out is a cascade: of their own sums, of a warp, of a block. How
+            # long their own are is known when the loops are shared (codegen/gpu/cascade.py).
             return
         for nest in sequence.nests():
             if change_subnests(nest, self._change):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine import cost
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.footprints import analyze
 from polyblocks.affine.loop_order import shares
 from polyblocks.affine.model import (
     Buffer,
@@ -67,8 +68,13 @@ class SplitReductionsPass(NestPass):
             # Blocks share the inner loops as well, whichever they are.
             iterations = shape.iterations if blocks else shares(shape, context.target)
             extent = shape.reductions[0].var.extent
-            # A pass over the data by one thread, at its share of the memory's bandwidth.
+            # What a thread takes for all of it.
             seconds = cost.compute_seconds(context.target, cost.work(nest.body)) * level.size
+            if blocks:
+                # Blocks have their shares of the memory's bandwidth, and do as many of the outer
+                # iterations at once as there are.
+                moved = cost.traffic_seconds(context.target, *_read(nest))
+                seconds = max(seconds, moved * level.size) / min(level.size, max(iterations, 1))
             if iterations >= 2 * level.size or seconds < self.min_gain * level.overhead:
                 continue
             combiners = shape.combiners()
@@ -80,6 +86,13 @@ class SplitReductionsPass(NestPass):
                 nest, shape, starts, extent, parts
             )
             context.decide(self.name, nest.name, "split", parts=parts, serial_seconds=seconds)
+
+
+def _read(nest: Nest) -> tuple[int, int]:
+    """Bytes that a nest reads, each once, and the same as a footprint."""
+    touched = analyze(nest.body, 1).whole.values()
+    read = sum(t.read for t in touched)
+    return read, read
 
 
 def _split(
