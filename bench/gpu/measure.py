@@ -221,6 +221,7 @@ def recorded(call: Callable[[], Any], clock: Clock, calls: int = _CALLS) -> Json
         return {"problem": f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]}
 
 
+@torch.no_grad()
 def run(
     bundle: Bundle,
     pairs: Sequence[Pair],
@@ -248,7 +249,6 @@ def run(
         "archs": bundle.facts["archs"],
         "versions": {"torch": torch.__version__, "polyblocks": polyblocks.__version__},
     }
-    torch.set_grad_enabled(False)
     rates: list[float] = []
     copy = copying(bundle, size, clock, pace.turn_s)
 
