@@ -102,6 +102,15 @@ def test_scatter_reduce(reduce: str) -> None:
     same(lambda x, i, y: x.scatter_reduce(0, i, y, reduce), x, i, y)
 
 
+@pytest.mark.simulated
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+def test_scatter_reduce_of_integers_of_both_signs(reduce: str, dtype: torch.dtype) -> None:
+    x, y, i = numbers(dtype, 40) - 50, numbers(dtype, 90) - 50, places(40, 90)
+    same(lambda x, i, y: x.scatter_reduce(0, i, y, reduce), x, i, y)
+
+
+@pytest.mark.simulated
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
 def test_scatter_reduce_of_booleans(reduce: str, include_self: bool) -> None:

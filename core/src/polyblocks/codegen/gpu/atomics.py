@@ -21,16 +21,16 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.reductions import NEED_FLAG
 
-#: Number of each op in ``memref.atomic_rmw``.
+#: The name of each op in ``arith::AtomicRMWKind``, whose numbers differ between versions of MLIR.
 KINDS = {
-    "arith.addf": 0,
-    "arith.addi": 1,
-    "arith.maxsi": 4,
-    "arith.maxui": 5,
-    "arith.minsi": 7,
-    "arith.minui": 8,
-    "arith.ori": 11,
-    "arith.andi": 12,
+    "arith.addf": "addf",
+    "arith.addi": "addi",
+    "arith.maxsi": "maxs",
+    "arith.maxui": "maxu",
+    "arith.minsi": "mins",
+    "arith.minui": "minu",
+    "arith.ori": "ori",
+    "arith.andi": "andi",
 }
 #: Types that the hardware updates at once.
 _TYPES = ("f32", "f64", "i32", "i64")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from polyblocks import mlir
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
@@ -284,7 +285,8 @@ class Emitter:
         type_ = node.value.type
         operands = [self.use(node.value), self.memrefs[node.buffer]]
         operands += [self.use(v) for v in node.index]
-        kind = ir.IntegerAttr.get(self.code.i64, KINDS[node.op.name])
+        number = getattr(mlir.dialect("arith").AtomicRMWKind, KINDS[node.op.name])
+        kind = ir.IntegerAttr.get(self.code.i64, int(number))
 
         def update() -> list[Any]:
             self.code.op("memref.atomic_rmw", [type_], operands, {"kind": kind}, node.location)
