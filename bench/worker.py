@@ -26,12 +26,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench.calls import timed
 from bench.engines import ENGINES, FACES, Prepared
 
 
@@ -87,17 +87,6 @@ class Worker:
         """Why an order failed, in one line."""
         known = getattr(self.engine, "explain", None)
         return known(self.name, error) if known else in_one_line(error)
-
-
-def timed(call: Callable[[], Any], seconds: float) -> list[float]:
-    """Seconds of each call. What a call returns is given up before the next one begins."""
-    samples: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(samples) < 2 or time.perf_counter() < end:
-        begin = time.perf_counter()
-        call()
-        samples.append(time.perf_counter() - begin)
-    return samples
 
 
 def in_one_line(error: BaseException) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
 
+from bench.calls import timed
 from bench.gpu.bundle import SIMULATOR
 
 
@@ -71,13 +71,7 @@ class Simulation:
 
     def samples(self, call: Callable[[], Any], seconds: float) -> list[float]:
         """See :class:`Clock`."""
-        found: list[float] = []
-        end = time.perf_counter() + seconds
-        while len(found) < 2 or time.perf_counter() < end:
-            begin = time.perf_counter()
-            call()
-            found.append(time.perf_counter() - begin)
-        return found
+        return timed(call, seconds)
 
     def synchronize(self) -> None:
         """See :class:`Clock`."""

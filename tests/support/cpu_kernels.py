@@ -33,6 +33,19 @@ MLIR_TYPES = {
 }
 
 
+#: ``math.exp`` in vectors of 16 float32.
+EXP_IN_VECTORS = """
+func.func @main(%a: memref<64xf32>, %b: memref<64xf32>) {
+  affine.for %i = 0 to 64 step 16 {
+    %x = affine.vector_load %a[%i] : memref<64xf32>, vector<16xf32>
+    %y = math.exp %x : vector<16xf32>
+    affine.vector_store %y, %b[%i] : memref<64xf32>, vector<16xf32>
+  }
+  return
+}
+"""
+
+
 def compile_text(text: str, arch: str | None = None, **options: Any) -> Artifact:
     """The artifact of a module after S3, given as text."""
     wanted = CompileOptions(arch=arch, **options)

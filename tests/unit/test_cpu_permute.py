@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cpu_kernels import assembly_of
+from cpu_kernels import EXP_IN_VECTORS, assembly_of
 from vector_math_jit import (
     CHUNK,
     Code,
@@ -77,17 +77,7 @@ def test_without_fused_multiply_add_it_is_not_used() -> None:
 
 @pytest.mark.parametrize(("arch", "expected"), [("x86-64-v4", True), ("x86-64-v3", False)])
 def test_the_target_uses_it_where_it_has_it(arch: str, expected: bool) -> None:
-    text = """
-    func.func @main(%a: memref<64xf32>, %b: memref<64xf32>) {
-      affine.for %i = 0 to 64 step 16 {
-        %x = affine.vector_load %a[%i] : memref<64xf32>, vector<16xf32>
-        %y = math.exp %x : vector<16xf32>
-        affine.vector_store %y, %b[%i] : memref<64xf32>, vector<16xf32>
-      }
-      return
-    }
-    """
-    assert bool(re.search(r"vpermps\s.*%zmm", assembly_of(text, arch))) == expected
+    assert bool(re.search(r"vpermps\s.*%zmm", assembly_of(EXP_IN_VECTORS, arch))) == expected
 
 
 def test_a_table_has_16_numbers() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyblocks.affine.vector_ops import shuffle
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.mlir import ir
+from polyblocks_cpu.avx512 import by_registers, intrinsic
 
 #: Lanes of a register of 512 bits: all numbers are in one.
 _FULL = 16
@@ -31,38 +31,17 @@ def pick_from(b: Builder, numbers: Sequence[float]) -> Callable[[Val], Val] | No
         return lambda index: Val(b, _from_two(numbers, index.value), "f32")
     if lanes % _FULL or lanes & (lanes - 1):
         return None
-    return lambda index: Val(b, _from_one(numbers, index.value, lanes), "f32")
+    return lambda index: Val(b, _from_one(numbers, index.value), "f32")
 
 
-def _from_one(numbers: Sequence[float], index: Any, lanes: int) -> Any:
+def _from_one(numbers: Sequence[float], index: Any) -> Any:
     table = _vector(numbers)
-    parts = []
-    for first in range(0, lanes, _FULL):
-        part = shuffle(index, index, list(range(first, first + _FULL)))
-        parts.append(_intrinsic("permvar.sf.512", table, part))
-    while len(parts) > 1:
-        lane = list(range(2 * parts[0].type.shape[0]))
-        parts = [shuffle(u, v, lane) for u, v in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
+    return by_registers(_FULL, lambda part: intrinsic("permvar.sf.512", table, part), (index,))
 
 
 def _from_two(numbers: Sequence[float], index: Any) -> Any:
     half = _FULL // 2
-    return _intrinsic("vpermi2var.ps.256", _vector(numbers[:half]), index, _vector(numbers[half:]))
-
-
-def _intrinsic(name: str, *operands: Any) -> Any:
-    op = ir.Operation.create(
-        "llvm.call_intrinsic",
-        results=[operands[0].type],
-        operands=operands,
-        attributes={
-            "intrin": ir.StringAttr.get(f"llvm.x86.avx512.{name}"),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
-    )
-    return op.result
+    return intrinsic("vpermi2var.ps.256", _vector(numbers[:half]), index, _vector(numbers[half:]))
 
 
 def _vector(numbers: Sequence[float]) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from polyblocks.affine.vector_ops import shuffle
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.mlir import ir
+from polyblocks_cpu.avx512 import by_registers, intrinsic
 
 _BITS = {"f32": 32, "f64": 64}
 _SUFFIXES = {"f32": "ps", "f64": "pd"}
@@ -31,15 +32,8 @@ def multiply_by_power(b: Builder, x: Val, exponent: Val) -> Val | None:
     if bits % _WIDEST or bits & (bits - 1):
         return None
     width = _WIDEST // _BITS[x.kind]
-    parts = []
-    for first in range(0, lanes, width):
-        lane = list(range(first, first + width))
-        operands = (shuffle(v, v, lane) for v in (x.value, exponent.value))
-        parts.append(_scalef(x.kind, *operands))
-    while len(parts) > 1:
-        lane = list(range(2 * parts[0].type.shape[0]))
-        parts = [shuffle(u, v, lane) for u, v in zip(parts[::2], parts[1::2], strict=True)]
-    return Val(b, parts[0], x.kind)
+    value = by_registers(width, partial(_scalef, x.kind), (x.value, exponent.value))
+    return Val(b, value, x.kind)
 
 
 def _scalef(kind: str, x: Any, exponent: Any) -> Any:
@@ -50,17 +44,7 @@ def _scalef(kind: str, x: Any, exponent: Any) -> Any:
     if bits == _WIDEST:
         # Rounding as the control register says.
         operands.append(_constant(32, 4))
-    op = ir.Operation.create(
-        "llvm.call_intrinsic",
-        results=[x.type],
-        operands=operands,
-        attributes={
-            "intrin": ir.StringAttr.get(f"llvm.x86.avx512.mask.scalef.{_SUFFIXES[kind]}.{bits}"),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
-    )
-    return op.result
+    return intrinsic(f"mask.scalef.{_SUFFIXES[kind]}.{bits}", *operands)
 
 
 def _constant(bits: int, value: int) -> Any:
