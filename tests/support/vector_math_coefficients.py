@@ -1,9 +1,9 @@
 """Derives the polynomials of polyblocks.codegen.vector_math and writes its coefficients.py.
 
-Each one is the minimax approximation of one function on one interval (vector_math_polynomials),
-rounded to the working precision (float32: to the best combination nearby). Fixed leading terms
-(the 1 and r of exp, the x of sin) are not part of the table; its polynomial multiplies the
-remaining power.
+Each one is the minimax approximation of one function on one interval (vector_math_polynomials) or
+on each of 16 (vector_math_pieces), rounded to the working precision (float32: to the best
+combination nearby). Fixed leading terms (the 1 and r of exp, the x of sin) are not part of the
+table; its polynomial multiplies the remaining power.
 
     python tests/support/vector_math_coefficients.py          # prints the achieved errors
     python tests/support/vector_math_coefficients.py --write  # and rewrites coefficients.py
@@ -15,7 +15,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from mpmath import mp
+from mpmath import mp, mpf
+from vector_math_pieces import TABLES
 from vector_math_polynomials import SPECS
 from vector_math_remez import polished, remez
 
@@ -36,7 +37,7 @@ def coefficients_file() -> tuple[str, list[str]]:
     report = []
     for spec in SPECS:
         coefficients, error = remez(spec)
-        bits = float(-mp.log(error, 2))
+        bits = _bits(error)
         report.append(f"{spec.name:16s} degree {spec.degree:2d}  error 2^-{bits:.1f}")
         low, high = mp.nstr(spec.low, 6), mp.nstr(spec.high, 6)
         lines.append(f"# {spec.about}; [{low}, {high}], error 2^-{bits:.1f}.")
@@ -44,7 +45,21 @@ def coefficients_file() -> tuple[str, list[str]]:
         lines.extend(f"    {value!r}," for value in polished(spec, coefficients))
         lines.append(")")
         lines.append("")
+    for entry in TABLES:
+        rows, error = entry.rows()
+        bits = _bits(error)
+        report.append(f"{entry.name:16s} degree {entry.degree:2d}  error 2^-{bits:.1f}")
+        lines.append(f"# {entry.about} by pieces: values, coefficients; error 2^-{bits:.1f}.")
+        lines.append(f"{entry.name} = (")
+        for row in rows:
+            lines.extend(["    (", *(f"        {value!r}," for value in row), "    ),"])
+        lines.append(")")
+        lines.append("")
     return "\n".join(lines[:-1]) + "\n", report
+
+
+def _bits(error: mpf) -> float:
+    return float(-mp.log(error, 2))
 
 
 def main() -> int:

@@ -35,14 +35,14 @@ def _exp(name: str, degree: int, about: str, limit: mpf, minus_one: bool) -> Spe
     )
 
 
-def _exp2(name: str, degree: int) -> Spec:
+def _exp2(name: str, degree: int, limit: str = "0.5001") -> Spec:
     return Spec(
         name,
         "(2^r - 1) / r",
         near_zero(lambda r: mp.expm1(r * LN2) / r, LN2),
-        lambda r: r / mpf(2) ** r,
-        mpf("-0.5001"),
-        mpf("0.5001"),
+        lambda r: abs(r) / mpf(2) ** r,
+        -mpf(limit),
+        mpf(limit),
         degree,
     )
 
@@ -126,10 +126,10 @@ def _erfcx(name: str, degree: int, centre: int, high: mpf) -> Spec:
 SPECS = [
     # exp and log families, float32.
     _exp("EXP_F32", 4, "", HALF_LN2, False),
-    _exp("EXP_SIXTEENTH_F32", 1, "", HALF_LN2 / 16, False),
     _exp("EXPM1_F32", 5, " with error relative to expm1", mpf("0.5505"), True),
     _exp("EXPM1_NEAR_F32", 4, " with error relative to expm1", HALF_LN2, True),
     _exp2("EXP2_F32", 5),
+    _exp2("EXP2_SIXTEENTH_F32", 2, "0.03126"),
     Spec(
         "LOG_F32",
         "(log1p(f) - f + f^2/2) / f^3",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,12 @@ from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.rewrite import expand_ops
 from polyblocks.codegen.vector_math import expand_math
 from polyblocks.codegen.vector_math.accuracy import MAX_ULP
+from polyblocks.codegen.vector_math.pieces import ERF, TANH
 from polyblocks_cpu.permute import pick_from
 from polyblocks_cpu.scalef import multiply_by_power
 
 needs_avx512 = pytest.mark.skipif(not host_has_ldexp(), reason="the host has no AVX-512")
+VECTOR = "vector<16xf32>"
 WIDTHS = [8, 16, 32, 64]
 NUMBERS = tuple(1.5 * i - 7.0 for i in range(16))
 
@@ -51,9 +54,13 @@ def tables(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("lanes", WIDTHS)
-def test_one_instruction_for_every_register(lanes: int) -> None:
+@pytest.mark.parametrize(
+    ("op", "count"), [("math.exp", 1), ("math.exp2", 1), ("math.tanh", 6), ("math.erf", 6)]
+)
+def test_one_instruction_for_every_register(op: str, count: int, lanes: int) -> None:
     name = "vpermi2var.ps.256" if lanes == 8 else "permvar.sf.512"
-    assert tables(expanded(f"vector<{lanes}xf32>")) == [name] * max(1, lanes // 16)
+    text = expanded(f"vector<{lanes}xf32>", op=op)
+    assert tables(text) == [name] * count * max(1, lanes // 16)
 
 
 def test_halves_are_looked_up_as_singles() -> None:
@@ -71,8 +78,9 @@ def test_other_types_take_the_polynomial_alone(type_: str) -> None:
     assert not tables(expanded(type_))
 
 
-def test_without_fused_multiply_add_it_is_not_used() -> None:
-    assert not tables(expanded("vector<16xf32>", fma=False))
+@pytest.mark.parametrize("op", ["math.exp", "math.exp2", "math.tanh", "math.erf"])
+def test_without_fused_multiply_add_it_is_not_used(op: str) -> None:
+    assert not tables(expanded(VECTOR, fma=False, op=op))
 
 
 @pytest.mark.parametrize(("arch", "expected"), [("x86-64-v4", True), ("x86-64-v3", False)])
@@ -115,20 +123,63 @@ def test_the_lowest_four_bits_choose(lanes: int) -> None:
     np.testing.assert_array_equal(result, np.array(NUMBERS, np.float32)[index & 15])
 
 
+#: Function -> exact values, where it is not yet constant, results for 0 and -0.
+FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[float, float], tuple[float, float]]] = {
+    "exp": (np.exp, (-110, 95), (1.0, 1.0)),
+    "exp2": (np.exp2, (-155, 130), (1.0, 1.0)),
+    "tanh": (np.tanh, (-11, 11), (0.0, -0.0)),
+    "erf": (np.vectorize(math.erf, otypes=[np.float64]), (-5, 5), (0.0, -0.0)),
+}
+
+
 @needs_avx512
 @pytest.mark.parametrize("lanes", WIDTHS)
-@pytest.mark.parametrize("scaled", [True, False])
-def test_exponentials(lanes: int, scaled: bool) -> None:
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_by_tables(name: str, lanes: int) -> None:
     """Within what is documented at any width, with all 16 numbers and at the ends."""
-    loops = {"f": Loop("math.exp", ("f32",), ("f32",), lanes)}
-    scale = host_scale() if scaled else None
-    compiled = Compiled(loops, ldexp=scaled, scale=scale, table=host_table())
+    function, (low, high), at_zero = FUNCTIONS[name]
+    loops = {"f": Loop(f"math.{name}", ("f32",), ("f32",), lanes)}
+    compiled = Compiled(loops, ldexp=True, scale=host_scale(), table=host_table())
     assert tables(compiled.expanded)
-    dense = np.linspace(-110, 95, 400_000).astype(np.float32)
-    edges = np.array([np.inf, -np.inf, np.nan, 1e30, -1e30, 0.0, -0.0], np.float32)
+    dense = np.linspace(low, high, 100_000).astype(np.float32)
+    edges = np.array([np.inf, -np.inf, np.nan, 1e30, -1e30, 1e6, -1e6, 0.0, -0.0], np.float32)
     x = np.concatenate([spread("f32", 20_000, 3), dense, edges])
     (result,) = compiled("f", x)
     with np.errstate(all="ignore"):
-        exact = np.exp(x.astype(np.float64))
-    assert ulp_error(result, exact).max() <= MAX_ULP["math.exp"][0]
-    np.testing.assert_array_equal(result[-2:], [1.0, 1.0])
+        exact = function(x.astype(np.float64))
+    assert ulp_error(result, exact).max() <= MAX_ULP[f"math.{name}"][0]
+    np.testing.assert_array_equal(result[-2:], at_zero)
+    np.testing.assert_array_equal(np.signbit(result[-2:]), np.signbit(at_zero))
+
+
+@needs_avx512
+@pytest.mark.parametrize("name", ["tanh", "erf"])
+def test_pieces_meet(name: str) -> None:
+    """Around every edge of a piece, and where the function ends, it does not fall."""
+    pieces = {"tanh": TANH, "erf": ERF}[name]
+    unit = 1 << pieces.shift
+    first = np.float32(pieces.offset).view(np.uint32) // unit
+    edges = ((first + np.arange(17, dtype=np.uint32)) * unit).view(np.float32) - pieces.offset
+    around = np.arange(-300, 300, dtype=np.int32)
+    near = (np.append(edges[1:], pieces.limit).astype(np.float32).view(np.int32))[:, None] + around
+    compiled = Compiled(
+        {"f": Loop(f"math.{name}", ("f32",), ("f32",), 16)},
+        ldexp=True,
+        scale=host_scale(),
+        table=host_table(),
+    )
+    (result,) = compiled("f", near.view(np.float32).ravel())
+    steps = np.diff(result.reshape(near.shape).view(np.int32), axis=1)
+    assert steps.min() >= -2
+    assert result.max() == 1.0
+
+
+@pytest.mark.parametrize("op", ["math.exp", "math.exp2"])
+def test_powers_need_the_instruction_that_scales(op: str) -> None:
+    """What is out of range is told by that instruction alone."""
+    text = (
+        f"func.func @f(%x: {VECTOR}) -> {VECTOR} {{ %0 = {op} %x : {VECTOR} return %0 : {VECTOR} }}"
+    )
+    module = mlir.parse(text)
+    assert expand_math(module, fma=True, table=pick_from) == 1
+    assert not tables(str(module))

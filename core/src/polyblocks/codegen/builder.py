@@ -223,6 +223,8 @@ class Builder:
         self.has_fma = fma
         # LLVM's intrinsic takes neither vectors of several dimensions nor scalable ones everywhere.
         self.has_ldexp = ldexp and (self.shape is None or len(self.shape) == 1) and not scalable
+        #: Whether the target has an instruction of its own for it, with the exponent as a float.
+        self.has_scale = scale is not None
         self._scale = scale
         self._table = table
         self._types: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """erf and erfc.
 
 erf: odd polynomial near 0, beyond it 1 - q(x)^4 with a polynomial q for the fourth root of erfc:
-two squarings instead of an exponential.
+two squarings instead of an exponential. float32 by 16 pieces where numbers are looked up.
 erfc: exp(-t^2) * g(q) / (1 + 2t) with the scaled function g = exp(t^2) erfc(t) (1 + 2t), which is
 smooth on the whole half line in q = (t - c) / (t + c) (M. M. Shepherd, J. G. Laframboise, Math.
 Comp. 36 (1981)); float32 computes it in float64, float64 carries the rounding error of t^2 and
@@ -15,6 +15,7 @@ from polyblocks.codegen.vector_math import coefficients as table
 from polyblocks.codegen.vector_math.double_double import two_product, two_sum
 from polyblocks.codegen.vector_math.exp_log import exp_sum
 from polyblocks.codegen.vector_math.formats import LOG2_E
+from polyblocks.codegen.vector_math.pieces import ERF, odd_by_pieces
 from polyblocks.codegen.vector_math.power import exp2_wide
 
 #: Where erf changes over from its odd polynomial.
@@ -23,6 +24,10 @@ _ERF_SMALL = {"f32": 1.05, "f64": 0.95}
 
 def erf(b: Builder, x: Val) -> Val:
     """Error function, float32 and float64."""
+    if x.kind == "f32":
+        by_pieces = odd_by_pieces(b, x, ERF, table.ERF_PIECES_F32)
+        if by_pieces is not None:
+            return by_pieces
     magnitude = abs(x)
     s = x * x
     small = b.fma(x, b.horner(s, table.ERF_F32 if x.kind == "f32" else table.ERF_F64), x)

@@ -2,8 +2,9 @@
 
 Exponentials: Cody-Waite reduction to r = x - n*ln2, |r| <= ln2/2, polynomial, scaling by 2^n in
 two factors so that overflow and gradual underflow come from the last multiplication. Where a
-target looks numbers up in a table of 16, float32 exp takes n in sixteenths, 2^(n mod 1) out of the
-table, and a shorter polynomial.
+target looks numbers up in a table of 16 and multiplies by powers of two in one instruction, float32
+exp and exp2 take the power of two in sixteenths, 2^(n mod 1) out of the table, and a shorter
+polynomial.
 Logarithms: x = 2^e * m with m in [sqrt(1/2), sqrt(2)), f = m - 1; float32 takes a polynomial in f
 with the first two terms exact, float64 the s = f/(2+f) form of FDLIBM (e_log.c), and for log2 and
 log10 its two-part combination (FreeBSD e_log2.c, k_log.h).
@@ -20,6 +21,7 @@ from polyblocks.codegen.vector_math.formats import (
     LN2_HI,
     LN2_LO,
     LOG2_E,
+    LOG2_E_PARTS,
     NAN,
     ROUNDER,
     SMALLEST_NORMAL,
@@ -31,6 +33,8 @@ from polyblocks.codegen.vector_math.formats import (
 
 #: Below LOW exp rounds to 0, above HIGH it overflows; the reduction works in between.
 _EXP_RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
+#: Of a float32: set from 2 on.
+_HIGHEST_EXPONENT_BIT = 1 << 30
 #: Powers of two between 1 and 2.
 _SIXTEENTHS = tuple(2.0 ** (i / 16) for i in range(16))
 _EXP2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
@@ -50,25 +54,34 @@ def exp_polynomial(b: Builder, r: Val) -> Val:
 
 def exp(b: Builder, x: Val) -> Val:
     """e^x, float32 and float64."""
+    by_table = _power_by_table(b, x, *LOG2_E_PARTS)
+    if by_table is not None:
+        return by_table
     low, high = _EXP_RANGE[x.kind]
     x = b.clamp(x, low, high)
-    pick = b.table(_SIXTEENTHS) if x.kind == "f32" and b.has_fma else None
-    if pick is not None:
-        return _exp_by_table(b, x, pick)
     n, i = round_scaled(b, x, LOG2_E)
     return scale_by_power_of_two(exp_polynomial(b, exp_reduced(b, x, n)), n, i)
 
 
-def _exp_by_table(b: Builder, x: Val, pick: Callable[[Val], Val]) -> Val:
+def _power_by_table(b: Builder, x: Val, log2: float, rest: float) -> Val | None:
+    """``2^(x * (log2 + rest))`` in float32; None where the target has not what it takes."""
+    if x.kind != "f32" or not b.has_fma or not b.has_scale:
+        return None
+    pick = b.table(_SIXTEENTHS)
+    if pick is None:
+        return None
     # The lowest bits count sixteenths.
     magic = ROUNDER["f32"] / len(_SIXTEENTHS)
-    shifted = b.fma(x, LOG2_E, magic)
+    shifted = b.fma(x, log2, magic)
     n = shifted - magic
-    r = exp_reduced(b, x, n)
+    r = b.fma(x, log2, -n)
+    if rest:
+        r = b.fma(x, rest, r)
+    # Where the result overflows, rounds to 0 or is NaN, n alone tells it. Without this bit r is
+    # between -2 and 2 there too, and 2^r positive.
+    r = (r.bits() & ~_HIGHEST_EXPONENT_BIT).as_float()
     step = pick(shifted.bits())
-    expm1 = b.fma(r * r, b.horner(r, table.EXP_SIXTEENTH_F32), r)
-    whole = (shifted.bits() - bits_of("f32", magic)) >> 4
-    return scale_by_power_of_two(b.fma(step, expm1, step), n, whole)
+    return b.scaled(b.fma(step * r, b.horner(r, table.EXP2_SIXTEENTH_F32), step), n)
 
 
 def exp_sum(b: Builder, high: Val, low: Val, factor: tuple[Val, Val] | None = None) -> Val:
@@ -91,6 +104,9 @@ def exp_sum(b: Builder, high: Val, low: Val, factor: tuple[Val, Val] | None = No
 
 def exp2(b: Builder, x: Val) -> Val:
     """2^x, float32 and float64."""
+    by_table = _power_by_table(b, x, 1.0, 0.0)
+    if by_table is not None:
+        return by_table
     low, high = _EXP2_RANGE[x.kind]
     x = b.clamp(x, low, high)
     n, i = round_scaled(b, x, 1.0)

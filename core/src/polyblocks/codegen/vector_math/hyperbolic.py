@@ -1,8 +1,8 @@
 """tanh, sinh, cosh.
 
-tanh: float32 from t = (exp(2x) - 1) / 2 in one polynomial and one quotient; float64 an odd
-polynomial below 0.625, beyond it 1 - 2/(exp(2x)+1). sinh and cosh: from
-h = exp(|x|)/2 as h -+ 1/(4h), sinh with an odd polynomial below 1.
+tanh: float32 from t = (exp(2x) - 1) / 2 in one polynomial and one quotient, or by 16 pieces where
+numbers are looked up; float64 an odd polynomial below 0.625, beyond it 1 - 2/(exp(2x)+1).
+sinh and cosh: from h = exp(|x|)/2 as h -+ 1/(4h), sinh with an odd polynomial below 1.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from polyblocks.codegen.vector_math.formats import (
     round_scaled,
     scale_by_power_of_two,
 )
+from polyblocks.codegen.vector_math.pieces import TANH, odd_by_pieces
 
 
 def tanh(b: Builder, x: Val) -> Val:
     """Hyperbolic tangent, float32 and float64."""
-    magnitude = abs(x)
-    result = _tanh_f32(b, magnitude) if x.kind == "f32" else _tanh_f64(b, magnitude)
-    return result.copysign(x)
+    if x.kind == "f64":
+        return _tanh_f64(b, abs(x)).copysign(x)
+    by_pieces = odd_by_pieces(b, x, TANH, table.TANH_PIECES_F32)
+    return _tanh_f32(b, abs(x)).copysign(x) if by_pieces is None else by_pieces
 
 
 def _tanh_f32(b: Builder, magnitude: Val) -> Val:
