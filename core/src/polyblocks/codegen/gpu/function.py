@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.expr import Var
@@ -80,13 +81,12 @@ class Kernels:
             before: the operation.
             resident: blocks of it that a multiprocessor is to hold at once.
         """
-        name = self._unique(kernel.nest.name)
         passed = Captures([kernel.nest.body], Loads(kernel.nest.source[0], self.written))
-        arguments = list(passed.arguments)
-        self._function(kernel, name, passed, arguments, resident)
-        self.written[name] = passed.written_arguments()
-        self._launch((kernel.blocks, kernel.threads), name, arguments, before)
-        return name
+        memory = Memory(kernel)
+        sizes = (kernel.blocks, kernel.threads)
+        described = {**_description(kernel), RESIDENT: _number(resident)}
+        emit = partial(emit_nest, kernel, memory)
+        return self._write(kernel.nest.name, passed, [memory], sizes, described, before, emit)
 
     def _unique(self, wish: str) -> str:
         base = re.sub(r"[^A-Za-z0-9_]", "_", wish) or "kernel"
@@ -101,7 +101,6 @@ class Kernels:
 
     def add_region(self, kernel: RegionKernel, before: Any) -> str:
         """As :meth:`add`, for a loop or branch that one block of threads runs."""
-        name = self._unique(kernel.name)
         passed = Captures(
             [nest.body for nest in kernel.nests],
             Loads(before, self.written),
@@ -109,55 +108,52 @@ class Kernels:
             kernel.op,
             kernel.stored,
         )
-        arguments = list(passed.arguments)
         sizes = (1, kernel.threads)
         described = {**kernel.description(), RESIDENT: _number(1)}
-        op = self._create(name, passed, arguments, kernel.memories, sizes, described)
-        block = op.regions[0].blocks[0]
-        with ir.InsertionPoint(block):
-            code = Code(block)
-            known = dict(zip(arguments, block.arguments, strict=False))
-            passed.repeat(known, self._global)
-            kernel.emit(code, known, list(block.arguments)[len(arguments) :])
-            code.op("gpu.return", [])
-        self.written[name] = passed.written_arguments()
-        self._launch(sizes, name, arguments, before)
-        return name
+        return self._write(
+            kernel.name, passed, kernel.memories, sizes, described, before, kernel.emit
+        )
 
-    def _function(
-        self, kernel: Kernel, name: str, passed: Captures, arguments: list[Any], resident: int
-    ) -> None:
-        memory = Memory(kernel)
-        sizes = (kernel.blocks, kernel.threads)
-        described = {**_description(kernel), RESIDENT: _number(resident)}
-        op = self._create(name, passed, arguments, [memory], sizes, described)
+    def _write(
+        self,
+        wish: str,
+        passed: Captures,
+        memories: list[Memory],
+        sizes: tuple[int, int],
+        description: dict[str, Any],
+        before: Any,
+        emit: Callable[[Code, dict[Any, Any], list[Any]], None],
+    ) -> str:
+        """A kernel, and its launch before an operation; returns its name.
+
+        ``emit`` writes the body: with the kernel's values of what is handed over and repeated, and
+        all workgroup memory, then all private memory, in the order of ``memories``.
+        """
+        name = self._unique(wish)
+        op = self._create(name, passed, memories, sizes, description)
         block = op.regions[0].blocks[0]
         values = list(block.arguments)
+        count = len(passed.arguments)
         with ir.InsertionPoint(block):
             code = Code(block)
-            known = dict(zip(arguments, values, strict=False))
+            known = dict(zip(passed.arguments, values[:count], strict=True))
             passed.repeat(known, self._global)
-            memrefs, scratch, near = memory.assign(values[len(arguments) :])
-            for buffer in passed.buffers:
-                memrefs[buffer] = known[buffer.value]
-            given = (code, kernel, memrefs, known, scratch, near)
-            if isinstance(kernel, TiledKernel):
-                ContractionEmitter(*given, tiles=memory.tiles(values[len(arguments) :])).emit()
-            else:
-                Emitter(*given).emit()
+            emit(code, known, values[count:])
             code.op("gpu.return", [])
+        self.written[name] = passed.written_arguments()
+        self._launch(sizes, name, passed.arguments, before)
+        return name
 
     def _create(
         self,
         name: str,
         passed: Captures,
-        arguments: list[Any],
         memories: list[Memory],
         sizes: tuple[int, int],
         description: dict[str, Any],
     ) -> Any:
         """An empty kernel: its arguments come first, then all workgroup memory, then private."""
-        types = [v.type for v in arguments]
+        types = [v.type for v in passed.arguments]
         workgroup = [t for memory in memories for t in memory.workgroup]
         private = [t for memory in memories for t in memory.private]
         blocks, threads = sizes
@@ -173,7 +169,7 @@ class Kernels:
                     "workgroup_attributions": ir.IntegerAttr.get(
                         ir.IntegerType.get_signless(64), len(workgroup)
                     ),
-                    "arg_attrs": ir.ArrayAttr.get([passed.attributes(v) for v in arguments]),
+                    "arg_attrs": ir.ArrayAttr.get([passed.attributes(v) for v in passed.arguments]),
                     **description,
                 },
                 regions=1,
@@ -242,7 +238,6 @@ class Captures:
     """What a nest uses from around it.
 
     Attributes:
-        buffers: buffers that are not of the nest itself.
         arguments: values to hand over: memory, and scalars that only the host knows.
     """
 
@@ -279,8 +274,7 @@ class Captures:
                     needed[var.value] = None
             if isinstance(node, (Store, StoreAt, AtomicAt)) and node.buffer.kind != "local":
                 self._written.add(root(node.buffer.value))
-        self.buffers = [buffer for body in bodies for buffer in buffers_of(body)]
-        needed.update((buffer.value, None) for buffer in self.buffers)
+        needed.update((buffer.value, None) for body in bodies for buffer in buffers_of(body))
         self._loads.stored = self._written
         for value in needed:
             self._take(value)
@@ -422,3 +416,25 @@ class Memory:
         near = {buffer: next(rest) for buffer in self._copied}
         memrefs.update({buffer: next(rest) for buffer in self._own})
         return memrefs, scratch, near
+
+
+def emit_nest(
+    kernel: Kernel, memory: Memory, code: Code, known: dict[Any, Any], values: list[Any]
+) -> None:
+    """Write the body of a nest at the current insertion point.
+
+    Args:
+        kernel: how the nest runs.
+        memory: of the kernel.
+        code: of the function.
+        known: values from around -> those of the function.
+        values: the memrefs of ``memory``, workgroup memory first.
+    """
+    memrefs, scratch, near = memory.assign(values)
+    for buffer in buffers_of(kernel.nest.body):
+        memrefs[buffer] = known[buffer.value]
+    given = (code, kernel, memrefs, known, scratch, near)
+    if isinstance(kernel, TiledKernel):
+        ContractionEmitter(*given, tiles=memory.tiles(values)).emit()
+    else:
+        Emitter(*given).emit()

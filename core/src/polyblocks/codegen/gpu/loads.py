@@ -9,7 +9,8 @@ from polyblocks.affine.regions import REGION_ATTRIBUTE
 from polyblocks.affine.views import VIEWS
 from polyblocks.mlir import ir
 
-_LOADS = ("affine.load", "memref.load")
+#: Operations that load one element.
+LOADS = ("affine.load", "memref.load")
 
 
 class Loads:
@@ -37,7 +38,7 @@ class Loads:
         op = owner.operation
         if len(op.regions):
             return False
-        if op.name in _LOADS:
+        if op.name in LOADS:
             # In a kernel there are no maps of values that are no loop variables.
             affine = op.name == "affine.load" and len(op.operands) > 1
             return not affine and all(map(self._known, op.operands)) and self._same(op)
