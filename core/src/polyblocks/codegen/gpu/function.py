@@ -32,7 +32,7 @@ from polyblocks.codegen.gpu.contraction import Operand, TiledKernel
 from polyblocks.codegen.gpu.emit import Emitter
 from polyblocks.codegen.gpu.emit_contraction import ContractionEmitter, tile_types
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
-from polyblocks.codegen.gpu.loads import Loads, is_inside, root
+from polyblocks.codegen.gpu.loads import Changes, Loads, is_inside, root
 from polyblocks.codegen.gpu.placement import own_turns
 from polyblocks.codegen.gpu.plan import RESIDENT
 from polyblocks.mlir import ir
@@ -54,13 +54,13 @@ class Kernels:
         module: the program.
         kernels: its ``gpu.module``.
         names: names that are taken.
-        written: for each kernel the positions of the arguments that it stores to.
+        changes: what the launches so far change.
     """
 
     module: Any
     kernels: Any
     names: set[str] = field(default_factory=set)
-    written: dict[str, set[int]] = field(default_factory=dict)
+    changes: Changes = field(default_factory=Changes)
 
     @classmethod
     def create(cls, module: Any) -> Kernels:
@@ -81,7 +81,7 @@ class Kernels:
             before: the operation.
             resident: blocks of it that a multiprocessor is to hold at once.
         """
-        passed = Captures([kernel.nest.body], Loads(kernel.nest.source[0], self.written))
+        passed = Captures([kernel.nest.body], kernel.nest.source[0], self.changes)
         memory = Memory(kernel)
         sizes = (kernel.blocks, kernel.threads)
         described = {**_description(kernel), RESIDENT: _number(resident)}
@@ -103,7 +103,8 @@ class Kernels:
         """As :meth:`add`, for a loop or branch that one block of threads runs."""
         passed = Captures(
             [nest.body for nest in kernel.nests],
-            Loads(before, self.written),
+            before,
+            self.changes,
             kernel.operands,
             kernel.op,
             kernel.stored,
@@ -140,8 +141,8 @@ class Kernels:
             passed.repeat(known, self._global)
             emit(code, known, values[count:])
             code.op("gpu.return", [])
-        self.written[name] = passed.written_arguments()
-        self._launch(sizes, name, passed.arguments, before)
+        launch = self._launch(sizes, name, passed.arguments, before)
+        self.changes.launch(launch, passed.stored_arguments())
         return name
 
     def _create(
@@ -189,7 +190,7 @@ class Kernels:
 
     def _launch(
         self, extents: tuple[int, int], name: str, arguments: list[Any], before: Any
-    ) -> None:
+    ) -> Any:
         sizes = [extents[0], 1, 1, extents[1], 1, 1]
         index = ir.IndexType.get()
         with ir.InsertionPoint(before):
@@ -203,7 +204,7 @@ class Kernels:
             }
             segments = [0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, len(arguments), 0]
             symbol = ir.Attribute.parse(f"@{MODULE}::@{name}")
-            ir.Operation.create(
+            return ir.Operation.create(
                 "gpu.launch_func",
                 operands=[*(numbers[n] for n in sizes), *arguments],
                 attributes={
@@ -244,7 +245,8 @@ class Captures:
     def __init__(
         self,
         bodies: list[list[Node]],
-        loads: Loads,
+        before: Any,
+        changes: Changes,
         more: Iterable[Any] = (),
         region: Any = None,
         stored: Iterable[Any] = (),
@@ -253,12 +255,12 @@ class Captures:
 
         Args:
             bodies: the nests.
-            loads: which scalars can be computed again.
+            before: the operation in whose place the kernel is launched.
+            changes: what happens before it.
             more: values that are used besides.
             region: what is defined in this operation is there already.
             stored: memory that is stored to besides.
         """
-        self._loads = loads
         self._region = region
         self.arguments: list[Any] = []
         self._repeated: list[Any] = []
@@ -275,13 +277,13 @@ class Captures:
             if isinstance(node, (Store, StoreAt, AtomicAt)) and node.buffer.kind != "local":
                 self._written.add(root(node.buffer.value))
         needed.update((buffer.value, None) for body in bodies for buffer in buffers_of(body))
-        self._loads.stored = self._written
+        self._loads = Loads(before, changes, self._written)
         for value in needed:
             self._take(value)
 
-    def written_arguments(self) -> set[int]:
-        """Positions of the arguments that the kernel stores to."""
-        return {i for i, value in enumerate(self.arguments) if value in self._written}
+    def stored_arguments(self) -> list[Any]:
+        """The arguments that the kernel stores to."""
+        return [value for value in self.arguments if value in self._written]
 
     def _take(self, value: Any) -> None:
         if value in self.arguments or value in self._repeated:
