@@ -264,6 +264,7 @@ class Captures:
         self._region = region
         self.arguments: list[Any] = []
         self._repeated: list[Any] = []
+        self._taken: set[Any] = set()
         self._written: set[Any] = set(stored)
         needed: dict[Any, None] = dict.fromkeys(more)
         for node in (node for body in bodies for node in walk(body)):
@@ -286,8 +287,9 @@ class Captures:
         return [value for value in self.arguments if value in self._written]
 
     def _take(self, value: Any) -> None:
-        if value in self.arguments or value in self._repeated:
+        if value in self._taken:
             return
+        self._taken.add(value)
         if self._region is not None and is_inside(value, self._region):
             return
         owner = value.owner
@@ -312,12 +314,12 @@ class Captures:
             known.update(zip(op.results, new.results, strict=True))
 
     def attributes(self, value: Any) -> Any:
-        """What the code generator may know of an argument."""
+        """What the code generator may know of one of the arguments."""
         if not isinstance(value.type, ir.MemRefType):
             return ir.DictAttr.get({})
         # Arguments are whole arrays: no two of them overlap.
         found = {"llvm.noalias": ir.UnitAttr.get()}
-        if value not in self._written and value in self.arguments:
+        if value not in self._written:
             found["llvm.readonly"] = ir.UnitAttr.get()
         return ir.DictAttr.get(found)
 
