@@ -162,6 +162,49 @@ def mapped(text: str) -> Any:
     return module
 
 
+#: The last nest reads a row that a number in memory names; ``{before}`` and ``{behind}`` the load.
+NUMBERED = """
+func.func @main(%at: memref<1xi32> IN, %a: memref<9x64xf32> IN, %b: memref<64xf32> OUT) {{
+  %one = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %first = arith.constant 0 : index
+  %other = memref.alloc() : memref<1xi32>
+  {before}
+  %n = memref.load %at[%first] : memref<1xi32>
+  %i = arith.index_cast %n : i32 to index
+  {behind}
+  %row = memref.subview %a[%i, 0] [1, 64] [1, 1]
+    : memref<9x64xf32> to memref<64xf32, strided<[1], offset: ?>>
+  affine.for %k = 0 to 64 {{
+    %x = affine.load %row[%k] : memref<64xf32, strided<[1], offset: ?>>
+    affine.store %x, %b[%k] : memref<64xf32>
+  }}
+  return
+}}
+"""
+CHANGE = "affine.for %k = 0 to 1 {{ affine.store %one, %{}[%k] : memref<1xi32> }}"
+LOOP = """
+affine.for %t = 0 to 2 {
+  affine.for %k = 0 to 64 { affine.store %zero, %b[%k] : memref<64xf32> }
+} {polyblocks.region = "loop1"}"""
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"), [(CHANGE.format("at"), ""), (LOOP, ""), ("", CHANGE.format("other"))]
+)
+def test_a_kernel_loads_again_what_nobody_changes(before: str, behind: str) -> None:
+    module = mapped(NUMBERED.format(before=before, behind=behind))
+    program = str(module).partition("func.func @main")[2]
+    assert "gpu.launch_func" in program
+    assert "memref.load" not in program
+
+
+@pytest.mark.parametrize("behind", [CHANGE.format("at"), LOOP])
+def test_a_number_that_changes_behind_its_load_is_refused(behind: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"'memref\.load' stands outside of all loop nests"):
+        mapped(NUMBERED.format(before="", behind=behind))
+
+
 @pytest.mark.parametrize("count", [400, 401])
 def test_long_sums_of_a_thread_leave_nothing_out(count: int) -> None:
     module = mapped(

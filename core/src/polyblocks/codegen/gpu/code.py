@@ -46,6 +46,10 @@ class Code:
         """The result of an operation with one."""
         return self.op(name, [type_], operands, attributes).results[0]
 
+    def id(self, of: str) -> Any:
+        """Which ``thread`` of its block, or which ``block`` of the grid, along x."""
+        return self.value(f"gpu.{of}_id", self.index, dimension=ir.Attribute.parse("#gpu<dim x>"))
+
     def integer(self, number: int, type_: Any = None) -> Any:
         """A constant, of type index unless said otherwise; all stand at the beginning."""
         type_ = type_ or self.index

@@ -229,23 +229,3 @@ def _fits(kernel: TiledKernel) -> bool:
     """Whether less than half of a tile is beyond the end."""
     pairs = zip(kernel.counts[:2], kernel.tile[:2], kernel.of_thread, strict=True)
     return all(size < 2 * n or per == 1 for n, size, per in pairs)
-
-
-def registers(kernel: TiledKernel) -> int:
-    """Registers of a thread, about."""
-    r, c = kernel.of_thread
-    results = sum(_words(v.type) for v in kernel.parts.reduction.loops[0].inits)
-    copied = sum(
-        -(-kernel.shape(o)[0] * kernel.tile[0 if o.of_rows else 1] // kernel.threads)
-        * max(1, o.load.buffer.bytes_per_element // 4)
-        for o in kernel.parts.operands
-    )
-    return r * c * results + copied + r + c + ADDRESSES
-
-
-#: Registers of a thread besides elements.
-ADDRESSES = 32
-
-
-def _words(type_: object) -> int:
-    return 2 if "64" in str(type_) else 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import ceil
 
 from polyblocks.affine import cost
-from polyblocks.codegen.gpu.contraction import TiledKernel, registers
+from polyblocks.codegen.gpu.contraction import TiledKernel
 from polyblocks.codegen.gpu.predicted import CACHE_RATE, Predicted
+from polyblocks.codegen.gpu.registers import registers
 from polyblocks.target import Multiprocessor, TargetDescription
 
 #: Seconds of a turn that other warps do not hide: two barriers, and the stores between them.

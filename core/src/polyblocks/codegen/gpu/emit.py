@@ -33,7 +33,7 @@ from polyblocks.codegen.gpu.combine import Joiner, barrier
 from polyblocks.codegen.gpu.copies import copy_all
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.walks import in_step, offset
-from polyblocks.codegen.gpu.wide import bytes_of, wide_accesses, wide_buffers
+from polyblocks.codegen.gpu.wide import wide_accesses, wide_buffers
 from polyblocks.mlir import ir
 
 #: Nodes up to which the iterations that one thread does of a shared loop are written out.
@@ -82,7 +82,7 @@ class Emitter:
     def emit(self) -> None:
         """The whole body, without the terminator."""
         kernel, code = self.kernel, self.code
-        thread, block = self._id("thread_id"), self._id("block_id")
+        thread, block = code.id("thread"), code.id("block")
         self._place_thread(thread)
         copy_all(code, kernel, thread, self.memrefs, self.near)
         first = code.times(block, kernel.groups)
@@ -147,7 +147,7 @@ class Emitter:
         for buffer in wide_buffers(self.kernel):
             name = "memref.extract_aligned_pointer_as_index"
             begin = code.value(name, code.index, self.memrefs[buffer])
-            rest = code.remainder(begin, bytes_of(buffer.element, width))
+            rest = code.remainder(begin, buffer.bytes_per_element * width)
             found.append(code.compare("eq", rest, code.integer(0)))
         return code.both(found)
 
@@ -165,11 +165,6 @@ class Emitter:
         else:
             self.member = code.remainder(thread, kernel.group)
             self.slot = code.quotient(thread, kernel.group)
-
-    def _id(self, name: str) -> Any:
-        return self.code.value(
-            f"gpu.{name}", self.code.index, dimension=ir.Attribute.parse("#gpu<dim x>")
-        )
 
     def _decode(self, number: Any, order: list[Var], counted: list[int] | None = None) -> None:
         """The variables of collapsed loops, of which ``number`` counts the iterations."""
@@ -567,7 +562,7 @@ class WideBody:
         return [self.emitter.memrefs[node.buffer], *index]
 
     def _attributes(self, node: Load | Store) -> dict[str, Any]:
-        alignment = bytes_of(node.buffer.element, self.width)
+        alignment = node.buffer.bytes_per_element * self.width
         return {"alignment": ir.IntegerAttr.get(self.emitter.code.i64, alignment)}
 
     def _load(self, node: Load) -> list[Any]:

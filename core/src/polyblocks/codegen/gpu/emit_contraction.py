@@ -41,7 +41,7 @@ class ContractionEmitter(Emitter):
     def emit(self) -> None:
         """The whole body, without the terminator."""
         code, kernel, parts = self.code, self.kernel, self.kernel.parts
-        thread, block = self._id("thread_id"), self._id("block_id")
+        thread, block = code.id("thread"), code.id("block")
         height, width = kernel.grid
         tile = code.quotient(block, width)
         at = (code.remainder(tile, height), code.remainder(block, width))

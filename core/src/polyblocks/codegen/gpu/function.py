@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.expr import Var
@@ -31,7 +32,7 @@ from polyblocks.codegen.gpu.contraction import Operand, TiledKernel
 from polyblocks.codegen.gpu.emit import Emitter
 from polyblocks.codegen.gpu.emit_contraction import ContractionEmitter, tile_types
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
-from polyblocks.codegen.gpu.loads import Loads, is_inside, root
+from polyblocks.codegen.gpu.loads import Changes, Loads, is_inside, root
 from polyblocks.codegen.gpu.placement import own_turns
 from polyblocks.codegen.gpu.plan import RESIDENT
 from polyblocks.mlir import ir
@@ -53,13 +54,13 @@ class Kernels:
         module: the program.
         kernels: its ``gpu.module``.
         names: names that are taken.
-        written: for each kernel the positions of the arguments that it stores to.
+        changes: what the launches so far change.
     """
 
     module: Any
     kernels: Any
     names: set[str] = field(default_factory=set)
-    written: dict[str, set[int]] = field(default_factory=dict)
+    changes: Changes = field(default_factory=Changes)
 
     @classmethod
     def create(cls, module: Any) -> Kernels:
@@ -80,13 +81,12 @@ class Kernels:
             before: the operation.
             resident: blocks of it that a multiprocessor is to hold at once.
         """
-        name = self._unique(kernel.nest.name)
-        passed = Captures([kernel.nest.body], Loads(kernel.nest.source[0], self.written))
-        arguments = list(passed.arguments)
-        self._function(kernel, name, passed, arguments, resident)
-        self.written[name] = passed.written_arguments()
-        self._launch((kernel.blocks, kernel.threads), name, arguments, before)
-        return name
+        passed = Captures([kernel.nest.body], kernel.nest.source[0], self.changes)
+        memory = Memory(kernel)
+        sizes = (kernel.blocks, kernel.threads)
+        described = {**_description(kernel), RESIDENT: _number(resident)}
+        emit = partial(emit_nest, kernel, memory)
+        return self._write(kernel.nest.name, passed, [memory], sizes, described, before, emit)
 
     def _unique(self, wish: str) -> str:
         base = re.sub(r"[^A-Za-z0-9_]", "_", wish) or "kernel"
@@ -101,63 +101,60 @@ class Kernels:
 
     def add_region(self, kernel: RegionKernel, before: Any) -> str:
         """As :meth:`add`, for a loop or branch that one block of threads runs."""
-        name = self._unique(kernel.name)
         passed = Captures(
             [nest.body for nest in kernel.nests],
-            Loads(before, self.written),
+            before,
+            self.changes,
             kernel.operands,
             kernel.op,
             kernel.stored,
         )
-        arguments = list(passed.arguments)
         sizes = (1, kernel.threads)
         described = {**kernel.description(), RESIDENT: _number(1)}
-        op = self._create(name, passed, arguments, kernel.memories, sizes, described)
-        block = op.regions[0].blocks[0]
-        with ir.InsertionPoint(block):
-            code = Code(block)
-            known = dict(zip(arguments, block.arguments, strict=False))
-            passed.repeat(known, self._global)
-            kernel.emit(code, known, list(block.arguments)[len(arguments) :])
-            code.op("gpu.return", [])
-        self.written[name] = passed.written_arguments()
-        self._launch(sizes, name, arguments, before)
-        return name
+        return self._write(
+            kernel.name, passed, kernel.memories, sizes, described, before, kernel.emit
+        )
 
-    def _function(
-        self, kernel: Kernel, name: str, passed: Captures, arguments: list[Any], resident: int
-    ) -> None:
-        memory = Memory(kernel)
-        sizes = (kernel.blocks, kernel.threads)
-        described = {**_description(kernel), RESIDENT: _number(resident)}
-        op = self._create(name, passed, arguments, [memory], sizes, described)
+    def _write(
+        self,
+        wish: str,
+        passed: Captures,
+        memories: list[Memory],
+        sizes: tuple[int, int],
+        description: dict[str, Any],
+        before: Any,
+        emit: Callable[[Code, dict[Any, Any], list[Any]], None],
+    ) -> str:
+        """A kernel, and its launch before an operation; returns its name.
+
+        ``emit`` writes the body: with the kernel's values of what is handed over and repeated, and
+        all workgroup memory, then all private memory, in the order of ``memories``.
+        """
+        name = self._unique(wish)
+        op = self._create(name, passed, memories, sizes, description)
         block = op.regions[0].blocks[0]
         values = list(block.arguments)
+        count = len(passed.arguments)
         with ir.InsertionPoint(block):
             code = Code(block)
-            known = dict(zip(arguments, values, strict=False))
+            known = dict(zip(passed.arguments, values[:count], strict=True))
             passed.repeat(known, self._global)
-            memrefs, scratch, near = memory.assign(values[len(arguments) :])
-            for buffer in passed.buffers:
-                memrefs[buffer] = known[buffer.value]
-            given = (code, kernel, memrefs, known, scratch, near)
-            if isinstance(kernel, TiledKernel):
-                ContractionEmitter(*given, tiles=memory.tiles(values[len(arguments) :])).emit()
-            else:
-                Emitter(*given).emit()
+            emit(code, known, values[count:])
             code.op("gpu.return", [])
+        launch = self._launch(sizes, name, passed.arguments, before)
+        self.changes.launch(launch, passed.stored_arguments())
+        return name
 
     def _create(
         self,
         name: str,
         passed: Captures,
-        arguments: list[Any],
         memories: list[Memory],
         sizes: tuple[int, int],
         description: dict[str, Any],
     ) -> Any:
         """An empty kernel: its arguments come first, then all workgroup memory, then private."""
-        types = [v.type for v in arguments]
+        types = [v.type for v in passed.arguments]
         workgroup = [t for memory in memories for t in memory.workgroup]
         private = [t for memory in memories for t in memory.private]
         blocks, threads = sizes
@@ -173,7 +170,7 @@ class Kernels:
                     "workgroup_attributions": ir.IntegerAttr.get(
                         ir.IntegerType.get_signless(64), len(workgroup)
                     ),
-                    "arg_attrs": ir.ArrayAttr.get([passed.attributes(v) for v in arguments]),
+                    "arg_attrs": ir.ArrayAttr.get([passed.attributes(v) for v in passed.arguments]),
                     **description,
                 },
                 regions=1,
@@ -193,7 +190,7 @@ class Kernels:
 
     def _launch(
         self, extents: tuple[int, int], name: str, arguments: list[Any], before: Any
-    ) -> None:
+    ) -> Any:
         sizes = [extents[0], 1, 1, extents[1], 1, 1]
         index = ir.IndexType.get()
         with ir.InsertionPoint(before):
@@ -207,7 +204,7 @@ class Kernels:
             }
             segments = [0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, len(arguments), 0]
             symbol = ir.Attribute.parse(f"@{MODULE}::@{name}")
-            ir.Operation.create(
+            return ir.Operation.create(
                 "gpu.launch_func",
                 operands=[*(numbers[n] for n in sizes), *arguments],
                 attributes={
@@ -242,14 +239,14 @@ class Captures:
     """What a nest uses from around it.
 
     Attributes:
-        buffers: buffers that are not of the nest itself.
         arguments: values to hand over: memory, and scalars that only the host knows.
     """
 
     def __init__(
         self,
         bodies: list[list[Node]],
-        loads: Loads,
+        before: Any,
+        changes: Changes,
         more: Iterable[Any] = (),
         region: Any = None,
         stored: Iterable[Any] = (),
@@ -258,15 +255,16 @@ class Captures:
 
         Args:
             bodies: the nests.
-            loads: which scalars can be computed again.
+            before: the operation in whose place the kernel is launched.
+            changes: what happens before it.
             more: values that are used besides.
             region: what is defined in this operation is there already.
             stored: memory that is stored to besides.
         """
-        self._loads = loads
         self._region = region
         self.arguments: list[Any] = []
         self._repeated: list[Any] = []
+        self._taken: set[Any] = set()
         self._written: set[Any] = set(stored)
         needed: dict[Any, None] = dict.fromkeys(more)
         for node in (node for body in bodies for node in walk(body)):
@@ -279,19 +277,19 @@ class Captures:
                     needed[var.value] = None
             if isinstance(node, (Store, StoreAt, AtomicAt)) and node.buffer.kind != "local":
                 self._written.add(root(node.buffer.value))
-        self.buffers = [buffer for body in bodies for buffer in buffers_of(body)]
-        needed.update((buffer.value, None) for buffer in self.buffers)
-        self._loads.stored = self._written
+        needed.update((buffer.value, None) for body in bodies for buffer in buffers_of(body))
+        self._loads = Loads(before, changes, self._written)
         for value in needed:
             self._take(value)
 
-    def written_arguments(self) -> set[int]:
-        """Positions of the arguments that the kernel stores to."""
-        return {i for i, value in enumerate(self.arguments) if value in self._written}
+    def stored_arguments(self) -> list[Any]:
+        """The arguments that the kernel stores to."""
+        return [value for value in self.arguments if value in self._written]
 
     def _take(self, value: Any) -> None:
-        if value in self.arguments or value in self._repeated:
+        if value in self._taken:
             return
+        self._taken.add(value)
         if self._region is not None and is_inside(value, self._region):
             return
         owner = value.owner
@@ -316,12 +314,12 @@ class Captures:
             known.update(zip(op.results, new.results, strict=True))
 
     def attributes(self, value: Any) -> Any:
-        """What the code generator may know of an argument."""
+        """What the code generator may know of one of the arguments."""
         if not isinstance(value.type, ir.MemRefType):
             return ir.DictAttr.get({})
         # Arguments are whole arrays: no two of them overlap.
         found = {"llvm.noalias": ir.UnitAttr.get()}
-        if value not in self._written and value in self.arguments:
+        if value not in self._written:
             found["llvm.readonly"] = ir.UnitAttr.get()
         return ir.DictAttr.get(found)
 
@@ -422,3 +420,25 @@ class Memory:
         near = {buffer: next(rest) for buffer in self._copied}
         memrefs.update({buffer: next(rest) for buffer in self._own})
         return memrefs, scratch, near
+
+
+def emit_nest(
+    kernel: Kernel, memory: Memory, code: Code, known: dict[Any, Any], values: list[Any]
+) -> None:
+    """Write the body of a nest at the current insertion point.
+
+    Args:
+        kernel: how the nest runs.
+        memory: of the kernel.
+        code: of the function.
+        known: values from around -> those of the function.
+        values: the memrefs of ``memory``, workgroup memory first.
+    """
+    memrefs, scratch, near = memory.assign(values)
+    for buffer in buffers_of(kernel.nest.body):
+        memrefs[buffer] = known[buffer.value]
+    given = (code, kernel, memrefs, known, scratch, near)
+    if isinstance(kernel, TiledKernel):
+        ContractionEmitter(*given, tiles=memory.tiles(values)).emit()
+    else:
+        Emitter(*given).emit()

@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field
 from typing import Any
 
 from polyblocks.affine.reader import SCALAR_DIALECTS
-from polyblocks.affine.regions import REGION_ATTRIBUTE
 from polyblocks.affine.views import VIEWS
 from polyblocks.mlir import ir
 
-_LOADS = ("affine.load", "memref.load")
+#: Operations that load one element.
+LOADS = ("affine.load", "memref.load")
+
+
+@dataclass
+class Changes:
+    """Where the program changes memory, as far as its nests are kernels already.
+
+    Attributes:
+        launches: for a block and memory, as :func:`root` gives it, the last launch in the block of
+            a kernel that stores there.
+        others: for a block the last operation in it that stays and may store anywhere.
+    """
+
+    launches: dict[tuple[Any, Any], Any] = field(default_factory=dict)
+    others: dict[Any, Any] = field(default_factory=dict)
+
+    def launch(self, op: Any, stored: Iterable[Any]) -> None:
+        """Take note of a launch, and of the arguments that its kernel stores to."""
+        for value in stored:
+            self.launches[op.block, root(value)] = op
+
+    def stay(self, op: Any) -> None:
+        """Take note of an operation that is between launches when all nests are kernels."""
+        if len(op.regions) or op.name.endswith("store"):
+            self.others[op.block] = op
+
+    def behind(self, load: Any) -> bool:
+        """Whether something behind a load, in its block, may change what it loads."""
+        block = load.block
+        last = (self.others.get(block), self.launches.get((block, root(load.operands[0]))))
+        return any(op is not None and load.is_before_in_block(op) for op in last)
 
 
 class Loads:
@@ -20,24 +52,30 @@ class Loads:
 
     Attributes:
         before: the operation in whose place the kernel is launched.
-        written: for each kernel so far the positions of the arguments that it stores to.
+        changes: what happens before it.
         stored: memory that the kernel itself stores to, as :func:`root` gives it.
     """
 
-    def __init__(self, before: Any, written: dict[str, set[int]]) -> None:
+    def __init__(self, before: Any, changes: Changes, stored: Set[Any]) -> None:
         self.before = before
-        self.written = written
-        self.stored: set[Any] = set()
+        self.changes = changes
+        self.stored = stored
+        self._answers: dict[Any, bool] = {}
 
     def repeatable(self, value: Any) -> bool:
         """Whether the kernel may compute a scalar itself."""
+        if value not in self._answers:
+            self._answers[value] = self._repeatable(value)
+        return self._answers[value]
+
+    def _repeatable(self, value: Any) -> bool:
         owner = value.owner
         if isinstance(owner, ir.Block) or isinstance(value.type, ir.MemRefType):
             return False
         op = owner.operation
         if len(op.regions):
             return False
-        if op.name in _LOADS:
+        if op.name in LOADS:
             # In a kernel there are no maps of values that are no loop variables.
             affine = op.name == "affine.load" and len(op.operands) > 1
             return not affine and all(map(self._known, op.operands)) and self._same(op)
@@ -58,28 +96,9 @@ class Loads:
 
     def _same(self, load: Any) -> bool:
         """Whether memory holds at the launch what the program loaded."""
-        memory = load.operands[0]
-        if root(memory) in self.stored or load.block != self.before.block:
+        if root(load.operands[0]) in self.stored or load.block != self.before.block:
             return False
-        operations = iter(load.block.operations)
-        for op in operations:
-            if op.operation == load:
-                break
-        for op in operations:
-            op = op.operation
-            if op == self.before:
-                return True
-            if REGION_ATTRIBUTE in op.attributes:
-                return False
-            if op.name == "gpu.launch_func":
-                name = str(op.attributes["kernel"]).rpartition("@")[2]
-                # Three sizes of the grid and of the block come first.
-                arguments = list(op.operands)[6:]
-                if any(_meet(arguments[i], memory) for i in self.written[name]):
-                    return False
-            elif len(op.regions) or op.name.endswith("store"):
-                return False
-        return False
+        return bool(load.is_before_in_block(self.before)) and not self.changes.behind(load)
 
 
 def root(value: Any) -> Any:
@@ -100,8 +119,3 @@ def is_inside(value: Any, op: Any) -> bool:
         if around.name == "func.func":
             return False
         block = around.block
-
-
-def _meet(written: Any, loaded: Any) -> bool:
-    """Whether an argument that a kernel stores to may be memory that somebody loads from."""
-    return bool(root(written) == root(loaded))

@@ -8,12 +8,11 @@ one of them may need what another one did.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
-from polyblocks.affine.model import Nest, Region
+from polyblocks.affine.model import For, Nest, Region
 from polyblocks.affine.reader import SCALAR_DIALECTS, TERMINATORS
 from polyblocks.affine.regions import REGION_ATTRIBUTE
 from polyblocks.affine.views import VIEWS
@@ -23,12 +22,12 @@ from polyblocks.codegen.gpu.banks import pitch_rows
 from polyblocks.codegen.gpu.barriers import place_barriers
 from polyblocks.codegen.gpu.code import Code
 from polyblocks.codegen.gpu.combine import barrier
-from polyblocks.codegen.gpu.emit import Emitter
-from polyblocks.codegen.gpu.function import Memory, buffers_of
+from polyblocks.codegen.gpu.function import Memory, emit_nest
 from polyblocks.codegen.gpu.kernel import Kernel
-from polyblocks.codegen.gpu.loads import is_inside, root
+from polyblocks.codegen.gpu.loads import LOADS, is_inside, root
 from polyblocks.codegen.gpu.placement import place_buffers
 from polyblocks.codegen.gpu.sharing import share
+from polyblocks.codegen.walk import nested
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.target import Multiprocessor
@@ -37,11 +36,11 @@ from polyblocks.target import Multiprocessor
 THREADS = 256
 #: What may stand between nests.
 _BETWEEN = (
-    *("affine.apply", "affine.load", "memref.load", "memref.get_global", "cf.assert"),
+    *("affine.apply", "memref.get_global", "cf.assert"),
+    *LOADS,
     *VIEWS,
     *TERMINATORS,
 )
-_LOADS = ("affine.load", "memref.load")
 _STORES = ("affine.store", "memref.store")
 
 
@@ -71,8 +70,8 @@ def results_to_memory(block: Any) -> dict[Any, list[tuple[int, Any]]]:
                     found |= results_to_memory(inner)
             continue
         pairs = []
-        operations = list(block.operations)
-        after = next(b for a, b in pairwise(operations) if a.operation == op)
+        # Before the operation that comes next: the loads keep the order of the results.
+        after = ir.InsertionPoint.after(op)
         for number, result in enumerate(op.results):
             if not list(result.uses):
                 continue
@@ -83,7 +82,7 @@ def results_to_memory(block: Any) -> dict[Any, list[tuple[int, Any]]]:
                     results=[type_],
                     attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])},
                 ).results[0]
-            with ir.InsertionPoint(after):
+            with after:
                 load = ir.Operation.create("memref.load", [result.type], [memref], loc=op.location)
             result.replace_all_uses_with(load.results[0])
             pairs.append((number, memref))
@@ -152,8 +151,11 @@ class RegionKernel:
         self._last = {nest.source[-1]: i for i, nest in enumerate(self.nests)}
         self._sources = {op for nest in self.nests for op in nest.source}
         memory = [memref for _, memref in results]
-        self.operands = list(dict.fromkeys([*self._from_outside(self.op), *memory]))
-        self.stored = {root(v) for v in (*self._stored(self.op), *memory)}
+        besides = list(nested(self.op, besides=self._sources))
+        used = (v for op in besides for v in op.operands if not is_inside(v, self.op))
+        self.operands = list(dict.fromkeys([*used, *memory]))
+        stored = (op.operands[1] for op in besides if op.name in _STORES)
+        self.stored = {root(v) for v in (*stored, *memory)}
 
     def _kernel(self, nest: Nest, chip: Multiprocessor) -> Kernel:
         form_atomics(nest.body)
@@ -163,25 +165,6 @@ class RegionKernel:
         pitch_rows(kernel, chip.sector)
         place_barriers(kernel)
         return kernel
-
-    def _from_outside(self, op: Any) -> Iterator[Any]:
-        """Values that operations besides the nests use, and that are defined around."""
-        if op in self._sources:
-            return
-        yield from (v for v in op.operands if not is_inside(v, self.op))
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in block.operations:
-                    yield from self._from_outside(inner.operation)
-
-    def _stored(self, op: Any) -> Iterator[Any]:
-        """Memory that operations besides the nests store to."""
-        if op.name in _STORES and op not in self._sources:
-            yield op.operands[1]
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in block.operations:
-                    yield from self._stored(inner.operation)
 
     def description(self) -> dict[str, Any]:
         """What it is and what it was made of, for reports."""
@@ -230,7 +213,7 @@ class RegionKernel:
                 op=op.name,
             )
         self._copy(op)
-        self._loaded = self._loaded or op.name in _LOADS
+        self._loaded = self._loaded or op.name in LOADS
 
     def _copy(self, op: Any) -> None:
         new = op.clone()
@@ -241,9 +224,7 @@ class RegionKernel:
     def _by_one(self, store: Callable[[], Any]) -> None:
         """Let the first thread store a number that every thread has."""
         code = self._code
-        thread = code.value(
-            "gpu.thread_id", code.index, dimension=ir.Attribute.parse("#gpu<dim x>")
-        )
+        thread = code.id("thread")
 
         def once() -> list[Any]:
             store()
@@ -283,10 +264,7 @@ class RegionKernel:
         if self._loaded:
             # Nobody changes what others are still about to load.
             barrier(code)
-        memrefs, scratch, near = self.memories[number].assign(self._parts[number])
-        for buffer in buffers_of(kernel.nest.body):
-            memrefs[buffer] = self._known[buffer.value]
-        Emitter(code, kernel, memrefs, self._known, scratch, near).emit()
+        emit_nest(kernel, self.memories[number], code, self._known, self._parts[number])
         barrier(code)
         self._loaded = False
 
@@ -296,15 +274,7 @@ def _hoist_buffers(region: Any) -> None:
 
     What is in them does not outlive an iteration, so that all can have the same memory.
     """
-    found: list[Any] = []
-
-    def collect(op: Any) -> Any:
-        if op.name == "memref.alloc" and not len(op.operands):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    region.walk(collect)
-    for op in found:
+    for op in [o for o in nested(region) if o.name == "memref.alloc" and not len(o.operands)]:
         if list(op.results[0].uses):
             op.move_before(region)
         else:
@@ -313,8 +283,6 @@ def _hoist_buffers(region: Any) -> None:
 
 def _iterations(nest: Nest) -> int:
     """Most iterations of a loop of the nest, with those nested perfectly in it."""
-    from polyblocks.affine.model import For
-
     most = 1
     for node in nest.body:
         count, body = 1, [node]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from polyblocks.affine.block_cost import RESERVE
 from polyblocks.affine.model import For, Node, Value, operands, results
 from polyblocks.codegen.gpu.contraction import TiledKernel
-from polyblocks.codegen.gpu.contraction import registers as registers_of_tile
 from polyblocks.codegen.gpu.kernel import Kernel, Place
 from polyblocks.occupancy import occupancy
 from polyblocks.target import Multiprocessor
+
+#: Registers of a thread of a contraction besides elements.
+ADDRESSES = 32
 
 
 def registers(kernel: Kernel) -> int:
     """32-bit registers that a thread needs, about, so that nothing waits in memory for room."""
     if isinstance(kernel, TiledKernel):
-        return registers_of_tile(kernel)
+        return _of_contraction(kernel)
     private = sum(-(-b.nbytes // 4) for b, p in kernel.places.items() if p is Place.PRIVATE)
     live, _ = _peak(kernel.body, set())
     return RESERVE + kernel.held + private + live * kernel.width
@@ -30,6 +34,18 @@ def resident_blocks(kernel: Kernel, chip: Multiprocessor, units: int) -> int:
     """
     found = occupancy(chip, registers(kernel), kernel.workgroup_bytes(), kernel.threads)
     return max(1, min(found.blocks, -(-kernel.blocks // units)))
+
+
+def _of_contraction(kernel: TiledKernel) -> int:
+    """The elements of a thread, what it copies for a step, a row and a column of operands."""
+    r, c = kernel.of_thread
+    results = _words(kernel.parts.reduction.loops[0].inits)
+    copied = sum(
+        -(-kernel.shape(o)[0] * kernel.tile[0 if o.of_rows else 1] // kernel.threads)
+        * max(1, o.load.buffer.bytes_per_element // 4)
+        for o in kernel.parts.operands
+    )
+    return r * c * results + copied + r + c + ADDRESSES
 
 
 def _peak(nodes: list[Node], after: set[Value]) -> tuple[int, set[Value]]:
@@ -49,6 +65,6 @@ def _peak(nodes: list[Node], after: set[Value]) -> tuple[int, set[Value]]:
     return most, live
 
 
-def _words(values: set[Value]) -> int:
+def _words(values: Iterable[Value]) -> int:
     """Registers of values; indices and 64-bit types take two."""
     return sum(2 if "64" in str(v.type) or str(v.type) == "index" else 1 for v in values)

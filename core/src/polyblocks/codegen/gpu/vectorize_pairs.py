@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import mlir
+from polyblocks.affine.element import element_bytes
 from polyblocks.codegen.gpu.plan import kernels
 from polyblocks.codegen.walk import nested
 
 _PAIR = re.compile(r"!llvm\.struct<\((f32|f64|f16|bf16), \1\)>")
 #: Address spaces in which complex numbers are aligned to their size: global and shared memory.
 _SPACES = ("!llvm.ptr<1>", "!llvm.ptr<3>")
-_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _vector(element: str) -> Any:
 
 def _attributes(op: Any, element: str) -> dict[str, Any]:
     ir = mlir.ir
-    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 2 * _BYTES[element])
+    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 2 * element_bytes(element))
     return {**{name: op.attributes[name] for name in op.attributes}, "alignment": alignment}
 
 

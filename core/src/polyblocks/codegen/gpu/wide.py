@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from polyblocks.affine.access import address, is_whole
 from polyblocks.affine.model import Buffer, Index, Load, Op, Store
 from polyblocks.codegen.gpu.kernel import Kernel
 from polyblocks.target import Multiprocessor
 
-#: Bytes of the elements that vectors are made of, by type.
-_BYTES = {
-    "f16": 2,
-    "bf16": 2,
-    "f32": 4,
-    "f64": 8,
-    "i8": 1,
-    "i16": 2,
-    "i32": 4,
-    "i64": 8,
-}
+#: Types of the elements that vectors are made of.
+_ELEMENTS = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64")
 
 
 def widest(kernel: Kernel, chip: Multiprocessor) -> int:
@@ -35,10 +24,9 @@ def widest(kernel: Kernel, chip: Multiprocessor) -> int:
     moved = wide_accesses(kernel)
     if not moved:
         return 1
-    sizes = [_BYTES.get(str(n.buffer.element), 0) for n in moved]
-    if not all(sizes):
+    if any(str(n.buffer.element) not in _ELEMENTS for n in moved):
         return 1
-    width = chip.access_bits // 8 // max(sizes)
+    width = chip.access_bits // 8 // max(n.buffer.bytes_per_element for n in moved)
     if width < 2 or kernel.order[-1].extent % width:
         return 1
     last = kernel.order[-1]
@@ -68,8 +56,3 @@ def wide_accesses(kernel: Kernel) -> list[Load | Store]:
 def wide_buffers(kernel: Kernel) -> list[Buffer]:
     """The buffers that must begin at a multiple of the width for it."""
     return list(dict.fromkeys(n.buffer for n in wide_accesses(kernel)))
-
-
-def bytes_of(element: Any, width: int) -> int:
-    """Bytes of an access of so many elements."""
-    return _BYTES[str(element)] * width

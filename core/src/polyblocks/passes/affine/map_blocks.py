@@ -73,9 +73,11 @@ class MapBlocksPass:
 
         chip = context.target.multiprocessor
         for item in sequence.items:
-            if isinstance(item, Region):
-                self._region(item, kernels, results, context)
             if not isinstance(item, Nest):
+                if isinstance(item, Region):
+                    self._region(item, kernels, results, context)
+                else:
+                    kernels.changes.stay(item.operation)
                 continue
             if item.body:
                 kernel, predicted = choose(item, context.target)
@@ -110,6 +112,7 @@ class MapBlocksPass:
         if not decided_by_memory(region.operation):
             for body in region.bodies:
                 self._map(body, kernels, results, context)
+            kernels.changes.stay(region.operation)
             return
         kernel = RegionKernel(region, context.target.multiprocessor, results[region.operation])
         name = kernels.add_region(kernel, region.operation)
