@@ -141,6 +141,7 @@ def test_the_report_reads_well():
     assert "nothing fell back" in text
 
 
+@pytest.mark.cpu
 def test_loading_the_plugin_loads_no_framework(run_python):
     process = run_python(
         """
