@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.reader import SCALAR_DIALECTS
-from polyblocks.affine.regions import REGION_ATTRIBUTE
 from polyblocks.affine.views import VIEWS
 from polyblocks.mlir import ir
 
 _LOADS = ("affine.load", "memref.load")
+#: What gives whole arrays.
+_MEMORY = ("memref.alloc", "memref.get_global")
 
 
 class Loads:
@@ -49,7 +50,7 @@ class Loads:
         """Whether a value is memory, the same for all launches, or repeatable itself."""
         owner = value.owner
         if isinstance(value.type, ir.MemRefType):
-            if isinstance(owner, ir.Block) or owner.operation.name == "memref.get_global":
+            if isinstance(owner, ir.Block) or owner.operation.name in _MEMORY:
                 return True
             return owner.operation.name in VIEWS and all(map(self._known, owner.operation.operands))
         if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
@@ -58,28 +59,39 @@ class Loads:
 
     def _same(self, load: Any) -> bool:
         """Whether memory holds at the launch what the program loaded."""
-        memory = load.operands[0]
-        if root(memory) in self.stored or load.block != self.before.block:
+        memory = root(load.operands[0])
+        if memory in self.stored:
             return False
-        operations = iter(load.block.operations)
-        for op in operations:
-            if op.operation == load:
-                break
-        for op in operations:
-            op = op.operation
-            if op == self.before:
-                return True
-            if REGION_ATTRIBUTE in op.attributes:
+        # What stands beside the load: the launch, or a loop of the host around it.
+        launch = self.before
+        while launch.block != load.block:
+            launch = launch.block.owner.operation
+            if launch.name == "func.func":
                 return False
-            if op.name == "gpu.launch_func":
-                name = str(op.attributes["kernel"]).rpartition("@")[2]
-                # Three sizes of the grid and of the block come first.
-                arguments = list(op.operands)[6:]
-                if any(_meet(arguments[i], memory) for i in self.written[name]):
-                    return False
-            elif len(op.regions) or op.name.endswith("store"):
-                return False
-        return False
+        operations = [op.operation for op in load.block.operations]
+        between = operations[operations.index(load) + 1 : operations.index(launch)]
+        if launch != self.before:
+            # What comes behind the launch runs before it comes round again.
+            between.append(launch)
+        return not any(self._writes(op, memory) for op in between)
+
+    def _writes(self, op: Any, memory: Any) -> bool:
+        """Whether an operation, or one inside of it, may store to memory."""
+        if op.name == "gpu.launch_func":
+            name = str(op.attributes["kernel"]).rpartition("@")[2]
+            # Three sizes of the grid and of the block come first.
+            arguments = list(op.operands)[6:]
+            return any(root(arguments[i]) == memory for i in self.written[name])
+        if op.name in _LOADS or op.name in VIEWS:
+            return False
+        if any(root(v) == memory for v in op.operands if isinstance(v.type, ir.MemRefType)):
+            return True
+        return any(
+            self._writes(inner.operation, memory)
+            for region in op.regions
+            for block in region.blocks
+            for inner in block.operations
+        )
 
 
 def root(value: Any) -> Any:
@@ -100,8 +112,3 @@ def is_inside(value: Any, op: Any) -> bool:
         if around.name == "func.func":
             return False
         block = around.block
-
-
-def _meet(written: Any, loaded: Any) -> bool:
-    """Whether an argument that a kernel stores to may be memory that somebody loads from."""
-    return bool(root(written) == root(loaded))
