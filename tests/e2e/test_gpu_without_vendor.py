@@ -16,6 +16,8 @@ from polyblocks_nvgpu import ptxas
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.cpu
+
 MISSING = {
     "nvgpu": "target 'nvgpu' launches kernels through cuda-bindings, which is not installed; "
     "pip install polyblocks-nvgpu[cuda]",
@@ -40,7 +42,6 @@ def scaled(x):
     return torch.softmax(x * 2, -1)
 
 
-@pytest.mark.cpu
 def test_compiling_works_and_launching_says_what_is_missing(options):
     x = torch.rand(5, 40)
     compiled = polyblocks.compile(scaled, frontend="torch", compile_options=options)

@@ -10,6 +10,7 @@ jnp = jax.numpy
 from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax  # noqa: E402
 
 
+@pytest.mark.cpu
 def test_warm_start_loads_no_compiler_and_compiles_nothing(run_python):
     code = """
         import sys
@@ -30,6 +31,7 @@ def test_warm_start_loads_no_compiler_and_compiles_nothing(run_python):
     assert first.stderr == second.stderr == ""
 
 
+@pytest.mark.cpu
 def test_other_frameworks_are_not_loaded(run_python):
     code = """
         import sys
@@ -42,6 +44,7 @@ def test_other_frameworks_are_not_loaded(run_python):
     assert run_python(code).stdout == "set()\n"
 
 
+@pytest.mark.cpu
 def test_listing_plugins_does_not_load_jax(run_python):
     code = """
         import sys
@@ -51,6 +54,7 @@ def test_listing_plugins_does_not_load_jax(run_python):
     assert run_python(code).stdout == "False\n"
 
 
+@pytest.mark.cpu
 def test_without_the_package_the_import_says_what_to_install(run_python):
     code = """
         import sys
@@ -100,6 +104,7 @@ def test_forty_shapes_are_forty_variants():
     assert {v.outcome for v in variants} == {"compiled"}
 
 
+@pytest.mark.cpu
 def test_100_000_calls_keep_no_memory(run_python):
     done = run_python(
         """
@@ -129,6 +134,7 @@ def test_100_000_calls_keep_no_memory(run_python):
     assert int(done.stdout) < 1 << 20
 
 
+@pytest.mark.cpu
 def test_arrays_are_not_copied(run_python):
     """256 MiB go in as NumPy's or JAX's, and come out, without a second copy of them."""
     code = """
@@ -153,6 +159,7 @@ def test_arrays_are_not_copied(run_python):
     assert int(run_python(code).stdout) < 200
 
 
+@pytest.mark.cpu
 def test_num_threads_is_respected(run_python):
     code = """
         import os, threading

@@ -58,6 +58,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.cpu
 def test_a_warm_start_compiles_nothing_and_loads_no_mlir(tmp_path):
     environment = {**os.environ, "POLYBLOCKS_CACHE_DIR": str(tmp_path)}
     runs = []
@@ -126,6 +127,7 @@ def test_many_threads_one_compilation():
         assert_same(result, expected)
 
 
+@pytest.mark.large
 def test_calls_from_many_threads_do_not_disturb_each_other():
     f = polyblocks_jit_tf(lambda x, y: tf.reduce_sum(x * y, 1) + tf.reduce_sum(x, 1))
     inputs = [(floats(64, 300, seed=i), floats(64, 300, seed=50 + i)) for i in range(8)]
@@ -146,6 +148,7 @@ def test_calls_from_many_threads_do_not_disturb_each_other():
     assert not failures
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize(("shape", "calls"), [((16,), 100_000), ((100, 100), 20_000)])
 def test_many_calls_keep_no_memory(run_python, shape, calls):
     # In a process of its own: what other tests leave behind comes and goes at any time.
@@ -207,6 +210,7 @@ def test_a_result_outlives_the_function():
     assert view[0] == x[0].numpy() * 2
 
 
+@pytest.mark.cpu
 def test_large_inputs_are_not_copied(run_python):
     code = """
         import resource

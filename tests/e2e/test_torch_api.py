@@ -68,6 +68,7 @@ def test_unknown_option_names_the_nearest():
         polymage_jit_torch(double, execution_backend="std", runtime_args={"num_thread": 2})
 
 
+@pytest.mark.cpu
 def test_unknown_and_missing_targets(monkeypatch):
     with pytest.raises(TargetError, match=r"did you mean 'cpu'\?"):
         polyblocks_jit_torch(compile_options={"target": "cppu"})
@@ -131,6 +132,7 @@ def test_errors_of_the_backend_reach_torch_compile_users():
         compiled(torch.ones(2))
 
 
+@pytest.mark.cpu
 def test_the_report_reads_well():
     compiled = polyblocks_jit_torch(double)
     assert "nothing was compiled" in str(compiled.polyblocks_report())
@@ -141,6 +143,7 @@ def test_the_report_reads_well():
     assert "nothing fell back" in text
 
 
+@pytest.mark.cpu
 def test_loading_the_plugin_loads_no_framework(run_python):
     process = run_python(
         """

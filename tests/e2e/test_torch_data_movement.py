@@ -103,6 +103,24 @@ def test_equals_eager(name: str) -> None:
     torch.testing.assert_close(compiled(function)(*inputs), function(*inputs))
 
 
+@pytest.mark.simulated
+def test_what_is_read_of_an_empty_tensor_is_set_later() -> None:
+    """The simulator would find reads of what nobody has written."""
+
+    def framed(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty(6, 8)
+        out[1:-1, 2:-2] = x
+        out[0], out[-1] = out[1], out[2]
+        out[:, :2], out[:, -2:] = 1, 2
+        return out.relu().sum(0)
+
+    torch.manual_seed(0)
+    convolution = torch.nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular")
+    with torch.no_grad():
+        for function, x in [(framed, numbers(4, 4)), (convolution, torch.rand(2, 3, 5, 7))]:
+            torch.testing.assert_close(compiled(function)(x), function(x))
+
+
 def test_large_parts_are_copied_exactly() -> None:
     x, y, z = numbers(1022, 510), numbers(1024, 600), numbers(1024, 512)
 

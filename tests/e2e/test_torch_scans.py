@@ -104,7 +104,18 @@ def test_long_sums_are_as_accurate_as_eager(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cummax"])
-@pytest.mark.parametrize("shape", [(1_000_003,), (2, 300_001), (300_001, 2)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (5003,),
+        (2, 3001),
+        (3001, 2),
+        *(
+            pytest.param(shape, marks=pytest.mark.large)
+            for shape in [(1_000_003,), (2, 300_001), (300_001, 2)]
+        ),
+    ],
+)
 def test_long_scans_of_integers_are_exact(name: str, shape: tuple[int, ...]) -> None:
     torch.manual_seed(2)
     x = torch.randint(-1000, 1000, shape)

@@ -58,9 +58,10 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 def _chip_of(item: Any) -> str:
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    if parameters.get("chip", "cpu") != "cpu":
-        # It chooses a GPU itself.
-        return str(parameters["chip"])
+    for name in ("chip", "target"):
+        if parameters.get(name, "cpu") != "cpu":
+            # It chooses a GPU itself.
+            return str(parameters[name])
     return str(parameters.get("arch", "native"))
 
 

@@ -187,10 +187,19 @@ LOOP = """
 affine.for %t = 0 to 2 {
   affine.for %k = 0 to 64 { affine.store %zero, %b[%k] : memref<64xf32> }
 } {polyblocks.region = "loop1"}"""
+CHANGE_IN_LOOP = (
+    f'affine.for %t = 0 to 2 {{ {CHANGE.format("at")} }} {{polyblocks.region = "loop1"}}'
+)
 
 
 @pytest.mark.parametrize(
-    ("before", "behind"), [(CHANGE.format("at"), ""), (LOOP, ""), ("", CHANGE.format("other"))]
+    ("before", "behind"),
+    [
+        (CHANGE.format("at"), ""),
+        (CHANGE_IN_LOOP, ""),
+        ("", LOOP),
+        ("", CHANGE.format("other")),
+    ],
 )
 def test_a_kernel_loads_again_what_nobody_changes(before: str, behind: str) -> None:
     module = mapped(NUMBERED.format(before=before, behind=behind))
@@ -199,10 +208,28 @@ def test_a_kernel_loads_again_what_nobody_changes(before: str, behind: str) -> N
     assert "memref.load" not in program
 
 
-@pytest.mark.parametrize("behind", [CHANGE.format("at"), LOOP])
+@pytest.mark.parametrize("behind", [CHANGE.format("at"), CHANGE_IN_LOOP])
 def test_a_number_that_changes_behind_its_load_is_refused(behind: str) -> None:
     with pytest.raises(UnsupportedError, match=r"'memref\.load' stands outside of all loop nests"):
         mapped(NUMBERED.format(before="", behind=behind))
+
+
+#: As above, with the last nest in a loop of the host; ``{behind}`` is in it, behind the nest.
+IN_LOOP = NUMBERED.replace("  affine.for %k", "  affine.for %u = 0 to 3 {{ affine.for %k").replace(
+    "  }}\n  return", '  }} {behind} }} {{polyblocks.region = "loop0"}}\n  return'
+)
+
+
+def test_kernels_in_a_loop_load_what_the_loop_leaves_alone() -> None:
+    text = IN_LOOP.replace("{behind}", "", 1)
+    program = str(mapped(text.format(before="", behind=CHANGE.format("other"))))
+    assert "memref.load" not in program.partition("func.func @main")[2]
+
+
+def test_a_number_that_a_loop_changes_behind_the_kernel_is_refused() -> None:
+    text = IN_LOOP.replace("{behind}", "", 1)
+    with pytest.raises(UnsupportedError, match=r"'memref\.load' stands outside of all loop nests"):
+        mapped(text.format(before="", behind=CHANGE.format("at")))
 
 
 @pytest.mark.parametrize("count", [400, 401])

@@ -41,6 +41,8 @@ from polyblocks.passes.affine.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.affine.widen_accumulators import WidenAccumulatorsPass
 from polyblocks.passes.tensor.carry_scalars import CarryScalarsPass
+from polyblocks.passes.tensor.fill_empties import FillEmptiesPass
+from polyblocks.passes.tensor.fold_insertions import FoldInsertionsPass
 from polyblocks.passes.tensor.form_counted_loops import FormCountedLoopsPass
 from polyblocks.passes.tensor.select_elements import SelectElementsPass
 from polyblocks.passes.tensor.separate_empties import SeparateEmptiesPass
@@ -57,6 +59,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
             "S1": [
                 UpstreamPass("generalize-tensors", "linalg-generalize-named-ops"),
                 UpstreamPass("simplify-tensors", "canonicalize,cse"),
+                FoldInsertionsPass(),
+                FillEmptiesPass(),
                 CarryScalarsPass(),
                 FormCountedLoopsPass(),
                 SetFastmathPass(),

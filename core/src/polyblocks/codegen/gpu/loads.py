@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
 from polyblocks.affine.reader import SCALAR_DIALECTS
 from polyblocks.affine.views import VIEWS
+from polyblocks.codegen.walk import nested
 from polyblocks.mlir import ir
 
 #: Operations that load one element.
 LOADS = ("affine.load", "memref.load")
+#: What gives whole arrays.
+_MEMORY = ("memref.alloc", "memref.get_global")
 
 
-@dataclass
 class Changes:
-    """Where the program changes memory, as far as its nests are kernels already.
+    """Where the program changes memory, as far as its nests are kernels already."""
 
-    Attributes:
-        launches: for a block and memory, as :func:`root` gives it, the last launch in the block of
-            a kernel that stores there.
-        others: for a block the last operation in it that stays and may store anywhere.
-    """
-
-    launches: dict[tuple[Any, Any], Any] = field(default_factory=dict)
-    others: dict[Any, Any] = field(default_factory=dict)
+    def __init__(self) -> None:
+        #: For a block and memory the last operation in it that may store there, itself or inside.
+        self._last: dict[tuple[Any, Any], Any] = {}
+        #: For a loop or branch and memory whether anything that is no launch stores there.
+        self._inside: dict[tuple[Any, Any], bool] = {}
 
     def launch(self, op: Any, stored: Iterable[Any]) -> None:
         """Take note of a launch, and of the arguments that its kernel stores to."""
-        for value in stored:
-            self.launches[op.block, root(value)] = op
+        for memory in map(root, stored):
+            around = op
+            while around.name != "func.func":
+                self._last[around.block, memory] = around
+                around = around.block.owner.operation
 
     def stay(self, op: Any) -> None:
         """Take note of an operation that is between launches when all nests are kernels."""
-        if len(op.regions) or op.name.endswith("store"):
-            self.others[op.block] = op
+        self.launch(op, _stored(op))
 
     def behind(self, load: Any) -> bool:
         """Whether something behind a load, in its block, may change what it loads."""
-        block = load.block
-        last = (self.others.get(block), self.launches.get((block, root(load.operands[0]))))
-        return any(op is not None and load.is_before_in_block(op) for op in last)
+        last = self._last.get((load.block, root(load.operands[0])))
+        return last is not None and bool(load.is_before_in_block(last))
+
+    def inside(self, region: Any, memory: Any) -> bool:
+        """Whether nests of a loop or branch that are no kernels yet may store to memory."""
+        key = (region, memory)
+        if key not in self._inside:
+            written = (v for op in nested(region) for v in _stored(op))
+            self._inside[key] = any(root(v) == memory for v in written)
+        return self._inside[key]
+
+
+def _stored(op: Any) -> Iterator[Any]:
+    """Memory that an operation itself may store to, unless it is a launch."""
+    if op.name not in (*LOADS, *VIEWS, "gpu.launch_func"):
+        yield from (v for v in op.operands if isinstance(v.type, ir.MemRefType))
 
 
 class Loads:
@@ -87,7 +100,7 @@ class Loads:
         """Whether a value is memory, the same for all launches, or repeatable itself."""
         owner = value.owner
         if isinstance(value.type, ir.MemRefType):
-            if isinstance(owner, ir.Block) or owner.operation.name == "memref.get_global":
+            if isinstance(owner, ir.Block) or owner.operation.name in _MEMORY:
                 return True
             return owner.operation.name in VIEWS and all(map(self._known, owner.operation.operands))
         if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
@@ -96,9 +109,19 @@ class Loads:
 
     def _same(self, load: Any) -> bool:
         """Whether memory holds at the launch what the program loaded."""
-        if root(load.operands[0]) in self.stored or load.block != self.before.block:
+        memory = root(load.operands[0])
+        if memory in self.stored:
             return False
-        return bool(load.is_before_in_block(self.before)) and not self.changes.behind(load)
+        # What stands beside the load: the launch, or a loop or branch of the host around it.
+        beside = self.before
+        while beside.block != load.block:
+            beside = beside.block.owner.operation
+            if beside.name == "func.func":
+                return False
+        if not load.is_before_in_block(beside) or self.changes.behind(load):
+            return False
+        # In a loop, what comes behind the launch runs before it comes round again.
+        return beside == self.before or not self.changes.inside(beside, memory)
 
 
 def root(value: Any) -> Any:

@@ -45,12 +45,14 @@ _STORES = ("affine.store", "memref.store")
 
 
 def decided_by_memory(op: Any) -> bool:
-    """Whether only the device knows how often a loop runs, or which branch is taken."""
+    """Whether only the device knows how often a loop runs, what it counts, or the branch taken."""
     if op.name == "scf.while":
         return True
-    carried = len(op.results) if op.name in ("affine.for", "scf.for") else 0
-    operands = list(op.operands)
-    return not all(map(_known_to_host, operands[: len(operands) - carried]))
+    values = list(op.operands)
+    if op.name in ("affine.for", "scf.for"):
+        # Numbers that it carries from one iteration to the next.
+        values += op.regions[0].blocks[0].operations[-1].operands
+    return not all(map(_known_to_host, values))
 
 
 def results_to_memory(block: Any) -> dict[Any, list[tuple[int, Any]]]:
