@@ -304,6 +304,12 @@ def test_random_programs(seed: int) -> None:
     check_random(seed)
 
 
+@pytest.mark.simulated
+@pytest.mark.parametrize("seed", [12, 20, 21, 68])
+def test_numbers_in_memory_that_several_kernels_need(seed: int) -> None:
+    check_random(seed)
+
+
 def check_random(seed: int) -> None:
     """Compile a random program and compare with what NumPy says, twice."""
     made = control_flow_fuzz.make(seed)

@@ -230,6 +230,7 @@ def test_captured_arrays():
     check(lambda x: x * small + tf.reduce_sum(tf.reshape(large, shape)), floats(2))
 
 
+@pytest.mark.simulated
 def test_while_loop_and_cond():
     def f(x):
         def body(i, x):

@@ -36,6 +36,21 @@ def loss_and_gradients(model, x, target):
 
 
 MODELS = {
+    "separable convolutions": lambda: (
+        keras.Sequential(
+            [
+                keras.Input((9, 7, 3)),
+                keras.layers.Conv2D(4, 3, strides=2, padding="same", use_bias=False),
+                keras.layers.BatchNormalization(),
+                keras.layers.ReLU(6.0),
+                keras.layers.DepthwiseConv2D(3, padding="same"),
+                keras.layers.Conv2D(5, 1),
+                keras.layers.GlobalAveragePooling2D(),
+                keras.layers.Dense(3, activation="softmax"),
+            ]
+        ),
+        (2, 9, 7, 3),
+    ),
     "mobilenet": lambda: (
         keras.applications.MobileNetV2((32, 32, 3), alpha=0.35, weights=None, classes=10),
         (2, 32, 32, 3),
@@ -55,7 +70,9 @@ MODELS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.large] * (n == "mobilenet")) for n in MODELS]
+)
 def test_forward_and_gradient(name):
     model, shape = MODELS[name]()
     x = floats(*shape)

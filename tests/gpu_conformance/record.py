@@ -13,15 +13,18 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from simulated_chips import Seen, on_chip
+from simulated_chips import Seen, on_chip, options_of
 
 from polyblocks import driver
 from polyblocks.errors import FallbackError, UnsupportedError
+from polyblocks.options import overriding
 
+ROOT = Path(__file__).parent.parent.parent
 ARCH = os.environ["CONFORMANCE_ARCH"]
 LOG = Path(os.environ["CONFORMANCE_LOG"])
 EVERY = int(os.environ.get("CONFORMANCE_EVERY", "1"))
@@ -30,8 +33,10 @@ PROGRAMS = os.environ.get("CONFORMANCE_PROGRAMS")
 
 
 def pytest_configure(config: Any) -> None:
-    """Keep what frontends hand to the compiler, if that is wanted."""
-    del config
+    """Choose the chip for what modules compile when they are imported; keep programs if wanted."""
+    stack = ExitStack()
+    stack.enter_context(overriding(**options_of(ARCH)))
+    config.add_cleanup(stack.close)
     if not PROGRAMS:
         return
     folder, compile_module = Path(PROGRAMS), driver.compile_module
@@ -107,5 +112,7 @@ def _failed(error: BaseException, seen: Seen) -> dict[str, Any]:
 
 
 def _say(row: dict[str, Any]) -> None:
+    if "reason" in row:
+        row["reason"] = row["reason"].replace(f"{ROOT}{os.sep}", "")
     with LOG.open("a") as file:
         file.write(json.dumps(row) + "\n")

@@ -16,7 +16,7 @@ from polyblocks.simulated import SimulatedExecutable
 CHIPS = {"sm_80": "nvgpu", "sm_90a": "nvgpu", "gfx1100": "amdgpu"}
 
 
-@dataclass
+@dataclass(eq=False)
 class Seen:
     """What happened while programs ran on a simulated GPU.
 
@@ -31,6 +31,15 @@ class Seen:
     fallbacks: list[str] = field(default_factory=list)
 
 
+def options_of(arch: str) -> dict[str, Any]:
+    """The options of a program that runs on a simulated GPU.
+
+    Args:
+        arch: one of :data:`CHIPS`.
+    """
+    return {"target": CHIPS[arch], "arch": arch, "simulate": True}
+
+
 @contextmanager
 def on_chip(arch: str) -> Iterator[Seen]:
     """Programs that are compiled inside run on a simulated GPU.
@@ -39,25 +48,33 @@ def on_chip(arch: str) -> Iterator[Seen]:
         arch: one of :data:`CHIPS`.
     """
     seen = Seen()
-    entry = SimulatedExecutable.entry
-
-    def watched(self: Any, pointers: bytes, num_threads: int) -> int:
-        try:
-            return entry(self, pointers, num_threads)
-        except ExecutionError as error:
-            # Kept here as well: a program may catch what it raises.
-            seen.findings.extend(str(error).splitlines()[1:])
-            raise
-        finally:
-            seen.launches += len(self.results)
 
     def listen(event: events.Event) -> None:
         if event.kind == "fallback":
             seen.fallbacks.append(f"{event.data.get('op')}: {event.data.get('reason')}")
 
-    SimulatedExecutable.entry = watched  # type: ignore[method-assign]
+    # For good: whoever calls without Python keeps the method of its first call.
+    SimulatedExecutable.entry = _watched  # type: ignore[method-assign]
+    _watching.append(seen)
     try:
-        with overriding(target=CHIPS[arch], arch=arch, simulate=True), events.listening(listen):
+        with overriding(**options_of(arch)), events.listening(listen):
             yield seen
     finally:
-        SimulatedExecutable.entry = entry  # type: ignore[method-assign]
+        _watching.remove(seen)
+
+
+_entry = SimulatedExecutable.entry
+_watching: list[Seen] = []
+
+
+def _watched(self: Any, pointers: bytes, num_threads: int) -> int:
+    try:
+        return _entry(self, pointers, num_threads)
+    except ExecutionError as error:
+        # Kept here as well: a program may catch what it raises.
+        for seen in _watching:
+            seen.findings.extend(str(error).splitlines()[1:])
+        raise
+    finally:
+        for seen in _watching:
+            seen.launches += len(self.results)

@@ -54,3 +54,30 @@ def test_more_workgroup_memory_than_a_block_has() -> None:
     message = r"'scf.while' needs \d+ bytes of workgroup memory, and a block has 232448"
     with pytest.raises(UnsupportedError, match=message):
         map_blocks(WHILE.format(body=ROW.format(n=100_000)))
+
+
+#: A number that is loaded before a loop of the host, where a kernel changes it.
+CHANGED = """
+func.func @main(%number: memref<f32>, %a: memref<64xf32>, %b: memref<64xf32>) {
+  %n = memref.load %number[] : memref<f32>
+  affine.for %t = 0 to 5 {
+    affine.for %i = 0 to 64 {
+      %x = affine.load %a[%i] : memref<64xf32>
+      %y = arith.addf %x, %n : f32
+      affine.store %y, %b[%i] : memref<64xf32>
+    }
+    affine.for %i = 0 to 1 {
+      %x = affine.load %b[%i] : memref<64xf32>
+      affine.store %x, %a[%i] : memref<64xf32>
+    }
+    %z = affine.load %b[0] : memref<64xf32>
+    affine.store %z, %number[] : memref<f32>
+  } {polyblocks.region = "loop1"}
+  return
+}"""
+
+
+def test_a_number_that_changes_before_its_kernel_runs_again() -> None:
+    with pytest.raises(UnsupportedError, match="'memref.load' stands outside of all loop nests"):
+        map_blocks(CHANGED)
+    map_blocks(CHANGED.replace("affine.store %z, %number[] : memref<f32>", ""))

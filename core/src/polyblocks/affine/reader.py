@@ -57,7 +57,7 @@ def read(module: Any, whole: bool = False) -> Sequence:
     """Read the body of ``@main``.
 
     With ``whole``, loops that carry values which nobody uses afterwards are nests of their own, and
-    scalars that say where views begin are part of no nest.
+    scalars that say where views begin, or that several nests use, are part of no nest.
     """
     from polyblocks import signature
 
@@ -157,7 +157,7 @@ class _Reader:
         segment: list[Any] = []
         # Operations of the segment whose users have not all been seen yet.
         missing: set[Any] = set()
-        apart = _places_of_views(run) if self.whole else set()
+        apart = self._for_others(run) if self.whole else set()
         for op in run:
             if op in apart:
                 continue
@@ -177,6 +177,19 @@ class _Reader:
         for op in segment:
             if op.name.split(".")[0] in ("affine", "memref"):
                 self._opaque(op)
+
+    def _for_others(self, run: list[Any]) -> set[Any]:
+        """The operations of a run that compute where views begin, or what users behind it need."""
+        found: set[Any] = set()
+        inside = set(run)
+        for op in reversed(run):
+            users = [use.owner.operation for result in op.results for use in result.uses]
+            if any(user.name in VIEWS or user in found for user in users) or (
+                not len(op.regions)
+                and any(_owner_at_top(user, self.block) not in inside for user in users)
+            ):
+                found.add(op)
+        return found
 
     def _nest(self, ops: list[Any]) -> None:
         values: dict[Any, Value] = {}
@@ -548,16 +561,6 @@ def _elements(attribute: Any, buffer: Buffer) -> list[Any] | None:
     if text.startswith("i"):
         return [ir.IntegerAttr.get(element, int(v)) for v in values]
     return None
-
-
-def _places_of_views(run: list[Any]) -> set[Any]:
-    """The operations of a run that compute where views begin."""
-    found: set[Any] = set()
-    for op in reversed(run):
-        users = [use.owner.operation for result in op.results for use in result.uses]
-        if any(user.name in VIEWS or user in found for user in users):
-            found.add(op)
-    return found
 
 
 def _is_straight_line(op: Any) -> bool:
