@@ -42,7 +42,7 @@ class Loads:
             # In a kernel there are no maps of values that are no loop variables.
             affine = op.name == "affine.load" and len(op.operands) > 1
             return not affine and all(map(self._known, op.operands)) and self._same(op)
-        if not op.name.startswith(SCALAR_DIALECTS):
+        if op.name != "affine.apply" and not op.name.startswith(SCALAR_DIALECTS):
             return False
         return all(map(self._known, op.operands))
 
@@ -53,9 +53,10 @@ class Loads:
             if isinstance(owner, ir.Block) or owner.operation.name in _MEMORY:
                 return True
             return owner.operation.name in VIEWS and all(map(self._known, owner.operation.operands))
-        if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
-            return True
-        return self.repeatable(value)
+        if isinstance(owner, ir.Block):
+            # Of a loop of the host, which hands it over.
+            return bool(owner.owner.operation.name in ("affine.for", "scf.for"))
+        return owner.operation.name == "arith.constant" or self.repeatable(value)
 
     def _same(self, load: Any) -> bool:
         """Whether memory holds at the launch what the program loaded."""

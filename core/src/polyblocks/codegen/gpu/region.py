@@ -38,6 +38,7 @@ THREADS = 256
 #: What may stand between nests.
 _BETWEEN = (
     *("affine.apply", "affine.load", "memref.load", "memref.get_global", "cf.assert"),
+    "memref.extract_strided_metadata",
     *VIEWS,
     *TERMINATORS,
 )
