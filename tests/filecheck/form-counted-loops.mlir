@@ -59,6 +59,37 @@ func.func @first_of_two(%a: f32) -> (i32, i32, f32) {
   return %r#0, %r#1, %r#2 : i32, i32, f32
 }
 
+// The second loop ends where the first one has counted to.
+
+// CHECK-LABEL: func.func @one_after_the_other
+// CHECK-NOT:     scf.while
+// CHECK-COUNT-2: scf.for
+// CHECK:         return
+func.func @one_after_the_other(%a: f32) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c5 = arith.constant 5 : i32
+  %r:2 = scf.while (%i = %c0, %x = %a) : (i32, f32) -> (i32, f32) {
+    %go = arith.cmpi slt, %i, %c5 : i32
+    scf.condition(%go) %i, %x : i32, f32
+  } do {
+  ^bb0(%i: i32, %x: f32):
+    %y = arith.addf %x, %x : f32
+    %n = arith.addi %i, %c1 : i32
+    scf.yield %n, %y : i32, f32
+  }
+  %s:2 = scf.while (%i = %c0, %x = %r#1) : (i32, f32) -> (i32, f32) {
+    %go = arith.cmpi slt, %i, %r#0 : i32
+    scf.condition(%go) %i, %x : i32, f32
+  } do {
+  ^bb0(%i: i32, %x: f32):
+    %y = arith.mulf %x, %x : f32
+    %n = arith.addi %i, %c1 : i32
+    scf.yield %n, %y : i32, f32
+  }
+  return %s#1 : f32
+}
+
 // Data has a say: it stays.
 
 // CHECK-LABEL: func.func @data
