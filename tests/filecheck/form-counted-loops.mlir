@@ -28,6 +28,68 @@ func.func @main(%a: f32) -> (i32, f32) {
   return %r#0, %r#1 : i32, f32
 }
 
+// Two counters, both of which must be in their bounds: the second one ends it, after three iterations.
+
+// CHECK-LABEL: func.func @first_of_two
+// CHECK-DAG:     %[[FIVE:.*]] = arith.constant 5 : i32
+// CHECK-DAG:     %[[LAST:.*]] = arith.constant -1 : i32
+// CHECK-DAG:     %[[TRIPS:.*]] = arith.constant 3 : index
+// CHECK-NOT:     scf.while
+// CHECK:         %[[R:.*]] = scf.for %{{.*}} to %[[TRIPS]] step
+// CHECK:         return %[[FIVE]], %[[LAST]], %[[R]]
+func.func @first_of_two(%a: f32) -> (i32, i32, f32) {
+  %c2 = arith.constant 2 : i32
+  %c9 = arith.constant 9 : i32
+  %c8 = arith.constant 8 : i32
+  %c1 = arith.constant 1 : i32
+  %m3 = arith.constant -3 : i32
+  %m1 = arith.constant -1 : i32
+  %r:3 = scf.while (%i = %c2, %j = %c8, %x = %a) : (i32, i32, f32) -> (i32, i32, f32) {
+    %p = arith.cmpi slt, %i, %c9 : i32
+    %q = arith.cmpi sgt, %j, %m1 : i32
+    %go = arith.andi %p, %q : i1
+    scf.condition(%go) %i, %j, %x : i32, i32, f32
+  } do {
+  ^bb0(%i: i32, %j: i32, %x: f32):
+    %y = arith.addf %x, %x : f32
+    %n = arith.addi %i, %c1 : i32
+    %k = arith.addi %j, %m3 : i32
+    scf.yield %n, %k, %y : i32, i32, f32
+  }
+  return %r#0, %r#1, %r#2 : i32, i32, f32
+}
+
+// The second loop ends where the first one has counted to.
+
+// CHECK-LABEL: func.func @one_after_the_other
+// CHECK-NOT:     scf.while
+// CHECK-COUNT-2: scf.for
+// CHECK:         return
+func.func @one_after_the_other(%a: f32) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c5 = arith.constant 5 : i32
+  %r:2 = scf.while (%i = %c0, %x = %a) : (i32, f32) -> (i32, f32) {
+    %go = arith.cmpi slt, %i, %c5 : i32
+    scf.condition(%go) %i, %x : i32, f32
+  } do {
+  ^bb0(%i: i32, %x: f32):
+    %y = arith.addf %x, %x : f32
+    %n = arith.addi %i, %c1 : i32
+    scf.yield %n, %y : i32, f32
+  }
+  %s:2 = scf.while (%i = %c0, %x = %r#1) : (i32, f32) -> (i32, f32) {
+    %go = arith.cmpi slt, %i, %r#0 : i32
+    scf.condition(%go) %i, %x : i32, f32
+  } do {
+  ^bb0(%i: i32, %x: f32):
+    %y = arith.mulf %x, %x : f32
+    %n = arith.addi %i, %c1 : i32
+    scf.yield %n, %y : i32, f32
+  }
+  return %s#1 : f32
+}
+
 // Data has a say: it stays.
 
 // CHECK-LABEL: func.func @data

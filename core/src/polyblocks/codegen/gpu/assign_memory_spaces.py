@@ -12,6 +12,8 @@ from polyblocks.codegen.walk import nested
 GLOBAL = "#gpu.address_space<global>"
 PRIVATE = "#gpu.address_space<private>"
 WORKGROUP = "#gpu.address_space<workgroup>"
+#: Operations whose first result is in the memory of their operand.
+_ALIASES = {*VIEWS, "memref.extract_strided_metadata"} - {"memref.memory_space_cast"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def _retype(value: Any, space: str) -> None:
     foreign = []
     for use in list(value.uses):
         owner = use.owner.operation
-        if owner.name in VIEWS and owner.name != "memref.memory_space_cast":
+        if owner.name in _ALIASES:
             _retype(owner.results[0], space)
         elif owner.name.startswith(("scf.", "cf.", "arith.select")):
             foreign.append((owner, use.operand_number))

@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 #: The module that holds the kernels.
 MODULE = "kernels"
 #: Made again in a kernel instead of being handed over.
-_REPEATED = ("arith.constant", "complex.constant", "memref.get_global")
+_REPEATED = (
+    *("arith.constant", "complex.constant"),
+    *("memref.extract_strided_metadata", "memref.get_global"),
+)
 
 
 @dataclass

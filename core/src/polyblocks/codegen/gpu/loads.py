@@ -53,7 +53,7 @@ class Changes:
 
 def _stored(op: Any) -> Iterator[Any]:
     """Memory that an operation itself may store to, unless it is a launch."""
-    if op.name not in (*LOADS, *VIEWS, "gpu.launch_func"):
+    if op.name not in (*LOADS, *VIEWS, "memref.extract_strided_metadata", "gpu.launch_func"):
         yield from (v for v in op.operands if isinstance(v.type, ir.MemRefType))
 
 
@@ -92,7 +92,7 @@ class Loads:
             # In a kernel there are no maps of values that are no loop variables.
             affine = op.name == "affine.load" and len(op.operands) > 1
             return not affine and all(map(self._known, op.operands)) and self._same(op)
-        if not op.name.startswith(SCALAR_DIALECTS):
+        if op.name != "affine.apply" and not op.name.startswith(SCALAR_DIALECTS):
             return False
         return all(map(self._known, op.operands))
 
@@ -103,9 +103,10 @@ class Loads:
             if isinstance(owner, ir.Block) or owner.operation.name in _MEMORY:
                 return True
             return owner.operation.name in VIEWS and all(map(self._known, owner.operation.operands))
-        if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
-            return True
-        return self.repeatable(value)
+        if isinstance(owner, ir.Block):
+            # Of a loop of the host, which hands it over.
+            return bool(owner.owner.operation.name in ("affine.for", "scf.for"))
+        return owner.operation.name == "arith.constant" or self.repeatable(value)
 
     def _same(self, load: Any) -> bool:
         """Whether memory holds at the launch what the program loaded."""

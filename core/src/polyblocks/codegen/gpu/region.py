@@ -36,7 +36,7 @@ from polyblocks.target import Multiprocessor
 THREADS = 256
 #: What may stand between nests.
 _BETWEEN = (
-    *("affine.apply", "memref.get_global", "cf.assert"),
+    *("affine.apply", "memref.get_global", "memref.extract_strided_metadata", "cf.assert"),
     *LOADS,
     *VIEWS,
     *TERMINATORS,

@@ -133,7 +133,10 @@ def _drop_unused(block: Any) -> None:
 
 
 def _drop_if_pure(op: Any) -> None:
-    pure = ("affine.apply", "affine.load", "arith.", "complex.", "index.", "math.", "memref.load")
+    pure = (
+        *("affine.apply", "affine.load", "arith.", "complex.", "index.", "math.", "memref.load"),
+        "memref.extract_strided_metadata",
+    )
     if op.name in _MEMORY or op.name.startswith(pure):
         op.erase()
 

@@ -17,7 +17,8 @@ class FormCountedLoopsPass:
     """Make ``scf.for`` of ``scf.while`` loops that run a number of times known now.
 
     Such a loop carries an integer that begins with a constant, grows or shrinks by a constant in
-    every iteration, and is compared with a constant; nothing else decides when it ends. Other
+    every iteration, and is compared with a constant; nothing else decides when it ends, but others
+    of this kind: frameworks count iterations up to the most that are allowed, besides. Other
     integers that a loop counts on in constant steps are computed from its variable.
 
     Before::
@@ -50,22 +51,30 @@ class FormCountedLoopsPass:
         del context
         changed = False
         with module.context:
-            # Inner ones first: what is around them is written anew afterwards.
-            for op in reversed(control_flow_of(module)):
-                if op.name != "scf.while":
-                    continue
-                counted = _Counted.of(op)
-                if counted is not None:
-                    with op.location:
-                        counted.write()
-                    changed = True
-            for op in control_flow_of(module):
-                if op.name == "scf.for":
-                    with op.location:
-                        changed = _compute_counters(op) or changed
-            if changed:
+            # How often one loop runs may be the end of another one.
+            while _form(module):
+                changed = True
                 mlir.run_textual(module, "canonicalize,cse")
         return changed
+
+
+def _form(module: Any) -> bool:
+    """Rewrite all loops once; returns whether there was one to rewrite."""
+    changed = False
+    # Inner ones first: what is around them is written anew afterwards.
+    for op in reversed(control_flow_of(module)):
+        if op.name != "scf.while":
+            continue
+        counted = _Counted.of(op)
+        if counted is not None:
+            with op.location:
+                counted.write()
+            changed = True
+    for op in control_flow_of(module):
+        if op.name == "scf.for":
+            with op.location:
+                changed = _compute_counters(op) or changed
+    return changed
 
 
 @dataclass
@@ -91,12 +100,23 @@ class _Counted:
         before, after = (region.blocks[0] for region in op.regions)
         condition = terminator(before)
         inner = [o.operation for o in before.operations][:-1]
-        rest = [o for o in inner if o.name != "arith.constant"]
-        if len(rest) != 1 or rest[0].name != "arith.cmpi":
+        comparisons = _conjuncts(condition.operands[0], inner)
+        if comparisons is None or any(
+            v.owner.operation in inner for v in list(condition.operands)[1:] if not _is_argument(v)
+        ):
             return None
-        compare = rest[0]
-        if condition.operands[0] != compare.results[0]:
-            return None
+        # As long as all hold: until the first one ends.
+        counted = []
+        for compare in comparisons:
+            until = cls._until(op, before, after, compare)
+            if until is None:
+                return None
+            counted.append(until)
+        return min(counted, key=lambda c: c.trips)
+
+    @classmethod
+    def _until(cls, op: Any, before: Any, after: Any, compare: Any) -> _Counted | None:
+        """The loop if this comparison alone decided."""
         arguments = list(before.arguments)
         left, right = compare.operands
         name = _PREDICATES[_integer_of(compare.attributes["predicate"])]
@@ -105,15 +125,13 @@ class _Counted:
         if left not in arguments or name not in _SWAPPED:
             return None
         position = arguments.index(left)
-        passed = list(condition.operands)[1:]
+        passed = list(terminator(before).operands)[1:]
         # The counter in the body is any argument that the condition hands it to.
         counters = [a for a, v in zip(after.arguments, passed, strict=True) if v == left]
         start, end = _constant(op.operands[position]), _constant(right)
         step = _increment(terminator(after).operands[position], counters)
         bits = left.type.width if hasattr(left.type, "width") else 64
         if start is None or end is None or not step:
-            return None
-        if any(v.owner.operation in inner for v in passed if not _is_argument(v)):
             return None
         trips = _trips(name, start, end, step)
         last = 0 if trips is None else start + trips * step
@@ -203,6 +221,28 @@ def _compute_counters(op: Any) -> bool:
         op.results[i].replace_all_uses_with(end)
         found = True
     return found
+
+
+def _conjuncts(value: Any, inside: list[Any]) -> list[Any] | None:
+    """The comparisons of integers that a condition is the conjunction of, if it is nothing else.
+
+    Args:
+        value: the condition.
+        inside: the operations that compute it; nothing else may be among them but constants.
+    """
+    found, used, pending = [], [], [value]
+    while pending:
+        value = pending.pop()
+        op = None if _is_argument(value) else value.owner.operation
+        if op is None or op not in inside or op.name not in ("arith.cmpi", "arith.andi"):
+            return None
+        used.append(op)
+        if op.name == "arith.andi":
+            pending += op.operands
+        else:
+            found.append(op)
+    rest = [op for op in inside if op.name != "arith.constant" and op not in used]
+    return None if rest else found
 
 
 def _wrapped(number: int, bits: int) -> int:
