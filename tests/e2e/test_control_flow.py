@@ -305,7 +305,7 @@ def test_random_programs(seed: int) -> None:
 
 
 @pytest.mark.simulated
-@pytest.mark.parametrize("seed", [12, 20, 21, 68])
+@pytest.mark.parametrize("seed", [12, 20, 21, 68, 144, 162])
 def test_numbers_in_memory_that_several_kernels_need(seed: int) -> None:
     check_random(seed)
 

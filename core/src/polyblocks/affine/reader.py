@@ -287,6 +287,10 @@ class _Reader:
         name = op.name
         if name == "affine.for":
             body.append(self._loop(op, body, values, variables))
+        elif name == "affine.load" and self._is_at_run_time(op, variables):
+            where = self._places(op, body, values, variables)
+            buffer = self._get_buffer(op.operands[0])
+            body.append(LoadAt(self._define(op.results[0], values), buffer, where, op.location))
         elif name == "affine.load":
             result = self._define(op.results[0], values)
             index = self._map(op.attributes["map"], list(op.operands)[1:], values, variables)
@@ -453,6 +457,30 @@ class _Reader:
         if not scalar or len(op.results) != 1 or not len(op.operands):
             return False
         return all(self._repeatable(v) for v in op.operands)
+
+    def _is_at_run_time(self, load: Any, variables: dict[Any, Expr]) -> bool:
+        """Whether an index is a number that somebody else has computed."""
+        known = (variables, self.exprs, self.constants)
+        return self.whole and not all(
+            any(v in each for each in known) for v in list(load.operands)[1:]
+        )
+
+    def _places(
+        self, load: Any, body: list[Node], values: dict[Any, Value], variables: dict[Any, Expr]
+    ) -> list[Value]:
+        """The indices of an ``affine.load`` that are variables or numbers, not sums of them."""
+        amap = ir.AffineMapAttr(load.attributes["map"]).value
+        operands = list(load.operands)[1:]
+        places = []
+        for expr in amap.results:
+            if isinstance(expr, ir.AffineDimExpr):
+                place = expr.position
+            elif isinstance(expr, ir.AffineSymbolExpr):
+                place = amap.n_dims + expr.position
+            else:
+                raise _Unreadable
+            places.append(self._use(operands[place], body, values, variables))
+        return places
 
     def _map(
         self,
