@@ -13,7 +13,7 @@ from polyblocks.codegen.gpu.stage import Dialect, kernel_stage
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.target import TargetDescription
-from polyblocks_nvgpu import ptxas
+from polyblocks_nvgpu import ptxas, room
 from polyblocks_nvgpu.emit import compile_ptx
 from polyblocks_nvgpu.passes.finish_kernels import FinishKernelsPass
 
@@ -52,6 +52,12 @@ def _build(module: Any, context: PassContext) -> tuple[dict[str, bytes], dict[st
         return {"ptx": ptx.encode()}, {}
     with events.timed_pass(STAGE, "assemble"):
         code, resources = ptxas.assemble(assembler, ptx, arch)
+        if names := room.crowded(module, resources):
+            ptx = room.with_room(ptx, names)
+            code, resources = ptxas.assemble(assembler, ptx, arch)
+            chip = context.target.multiprocessor
+            assert chip is not None
+            room.note_blocks(module, chip, resources, names)
     return {"ptx": ptx.encode(), "cubin": code}, resources
 
 
