@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from bench.gpu_counts import cases, function_of
@@ -11,6 +12,7 @@ import polyblocks
 from polyblocks.options import CompileOptions
 from polyblocks.registry import get_registry
 from polyblocks.testing.conformance import CASES
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 from polyblocks_nvgpu import ptxas
 
 #: Programs of the benchmark whose threads keep much in registers, and architectures.
@@ -57,3 +59,23 @@ def _check(kernel: Kernel) -> None:
     assert kernel.registers > 0, kernel
     assert (kernel.spill_bytes, kernel.scratch_bytes) == (0, 0), kernel
     assert kernel.resident >= kernel.assumed >= 1, kernel
+
+
+def test_a_loop_with_barriers_picks_copies_from_registers() -> None:
+    """Of a few columns a block keeps the largest numbers, and then looks for their rows."""
+    _needs_assembler("sm_75")
+    x = np.random.default_rng(7).standard_normal((1031, 37))
+    x[5, 3] = np.nan
+    given = {"target": "nvgpu", "arch": "sm_75"}
+
+    def rows(x: torch.Tensor) -> torch.Tensor:
+        return x.argmax(0)
+
+    artifact = polyblocks.aot(rows, [torch.from_numpy(x)], given)
+    description = (
+        get_registry().target("nvgpu").hook.describe_target(options=CompileOptions(**given))
+    )
+    for kernel in kernels_of(artifact.manifest, description):
+        _check(kernel)
+    simulated = polyblocks_jit_torch(compile_options=given | {"simulate": True})(rows)
+    np.testing.assert_array_equal(simulated(torch.from_numpy(x)).numpy(), x.argmax(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -40,6 +41,8 @@ from polyblocks.mlir import ir
 UNROLLED = 192
 #: Iterations up to which they are: as many loads in flight as pay.
 TURNS = 8
+#: Iterations up to which a loop with barriers in it is.
+WRITTEN_OUT = 4
 
 
 class Emitter:
@@ -332,9 +335,35 @@ class Emitter:
             inside = terms_inside(node, lambda inner: uniform and inner in self.kernel.shared)
             block = block_of(node.var.extent, inside)
             results = cascade(code, ops, node.var.extent, block, inits, body)
+        elif uniform and self._picks_copies(node):
+            results = inits
+            for number in range(node.var.extent):
+                bounds = [code.compare("sge", code.integer(number), low)] if node.lower else []
+                bounds += [code.compare("slt", code.integer(number), high)] if node.upper else []
+                results = code.when(
+                    code.both(bounds),
+                    partial(body, code.integer(number), results),
+                    partial(list, results),
+                    [v.type for v in results],
+                )
         else:
             results = code.loop(low, high, code.integer(1), inits, body)
         self.values.update(zip(node.results, results, strict=True))
+
+    def _picks_copies(self, node: For) -> bool:
+        """Whether a short loop picks elements of what every thread has a copy of.
+
+        Registers have no indices, and the assembler leaves loops with barriers as they are.
+        """
+        if node.var.extent > WRITTEN_OUT:
+            return False
+        waits = any(inner in self.kernel.shared for inner in walk(node.body))
+        return waits and any(
+            isinstance(inner, (Load, Store))
+            and self.kernel.places.get(inner.buffer) is Place.PRIVATE
+            and node.var in {v for e in inner.index for v in e.variables()}
+            for inner in walk(node.body)
+        )
 
     def _shared(self, shared: Shared) -> None:
         """A loop whose iterations the threads of the group take in turns."""
