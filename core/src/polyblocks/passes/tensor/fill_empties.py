@@ -9,6 +9,8 @@ from itertools import pairwise
 from math import lcm, prod
 from typing import Any, ClassVar
 
+from polyblocks.codegen.walk import nested
+
 #: Longest pattern of strides that is followed.
 _LONGEST_PERIOD = 64
 
@@ -39,16 +41,11 @@ class FillEmptiesPass:
         from polyblocks.mlir import ir
 
         del context
-        empties: list[Any] = []
-
-        def collect(op: Any) -> Any:
-            if op.name == "tensor.empty" and _has_elements(op.results[0].type):
-                empties.append(op)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(collect)
+        empties = [op for op in nested(module.operation) if op.name == "tensor.empty"]
         filled = False
         for op in empties:
+            if not _has_elements(op.results[0].type):
+                continue
             # One empty tensor may be the destination of several ops.
             exposed = [use for use in op.results[0].uses if _is_exposed(use, [])]
             if exposed:

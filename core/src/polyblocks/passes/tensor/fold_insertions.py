@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from polyblocks.codegen.walk import nested
+
 
 @dataclass(frozen=True)
 class FoldInsertionsPass:
@@ -33,17 +35,8 @@ class FoldInsertionsPass:
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was anything to fold."""
-        from polyblocks.mlir import ir
-
         del context
-        insertions: list[Any] = []
-
-        def collect(op: Any) -> Any:
-            if op.name == "tensor.insert_slice":
-                insertions.append(op)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(collect)
+        insertions = [op for op in nested(module.operation) if op.name == "tensor.insert_slice"]
         # In the order of the program: what is put in may itself have been folded.
         folded = False
         for op in insertions:
