@@ -107,6 +107,19 @@ def test_stages_that_write_beside_what_is_read(column: int) -> None:
     check(nests, {a: np.random.default_rng(5).random((5, 3))}, out, (2, 1))
 
 
+@pytest.mark.parametrize("tile", [(4, 7), (2, 7), (1, 3)])
+def test_a_border_that_nobody_reads_has_no_loop(tile: tuple[int, int]) -> None:
+    """The last row of a padded array, where windows end before it."""
+    a, b, out = buffer(5, 7, kind="input"), buffer(6, 7), buffer(4, 7, kind="output")
+    nests = [
+        weighted(b, (5, 0), (1, 7), (a, (0, 0), 2.0)),
+        weighted(b, (0, 0), (5, 7), (a, (0, 0), 3.0)),
+        weighted(out, (0, 0), (4, 7), *((b, (k, 0), k + 1.0) for k in range(2))),
+    ]
+    nest = check(nests, {a: np.random.default_rng(6).random((5, 7))}, out, tile)
+    assert all(n.trips for n in walk(nest.body) if isinstance(n, For))
+
+
 def test_two_results_of_one_stage() -> None:
     """A stage that makes two arrays computes of both what either of them is needed for."""
     a, out = buffer(20, kind="input"), buffer(14, kind="output")

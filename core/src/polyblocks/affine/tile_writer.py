@@ -198,6 +198,9 @@ class _Tile:
         guards = self._guards(stage)
         if guards is None:
             return None
+        if not all(loop.trips for loop in (*guards, *loops)):
+            # No tile needs what the stage computes, such as a border that nobody reads.
+            return []
         body = clone(stage.body, dict[Value, Value](), values)
         for node in walk(body):
             if isinstance(node, (Load, Store)) and node.buffer in self.local:
