@@ -1,4 +1,4 @@
-"""Kernels that spill registers for the sake of other blocks get room."""
+"""Kernels that spill registers give up other blocks, or copies of their loops."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 from tests.gpu_conformance.assemble import compiled
 
 from polyblocks.codegen.gpu import registers
+from polyblocks.codegen.gpu.manifest import Resources
 from polyblocks_nvgpu import ptxas, room
 
 TEXT = """
@@ -25,6 +26,79 @@ TEXT = """
 {
 	ret;
 }
+"""
+#: A loop in which a thread copies 12 elements.
+COPY = """
+	mov.b64 	%rd5, 0;
+$COPY:
+	add.s64 	%rd6, %rd2, %rd5;
+	mul.hi.u64 	%rd7, %rd6, -6148914691236517205;
+	shr.u64 	%rd8, %rd7, 1;
+	mul.lo.s64 	%rd9, %rd8, 3;
+	sub.s64 	%rd10, %rd6, %rd9;
+	setp.ge.s64 	%p1, %rd10, %rd4;
+	@%p1 bra 	$SKIP;
+	mul.hi.u64 	%rd11, %rd8, 5270498306774157605;
+	shr.u64 	%rd12, %rd11, 2;
+	mul.lo.s64 	%rd13, %rd12, 14;
+	sub.s64 	%rd14, %rd8, %rd13;
+	mad.lo.s64 	%rd15, %rd12, 784, %rd1;
+	mad.lo.s64 	%rd16, %rd14, 56, %rd15;
+	shl.b64 	%rd17, %rd10, 2;
+	add.s64 	%rd18, %rd16, %rd17;
+	add.s64 	%rd19, %rd18, %rd24;
+	ld.global.nc.b32 %r2, [%rd19];
+	mov.b64 	%rd20, elements;
+	mad.lo.s64 	%rd21, %rd12, 192, %rd20;
+	mad.lo.s64 	%rd22, %rd14, 12, %rd21;
+	add.s64 	%rd23, %rd22, %rd17;
+	st.shared.b32 	[%rd23], %r2;
+$SKIP:
+	add.s64 	%rd5, %rd5, 1024;
+	setp.ne.b64 	%p2, %rd5, 12288;
+	@%p2 bra 	$COPY;
+	bar.sync 	0;
+"""
+#: Two of these in a loop, which changes nothing of what they compute of the thread's number:
+#: written out they want more than the 64 registers of a thread.
+LOOPS = f"""
+.version 7.0
+.target sm_80
+.address_size 64
+.extern .shared .align 16 .b8 elements[];
+.visible .entry other(
+	.param .u64 other_param_0
+)
+.reqntid 1024, 1, 1
+{{
+	ret;
+}}
+.visible .entry fill(
+	.param .u64 fill_param_0
+)
+.reqntid 1024, 1, 1
+{{
+	.reg .pred 	%p<4>;
+	.reg .b32 	%r<3>;
+	.reg .b64 	%rd<25>;
+	ld.param.b64 	%rd1, [fill_param_0];
+	mov.u32 	%r1, %tid.x;
+	cvt.u64.u32 	%rd2, %r1;
+	mov.b64 	%rd3, 0;
+	bra.uni 	$OUTER;
+$NEXT:
+	add.s64 	%rd3, %rd3, 1;
+	setp.eq.b64 	%p3, %rd3, 9;
+	@%p3 bra 	$END;
+$OUTER:
+	shl.b64 	%rd24, %rd3, 1;
+	sub.s64 	%rd4, 18, %rd24;
+{COPY.replace("$COPY", "$FIRST").replace("$SKIP", "$SKIP1")}
+{COPY.replace("$COPY", "$SECOND").replace("$SKIP", "$SKIP2")}
+	bra.uni 	$NEXT;
+$END:
+	ret;
+}}
 """
 #: A product of matrices, whose threads keep tiles of 64 sums.
 PRODUCT = """
@@ -59,3 +133,39 @@ def test_a_kernel_that_would_spill_gives_up_blocks(monkeypatch: pytest.MonkeyPat
     assert (kernel.spill_bytes, kernel.scratch_bytes) == (0, 0)
     assert 1 <= kernel.assumed < wish
     assert kernel.resident >= kernel.assumed
+
+
+def test_loops_are_found_wherever_they_stand() -> None:
+    assert room.loops(LOOPS[LOOPS.index(".visible .entry fill") :]) == [
+        "$OUTER",
+        "$FIRST",
+        "$SECOND",
+    ]
+    assert room.loops(TEXT) == []
+
+
+def test_a_kernel_that_spills_keeps_the_loop_that_needs_it() -> None:
+    assembler = ptxas.find()
+    if assembler is None or "sm_80" not in ptxas.architectures(assembler):
+        pytest.skip("no assembler for sm_80")
+
+    def resources_of(text: str) -> dict[str, Resources]:
+        return ptxas.assemble(assembler, text, "sm_80")[1]
+
+    assert resources_of(LOOPS)["fill"].spill_bytes
+    kept = room.with_loops(LOOPS, ["fill"], resources_of)
+    assert resources_of(kept)["fill"].spill_bytes == 0
+    assert kept == LOOPS.replace("$FIRST:\n", '$FIRST:\n\t.pragma "nounroll";\n')
+
+
+def test_all_loops_are_kept_where_one_is_not_enough() -> None:
+    def resources_of(text: str) -> dict[str, Resources]:
+        return {"fill": Resources(registers=64, spill_bytes=12 - 4 * text.count("nounroll"))}
+
+    kept = room.with_loops(LOOPS, ["fill"], resources_of)
+    assert kept.count("nounroll") == 3
+
+
+def test_loops_stay_as_they_are_where_keeping_them_does_not_help() -> None:
+    resources = {"fill": Resources(registers=64, spill_bytes=8)}
+    assert room.with_loops(LOOPS, ["fill"], lambda _: resources) == LOOPS

@@ -6,6 +6,7 @@ from typing import Any
 
 from polyblocks import events
 from polyblocks.artifact import Artifact
+from polyblocks.codegen.gpu.held_blocks import note_blocks
 from polyblocks.codegen.gpu.lower import lower_kernels
 from polyblocks.codegen.gpu.machine_code import STAGE
 from polyblocks.codegen.gpu.manifest import Resources
@@ -13,7 +14,7 @@ from polyblocks.codegen.gpu.stage import Dialect, kernel_stage
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.target import TargetDescription
-from polyblocks_amdgpu import code_object, linker
+from polyblocks_amdgpu import code_object, linker, room
 from polyblocks_amdgpu.emit import assembly, compile_object
 from polyblocks_amdgpu.passes.permit_atomics import PermitAtomicsPass
 
@@ -46,10 +47,25 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 
 
 def _build(module: Any, context: PassContext) -> tuple[dict[str, bytes], dict[str, Resources]]:
+    code, resources = _linked(module, context)
+    chip = context.target.multiprocessor
+    assert chip is not None
+    if names := room.short(module, chip, resources):
+        room.ask(module, chip, names)
+        code, resources = _linked(module, context)
+        # Registers in memory cost more than blocks that are not there.
+        if spilled := [n for n in names if resources[n].spill_bytes or resources[n].stack_bytes]:
+            room.take_back(module, spilled)
+            code, resources = _linked(module, context)
+        note_blocks(module, chip, resources, names)
+    return {"hsaco": code}, resources
+
+
+def _linked(module: Any, context: PassContext) -> tuple[bytes, dict[str, Resources]]:
     data = compile_object(module, context)
     with events.timed_pass(STAGE, "link"):
         code = linker.link(linker.find(), data)
-    return {"hsaco": code}, code_object.resources(code)
+    return code, code_object.resources(code)
 
 
 def lower_to_assembly(module: Any, target: TargetDescription, options: CompileOptions) -> str:

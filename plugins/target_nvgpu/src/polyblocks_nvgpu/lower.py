@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from polyblocks import events
 from polyblocks.artifact import Artifact
+from polyblocks.codegen.gpu.held_blocks import note_blocks
 from polyblocks.codegen.gpu.lower import lower_kernels
 from polyblocks.codegen.gpu.machine_code import STAGE
 from polyblocks.codegen.gpu.manifest import Resources
@@ -50,14 +52,18 @@ def _build(module: Any, context: PassContext) -> tuple[dict[str, bytes], dict[st
     assembler, arch = ptxas.find(), context.target.properties["cpu"]
     if assembler is None or arch not in ptxas.architectures(assembler):
         return {"ptx": ptx.encode()}, {}
+    chip = context.target.multiprocessor
+    assert chip is not None
+    assembled = partial(ptxas.assemble, assembler, arch=arch)
     with events.timed_pass(STAGE, "assemble"):
-        code, resources = ptxas.assemble(assembler, ptx, arch)
+        code, resources = assembled(ptx)
         if names := room.crowded(module, resources):
             ptx = room.with_room(ptx, names)
-            code, resources = ptxas.assemble(assembler, ptx, arch)
-            chip = context.target.multiprocessor
-            assert chip is not None
-            room.note_blocks(module, chip, resources, names)
+            code, resources = assembled(ptx)
+            note_blocks(module, chip, resources, names)
+        if names := [name for name, used in resources.items() if used.spill_bytes]:
+            ptx = room.with_loops(ptx, names, lambda text: assembled(text)[1])
+            code, resources = assembled(ptx)
     return {"ptx": ptx.encode(), "cubin": code}, resources
 
 

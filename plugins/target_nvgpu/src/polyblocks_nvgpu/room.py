@@ -1,19 +1,30 @@
-"""Registers enough: blocks at once that leave a thread too few are given up."""
+"""Registers enough: where threads would have too few, other blocks or copies of loops are given up.
+
+The assembler keeps to the number of blocks that are to be held at once, whatever it has to leave in
+memory for that. And it writes out loops in loops whose counts it knows, computes before the outer
+one what each copy needs of the thread's number, and then has no registers for all of that.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
+from polyblocks.codegen.gpu.held_blocks import assumed_blocks
 from polyblocks.codegen.gpu.manifest import Resources
-from polyblocks.codegen.gpu.plan import RESIDENT, kernels, name_of
-from polyblocks.mlir import ir
-from polyblocks.occupancy import occupancy
-from polyblocks.target import Multiprocessor
+from polyblocks.codegen.gpu.plan import kernels, name_of
 
 _HEAD = re.compile(r"\.entry\s+([\w$]+)\b[^{]*")
 _AT_ONCE = re.compile(r"\.minnctapersm\s+\d+\s*\n")
+_ENTRY = re.compile(r"^\.visible \.entry ([\w$]+)", re.MULTILINE)
+_LABEL = re.compile(r"^([\w$]+):", re.MULTILINE)
+_JUMP = re.compile(
+    r"^\s*(?P<condition>@!?%\w+\s+)?(?:bra(?:\.uni)?\s+(?P<label>[\w$]+)|ret|exit|trap)\s*;",
+    re.MULTILINE,
+)
+#: Behind the label of a loop.
+_KEEP = '\n\t.pragma "nounroll";'
 
 
 def crowded(module: Any, resources: dict[str, Resources]) -> list[str]:
@@ -26,7 +37,7 @@ def crowded(module: Any, resources: dict[str, Resources]) -> list[str]:
     return [
         name_of(kernel)
         for kernel in kernels(module)
-        if resources[name_of(kernel)].spill_bytes and _resident(kernel) > 1
+        if resources[name_of(kernel)].spill_bytes and assumed_blocks(kernel) > 1
     ]
 
 
@@ -35,28 +46,66 @@ def with_room(ptx: str, names: Collection[str]) -> str:
     return _HEAD.sub(lambda m: _AT_ONCE.sub("", m[0]) if m[1] in names else m[0], ptx)
 
 
-def note_blocks(
-    module: Any, chip: Multiprocessor, resources: dict[str, Resources], names: Collection[str]
-) -> None:
-    """Let the module say how many blocks of these kernels are held at once now.
+def with_loops(
+    ptx: str, names: Collection[str], resources_of: Callable[[str], dict[str, Resources]]
+) -> str:
+    """PTX in which the loops of these kernels stay loops, as few of them as end their spills.
+
+    That is one loop; all of a kernel if one is not enough; none if that makes it no better.
 
     Args:
-        module: in form L; changed in place.
-        chip: the multiprocessor.
-        resources: of the kernels, as the assembler says of the new code.
-        names: of kernels.
+        ptx: the text.
+        names: of kernels that spill.
+        resources_of: assembles a text and says what its kernels need.
     """
-    with module.context:
-        for kernel in kernels(module):
-            if name_of(kernel) not in names:
-                continue
-            used = resources[name_of(kernel)]
-            threads = kernel.attributes["nvvm.reqntid"][0]
-            fit = occupancy(chip, used.registers, used.shared_bytes, threads).blocks
-            number = ir.IntegerType.get_signless(32)
-            kernel.attributes[RESIDENT] = ir.IntegerAttr.get(number, min(fit, _resident(kernel)))
+    head = ptx[: next(_ENTRY.finditer(ptx)).start()]
+    for name in names:
+        entry = next(m for m in _ENTRY.finditer(ptx) if m[1] == name)
+        kernel = ptx[entry.start() : ptx.index("\n}", entry.end()) + 2]
+        found = loops(kernel)
+        best, least = kernel, resources_of(head + kernel)[name].spill_bytes
+        for which in [*([label] for label in found), found]:
+            kept = _LABEL.sub(lambda m, which=which: m[0] + _KEEP * (m[1] in which), kernel)
+            spilled = resources_of(head + kept)[name].spill_bytes
+            if spilled < least:
+                best, least = kept, spilled
+            if not least:
+                break
+        ptx = ptx.replace(kernel, best)
+    return ptx
 
 
-def _resident(kernel: Any) -> int:
-    attributes = kernel.attributes
-    return int(attributes[RESIDENT].value) if RESIDENT in attributes else 1
+def loops(kernel: str) -> list[str]:
+    """The labels of a kernel's text at which loops begin, in the order of the text."""
+    after = _successors(kernel)
+    begun: set[str] = {""}
+    heads: set[str] = set()
+    path = [("", iter(after[""]))]
+    while path:
+        following = next(path[-1][1], None)
+        if following is None:
+            path.pop()
+        elif any(following == label for label, _ in path):
+            heads.add(following)
+        elif following not in begun:
+            begun.add(following)
+            path.append((following, iter(after[following])))
+    return [label for label in after if label in heads]
+
+
+def _successors(kernel: str) -> dict[str, list[str]]:
+    """The labels that the code behind each label may go to; what comes before all is ``""``."""
+    found = list(_LABEL.finditer(kernel))
+    labels = ["", *(m[1] for m in found)]
+    places = [0, *(m.end() for m in found), len(kernel)]
+    after: dict[str, list[str]] = {}
+    for number, label in enumerate(labels):
+        goes = after.setdefault(label, [])
+        falls = number + 1 < len(labels)
+        for jump in _JUMP.finditer(kernel, places[number], places[number + 1]):
+            if jump["label"]:
+                goes.append(jump["label"])
+            falls = falls and bool(jump["condition"])
+        if falls:
+            goes.append(labels[number + 1])
+    return after

@@ -1,0 +1,59 @@
+"""Registers few enough for the blocks that are to be held at once, where LLVM would take more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from polyblocks.codegen.gpu.held_blocks import assumed_blocks, held_blocks, threads_of
+from polyblocks.codegen.gpu.manifest import Resources
+from polyblocks.codegen.gpu.plan import kernels, name_of
+from polyblocks.mlir import ir
+from polyblocks.occupancy import warps_of_block
+from polyblocks.target import Multiprocessor
+
+#: Waves of a partition for which LLVM leaves registers, at least.
+_WAVES = "rocdl.waves_per_eu"
+
+
+def short(module: Any, chip: Multiprocessor, resources: Mapping[str, Resources]) -> list[str]:
+    """Kernels of which fewer blocks are held at once than the mapping assumes.
+
+    Args:
+        module: in form L.
+        chip: the multiprocessor.
+        resources: of the kernels, as the assembler says.
+    """
+    held = held_blocks(module, chip, resources)
+    return [
+        name_of(kernel)
+        for kernel in kernels(module)
+        if held[name_of(kernel)] < assumed_blocks(kernel)
+    ]
+
+
+def ask(module: Any, chip: Multiprocessor, names: Collection[str]) -> None:
+    """Say of these kernels how many waves LLVM is to leave registers for.
+
+    Left to itself it takes what no more blocks than it thinks there are need: it counts with a
+    smaller share of the local data for each of them.
+
+    Args:
+        module: in form L; changed in place.
+        chip: the multiprocessor.
+        names: of kernels.
+    """
+    with module.context:
+        number = ir.IntegerType.get_signless(32)
+        for kernel in kernels(module):
+            if name_of(kernel) in names:
+                waves = warps_of_block(chip, threads_of(kernel)) * assumed_blocks(kernel)
+                of_partition = -(-waves // chip.partitions)
+                kernel.attributes[_WAVES] = ir.IntegerAttr.get(number, of_partition)
+
+
+def take_back(module: Any, names: Collection[str]) -> None:
+    """Undo :func:`ask` for these kernels."""
+    for kernel in kernels(module):
+        if name_of(kernel) in names:
+            del kernel.attributes[_WAVES]
