@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.gpu_conformance.assemble import compiled
 
+from polyblocks import mlir
 from polyblocks.codegen.gpu import registers
 from polyblocks.codegen.gpu.manifest import Resources
-from polyblocks_nvgpu import ptxas, room
+from polyblocks.options import CompileOptions
+from polyblocks.pipeline import PassContext
+from polyblocks.registry import get_registry
+from polyblocks_nvgpu import lower, ptxas, room
 
 TEXT = """
 .visible .entry first(
@@ -156,6 +160,19 @@ def test_a_kernel_that_spills_keeps_the_loop_that_needs_it() -> None:
     kept = room.with_loops(LOOPS, ["fill"], resources_of)
     assert resources_of(kept)["fill"].spill_bytes == 0
     assert kept == LOOPS.replace("$FIRST:\n", '$FIRST:\n\t.pragma "nounroll";\n')
+
+
+def test_machine_code_is_made_of_the_text_without_spills(monkeypatch: pytest.MonkeyPatch) -> None:
+    assembler = ptxas.find()
+    if assembler is None or "sm_80" not in ptxas.architectures(assembler):
+        pytest.skip("no assembler for sm_80")
+    options = CompileOptions(target="nvgpu", arch="sm_80")
+    target = get_registry().target("nvgpu").hook.describe_target(options=options)
+    monkeypatch.setattr(lower, "compile_ptx", lambda *_: LOOPS)
+    module = mlir.parse("gpu.module @kernels {}")
+    forms, resources = lower._build(module, PassContext.create(target, options))
+    assert resources["fill"].spill_bytes == 0
+    assert forms["ptx"].decode().count("nounroll") == 1
 
 
 def test_all_loops_are_kept_where_one_is_not_enough() -> None:
