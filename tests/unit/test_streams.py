@@ -26,14 +26,22 @@ def stream_of(
     across: bool = False,
     shift: int = 0,
     width: int = 16,
+    reads: int = 0,
 ) -> int:
-    """What a store to ``out[i, j + shift]`` in ``for i: for j`` is marked with."""
+    """What a store to ``out[i, j + shift]`` in ``for i: for j`` is marked with.
+
+    The nest reads ``reads`` rows of an input on the way.
+    """
     out = Buffer(shape, "f32", kind)
     i, j = Var(shape[0]), Var(shape[1] - shift)
     lanes = i if across else j
     value = Value("f32")
     store = Store(value, out, (Expr.of(i), Expr.of(j) + shift))
-    loop = For(lanes, [store], lower=(Expr(1),) if lower else ())
+    inside: list[Node] = [store]
+    if reads:
+        rows = Buffer((reads, shape[1]), "f32", "input")
+        inside.insert(0, Load(value, rows, (Expr.of(Var(reads)), Expr.of(j))))
+    loop = For(lanes, inside, lower=(Expr(1),) if lower else ())
     nests = [Nest([loop], [])]
     if read_again:
         body: list[Node] = [Load(Value("f32"), out, (Expr(0), Expr(0)))]
@@ -49,12 +57,20 @@ def test_large_outputs_pass_the_caches() -> None:
     assert stream_of(across=True) == 64
 
 
+def test_what_is_touched_with_an_output_drives_it_out() -> None:
+    """Half of the last cache, 2048 bytes, is for one nest; rows have 256."""
+    assert stream_of(shape=(5, 64), reads=4) == 64
+    assert stream_of(shape=(5, 64), reads=3) == 0
+    # A small output is left to whoever reads it next.
+    assert stream_of(shape=(4, 64), reads=64) == 0
+
+
 @pytest.mark.parametrize(
     "case",
     [
         {"kind": "alloc"},
         {"kind": "input"},
-        {"shape": (16, 64)},
+        {"shape": (8, 64)},
         {"shape": (64, 65)},
         {"read_again": True},
         {"lower": True},

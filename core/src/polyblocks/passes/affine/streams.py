@@ -5,8 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.access import address
+from polyblocks.affine.estimate import SHARE
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Sequence, Store, StoreAt, reads_from
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Nest,
+    Opaque,
+    Sequence,
+    Store,
+    StoreAt,
+    reads,
+    reads_from,
+    writes,
+)
 
 #: Narrower pieces of a line are better gathered by the cache.
 MIN_BYTES = 32
@@ -17,10 +29,11 @@ def mark_streams(
 ) -> None:
     """Let stores of whole vectors of a loop pass the caches where that saves reading lines.
 
-    A store brings the line into the cache that it writes to. For an output that is larger than the
-    last cache and is not read any more, that is a third more traffic than needed. Every vector must
-    be aligned, if its buffer is; whether it is, is asked at run time. Where rows begin anywhere,
-    the loop of a single store begins with a part of a vector, up to the first aligned element.
+    A store brings the line into the cache that it writes to. For an output that the last cache does
+    not keep, and that is not read any more, that is a third more traffic than needed. Every vector
+    must be aligned, if its buffer is; whether it is, is asked at run time. Where rows begin
+    anywhere, the loop of a single store begins with a part of a vector, up to the first aligned
+    element.
 
     Args:
         loop: the loop whose iterations are lanes.
@@ -54,10 +67,27 @@ def _is_alone(node: Store, loop: For, width: int) -> bool:
 
 
 def _passes_by(buffer: Buffer, cache: int, sequence: Sequence) -> bool:
-    """Whether a buffer is too large for the caches and is only written."""
-    if buffer.kind != "output" or buffer.nbytes <= cache:
+    """Whether a buffer is only written, and the last cache loses it to what is touched with it.
+
+    A nest that touches more than its share of the cache finds nothing there when it runs again, and
+    leaves little for whoever reads its outputs; but small outputs are better left there.
+    """
+    room = cache // SHARE
+    if buffer.kind != "output" or buffer.nbytes <= room // 2:
         return False
-    return not any(reads_from(item, buffer) for item in sequence.items)
+    if any(reads_from(item, buffer) for item in sequence.items):
+        return False
+    writers = (item for item in sequence.items if any(b.base is buffer for b in writes(item)))
+    return any(_touched_bytes(item) > room for item in writers)
+
+
+def _touched_bytes(item: Nest | Opaque) -> int:
+    """Bytes of all buffers of the program that an item reads and writes."""
+    parts: dict[Buffer, int] = {}
+    for seen in {*reads(item), *writes(item)}:
+        if seen.base.kind != "local":
+            parts[seen.base] = min(parts.get(seen.base, 0) + seen.nbytes, seen.base.nbytes)
+    return sum(parts.values())
 
 
 def _is_aligned(node: Store, var: Var, across: Var | None, alignment: int) -> bool:
