@@ -10,8 +10,10 @@ import numpy as np
 
 from polyblocks import mlir
 from polyblocks.codegen import llvm
+from polyblocks.codegen.schedule_vectors import ScheduleVectorsPass
 from polyblocks.codegen.vector_math import expand_math
 from polyblocks.options import CompileOptions
+from polyblocks.pipeline import PassContext
 from polyblocks_cpu.describe import describe
 from polyblocks_cpu.emit import machine
 from polyblocks_cpu.lower import math_instructions
@@ -99,6 +101,7 @@ class Program:
         spec = machine(target)
         module = mlir.parse(f"module {{{''.join(functions.values())}}}")
         expand_math(module, **math_instructions(target))
+        ScheduleVectorsPass().run(module, PassContext.create(target, CompileOptions()))
         mlir.run_textual(module, _PIPELINE)
         prepared = llvm.prepare(mlir.translate_to_llvmir(module), spec, list(functions), [])
         optimized, target_machine = llvm.optimize(prepared, spec)

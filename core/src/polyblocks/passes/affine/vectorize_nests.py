@@ -63,7 +63,8 @@ class VectorizeNestsPass(NestPass):
     block: int = 8192
     #: Vectors of a reduction in flight: latency in cycles, with one load per cycle.
     accumulators: int = 4
-    #: Instructions of a loop's body above which it is not written for several accumulators.
+    #: Instructions of a loop's body above which it is not written for several accumulators, or for
+    #: several vectors side by side.
     body: int = 48
     #: Instructions, each waiting for the one before it, that a core hides by looking ahead: about a
     #: hundred may wait, each takes four cycles, and ten of them could start in that time.
@@ -177,8 +178,14 @@ class VectorizeNestsPass(NestPass):
     def _interleaved(self, loop: For, width: int, registers: int) -> int:
         """Vectors to compute side by side, so that a core need not look far ahead for work."""
         depth = cost.depth(loop.body)
+        operations = cost.operations(loop.body)
         count = 1
-        while count * self.held < registers and depth > self.chain * count:
+        # Long bodies have other work to do while one waits; the target puts it between.
+        while (
+            count * self.held < registers
+            and depth > self.chain * count
+            and operations * count < self.body
+        ):
             count *= 2
         while count > 1 and 2 * count * width > loop.trips:
             count //= 2

@@ -1,0 +1,148 @@
+"""schedule-vectors: long straight-line arithmetic in an order that keeps a core busy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from polyblocks.codegen.list_schedule import Instruction, list_schedule, most_alive
+from polyblocks.codegen.walk import nested
+
+#: Bodies of fewer vector operations fit what a core looks ahead, in any order.
+MIN_OPERATIONS = 24
+#: Cycles until a result is there, about: arithmetic on floats, unless said otherwise.
+LATENCY = 4.0
+_LATENCIES = {
+    "arith.divf": 14.0,
+    "math.sqrt": 18.0,
+    "vector.load": 7.0,
+    "vector.maskedload": 7.0,
+    "llvm.call_intrinsic": 6.0,
+    **dict.fromkeys(
+        (
+            *("arith.andi", "arith.ori", "arith.xori", "arith.shli", "arith.shrui", "arith.shrsi"),
+            *("arith.addi", "arith.subi", "arith.select", "arith.negf", "math.absf"),
+            *("arith.cmpf", "arith.cmpi", "arith.minsi", "arith.maxsi", "arith.minui"),
+            *("math.copysign", "arith.maxui"),
+        ),
+        1.5,
+    ),
+}
+#: Part of an instruction, or none of its own.
+_FREE = frozenset({"arith.bitcast", "arith.constant", "vector.shuffle", "arith.negf"})
+_READS = frozenset({"vector.load", "vector.maskedload", "memref.load"})
+_WRITES = frozenset({"vector.store", "vector.maskedstore", "memref.store", "memref.prefetch"})
+#: Everything else that may stand in such a body has no effect.
+_PURE = ("arith.", "math.", "affine.apply", "vector.shuffle", "vector.broadcast", "index.")
+#: Operations of the widest vectors that begin in a cycle, and cycles that each is begun for.
+_UNITS, _WORK = 4, 2.0
+#: Quotients and roots are worked on for so many times as long.
+_LONG = {"arith.divf": 3.0, "math.sqrt": 4.0}
+
+
+@dataclass(frozen=True)
+class ScheduleVectorsPass:
+    """Order the bodies of loops of long vector arithmetic by when their operations could start.
+
+    A frontend's order is one function after the other, each a chain in which everything waits for
+    what is before it. A core finds work for its units in the next hundred instructions at most,
+    which are less than two iterations of such a loop: it idles. In the order of a list schedule
+    the chains run side by side. LLVM's own scheduling, which has few registers in mind before
+    all, keeps about the order that it finds.
+
+    Bodies whose results would not fit the registers in that order stay as they are, as do those
+    with anything but arithmetic, loads and stores in them.
+
+    Before::
+
+        %a1 = f1(%x)  %a2 = f2(%a1)  %a3 = f3(%a2)  %b1 = g1(%x)  %b2 = g2(%b1)  %b3 = g3(%b2)
+
+    After::
+
+        %a1 = f1(%x)  %b1 = g1(%x)  %a2 = f2(%a1)  %b2 = g2(%b1)  %a3 = f3(%a2)  %b3 = g3(%b2)
+    """
+
+    name: ClassVar[str] = "schedule-vectors"
+
+    def run(self, module: Any, context: Any) -> bool:
+        """Rewrite the module in place; returns whether there was anything to do."""
+        target = context.target
+        if not target.vector_bits:
+            return False
+        changed = False
+        for op in nested(module.operation):
+            if op.name == "scf.for" and not len(op.results):
+                changed |= _schedule(op.regions[0].blocks[0], target)
+        return changed
+
+
+def _schedule(block: Any, target: Any) -> bool:
+    """Order one loop's body; whether it was fit for that."""
+    ops = [op.operation for op in block.operations][:-1]
+    if len(ops) < MIN_OPERATIONS or not all(map(_is_simple, ops)):
+        return False
+    sizes = [_registers(op, target.vector_bits) for op in ops]
+    arithmetic = sum(s > 0 and op.name not in _FREE for s, op in zip(sizes, ops, strict=True))
+    if arithmetic < MIN_OPERATIONS:
+        return False
+    instructions = _instructions(ops, sizes)
+    order = list_schedule(instructions, _UNITS)
+    if most_alive(instructions, order, sizes) > target.vector_registers:
+        return False
+    end = block.operations[len(ops)]
+    for i in order:
+        ops[i].move_before(end)
+    return True
+
+
+def _is_simple(op: Any) -> bool:
+    name = op.name
+    if name == "llvm.call_intrinsic":
+        # Those that vector math is made of; all on values.
+        return bool(len(op.results))
+    return name in _READS or name in _WRITES or name.startswith(_PURE)
+
+
+def _registers(op: Any, vector_bits: int) -> int:
+    """Vector registers of an op's result; constants are read from memory."""
+    if op.name == "arith.constant" or not len(op.results):
+        return 0
+    bits = _bits(op.results[0].type)
+    return -(-bits // vector_bits) if bits else 0
+
+
+def _bits(type_: Any) -> int:
+    """Bits of a vector; 0 of anything else."""
+    from polyblocks.mlir import ir
+
+    if not isinstance(type_, ir.VectorType):
+        return 0
+    element = type_.element_type
+    return prod(type_.shape) * getattr(element, "width", 64)
+
+
+def _instructions(ops: Sequence[Any], sizes: Sequence[int]) -> list[Instruction]:
+    position = {op: i for i, op in enumerate(ops)}
+    block: list[Instruction] = []
+    reads: list[int] = []
+    write: int | None = None
+    for i, op in enumerate(ops):
+        owners = (getattr(operand, "owner", None) for operand in op.operands)
+        needs = {j for owner in owners if (j := position.get(owner)) is not None}
+        if op.name in _WRITES:
+            needs.update(reads)
+        if op.name in _READS or op.name in _WRITES:
+            needs.update([] if write is None else [write])
+        if op.name in _READS:
+            reads.append(i)
+        if op.name in _WRITES:
+            reads, write = [], i
+        work = 0.0
+        latency = 0.0 if op.name in _FREE else _LATENCIES.get(op.name, LATENCY)
+        if op.name not in _FREE and op.name not in _READS and op.name not in _WRITES:
+            work = _WORK * sizes[i] * _LONG.get(op.name, 1.0)
+            latency += max(0.0, work - _WORK) / _UNITS
+        block.append(Instruction(tuple(sorted(needs)), latency, work))
+    return block
