@@ -110,3 +110,42 @@ def test_rare_branch_of_a_vector_keeps_the_other_lanes() -> None:
 )
 def test_bits(kind: str, value: float, bits: int) -> None:
     assert bits_of(kind, value) == bits
+
+
+@pytest.mark.parametrize(
+    ("body", "negations"),
+    [
+        (lambda x: (-x).negated(), 1),
+        (lambda x: (-x * x).negated(), 1),
+        (lambda x: (x * -x).negated(), 1),
+        (lambda x: (x * x).negated(), None),
+        (lambda x: x.negated(), None),
+        (lambda x: (x + -x).negated(), None),
+    ],
+)
+def test_the_negated_is_known_without_computing(
+    body: Callable[[Val], Val | None], negations: int | None
+) -> None:
+    """The negation itself stays for whoever else uses it; nothing new is negated."""
+    found: list[Val | None] = []
+
+    def build(b: Builder, x: Val) -> Val:
+        del b
+        found.append(body(x))
+        return x if found[0] is None else found[0]
+
+    text, _ = _build(build)
+    assert (found[0] is None) == (negations is None)
+    assert negations is None or text.count("arith.negf") == negations
+
+
+def test_a_product_with_another_use_is_not_computed_twice() -> None:
+    def build(b: Builder, x: Val) -> Val:
+        del b
+        product = -x * x
+        _ = product + 1.0
+        _ = product + 2.0
+        assert product.negated() is None
+        return product
+
+    _build(build)

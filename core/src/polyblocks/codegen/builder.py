@@ -83,6 +83,25 @@ class Val:
     def __neg__(self) -> Val:
         return self.b.op("arith.negf", self.kind, self)
 
+    def negated(self) -> Val | None:
+        """``-self``, if it is a negation, or a product of one that has no other use; else None.
+
+        Exact, since rounding to nearest is symmetric. LLVM moves a negation in front of a product
+        to one of its factors, where no multiply-add takes it in.
+        """
+        op = self.value.owner
+        name = getattr(op, "name", "")
+        if name == "arith.negf":
+            return Val(self.b, op.operands[0], self.kind)
+        if name != "arith.mulf" or len(list(op.results[0].uses)) > 1:
+            return None
+        factors = [Val(self.b, operand, self.kind) for operand in op.operands]
+        for factor, other in (factors, reversed(factors)):
+            positive = factor.negated()
+            if positive is not None:
+                return positive * other
+        return None
+
     # Bits.
     def __and__(self, other: Val | Number) -> Val:
         return self._binary("", "arith.andi", other)

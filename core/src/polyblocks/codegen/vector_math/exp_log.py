@@ -70,6 +70,9 @@ def _power_by_table(b: Builder, x: Val, log2: float, rest: float) -> Val | None:
     pick = b.table(_SIXTEENTHS)
     if pick is None:
         return None
+    positive = x.negated()
+    if positive is not None:
+        x, log2, rest = positive, -log2, -rest
     # The lowest bits count sixteenths.
     magic = ROUNDER["f32"] / len(_SIXTEENTHS)
     shifted = b.fma(x, log2, magic)
