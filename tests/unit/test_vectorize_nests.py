@@ -140,6 +140,30 @@ def test_long_chains_have_one_accumulator_of_several_vectors() -> None:
         assert loop.simd == Simd(16, 1, interleaved=interleaved), extent
 
 
+@pytest.mark.parametrize(
+    ("body", "interleaved"),
+    [
+        ("%r = math.exp %x : f32", 4),
+        ("%e = math.exp %x : f32 %r = math.sin %e : f32", 2),
+        # Two chains and more to do than what is looked ahead: enough of one vector.
+        (
+            "%e = math.exp %x : f32 %s = math.sin %x : f32 %t = math.tanh %x : f32"
+            " %u = arith.addf %e, %s : f32 %r = arith.addf %u, %t : f32",
+            1,
+        ),
+    ],
+)
+def test_long_bodies_of_several_chains_are_one_vector(body: str, interleaved: int) -> None:
+    body = f"""
+    affine.for %j = 0 to 4096 {{
+      %x = affine.load %a[%j] : memref<4096xf32>
+      {body}
+      affine.store %r, %b[%j] : memref<4096xf32>
+    }}"""
+    (loop,) = vectorized("%a: memref<4096xf32>, %b: memref<4096xf32>", body)
+    assert loop.simd == Simd(16, 1, interleaved=interleaved)
+
+
 def test_long_bodies_have_fewer_accumulators() -> None:
     """Many operations that do not wait for each other: no vectors side by side either."""
     products = "".join(f"%m{k} = arith.mulf %x, %c{k} : f32\n" for k in range(32))

@@ -176,15 +176,18 @@ class VectorizeNestsPass(NestPass):
         return Simd(width, accumulators, target.masked_vectors)
 
     def _interleaved(self, loop: For, width: int, registers: int) -> int:
-        """Vectors to compute side by side, so that a core need not look far ahead for work."""
+        """Vectors to compute side by side, so that a core need not look far ahead for work.
+
+        Long bodies of several chains have other work while one waits, and the target puts it
+        between; unless a result is carried, which every vector waits for.
+        """
         depth = cost.depth(loop.body)
         operations = cost.operations(loop.body)
         count = 1
-        # Long bodies have other work to do while one waits; the target puts it between.
         while (
             count * self.held < registers
             and depth > self.chain * count
-            and operations * count < self.body
+            and (loop.inits or operations * count < max(self.body, 2 * depth))
         ):
             count *= 2
         while count > 1 and 2 * count * width > loop.trips:
