@@ -19,7 +19,8 @@ class MapParallelismPass(NestPass):
 
     A nest that is too small to be worth waking threads stays a loop; in the body of a loop of the
     program, where that is paid in every iteration, it must save more than it costs. The innermost
-    loop of a nest stays a loop of its own unless it is the only one, so that it can be vectorized.
+    loop of a nest stays a loop of its own unless it is the only one, so that it can be vectorized;
+    where the others are so few that threads would wait for each other, its blocks are shared too.
 
     Before::
 
@@ -35,6 +36,10 @@ class MapParallelismPass(NestPass):
     #: Iterations for each thread that are enough: no thread waits longer than one of them for the
     #: others, and loops that stay inside keep their variables apart.
     shares: int = 64
+    #: Part by which the thread with most to do may have more than its share.
+    waiting: float = 1.1
+    #: Iterations of a block of the innermost loop that threads share where the others are few.
+    block: int = 8192
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Map every nest."""
@@ -60,6 +65,8 @@ class MapParallelismPass(NestPass):
                 # What the other threads take off it.
                 saved = seconds - seconds / min(level.size, _product(loops))
             worth = level.size > 1 and saved > level.overhead
+            if worth and self._wait(loops, level.size):
+                loops = self._cut_inner(nest, loops)
             context.decide(
                 self.name,
                 nest.name,
@@ -71,6 +78,32 @@ class MapParallelismPass(NestPass):
             if worth:
                 _collapse(nest, loops, level.name)
                 nest.changed = True
+
+    def _wait(self, loops: list[For], threads: int) -> bool:
+        """Whether threads wait long for others, which have one iteration of the loops more."""
+        iterations = _product(loops)
+        most = -(-iterations // threads)
+        return bool(loops) and most * threads > self.waiting * iterations
+
+    def _cut_inner(self, nest: Nest, loops: list[For]) -> list[For]:
+        """The loops, and one around blocks of the innermost one, if that can be cut."""
+        if len(loops[-1].body) != 1 or not isinstance(loops[-1].body[0], For):
+            return loops
+        inner = loops[-1].body[0]
+        length = inner.var.extent
+        if inner.inits or inner.bounded or length < 2 * self.block:
+            return loops
+        if any(isinstance(n, For) for n in inner.body) or not is_parallel(inner, nest.body):
+            return loops
+        number = Var(-(-length // self.block))
+        at = Var(self.block, inner.var.name)
+        begin = Expr.of(number) * self.block
+        body = inner.body
+        transform_indices(body, lambda e: e.substitute({inner.var: begin + at}))
+        upper = (Expr(length) - begin,) if length % self.block else ()
+        outer = For(number, [For(at, body, upper=upper)])
+        loops[-1].body = [outer]
+        return [*loops, outer]
 
 
 def parallel_loops(nest: Nest) -> list[For]:
