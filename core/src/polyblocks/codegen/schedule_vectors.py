@@ -23,7 +23,7 @@ _LATENCIES = {
     **dict.fromkeys(
         (
             *("arith.andi", "arith.ori", "arith.xori", "arith.shli", "arith.shrui", "arith.shrsi"),
-            *("arith.addi", "arith.subi", "arith.select", "arith.negf", "math.absf"),
+            *("arith.addi", "arith.subi", "arith.select", "math.absf"),
             *("arith.cmpf", "arith.cmpi", "arith.minsi", "arith.maxsi", "arith.minui"),
             *("math.copysign", "arith.maxui"),
         ),
@@ -35,7 +35,7 @@ _FREE = frozenset({"arith.bitcast", "arith.constant", "vector.shuffle", "arith.n
 _READS = frozenset({"vector.load", "vector.maskedload", "memref.load"})
 _WRITES = frozenset({"vector.store", "vector.maskedstore", "memref.store", "memref.prefetch"})
 #: Everything else that may stand in such a body has no effect.
-_PURE = ("arith.", "math.", "affine.apply", "vector.shuffle", "vector.broadcast", "index.")
+_PURE = ("arith.", "math.", "vector.shuffle", "vector.broadcast", "index.")
 #: Operations of the widest vectors that begin in a cycle, and cycles that each is begun for.
 _UNITS, _WORK = 4, 2.0
 #: Quotients and roots are worked on for so many times as long.

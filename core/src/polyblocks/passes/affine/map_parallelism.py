@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine import cost
+from polyblocks.affine.blocks import in_blocks
 from polyblocks.affine.estimate import Estimator
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import For, Nest, Sequence, transform_indices
@@ -90,18 +91,11 @@ class MapParallelismPass(NestPass):
         if len(loops[-1].body) != 1 or not isinstance(loops[-1].body[0], For):
             return loops
         inner = loops[-1].body[0]
-        length = inner.var.extent
-        if inner.inits or inner.bounded or length < 2 * self.block:
+        if inner.inits or inner.bounded or inner.var.extent < 2 * self.block:
             return loops
         if any(isinstance(n, For) for n in inner.body) or not is_parallel(inner, nest.body):
             return loops
-        number = Var(-(-length // self.block))
-        at = Var(self.block, inner.var.name)
-        begin = Expr.of(number) * self.block
-        body = inner.body
-        transform_indices(body, lambda e: e.substitute({inner.var: begin + at}))
-        upper = (Expr(length) - begin,) if length % self.block else ()
-        outer = For(number, [For(at, body, upper=upper)])
+        outer = in_blocks(inner, self.block)
         loops[-1].body = [outer]
         return [*loops, outer]
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from polyblocks.affine import cost
 from polyblocks.affine.access import address, stride_along, strides
-from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.blocks import in_blocks
+from polyblocks.affine.expr import Var
 from polyblocks.affine.lanes import BITS, Lanes, NoLanesError, lanes_of, last_is_contiguous
 from polyblocks.affine.model import (
     Alloca,
@@ -23,7 +24,6 @@ from polyblocks.affine.model import (
     Simd,
     Store,
     StoreAt,
-    transform_indices,
     walk,
 )
 from polyblocks.affine.parallel import is_parallel
@@ -237,14 +237,11 @@ def _outside_of_team(nest: Nest, loop: For, simd: Simd, block: int, threads: int
     step = 4 * simd.width
     share = -(-extent // (4 * threads * step)) * step
     length = min(block, share)
-    outer, inner = Var(-(-extent // length), loop.var.name), Var(length)
-    body = loop.body
-    moved = Expr.of(outer) * length + Expr.of(inner)
-    transform_indices(body, lambda e: e.substitute({loop.var: moved}))
-    upper = (Expr(extent) - Expr.of(outer) * length,) if extent % length else ()
-    new = For(inner, body, upper=upper)
-    nest.body = [For(outer, [new], level=loop.level)]
-    return new
+    blocks = in_blocks(loop, length)
+    nest.body = [blocks]
+    (inner,) = blocks.body
+    assert isinstance(inner, For)
+    return inner
 
 
 def _mark_chain(loop: For, around: list[For], simd: Simd) -> None:
