@@ -10,6 +10,7 @@ import numpy as np
 
 from polyblocks import mlir
 from polyblocks.codegen import llvm
+from polyblocks.codegen.merge_rare_branches import MergeRareBranchesPass
 from polyblocks.codegen.schedule_vectors import ScheduleVectorsPass
 from polyblocks.codegen.vector_math import expand_math
 from polyblocks.options import CompileOptions
@@ -101,7 +102,8 @@ class Program:
         spec = machine(target)
         module = mlir.parse(f"module {{{''.join(functions.values())}}}")
         expand_math(module, **math_instructions(target))
-        ScheduleVectorsPass().run(module, PassContext.create(target, CompileOptions()))
+        for rewrite in (MergeRareBranchesPass(), ScheduleVectorsPass()):
+            rewrite.run(module, PassContext.create(target, CompileOptions()))
         mlir.run_textual(module, _PIPELINE)
         prepared = llvm.prepare(mlir.translate_to_llvmir(module), spec, list(functions), [])
         optimized, target_machine = llvm.optimize(prepared, spec)

@@ -151,6 +151,9 @@ class Code:
         expand(module, fma=fma, ldexp=ldexp, scale=scale, table=table)
         module.operation.verify()
         self.expanded = str(module)
+        if "bf16" in text:
+            # Few machines convert them in an instruction; LLVM would call a function.
+            mlir.run_textual(module, "arith-expand{include-bf16=true}")
         mlir.run_textual(module, _PIPELINE)
         machine = machine or host_machine()
         prepared = llvm.prepare(mlir.translate_to_llvmir(module), machine, names, [])

@@ -29,6 +29,9 @@ _PACK = {"f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 
 Number = int | float
 
+#: Attribute of an ``scf.if`` that serves arguments that are hardly ever there.
+RARE = "polyblocks.rare"
+
 
 def bits_of(kind: str, value: float) -> int:
     """The IEEE-754 bit pattern of ``value`` in ``f32`` or ``f64``, as an unsigned integer."""
@@ -412,8 +415,14 @@ class Builder:
         and has no side effects, so a loop vectorizer may turn the branch into selects.
         """
         results = [value.value.type for value in common]
+        some = self.any_lane(condition)
+        vectors = self.shape is not None
         branch = ir.Operation.create(
-            "scf.if", results=results, operands=[self.any_lane(condition)], regions=2
+            "scf.if",
+            results=results,
+            operands=[rarely(some) if vectors else some],
+            attributes={RARE: ir.UnitAttr.get()} if vectors else None,
+            regions=2,
         )
         then_block = branch.regions[0].blocks.append()
         else_block = branch.regions[1].blocks.append()
@@ -457,6 +466,18 @@ class Builder:
             values = [Val(self, a, k) for a, k in zip(after.arguments, kinds, strict=True)]
             ir.Operation.create("scf.yield", operands=[v.value for v in step(values)])
         return [Val(self, r, k) for r, k in zip(loop.results, kinds, strict=True)]
+
+
+def rarely(condition: Any) -> Any:
+    """An ``i1`` value that LLVM takes to be false, most of the time."""
+    false = ir.Operation.create(
+        "arith.constant",
+        results=[condition.type],
+        attributes={"value": ir.IntegerAttr.get(condition.type, 0)},
+    ).result
+    return ir.Operation.create(
+        "llvm.intr.expect", results=[condition.type], operands=[condition, false]
+    ).result
 
 
 def _product(shape: Sequence[int]) -> int:

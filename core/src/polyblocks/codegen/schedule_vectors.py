@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.codegen.list_schedule import Instruction, list_schedule, most_alive
+from polyblocks.codegen.merge_rare_branches import is_rare_branch
+from polyblocks.codegen.straight_line import is_read, is_straight_line, is_write
 from polyblocks.codegen.walk import nested
 
 #: Bodies of fewer vector operations fit what a core looks ahead, in any order.
@@ -32,10 +35,6 @@ _LATENCIES = {
 }
 #: Part of an instruction, or none of its own.
 _FREE = frozenset({"arith.bitcast", "arith.constant", "vector.shuffle", "arith.negf"})
-_READS = frozenset({"vector.load", "vector.maskedload", "memref.load"})
-_WRITES = frozenset({"vector.store", "vector.maskedstore", "memref.store", "memref.prefetch"})
-#: Everything else that may stand in such a body has no effect.
-_PURE = ("arith.", "math.", "vector.shuffle", "vector.broadcast", "index.")
 #: Operations of the widest vectors that begin in a cycle, and cycles that each is begun for.
 _UNITS, _WORK = 4, 2.0
 #: Quotients and roots are worked on for so many times as long.
@@ -79,30 +78,39 @@ class ScheduleVectorsPass:
 
 
 def _schedule(block: Any, target: Any) -> bool:
-    """Order one loop's body; whether it was fit for that."""
-    ops = [op.operation for op in block.operations][:-1]
-    if len(ops) < MIN_OPERATIONS or not all(map(_is_simple, ops)):
+    """Order one loop's body, up to the branch at its end; whether it was fit for that."""
+    everything = [op.operation for op in block.operations]
+    ops = list(takewhile(is_straight_line, everything))
+    rest = everything[len(ops) :]
+    if len(ops) < MIN_OPERATIONS or not all(map(_may_follow, rest)):
         return False
     sizes = [_registers(op, target.vector_bits) for op in ops]
     arithmetic = sum(s > 0 and op.name not in _FREE for s, op in zip(sizes, ops, strict=True))
     if arithmetic < MIN_OPERATIONS:
         return False
-    instructions = _instructions(ops, sizes)
+    instructions = [*_instructions(ops, sizes), _end(ops)]
     order = list_schedule(instructions, _UNITS)
-    if most_alive(instructions, order, sizes) > target.vector_registers:
+    if most_alive(instructions, order, [*sizes, 0]) > target.vector_registers:
         return False
-    end = block.operations[len(ops)]
     for i in order:
-        ops[i].move_before(end)
+        if i < len(ops):
+            ops[i].move_before(rest[0])
     return True
 
 
-def _is_simple(op: Any) -> bool:
-    name = op.name
-    if name == "llvm.call_intrinsic":
-        # Those that vector math is made of; all on values.
-        return bool(len(op.results))
-    return name in _READS or name in _WRITES or name.startswith(_PURE)
+def _may_follow(op: Any) -> bool:
+    return is_straight_line(op) or is_rare_branch(op) or op.name == "scf.yield"
+
+
+def _end(ops: Sequence[Any]) -> Instruction:
+    """Behind all of ``ops``, where others use what they leave."""
+    inside = set(ops)
+    left = (
+        i
+        for i, op in enumerate(ops)
+        if any(use.owner not in inside for result in op.results for use in result.uses)
+    )
+    return Instruction(tuple(left), 0.0, 0.0)
 
 
 def _registers(op: Any, vector_bits: int) -> int:
@@ -131,17 +139,17 @@ def _instructions(ops: Sequence[Any], sizes: Sequence[int]) -> list[Instruction]
     for i, op in enumerate(ops):
         owners = (getattr(operand, "owner", None) for operand in op.operands)
         needs = {j for owner in owners if (j := position.get(owner)) is not None}
-        if op.name in _WRITES:
+        if is_write(op):
             needs.update(reads)
-        if op.name in _READS or op.name in _WRITES:
+        if is_read(op) or is_write(op):
             needs.update([] if write is None else [write])
-        if op.name in _READS:
+        if is_read(op):
             reads.append(i)
-        if op.name in _WRITES:
+        if is_write(op):
             reads, write = [], i
         work = 0.0
         latency = 0.0 if op.name in _FREE else _LATENCIES.get(op.name, LATENCY)
-        if op.name not in _FREE and op.name not in _READS and op.name not in _WRITES:
+        if op.name not in _FREE and not is_read(op) and not is_write(op):
             work = _WORK * sizes[i] * _LONG.get(op.name, 1.0)
             latency += max(0.0, work - _WORK) / _UNITS
         block.append(Instruction(tuple(sorted(needs)), latency, work))

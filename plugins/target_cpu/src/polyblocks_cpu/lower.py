@@ -14,6 +14,7 @@ from polyblocks.codegen.expand_remainder import ExpandRemainderPass
 from polyblocks.codegen.expand_rounding import ExpandRoundingPass
 from polyblocks.codegen.guard_divisions import GuardDivisionsPass
 from polyblocks.codegen.lower_half_types import LowerHalfTypesPass
+from polyblocks.codegen.merge_rare_branches import MergeRareBranchesPass
 from polyblocks.codegen.only_with import MEMORY, ElementTypes, OnlyWith
 from polyblocks.codegen.schedule_vectors import ScheduleVectorsPass
 from polyblocks.codegen.store_booleans_as_bytes import StoreBooleansAsBytesPass
@@ -82,6 +83,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         # Constants that nobody reads any more would be written into the object file.
         UpstreamPass("lower-affine", "func.func(lower-affine,canonicalize,cse),symbol-dce"),
         HoistAddressesPass(),
+        MergeRareBranchesPass(),
         ScheduleVectorsPass(),
         UpstreamPass(
             "lower-loops",

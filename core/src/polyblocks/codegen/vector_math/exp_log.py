@@ -29,10 +29,13 @@ from polyblocks.codegen.vector_math.formats import (
     round_scaled,
     scale_by_power_of_two,
     split_exponent,
+    times_power_of_two,
 )
 
 #: Below LOW exp rounds to 0, above HIGH it overflows; the reduction works in between.
 _EXP_RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
+#: Of magnitudes below, exp and what it is computed from are normal numbers.
+_NORMAL_EXP = {"f32": 86.9, "f64": 707.9}
 #: Of a float32: set from 2 on.
 _HIGHEST_EXPONENT_BIT = 1 << 30
 #: Powers of two between 1 and 2.
@@ -57,10 +60,18 @@ def exp(b: Builder, x: Val) -> Val:
     by_table = _power_by_table(b, x, *LOG2_E_PARTS)
     if by_table is not None:
         return by_table
-    low, high = _EXP_RANGE[x.kind]
-    x = b.clamp(x, low, high)
+
+    def anywhere() -> list[Val]:
+        low, high = _EXP_RANGE[x.kind]
+        y = b.clamp(x, low, high)
+        n, i = round_scaled(b, y, LOG2_E)
+        return [scale_by_power_of_two(exp_polynomial(b, exp_reduced(b, y, n)), n, i)]
+
+    if b.shape is None or b.has_scale or b.has_ldexp:
+        return anywhere()[0]
     n, i = round_scaled(b, x, LOG2_E)
-    return scale_by_power_of_two(exp_polynomial(b, exp_reduced(b, x, n)), n, i)
+    p = exp_polynomial(b, exp_reduced(b, x, n))
+    return b.when_any(~(abs(x) < _NORMAL_EXP[x.kind]), anywhere, [times_power_of_two(p, i)])[0]
 
 
 def _power_by_table(b: Builder, x: Val, log2: float, rest: float) -> Val | None:

@@ -41,6 +41,11 @@ def power_of_two(exponent: Val, kind: str) -> Val:
     return ((exponent + BIAS[kind]) << MANTISSA_BITS[kind]).as_float()
 
 
+def times_power_of_two(x: Val, exponent: Val) -> Val:
+    """``x * 2^exponent`` where both ``x`` and the product are normal numbers."""
+    return (x.bits() + (exponent << MANTISSA_BITS[x.kind])).as_float()
+
+
 def scale_by_power_of_two(x: Val, whole: Val, exponent: Val) -> Val:
     """``x * 2^exponent`` over the whole exponent range, rounded once, for ``x`` around 1.
 
