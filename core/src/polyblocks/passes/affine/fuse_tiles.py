@@ -247,8 +247,14 @@ class _Grouping:
             return None
         apart = sum(part.seconds for part in parts)
         assert joined.cost is not None
-        accept = joined.cost.over == 0 and joined.seconds < apart
-        accept = accept and not self._blocked(stages)
+        reason = ""
+        if joined.cost.over > 0:
+            reason = "room"
+        elif joined.seconds >= apart:
+            reason = "time"
+        elif self._blocked(stages):
+            reason = "order"
+        accept = not reason
         self.context.decide(
             self.owner.name,
             group.last.name,
@@ -264,6 +270,7 @@ class _Grouping:
             cache_seconds=joined.cost.cache,
             redundancy=joined.cost.redundancy,
             tile_bytes=joined.cost.tile_bytes,
+            **({} if accept else {"reason": reason}),
         )
         return joined if accept else None
 
