@@ -18,6 +18,7 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.affine.slices import Slices, slices
+from polyblocks.affine.source import together
 from polyblocks.affine.stages import Stage
 from polyblocks.affine.staging import copy_nest, worth_copies
 from polyblocks.affine.tile_cost import Cost, alone, cost_of
@@ -326,9 +327,9 @@ class _Grouping:
         if body is None:
             return
         last = group.last
+        last.sources = together([stage.nest for stage in group.stages])
         last.body = body
         last.changed = True
-        last.sources = list(dict.fromkeys(s for stage in group.stages for s in stage.nest.sources))
         for stage in group.stages[:-1]:
             self.sequence.items.remove(stage.nest)
 
