@@ -268,7 +268,7 @@ class TestPage:
         assert "192\N{NO-BREAK SPACE}B of traffic" in text
         assert "near&nbsp;16\N{NO-BREAK SPACE}MiB" in text
         assert "S1</span>&nbsp;100\N{NO-BREAK SPACE}ms" in text
-        assert "predicted for 2 threads" in text
+        assert "predicted for 2\N{NO-BREAK SPACE}threads" in text
 
     def test_text_of_others_is_escaped(self):
         text = page(explained(artifact()))

@@ -28,7 +28,7 @@ VERDICTS = {
 #: The same in words, for counts of them.
 VERDICT_WORDS = {
     "epilogue": "moved behind another",
-    "forwarded": "copies spared",
+    "forwarded": "spared a copy",
     "team": "shared among threads",
     "vectors": "in vectors",
     "left whole": "not split",
