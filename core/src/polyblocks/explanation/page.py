@@ -19,7 +19,9 @@ PASSES = 12
 #: Inputs, and outputs, that are listed.
 ARGUMENTS = 8
 #: A space between a number and its unit.
-_UNIT = re.compile(r"(?<=\d) (?=(?:[KMGT]?i?B|s|ms|µs|ns|[kMGT]?FLOP|times|threads|instructions)\b|%)")
+_UNIT = re.compile(
+    r"(?<=\d) (?=(?:[KMGT]?i?B|s|ms|µs|ns|[kMGT]?FLOP|times|threads|instructions)\b|%)"
+)
 
 
 def page(document: dict[str, Any]) -> str:
