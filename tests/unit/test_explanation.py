@@ -15,9 +15,9 @@ from rich.console import Console
 from polyblocks.artifact import Artifact
 from polyblocks.explanation import units
 from polyblocks.explanation.decisions import follow, grouped, sentence
-from polyblocks.explanation.document import document
+from polyblocks.explanation.document import document, verdicts
 from polyblocks.explanation.page import page
-from polyblocks.explanation.tree import tree
+from polyblocks.explanation.tree import places, predicted_for, tree
 from polyblocks.report import Report
 
 MIB = 1 << 20
@@ -88,6 +88,7 @@ def artifact(kernels: int = 2, profile: bool = True) -> Artifact:
                     {"name": "main", "size": 0, "bandwidth": 1e9},
                 ],
                 "threads": 2,
+                "shared": "team",
             },
         },
     }
@@ -223,7 +224,7 @@ class TestTree:
         text = text_of(explained(artifact()))
         for expected in (
             "blur: 2 kernels for toy (v1), compiled, 0.25 s to compile",
-            "time: measured 1 s (the fastest of 3 runs), predicted 3 ms",
+            "time: measured 1 s (the fastest of 3 runs), predicted for 2 threads 3 ms",
             "k0 stencil, parallel over 64, measured 1 s, predicted 1 ms, 50 % of the time",
             "moves near 8 MiB, main 2 MiB; floor 2 MiB (3 x); bound by main",
             "999 times slower than predicted",
@@ -250,6 +251,25 @@ class TestPage:
         assert "25 more kernels" in text
         assert text.count('<details class="kernel">') == 40
 
+    def test_a_wrong_prediction_is_marked_where_the_kernel_is_folded(self):
+        assert '<div class="number off" title="999 times slower' in page(explained(artifact()))
+        assert 'class="number off"' not in page(explained(artifact(), measured=False))
+
+    def test_results_are_listed_after_many_inputs(self):
+        data = explained(artifact())
+        source, result = data["parts"][0]["arguments"]
+        data["parts"][0]["arguments"] = [source] * 10 + [result]
+        text = " ".join(page(data).split())
+        assert "and 2 more inputs → <span" in text
+
+    def test_numbers_stay_with_their_units(self):
+        data = explained(artifact())
+        text = page(data)
+        assert "192\N{NO-BREAK SPACE}B of traffic" in text
+        assert "near&nbsp;16\N{NO-BREAK SPACE}MiB" in text
+        assert "S1</span>&nbsp;100\N{NO-BREAK SPACE}ms" in text
+        assert "predicted for 2\N{NO-BREAK SPACE}threads" in text
+
     def test_text_of_others_is_escaped(self):
         text = page(explained(artifact()))
         assert "&lt;few&gt; iterations" in text
@@ -270,6 +290,10 @@ TILED = {
     "tile_bytes": MIB,
 }
 
+#: Numbers of a scan that is split or not, and of a fill.
+SCAN = {"serial_seconds": 3e-3, "split_seconds": 2e-3}
+FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
+
 
 @pytest.mark.parametrize(
     "decision, text",
@@ -284,6 +308,31 @@ TILED = {
             TILED | {"what": "kept apart", "fused_seconds": 6e-3},
             "kept blur_x and blur_y apart: at the best tile, 32x2048, it would take 6 ms, apart "
             "5 ms",
+        ),
+        (
+            TILED | {"what": "kept apart", "reason": "room"},
+            "kept blur_x and blur_y apart: even the best tile, 32x2048, touches 1 MiB, too much "
+            "for fast memory",
+        ),
+        (
+            TILED | {"what": "kept apart", "reason": "order"},
+            "kept blur_x and blur_y apart: what lies between them in the program uses what they "
+            "read or write",
+        ),
+        (
+            TILED | {"what": "kept apart", "reason": "time", "fused_seconds": 5.004e-3},
+            "kept blur_x and blur_y apart: at the best tile, 32x2048, it would take 5 ms, apart "
+            "4 µs less",
+        ),
+        (
+            TILED | {"what": "kept apart", "reason": "time", "fused_seconds": 5e-3},
+            "kept blur_x and blur_y apart: at the best tile, 32x2048, it would take 5 ms, apart "
+            "the same",
+        ),
+        (
+            TILED | {"fused_seconds": 4.998e-3, "redundancy": 1.0, "tile_bytes": 0},
+            "fused blur_x into blur_y at tile 32x2048: 50 MiB of traffic through the buffer "
+            "3x2048x2044 saved, 2 µs less than 5 ms",
         ),
         (
             {
@@ -324,9 +373,32 @@ TILED = {
                 "predicted_seconds": 2e-3,
                 "overhead_seconds": 3e-6,
             },
-            "96 iterations of p are shared among threads: about 2 ms of work, starting threads "
-            "takes 3 µs",
+            "96 iterations of p are shared among threads: at most about 2 ms on one thread, "
+            "without vectors; starting threads takes 3 µs",
         ),
+        (
+            {
+                "what": "serial",
+                "nest": "p",
+                "predicted_seconds": 2e-6,
+                "overhead_seconds": 3e-6,
+                "vectors": True,
+            },
+            "p is not shared among threads: 2 µs on one thread; starting threads takes 3 µs",
+        ),
+        (
+            {"what": "serial", "nest": "p", "seconds": {"serial": 1e-3}},
+            "the updates of p run on one thread, one after the other",
+        ),
+        (
+            {"what": "copies", "nest": "p", "seconds": {"serial": 2e-3, "copies": 1e-3}},
+            "each thread makes its updates of p to a copy of the result: 1 ms, one thread 2 ms",
+        ),
+        (
+            {"what": "columns", "nest": "p"},
+            "each thread makes the updates of p to some columns",
+        ),
+        ({"what": "atomic", "nest": "p"}, "the updates of p are atomic operations of many threads"),
         (
             {"what": "workspace", "nest": "main", "buffers": 1, "bytes": 64, "without_sharing": 64},
             "1 intermediate buffer share 64 B; side by side they would take 64 B",
@@ -348,9 +420,106 @@ TILED = {
             "merged 1 loop of p with those before: what is there is not loaded again",
         ),
         (
-            {"what": "split", "nest": "p", "parts": 4, "serial_seconds": 1e-3, "saved_bytes": 64},
-            "p: split (parts 4, serial 1 ms, saved 64 B)",
+            {"what": "split", "nest": "p", "parts": 4, "serial_seconds": 1e-3},
+            "split the reduction of p into 4 parts that threads share: one thread would take 1 ms",
         ),
+        (
+            {"what": "split", "nest": "p", "parts": 4} | SCAN,
+            "split p into 4 parts: 2 ms, in one 3 ms",
+        ),
+        (
+            {"what": "left whole", "nest": "p", "parts": 4} | SCAN,
+            "left p whole: in 4 parts it would take 2 ms, in one 3 ms",
+        ),
+        (
+            {"what": "split", "nest": "p", "pieces": 4} | FILL,
+            "split p into 4 pieces, without what is overwritten: 64 B are not written twice; that "
+            "saves 2 µs, more loops cost 3 µs",
+        ),
+        (
+            {"what": "left whole", "nest": "p", "pieces": 1} | FILL,
+            "left p whole: without what is overwritten it is 1 piece; that would save 2 µs, more "
+            "loops cost 3 µs",
+        ),
+        ({"what": "split", "nest": "p"}, "p: split"),
+        (
+            {"what": "forwarded", "nest": "copy", "buffer": [3, 4], "moved": 0},
+            "a copy of the buffer 3x4 is spared: it is computed right where it belongs",
+        ),
+        (
+            {"what": "innermost", "nest": "p", "extent": 112},
+            "the innermost loop of p is the one of 112 iterations that walks memory in order",
+        ),
+        (
+            {"what": "jammed", "nest": "p", "streams": 4},
+            "p reduces 4 rows at once, which keeps the memory busy",
+        ),
+        (
+            {"what": "squares", "nest": "p", "extents": [3136, 64], "width": 8},
+            "p reads along one side of 3136x64 and writes along the other: it is done in squares "
+            "of 8x8",
+        ),
+        (
+            {"what": "transposed", "nest": "p", "width": 8},
+            "p transposes squares of 8x8 in registers",
+        ),
+        (
+            {"what": "reciprocals", "nest": "p", "divisions": 1},
+            "1 division in p by what a loop does not change became multiplications",
+        ),
+        (
+            {"what": "raised", "nest": "p", "nodes": 2},
+            "2 accesses of p at computed places turned out to be at known ones",
+        ),
+        (
+            {"what": "hoisted", "nest": "p", "nodes": 16},
+            "16 operations of p moved in front of the loops that do not change the result",
+        ),
+        (
+            {"what": "formed", "nest": "p", "extent": 64, "carried": 1},
+            "p became one scan over 64 elements that carries 1 value",
+        ),
+        (
+            {"what": "widened", "nest": "p", "accumulators": 2},
+            "2 sums of p in float32 until the end, not in the type of the elements",
+        ),
+        (
+            {"what": "new version", "nest": "p", "buffer": [4], "part": 0.5},
+            "p, which overwrites 50 % of the buffer 4, writes another one instead: the old "
+            "contents stay readable",
+        ),
+        (
+            {"what": "cascaded", "nest": "p"},
+            "the sums of p are sums of partial sums, which loses fewer digits",
+        ),
+        ({"what": "narrowed", "nest": "p"}, "p counts places in 32 bits, not in 64"),
+        (
+            {
+                "what": "mapped",
+                "nest": "p",
+                "blocks": 2,
+                "threads": 64,
+                "tile": [8, 8],
+                "predicted_seconds": 1e-3,
+            },
+            "p runs in 2 blocks of 64 threads, tile 8x8; predicted 1 ms",
+        ),
+        (
+            {"what": "one block", "nest": "p", "threads": 64},
+            "p runs in one block of 64 threads: what is in memory decides how often it runs",
+        ),
+        (
+            {
+                "what": "inputs copied",
+                "nest": "p",
+                "buffers": [[4, 4]],
+                "seconds": 1e-3,
+                "seconds_before": 2e-3,
+            },
+            "the tiles of p have copies of their parts of 4x4: 1 ms, without 2 ms",
+        ),
+        ({"what": "pointwise", "nest": "p"}, "p is pointwise"),
+        ({"what": "copy", "nest": "p"}, "p is a copy"),
         (
             {"what": "new", "nest": "p", "tile": [2, 3], "x": 0.25, "s": ["a"]},
             "p: new (tile 2x3, x 0.25, s a)",
@@ -398,6 +567,57 @@ def test_equal_decisions_are_one():
     other = row | {"numbers": {"tile": [1], "with_": ["b"]}}
     third = row | {"numbers": {"tile": [2], "with_": ["b"]}}
     assert grouped([row, third, other]) == [(row, 2), (third, 1)]
+
+
+def test_decisions_that_read_the_same_are_one():
+    numbers = {"width": 8, "accumulators": 1, "trips": 3}
+    rows = [
+        {"pass": "p", "what": "vectors", "nest": nest, "numbers": numbers | {"trips": trips}}
+        for nest, trips in (("a", 3), ("b", 4))
+    ]
+    assert grouped(rows) == [(rows[0], 2)]
+
+
+def test_counts_of_decisions_are_all_of_them():
+    made = ["team"] * 3 + ["fused"] * 2 + ["scalar", "split", "merged", "epilogue", "serial"]
+    rows = [{"what": what, "accepted": True} for what in made]
+    counted = verdicts({"decisions": [*rows, {"what": "stencil", "accepted": None}]}, most=2)
+    assert counted == [("shared among threads", 3), ("fused", 2), ("others", 6)]
+    assert verdicts({"decisions": rows[:4]}) == [("shared among threads", 3), ("fused", 1)]
+
+
+def test_ops_of_one_line_stand_together():
+    sources = [
+        {"op": op, "location": location, "line": ""}
+        for op, location in (
+            ("a", "f:1"),
+            ("b", "f:2"),
+            ("c", "f:1"),
+            ("a", "f:1"),
+            ("d", ""),
+            ("e", ""),
+        )
+    ]
+    found = places({"sources": sources})
+    assert [(s["op"], s["location"]) for s in found] == [
+        ("a, c", "f:1"),
+        ("b", "f:2"),
+        ("d", ""),
+        ("e", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    "chip, text",
+    [
+        ({"threads": 1, "shared": "team"}, " for 1 thread"),
+        ({"threads": 132, "shared": "grid"}, " for 132 multiprocessors"),
+        ({"threads": 2}, ""),
+        (None, ""),
+    ],
+)
+def test_what_a_prediction_is_for(chip, text):
+    assert predicted_for({"chip": chip}) == text
 
 
 def test_units():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +30,7 @@ from polyblocks.affine.stages import Stage
 from polyblocks.affine.tile_cost import TileCost
 from polyblocks.affine.tile_writer import tiled
 from polyblocks.affine.updates import in_place
-from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
+from polyblocks.passes.affine.fuse_tiles import FuseTilesPass, _Grouping
 
 
 @pytest.mark.parametrize("tile", [(4, 13), (5, 4), (1, 1), (17, 13), (16, 8)])
@@ -206,6 +208,33 @@ def test_the_pass_chooses_a_tile_and_drops_the_buffer() -> None:
     assert what == "fused"
     assert numbers["fused_seconds"] < numbers["apart_seconds"]
     assert b not in sequence.nests()[0].effects()[0]
+
+
+@pytest.mark.parametrize("reason", ["room", "time", "order"])
+def test_a_refusal_has_its_reason(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faster is not enough: the tile must have room, and its nests must meet."""
+    a, b, out = buffer(258, 64, kind="input"), buffer(258, 64), buffer(256, 64, kind="output")
+    nests = [
+        weighted(b, (0, 0), (258, 64), (a, (0, 0), 2.0)),
+        weighted(out, (0, 0), (256, 64), (b, (0, 0), 1.0), (b, (2, 0), 1.0)),
+    ]
+    if reason == "order":
+        monkeypatch.setattr(_Grouping, "_blocked", lambda self, stages: True)
+    else:
+        change = {"over": 0.5} if reason == "room" else {"seconds": 1.0}
+        best = TileCost.best
+
+        def worse(self: TileCost, start: tuple[int, ...] = ()) -> Any:
+            tile, cost = best(self, start)
+            return tile, dataclasses.replace(cost, **change)
+
+        monkeypatch.setattr(TileCost, "best", worse)
+    sequence = Sequence(nests, [a, b, out])
+    context = Context()
+    FuseTilesPass().transform(sequence, context)
+    assert len(sequence.nests()) == 2
+    what, numbers = context.decisions[0]
+    assert (what, numbers["reason"]) == ("kept apart", reason)
 
 
 def test_a_result_that_others_read_is_not_cut_with_a_halo() -> None:

@@ -280,6 +280,7 @@ def _chip(description: TargetDescription) -> dict[str, Any]:
             for level in description.memory
         ],
         "threads": description.parallel[0].size if description.parallel else 1,
+        "shared": description.parallel[0].name if description.parallel else "",
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from polyblocks.affine.model import For, Node, walk
+from polyblocks.affine.model import For, Nest, Node, Op, Store, walk
 
 # A NameLoc over a FileLineColLoc: "aten.add.Tensor"("model.py":12:0). The bindings offer no
 # way to look into a location, so its text is read.
@@ -25,6 +25,33 @@ def sources(nodes: Iterable[Node]) -> list[tuple[str, str]]:
             for source in of_text(text):
                 seen.setdefault(source)
     return list(seen)
+
+
+def together(nests: Iterable[Nest]) -> list[str]:
+    """Sources of what several nests become as one.
+
+    Equal constants of a program are one, found where the first of them was: the sources of a nest
+    that fills a buffer with a constant may be another line's, and count only if nothing else does.
+
+    Args:
+        nests: with their sources, in program order.
+
+    Returns:
+        The sources, each once.
+    """
+    named = [nest for nest in nests if nest.sources]
+    own = [nest for nest in named if not is_constant_fill(nest)]
+    return list(dict.fromkeys(s for nest in own or named for s in nest.sources))
+
+
+def is_constant_fill(nest: Nest) -> bool:
+    """Whether a nest reads and computes nothing, but stores constants."""
+    return all(
+        isinstance(n, Store)
+        or (isinstance(n, For) and not n.inits)
+        or (isinstance(n, Op) and n.name == "arith.constant")
+        for n in walk(nest.body)
+    )
 
 
 def of_text(text: str) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -25,6 +24,16 @@ VERDICTS = {
     "left whole": False,
     "serial": False,
     "scalar": False,
+}
+#: The same in words, for counts of them.
+VERDICT_WORDS = {
+    "epilogue": "moved behind another",
+    "forwarded": "spared a copy",
+    "team": "shared among threads",
+    "vectors": "in vectors",
+    "left whole": "not split",
+    "serial": "on one thread",
+    "scalar": "not in vectors",
 }
 #: Keys whose values are names of other nests.
 _PARTNERS = ("consumers", "with_")
@@ -67,16 +76,24 @@ def _price(d: Decision) -> str:
     """What computing again costs, beside what storing and loading does."""
     if "recompute_seconds" in d and "traffic_seconds" in d:
         recompute, traffic = d["recompute_seconds"], d["traffic_seconds"]
-        return (
-            f"; that costs {units.seconds(recompute)}, the way through memory "
-            f"{units.seconds(traffic)}"
-        )
+        return f"; that costs {_beside(recompute, traffic, 'the way through memory')}"
     if "slots_anew" in d and "slots_stored" in d:
         return (
             f"; that takes {units.three(d['slots_anew'])} instructions per element, storing it "
             f"and loading it {units.three(d['slots_stored'])}"
         )
     return ""
+
+
+def _beside(seconds: float, other: float, name: str) -> str:
+    """``5 ms, apart 6 ms``; the difference where both would read alike."""
+    here, there = units.seconds(seconds), units.seconds(other)
+    if here != there:
+        return f"{here}, {name} {there}"
+    if seconds == other:
+        return f"{here}, {name} the same"
+    word = "less" if other < seconds else "more"
+    return f"{here}, {name} {units.seconds(abs(other - seconds))} {word}"
 
 
 def _tiled(d: Decision) -> str:
@@ -90,14 +107,19 @@ def _tiled(d: Decision) -> str:
         kept = (
             f"; {units.nbytes(d['tile_bytes'])} per tile stay in cache" if d["tile_bytes"] else ""
         )
-        return (
-            f"fused {others} into {d['nest']} at tile {tile}: {_saved(d)} saved, "
-            f"{units.seconds(fused)} instead of {units.seconds(apart)}{again}{kept}"
-        )
-    return (
-        f"kept {others} and {d['nest']} apart: at the best tile, {tile}, it would take "
-        f"{units.seconds(fused)}, apart {units.seconds(apart)}"
-    )
+        gain = f"{units.seconds(fused)} instead of {units.seconds(apart)}"
+        if units.seconds(fused) == units.seconds(apart):
+            gain = f"{units.seconds(apart - fused)} less than {units.seconds(apart)}"
+        text = f"fused {others} into {d['nest']} at tile {tile}: {_saved(d)} saved"
+        return f"{text}, {gain}{again}{kept}"
+    text = f"kept {others} and {d['nest']} apart"
+    reason = d.get("reason")
+    if reason == "order":
+        return f"{text}: what lies between them in the program uses what they read or write"
+    if reason == "room":
+        size = units.nbytes(d["tile_bytes"])
+        return f"{text}: even the best tile, {tile}, touches {size}, too much for fast memory"
+    return f"{text}: at the best tile, {tile}, it would take {_beside(fused, apart, 'apart')}"
 
 
 def _epilogue(d: Decision) -> str:
@@ -141,14 +163,21 @@ def _repeats(d: Decision) -> str:
 
 
 def _serial(d: Decision) -> str:
-    return f"{d['nest']} runs on one thread: {_worth(d)}"
+    if "predicted_seconds" not in d:
+        return f"the updates of {d['nest']} run on one thread, one after the other"
+    return f"{d['nest']} is not shared among threads: {_worth(d)}"
 
 
 def _worth(d: Decision) -> str:
-    return (
-        f"about {units.seconds(d['predicted_seconds'])} of work, starting threads takes "
-        f"{units.seconds(d['overhead_seconds'])}"
-    )
+    """What one thread would take, beside what starting threads does.
+
+    Most of these times are bounds that leave out vectors and caches, and not to be mistaken for
+    the prediction of the kernel.
+    """
+    time = f"{units.seconds(d['predicted_seconds'])} on one thread"
+    if not d.get("vectors"):
+        time = f"at most about {time}, without vectors"
+    return f"{time}; starting threads takes {units.seconds(d['overhead_seconds'])}"
 
 
 def _vectors(d: Decision) -> str:
@@ -171,7 +200,144 @@ def _workspace(d: Decision) -> str:
 
 
 def _classified(d: Decision) -> str:
-    return f"{d['nest']} is a {d['what']}"
+    what = "pointwise" if d["what"] == "pointwise" else f"a {d['what']}"
+    return f"{d['nest']} is {what}"
+
+
+def _forwarded(d: Decision) -> str:
+    return f"a copy of {_buffer(d)} is spared: it is computed right where it belongs"
+
+
+def _split(d: Decision) -> str:
+    """Fills that are partly overwritten, reductions and scans: each has other numbers."""
+    nest = d["nest"]
+    if "pieces" in d:
+        pieces = units.several(d["pieces"], "piece")
+        saved = f"{units.nbytes(d['saved_bytes'])} are not written twice"
+        cost = f"{units.seconds(d['saved_seconds'])}, more loops cost"
+        gain = f"that saves {cost} {units.seconds(d['overhead_seconds'])}"
+        if d["what"] == "split":
+            return f"split {nest} into {pieces}, without what is overwritten: {saved}; {gain}"
+        return (
+            f"left {nest} whole: without what is overwritten it is {pieces}; "
+            f"{gain.replace('saves', 'would save', 1)}"
+        )
+    if "parts" not in d:
+        return _plain(d)
+    parts = units.several(d["parts"], "part")
+    if "split_seconds" not in d:
+        text = f"split the reduction of {nest} into {parts} that threads share"
+        serial = d.get("serial_seconds")
+        return text if serial is None else f"{text}: one thread would take {units.seconds(serial)}"
+    split, serial = d["split_seconds"], d["serial_seconds"]
+    if d["what"] == "split":
+        return f"split {nest} into {parts}: {_beside(split, serial, 'in one')}"
+    return f"left {nest} whole: in {parts} it would take {_beside(split, serial, 'in one')}"
+
+
+def _innermost(d: Decision) -> str:
+    times = units.several(d["extent"], "iteration")
+    return f"the innermost loop of {d['nest']} is the one of {times} that walks memory in order"
+
+
+def _jammed(d: Decision) -> str:
+    return f"{d['nest']} reduces {d['streams']} rows at once, which keeps the memory busy"
+
+
+def _squares(d: Decision) -> str:
+    side = d["width"]
+    return (
+        f"{d['nest']} reads along one side of {units.shape(d['extents'])} and writes along the "
+        f"other: it is done in squares of {side}x{side}"
+    )
+
+
+def _transposed(d: Decision) -> str:
+    return f"{d['nest']} transposes squares of {d['width']}x{d['width']} in registers"
+
+
+def _reciprocals(d: Decision) -> str:
+    count = units.several(d["divisions"], "division")
+    return f"{count} in {d['nest']} by what a loop does not change became multiplications"
+
+
+def _raised(d: Decision) -> str:
+    count = "1 access" if d["nodes"] == 1 else f"{d['nodes']} accesses"
+    return f"{count} of {d['nest']} at computed places turned out to be at known ones"
+
+
+def _hoisted(d: Decision) -> str:
+    count = units.several(d["nodes"], "operation")
+    return f"{count} of {d['nest']} moved in front of the loops that do not change the result"
+
+
+def _formed(d: Decision) -> str:
+    carried = units.several(d["carried"], "value")
+    return f"{d['nest']} became one scan over {d['extent']} elements that carries {carried}"
+
+
+def _widened(d: Decision) -> str:
+    count = units.several(d["accumulators"], "sum")
+    return f"{count} of {d['nest']} in float32 until the end, not in the type of the elements"
+
+
+def _version(d: Decision) -> str:
+    part = units.percent(d["part"])
+    return (
+        f"{d['nest']}, which overwrites {part} of {_buffer(d)}, writes another one instead: "
+        "the old contents stay readable"
+    )
+
+
+def _cascaded(d: Decision) -> str:
+    return f"the sums of {d['nest']} are sums of partial sums, which loses fewer digits"
+
+
+def _narrowed(d: Decision) -> str:
+    return f"{d['nest']} counts places in 32 bits, not in 64"
+
+
+def _atomic(d: Decision) -> str:
+    return f"the updates of {d['nest']} are atomic operations of many threads"
+
+
+def _columns(d: Decision) -> str:
+    return f"each thread makes the updates of {d['nest']} to some columns{_instead(d)}"
+
+
+def _copies(d: Decision) -> str:
+    return f"each thread makes its updates of {d['nest']} to a copy of the result{_instead(d)}"
+
+
+def _instead(d: Decision) -> str:
+    """The time of the chosen way to scatter, beside that of one thread."""
+    seconds: dict[str, float] = d.get("seconds", {})
+    if d["what"] not in seconds or "serial" not in seconds:
+        return ""
+    return f": {_beside(seconds[d['what']], seconds['serial'], 'one thread')}"
+
+
+def _mapped(d: Decision) -> str:
+    text = f"{d['nest']} runs in {units.several(d['blocks'], 'block')} of {d['threads']} threads"
+    if d.get("tile"):
+        text += f", tile {units.shape(d['tile'])}"
+    return f"{text}; predicted {units.seconds(d['predicted_seconds'])}"
+
+
+def _one_block(d: Decision) -> str:
+    return (
+        f"{d['nest']} runs in one block of {units.several(d['threads'], 'thread')}: what is in "
+        "memory decides how often it runs"
+    )
+
+
+def _inputs(d: Decision) -> str:
+    """Copies of inputs in the fast memory of a block of threads."""
+    shapes = " and ".join(units.shape(b) for b in d["buffers"])
+    times = _beside(d["seconds"], d["seconds_before"], "without")
+    if d["what"] == "inputs copied":
+        return f"the tiles of {d['nest']} have copies of their parts of {shapes}: {times}"
+    return f"the tiles of {d['nest']} have no copies of their parts of {shapes}: {times}"
 
 
 def _plain(d: Decision) -> str:
@@ -213,6 +379,28 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "vectors": _vectors,
     "scalar": _scalar,
     "repeats": _repeats,
+    "forwarded": _forwarded,
+    "split": _split,
+    "left whole": _split,
+    "innermost": _innermost,
+    "jammed": _jammed,
+    "squares": _squares,
+    "transposed": _transposed,
+    "reciprocals": _reciprocals,
+    "raised": _raised,
+    "hoisted": _hoisted,
+    "formed": _formed,
+    "widened": _widened,
+    "new version": _version,
+    "cascaded": _cascaded,
+    "narrowed": _narrowed,
+    "atomic": _atomic,
+    "columns": _columns,
+    "copies": _copies,
+    "mapped": _mapped,
+    "one block": _one_block,
+    "inputs copied": _inputs,
+    "inputs left": _inputs,
     "workspace": _workspace,
     **dict.fromkeys(
         ("pointwise", "stencil", "reduction", "contraction", "copy", "gather", "scatter", "scan"),
@@ -253,18 +441,24 @@ def follow(decisions: Sequence[Decision], kernels: dict[str, str]) -> list[list[
 
 
 def grouped(rows: Iterable[Decision]) -> list[tuple[Decision, int]]:
-    """Rows of the document that differ in names only as one, with how many there are.
+    """Rows of the document that read the same but for names as one, with how many there are.
 
     The layers of a network are mostly the same few decisions over and over.
     """
-    first: dict[str, Decision] = {}
-    counts: dict[str, int] = {}
+    first: dict[tuple[str, str], Decision] = {}
+    counts: dict[tuple[str, str], int] = {}
     for row in rows:
-        numbers = {k: v for k, v in row["numbers"].items() if k not in _PARTNERS}
-        key = json.dumps([row["pass"], row["what"], numbers], sort_keys=True, default=str)
+        key = row["pass"], sentence(_nameless(row))
         first.setdefault(key, row)
         counts[key] = counts.get(key, 0) + 1
     return [(row, counts[key]) for key, row in first.items()]
+
+
+def _nameless(row: Decision) -> Decision:
+    """The decision of a row with the same word for every nest."""
+    decision = {"what": row["what"], "nest": "nest"} | row["numbers"]
+    named = {key: ["nest"] * len(decision[key]) for key in _PARTNERS if key in decision}
+    return decision | named
 
 
 def _involved(decision: Decision) -> Iterable[str]:

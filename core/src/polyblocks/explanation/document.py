@@ -8,7 +8,14 @@ from collections import Counter
 from typing import Any
 
 import polyblocks
-from polyblocks.explanation.decisions import INTERNAL, NAMES, VERDICTS, follow, sentence
+from polyblocks.explanation.decisions import (
+    INTERNAL,
+    NAMES,
+    VERDICT_WORDS,
+    VERDICTS,
+    follow,
+    sentence,
+)
 from polyblocks.program import DTYPES
 from polyblocks.report import Part, Report
 
@@ -146,9 +153,24 @@ def _decisions(decisions: Any, kernels: tuple[dict[str, Any], ...]) -> list[dict
     return rows
 
 
-def verdicts(part: dict[str, Any]) -> Counter[str]:
-    """How many decisions of each kind there were: ``fused``, ``kept apart``, …."""
-    return Counter(d["what"] for d in part["decisions"] if d["accepted"] is not None)
+def verdicts(part: dict[str, Any], most: int = 6) -> list[tuple[str, int]]:
+    """How many decisions of each kind there were, in words; together they are all.
+
+    Args:
+        part: of the document.
+        most: kinds that are named, the most frequent ones; the rest is ``others``.
+
+    Returns:
+        ``fused``, ``kept apart``, … with their numbers.
+    """
+    counts = Counter(
+        VERDICT_WORDS.get(d["what"], d["what"])
+        for d in part["decisions"]
+        if d["accepted"] is not None
+    )
+    named = counts.most_common(most)
+    rest = len(part["decisions"]) - sum(n for _, n in named)
+    return [*named, ("others", rest)] if rest else named
 
 
 def _nbytes(row: dict[str, Any]) -> int:

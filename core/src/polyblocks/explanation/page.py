@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from importlib.resources import files
@@ -10,11 +11,17 @@ from typing import Any
 from polyblocks.explanation import units
 from polyblocks.explanation.decisions import grouped
 from polyblocks.explanation.document import verdicts
-from polyblocks.explanation.tree import misprediction, unmeasured
+from polyblocks.explanation.tree import misprediction, places, predicted_for, unmeasured
 
 #: Kernels and passes in view; what comes after them is folded.
 KERNELS = 15
 PASSES = 12
+#: Inputs, and outputs, that are listed.
+ARGUMENTS = 8
+#: A space between a number and its unit.
+_UNIT = re.compile(
+    r"(?<=\d) (?=(?:[KMGT]?i?B|s|ms|µs|ns|[kMGT]?FLOP|times|threads|instructions)\b|%)"
+)
 
 
 def page(document: dict[str, Any]) -> str:
@@ -28,8 +35,11 @@ def page(document: dict[str, Any]) -> str:
         environment.filters[name] = _unbroken(getattr(units, name))
     for name in ("shape", "several", "three", "place"):
         environment.filters[name] = getattr(units, name)
+    environment.filters["joined"] = _joined
     environment.globals.update(
         unmeasured=unmeasured,
+        predicted_for=predicted_for,
+        places=places,
         misprediction=misprediction,
         verdicts=verdicts,
         stages=_stages,
@@ -44,12 +54,18 @@ def page(document: dict[str, Any]) -> str:
         style=(folder / "page.css").read_text(),
         kernels_in_view=KERNELS,
         passes_in_view=PASSES,
+        arguments_in_view=ARGUMENTS,
     )
 
 
 def _unbroken(tell: Callable[..., str]) -> Callable[..., str]:
     """The same text, in one line with its unit."""
     return lambda *arguments: tell(*arguments).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _joined(text: str) -> str:
+    """A sentence whose numbers stay in one line with their units."""
+    return _UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def _stages(part: dict[str, Any]) -> dict[str, float]:

@@ -84,7 +84,7 @@ def summary(part: dict[str, Any]) -> list[str]:
         runs = units.several(totals["runs"], "run")
         facts.append(f"measured {units.seconds(measured)} (the fastest of {runs})")
     if predicted is not None:
-        facts.append(f"predicted {units.seconds(predicted)}")
+        facts.append(f"predicted{predicted_for(part)} {units.seconds(predicted)}")
     if facts:
         lines.append("time: " + ", ".join(facts))
     if measured is None:
@@ -96,9 +96,19 @@ def summary(part: dict[str, Any]) -> list[str]:
             units.nbytes(totals[name])
             for name in ("floor_bytes", "argument_bytes", "workspace_bytes")
         )
-        lines.append(f"floor: {floor}, what the kernels read and write, counted once for each")
+        lines.append(
+            f"floor: {floor}, what the kernels read and write, counted once for each, in main "
+            "memory or a cache"
+        )
         lines.append(f"arguments and results: {arguments}; intermediate buffers: {intermediate}")
     return lines
+
+
+def predicted_for(part: dict[str, Any]) -> str:
+    """How much of a chip the prediction is for: `` for 2 threads``; empty if that is not known."""
+    chip = part["chip"] or {}
+    noun = {"team": "thread", "grid": "multiprocessor"}.get(chip.get("shared", ""))
+    return f" for {units.several(chip['threads'], noun)}" if noun and "threads" in chip else ""
 
 
 def unmeasured(part: dict[str, Any]) -> str:
@@ -115,13 +125,15 @@ def _kernel(node: Tree, kernel: dict[str, Any], part: dict[str, Any], everything
     head = Text.assemble((kernel["name"], "bold"), " ", (_facts(kernel), ""))
     branch = node.add(head)
     estimate = kernel["estimate"]
-    for source in kernel["sources"] if everything else kernel["sources"][:DECISIONS]:
+    sources = places(kernel)
+    for source in sources if everything else sources[:DECISIONS]:
         line = f"  {source['line']}" if source["line"] else ""
         branch.add(
             Text.assemble((f"{source['op']} {units.place(source['location'])}", "dim"), line)
         )
-    if len(kernel["sources"]) > DECISIONS and not everything:
-        branch.add(Text(f"and {len(kernel['sources']) - DECISIONS} more ops (--all)", style="dim"))
+    if len(sources) > DECISIONS and not everything:
+        hidden = units.several(len(sources) - DECISIONS, "more line")
+        branch.add(Text(f"and {hidden} (--all)", style="dim"))
     if estimate is not None:
         for line in costs(kernel):
             branch.add(Text(line))
@@ -143,6 +155,19 @@ def _facts(kernel: dict[str, Any]) -> str:
     if kernel["share"]:
         facts.append(f"{units.percent(kernel['share'])} of the time")
     return ", ".join(facts)
+
+
+def places(kernel: dict[str, Any]) -> list[dict[str, Any]]:
+    """The sources of a kernel, those of one line together: their ops one after the other."""
+    lines: dict[str, dict[str, Any]] = {}
+    for source in kernel["sources"]:
+        # Sources without a location have nothing in common.
+        found = lines.setdefault(source["location"] or f" {source['op']}", source)
+        if found is not source:
+            ops = [*found["op"].split(", "), source["op"]]
+            found = found | {"op": ", ".join(dict.fromkeys(ops))}
+            lines[source["location"]] = found
+    return list(lines.values())
 
 
 def costs(kernel: dict[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -71,6 +72,28 @@ def name_nests(owner: str, sequence: Sequence, context: Any) -> None:
         context.decide(owner, "main", "renamed", names=renamed)
 
 
+def own_name(nest: Nest, sequence: Sequence) -> str:
+    """The name of a nest, for decisions; also before :func:`name_nests` has given it one.
+
+    The name stays with the nest, and no other nest of the sequence has it, so that the decision
+    can be followed to what the nest is called in the end.
+
+    Args:
+        nest: gets a name made of its source ops if it has none.
+        sequence: what it is in.
+
+    Returns:
+        The name.
+    """
+    if not nest.name:
+        words = _name_of([op for op, _ in sources(nest.body)]) or kind(nest)
+        words = sequence.name + words
+        used = {other.name for other in sequence.nests()}
+        names = (words if k == 1 else f"{words}_{k}" for k in itertools.count(1))
+        nest.name = next(name for name in names if name not in used)
+    return nest.name
+
+
 def kind(nest: Nest) -> str:
     """The kind of a nest, from its structure."""
     nodes = list(walk(nest.body))
@@ -117,14 +140,18 @@ def _is_contraction(nest: Nest) -> bool:
 
 
 def _name(nest: Nest) -> str:
+    return _name_of([source.split(" ")[0] for source in nest.sources]) or nest.kind
+
+
+def _name_of(ops: list[str]) -> str:
     words: list[str] = []
-    for source in nest.sources:
+    for op in ops:
         # `namespace.op.overload`, as frontends write it: the op; anything else as it is.
-        parts = source.split(" ")[0].split(".")
+        parts = op.split(".")
         word = re.sub(r"\W+", "_", parts[1] if len(parts) > 1 else parts[0]).strip("_")
         if word and word not in words:
             words.append(word)
-    return "_".join(words[:6])[:60] or nest.kind
+    return "_".join(words[:6])[:60]
 
 
 def _unique(name: str, used: dict[str, int]) -> str:

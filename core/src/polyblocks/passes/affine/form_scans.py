@@ -20,6 +20,7 @@ from polyblocks.affine.model import (
     replace_values,
 )
 from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.affine.classify_nests import own_name
 from polyblocks.passes.affine.form_reductions import separate_versions
 
 
@@ -64,7 +65,7 @@ class FormScansPass(NestPass):
                 nest.changed = found = True
                 context.decide(
                     self.name,
-                    nest.name or "nest",
+                    own_name(nest, sequence),
                     "formed",
                     extent=scan.along.var.extent,
                     carried=len(scan.running),

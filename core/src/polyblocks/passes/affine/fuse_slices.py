@@ -30,6 +30,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.regions import stands_before
 from polyblocks.affine.simplify import eliminate_common
+from polyblocks.affine.source import together
 from polyblocks.affine.stages import slots
 from polyblocks.affine.users import Users
 from polyblocks.passes.affine.base import NestPass
@@ -351,7 +352,7 @@ def _inline_into(
 
 def _absorb(into: Nest, other: Nest) -> None:
     """The fused nest also stands for the source ops of the other one."""
-    into.sources = list(dict.fromkeys([*other.sources, *into.sources]))
+    into.sources = together([other, into])
 
 
 def _distinct_reads(nodes: list[Node], buffer: Buffer, times: int) -> int:

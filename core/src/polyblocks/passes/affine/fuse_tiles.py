@@ -18,6 +18,7 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.affine.slices import Slices, slices
+from polyblocks.affine.source import together
 from polyblocks.affine.stages import Stage
 from polyblocks.affine.staging import copy_nest, worth_copies
 from polyblocks.affine.tile_cost import Cost, alone, cost_of
@@ -247,8 +248,14 @@ class _Grouping:
             return None
         apart = sum(part.seconds for part in parts)
         assert joined.cost is not None
-        accept = joined.cost.over == 0 and joined.seconds < apart
-        accept = accept and not self._blocked(stages)
+        reason = ""
+        if joined.cost.over > 0:
+            reason = "room"
+        elif joined.seconds >= apart:
+            reason = "time"
+        elif self._blocked(stages):
+            reason = "order"
+        accept = not reason
         self.context.decide(
             self.owner.name,
             group.last.name,
@@ -264,6 +271,7 @@ class _Grouping:
             cache_seconds=joined.cost.cache,
             redundancy=joined.cost.redundancy,
             tile_bytes=joined.cost.tile_bytes,
+            **({} if accept else {"reason": reason}),
         )
         return joined if accept else None
 
@@ -319,9 +327,9 @@ class _Grouping:
         if body is None:
             return
         last = group.last
+        last.sources = together([stage.nest for stage in group.stages])
         last.body = body
         last.changed = True
-        last.sources = list(dict.fromkeys(s for stage in group.stages for s in stage.nest.sources))
         for stage in group.stages[:-1]:
             self.sequence.items.remove(stage.nest)
 

@@ -75,6 +75,7 @@ class MapParallelismPass(NestPass):
                 iterations=_product(loops),
                 predicted_seconds=seconds,
                 overhead_seconds=level.overhead,
+                vectors=estimator is not None,
             )
             if worth:
                 _collapse(nest, loops, level.name)

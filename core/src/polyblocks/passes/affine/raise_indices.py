@@ -16,6 +16,7 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.affine.classify_nests import own_name
 
 
 @dataclass(frozen=True)
@@ -50,4 +51,4 @@ class RaiseIndicesPass(NestPass):
                 replace_values(nest.body, facts.same)
                 remove_dead(nest.body)
                 nest.changed = True
-                context.decide(self.name, nest.name or "nest", "raised", nodes=raised)
+                context.decide(self.name, own_name(nest, sequence), "raised", nodes=raised)

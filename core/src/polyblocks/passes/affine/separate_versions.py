@@ -23,6 +23,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.stages import Stage
 from polyblocks.affine.users import Item, Users
 from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.affine.classify_nests import own_name
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class SeparateVersionsPass(NestPass):
             for version in self._separate(buffer, users, sequence):
                 context.decide(
                     self.name,
-                    version.nest.name,
+                    own_name(version.nest, sequence),
                     "new version",
                     buffer=list(buffer.shape),
                     part=version.part,

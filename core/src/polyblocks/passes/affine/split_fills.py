@@ -37,6 +37,7 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.affine.classify_nests import own_name
 
 Item = Nest | Opaque
 
@@ -72,11 +73,15 @@ class SplitFillsPass(NestPass):
         order = _Order(sequence)
         items: list[Item] = []
         for item in sequence.items:
-            pieces = self._pieces(item, order, context) if isinstance(item, Nest) else None
+            pieces = None
+            if isinstance(item, Nest):
+                pieces = self._pieces(item, order, sequence, context)
             items.extend([item] if pieces is None else pieces)
         sequence.items[:] = items
 
-    def _pieces(self, nest: Nest, order: _Order, context: Any) -> list[Nest] | None:
+    def _pieces(
+        self, nest: Nest, order: _Order, sequence: Sequence, context: Any
+    ) -> list[Nest] | None:
         """The nests in the place of one; None to leave it."""
         fill = _Fill.of(nest)
         if fill is None:
@@ -95,7 +100,7 @@ class SplitFillsPass(NestPass):
         accept = saved > 0 and len(left) <= self.max_pieces and (extra <= 0 or seconds > extra)
         context.decide(
             self.name,
-            nest.name or "nest",
+            own_name(nest, sequence),
             "split" if accept else "left whole",
             pieces=len(left),
             saved_bytes=saved * element,
