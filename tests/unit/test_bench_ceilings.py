@@ -28,7 +28,8 @@ def run(library: Any, name: str, buffer: np.ndarray[Any, Any], steps: int) -> No
 
 def test_multiply_adds_are_all_done(library: Any) -> None:
     buffer = ceilings.aligned(16384)
-    buffer[: 2 * LANES] = 3.0
+    # Both operands, one vector of any width each.
+    buffer[:32] = 3.0
     run(library, "float32", buffer, 5)
     chains = int(KERNELS["float32"].work) // (2 * LANES)
     # Each accumulator took 5 times 3 * 3.

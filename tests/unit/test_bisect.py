@@ -150,7 +150,9 @@ def test_every_operation_of_math(type_: str) -> None:
     bodies.append(("ipowi", f"math.ipowi %a, %a : {integer}", integer, integer))
     bodies.append(("fma", f"math.fma %a, %a, %a : {type_}", type_, type_))
     text = "func.func @main() { return } // polyblocks.arg\n" + "\n".join(
-        f"func.func @of_{name}(%a: {argument}) -> {result} {{ %r = {body} return %r : {result} }}"
+        f"func.func @of_{name}(%x: memref<{argument}>, %y: memref<{result}>) {{ "
+        f"%a = memref.load %x[] : memref<{argument}> %r = {body} "
+        f"memref.store %r, %y[] : memref<{result}> return }}"
         for name, body, argument, result in bodies
     )
     assert Program(lower(text.encode()))([], VARIANTS[0], 20.0) == []

@@ -44,6 +44,29 @@ def to_intrinsics(operations: Callable[[str], list[Any]]) -> None:
             _replace(op, "llvm.intr.is.fpclass", {"bit": bit})
 
 
+def widen_fma(operations: Callable[[str], list[Any]]) -> None:
+    """Compute fused multiply-adds of bfloat16 in float32, which MLIR's own pass leaves out.
+
+    Args:
+        operations: see :func:`to_intrinsics`.
+    """
+    from polyblocks.mlir import ir
+
+    def convert(name: str, value: Any, type_: Any) -> Any:
+        return ir.Operation.create(name, results=[type_], operands=[value]).result
+
+    f32 = ir.F32Type.get()
+    for op in operations("math.fma"):
+        type_ = op.results[0].type
+        if not isinstance(type_, ir.BF16Type):
+            continue
+        with ir.InsertionPoint(op):
+            wide = [convert("arith.extf", value, f32) for value in op.operands]
+            sum_ = ir.Operation.create("math.fma", results=[f32], operands=wide).result
+            op.results[0].replace_all_uses_with(convert("arith.truncf", sum_, type_))
+        op.erase()
+
+
 def _replace(op: Any, intrinsic: str, attributes: dict[str, Any]) -> None:
     from polyblocks.mlir import ir
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from polyblocks import signature
-from polyblocks.bisect.intrinsics import to_intrinsics
+from polyblocks.bisect.intrinsics import to_intrinsics, widen_fma
 from polyblocks.bisect.scalar_accesses import scalarize
 
 #: Called with the index of its message when a check fails; does not return.
@@ -35,6 +35,11 @@ _TO_LOOPS = (
     "affine-expand-index-ops,lower-affine,"
     # All of these are there for vectors; they do nothing to scalars.
     "func.func(lower-vector-multi-reduction,convert-vector-to-scf{full-unroll})"
+)
+#: Few chips compute with bfloat16; LLVM would call functions that nobody provides.
+_IN_FLOAT32 = (
+    "math-extend-to-supported-types{extra-types=f16},"
+    "arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}"
 )
 _CHECK = "generate-runtime-verification"
 _TO_LLVM = (
@@ -180,6 +185,8 @@ def _lower_func(module: Any) -> Lowered:
         _copies_to_loops(module)
         _run(module, _TO_LOOPS)
         scalarize(partial(_operations, module))
+        widen_fma(partial(_operations, module))
+        _run(module, _IN_FLOAT32)
         to_intrinsics(partial(_operations, module))
         # On the loops, where every access is a plain load or store.
         _run(module, _CHECK)
