@@ -186,3 +186,46 @@ def test_all_loops_are_kept_where_one_is_not_enough() -> None:
 def test_loops_stay_as_they_are_where_keeping_them_does_not_help() -> None:
     resources = {"fill": Resources(registers=64, spill_bytes=8)}
     assert room.with_loops(LOOPS, ["fill"], lambda _: resources) == LOOPS
+
+
+def _plainly(text: str) -> str:
+    return text.replace("mul.hi.u64", "mul.hi.u64 /* again */")
+
+
+def test_a_kernel_that_spills_nevertheless_is_taken_from_the_plain_text() -> None:
+    def resources_of(text: str) -> dict[str, Resources]:
+        return {"fill": Resources(registers=64, spill_bytes=0 if "again" in text else 8)}
+
+    assert room.with_least_moved(LOOPS, _plainly(LOOPS), ["fill"], resources_of) == _plainly(LOOPS)
+    assert room.with_least_moved(_plainly(LOOPS), LOOPS, ["fill"], resources_of) == _plainly(LOOPS)
+
+
+def test_the_plain_text_is_not_taken_where_kernels_share_something_else() -> None:
+    other = _plainly(LOOPS).replace(".visible .entry", ".shared .b8 more[4];\n.visible .entry", 1)
+    resources = {"fill": Resources(registers=64, spill_bytes=8)}
+    assert room.with_least_moved(LOOPS, other, ["fill"], lambda _: resources) == LOOPS
+
+
+def test_the_plain_text_is_made_where_loops_are_not_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    levels = []
+
+    def compile_ptx(module: object, context: PassContext, level: int = 3) -> str:
+        levels.append(level)
+        return _plainly(LOOPS) if level == 0 else LOOPS
+
+    def assemble(assembler: object, text: str, arch: str) -> tuple[bytes, dict[str, Resources]]:
+        return b"", {"fill": Resources(registers=64, spill_bytes=0 if "again" in text else 8)}
+
+    options = CompileOptions(target="nvgpu", arch="sm_80")
+    target = get_registry().target("nvgpu").hook.describe_target(options=options)
+    monkeypatch.setattr(lower, "compile_ptx", compile_ptx)
+    monkeypatch.setattr(ptxas, "find", lambda: "ptxas")
+    monkeypatch.setattr(ptxas, "architectures", lambda _: ["sm_80"])
+    monkeypatch.setattr(ptxas, "assemble", assemble)
+    module = mlir.parse("gpu.module @kernels {}")
+    forms, resources = lower._build(module, PassContext.create(target, options))
+    assert levels == [3, 0]
+    assert resources["fill"].spill_bytes == 0
+    assert "again" in forms["ptx"].decode()

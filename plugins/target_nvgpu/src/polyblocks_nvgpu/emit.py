@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from polyblocks.codegen import llvm
@@ -22,19 +23,23 @@ def machine(target: TargetDescription) -> llvm.Machine:
     return llvm.Machine(triple=TRIPLE, cpu=target.properties["cpu"], features=f"+ptx{ptx}")
 
 
-def compile_ptx(module: Any, context: PassContext) -> str:
+def compile_ptx(module: Any, context: PassContext, level: int = 3) -> str:
     """PTX of all kernels.
 
     Args:
         module: in form L; stays as it is.
         context: with the target, and where dumps go.
+        level: 0 to 3, how much LLVM optimizes.
 
     Raises:
         UnsupportedError: LLVM rejects the code, or it calls a function.
     """
     # What has no LLVM intrinsic becomes inline assembly.
     parsed, target_machine = optimized(
-        module, machine(context.target), context, "convert-nvvm-to-llvm,reconcile-unrealized-casts"
+        module,
+        replace(machine(context.target), opt_level=level),
+        context,
+        "convert-nvvm-to-llvm,reconcile-unrealized-casts",
     )
     text = llvm.emit_assembly(parsed, target_machine)
     dump(context, "code.ptx", text)

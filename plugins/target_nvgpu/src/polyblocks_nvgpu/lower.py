@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -63,6 +64,10 @@ def _build(module: Any, context: PassContext) -> tuple[dict[str, bytes], dict[st
             note_blocks(module, chip, resources, names)
         if names := [name for name, used in resources.items() if used.spill_bytes]:
             ptx = room.with_loops(ptx, names, lambda text: assembled(text)[1])
+            code, resources = assembled(ptx)
+        if names := [name for name, used in resources.items() if used.spill_bytes]:
+            plain = compile_ptx(module, replace(context, dump_folder=None), level=0)
+            ptx = room.with_least_moved(ptx, plain, names, lambda text: assembled(text)[1])
             code, resources = assembled(ptx)
     return {"ptx": ptx.encode(), "cubin": code}, resources
 

@@ -1,4 +1,6 @@
-"""Registers enough: where threads would have too few, other blocks or copies of loops are given up.
+"""Registers enough: where threads would have too few, something else is given up.
+
+Other blocks at once, copies of loops, or that what a loop leaves unchanged is computed before it.
 
 The assembler keeps to the number of blocks that are to be held at once, whatever it has to leave in
 memory for that. And it writes out loops in loops whose counts it knows, computes before the outer
@@ -58,10 +60,8 @@ def with_loops(
         names: of kernels that spill.
         resources_of: assembles a text and says what its kernels need.
     """
-    head = ptx[: next(_ENTRY.finditer(ptx)).start()]
     for name in names:
-        entry = next(m for m in _ENTRY.finditer(ptx) if m[1] == name)
-        kernel = ptx[entry.start() : ptx.index("\n}", entry.end()) + 2]
+        head, kernel = _parts(ptx, name)
         found = loops(kernel)
         best, least = kernel, resources_of(head + kernel)[name].spill_bytes
         for which in [*([label] for label in found), found]:
@@ -73,6 +73,40 @@ def with_loops(
                 break
         ptx = ptx.replace(kernel, best)
     return ptx
+
+
+def with_least_moved(
+    ptx: str,
+    plain: str,
+    names: Collection[str],
+    resources_of: Callable[[str], dict[str, Resources]],
+) -> str:
+    """PTX in which these kernels are taken from another text if that ends or lessens their spills.
+
+    Args:
+        ptx: the text.
+        plain: the text of the same kernels, from which nothing was moved out of loops: values that
+            wait in registers while a loop runs.
+        names: of kernels that spill.
+        resources_of: assembles a text and says what its kernels need.
+    """
+    for name in names:
+        head, kernel = _parts(ptx, name)
+        other_head, other = _parts(plain, name)
+        # What they share stands before all kernels.
+        if other_head != head:
+            continue
+        spilled = resources_of(head + kernel)[name].spill_bytes
+        if resources_of(head + other)[name].spill_bytes < spilled:
+            ptx = ptx.replace(kernel, other)
+    return ptx
+
+
+def _parts(ptx: str, name: str) -> tuple[str, str]:
+    """What stands before all kernels, and the text of one."""
+    entries = list(_ENTRY.finditer(ptx))
+    begin = next(m for m in entries if m[1] == name)
+    return ptx[: entries[0].start()], ptx[begin.start() : ptx.index("\n}", begin.end()) + 2]
 
 
 def loops(kernel: str) -> list[str]:
