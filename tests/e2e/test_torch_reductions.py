@@ -134,6 +134,23 @@ def test_sums_are_as_accurate_as_the_frameworks(
         assert b**0.5 <= 2 * a**0.5
 
 
+@pytest.mark.parametrize("arch", ["native", "x86-64-v3", "x86-64"])
+def test_long_sums_are_as_accurate_with_narrow_vectors(arch: str) -> None:
+    length = 8192
+    function = polyblocks_jit_torch(
+        lambda x: x.sum(1), compile_options={"strict_target": True, "arch": arch}
+    )
+    error = 0.0
+    for seed in range(4):
+        torch.manual_seed(seed)
+        x = torch.randn(64, length)
+        error += float((function(x).double() - x.double().sum(1)).square().mean()) / 4
+    # After k of a chain's additions the sum is about sqrt(k), and an addition's rounding error
+    # about 2^-24 / sqrt(3) of that. So chains of n numbers have squared errors of n / 6 * 2^-48 for
+    # each number; this leaves room for chains of 128 and the levels above them.
+    assert error < 32 * 2.0**-48 * length
+
+
 @pytest.mark.parametrize("name", PICKS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.uint8])
 @pytest.mark.parametrize("shape", [(37, 1031), (1031, 37), (5, 1, 3)], ids=str)

@@ -25,9 +25,15 @@ class Kernel(NamedTuple):
 
 def kernels(text: str) -> list[Kernel]:
     """The parallel nests of a module after S3, in their order."""
-    zeros = set(re.findall(r"(%\w+) = arith.constant dense<0\.0+e\+00> : vector", text))
+    # What is left of a loop's iterations may be written without vectors. Regions side by side use
+    # the same names: the last constant of a name is the one that is meant.
+    zeros: set[str] = set()
     found: list[Kernel] = []
     for line in text.split("\n"):
+        constant = re.search(r"(%\w+) = arith.constant (.*)", line)
+        if constant:
+            zero = re.match(r"(dense<)?0\.0+e\+00\b", constant[2])
+            (zeros.add if zero else zeros.discard)(constant[1])
         start = re.match(r"    affine\.parallel \(%\w+\) = \(0\) to \((\d+)\)", line)
         if start:
             found.append(Kernel(int(start[1]), set(), Counter()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, clone
 from polyblocks.affine.reductions import ROUNDING, ReductionNest, identities
@@ -20,7 +21,10 @@ class CascadeSumsPass(NestPass):
     of its levels. A loop inside another one starts anew as well: else vector code would keep
     adding small numbers to the large one that the outer loop carries.
 
-    Before::
+    The innermost blocks are the longer the more lanes they will be spread over, so that the chain
+    of one lane has the same length, and a block takes the same time, on every chip.
+
+    Before, for vectors of sixteen floats::
 
         %r = affine.for %k = 0 to 1000000 iter_args(%s = %z) { ... arith.addf %s, %x ... }
 
@@ -33,8 +37,8 @@ class CascadeSumsPass(NestPass):
     """
 
     name: ClassVar[str] = "cascade-sums"
-    #: Iterations of the innermost loop; it is spread over the lanes of several vectors.
-    block: int = 4096
+    #: Vectors of a block of the innermost loop; several of them are summed up side by side.
+    vectors: int = 256
     #: Iterations of the loops around it.
     chain: int = 16
 
@@ -44,12 +48,16 @@ class CascadeSumsPass(NestPass):
             # What threads share out is a cascade: of their own sums, of a warp, of a block. How
             # long their own are is known when the loops are shared (codegen/gpu/cascade.py).
             return
+
+        def change(nodes: list[Node], around: list[For]) -> list[Node] | None:
+            del around
+            return self._change(nodes, context.target.vector_bits)
+
         for nest in sequence.nests():
-            if change_subnests(nest, self._change):
+            if change_subnests(nest, change):
                 context.decide(self.name, nest.name, "cascaded")
 
-    def _change(self, nodes: list[Node], around: list[For]) -> list[Node] | None:
-        del around
+    def _change(self, nodes: list[Node], vector_bits: int) -> list[Node] | None:
         shape = ReductionNest.of_nodes(nodes)
         combiners = None if shape is None else shape.combiners()
         if shape is None or combiners is None:
@@ -59,12 +67,13 @@ class CascadeSumsPass(NestPass):
         if any(loop.bounded for loop in shape.reductions):
             return None
         last = len(shape.reductions) - 1
+        longest = self.vectors * _lanes(combiners, vector_bits)
         levels: list[_Level] = []
         for i, loop in enumerate(shape.reductions):
             extent = loop.var.extent
             if i == last:
                 # A few iterations more are no reason for another loop.
-                block = self.block if extent > 2 * self.block else extent
+                block = longest if extent > 2 * longest else extent
             else:
                 block = min(self.chain, extent)
             levels += _levels(loop.var, block, self.chain)
@@ -80,6 +89,12 @@ class CascadeSumsPass(NestPass):
             return inside
         shape.parallel[-1].body = inside
         return nodes
+
+
+def _lanes(combiners: list[Op], vector_bits: int) -> int:
+    """Elements of a vector that carries the results of all combiners; one without vectors."""
+    widest = max(element_bytes(op.results[0].type) for op in combiners)
+    return max(1, vector_bits // (8 * widest))
 
 
 @dataclass(frozen=True)
