@@ -596,6 +596,7 @@ def test_ops_of_one_line_stand_together():
             ("a", "f:1"),
             ("d", ""),
             ("e", ""),
+            ("d", ""),
         )
     ]
     found = places({"sources": sources})

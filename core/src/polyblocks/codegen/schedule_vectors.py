@@ -52,7 +52,8 @@ class ScheduleVectorsPass:
     all, keeps about the order that it finds.
 
     Bodies whose results would not fit the registers in that order stay as they are, as do those
-    with anything but arithmetic, loads and stores in them.
+    with anything but arithmetic, loads and stores in them, and the rare branch at the end that
+    `merge-rare-branches` leaves: what stands before it is ordered.
 
     Before::
 

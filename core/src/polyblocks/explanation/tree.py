@@ -162,11 +162,10 @@ def places(kernel: dict[str, Any]) -> list[dict[str, Any]]:
     lines: dict[str, dict[str, Any]] = {}
     for source in kernel["sources"]:
         # Sources without a location have nothing in common.
-        found = lines.setdefault(source["location"] or f" {source['op']}", source)
-        if found is not source:
-            ops = [*found["op"].split(", "), source["op"]]
-            found = found | {"op": ", ".join(dict.fromkeys(ops))}
-            lines[source["location"]] = found
+        key = source["location"] or f" {source['op']}"
+        found = lines.setdefault(key, source)
+        ops = [*found["op"].split(", "), source["op"]]
+        lines[key] = found | {"op": ", ".join(dict.fromkeys(ops))}
     return list(lines.values())
 
 

@@ -1,7 +1,8 @@
 """exp, exp2, expm1, log, log2, log10, log1p.
 
 Exponentials: Cody-Waite reduction to r = x - n*ln2, |r| <= ln2/2, polynomial, scaling by 2^n in
-two factors so that overflow and gradual underflow come from the last multiplication. Where a
+two factors so that overflow and gradual underflow come from the last multiplication. Vectors of
+numbers whose exp is normal add n to the exponent instead; others branch. Where a
 target looks numbers up in a table of 16 and multiplies by powers of two in one instruction, float32
 exp and exp2 take the power of two in sixteenths, 2^(n mod 1) out of the table, and a shorter
 polynomial.
