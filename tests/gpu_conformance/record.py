@@ -2,13 +2,11 @@
 
 Started by ``run.py``, which says by the environment: ``CONFORMANCE_ARCH``, the architecture;
 ``CONFORMANCE_LOG``, where a line of JSON per test goes, and which tests are done already;
-``CONFORMANCE_EVERY``, to run every so many-th test only, from ``CONFORMANCE_FIRST`` on;
-``CONFORMANCE_PROGRAMS``, the folder that gets the programs themselves, if somebody wants them.
+``CONFORMANCE_EVERY``, to run every so many-th test only, from ``CONFORMANCE_FIRST`` on.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -20,7 +18,6 @@ from typing import Any
 import pytest
 from simulated_chips import Seen, on_chip, options_of
 
-from polyblocks import driver
 from polyblocks.errors import FallbackError, UnsupportedError
 from polyblocks.options import overriding
 
@@ -29,26 +26,13 @@ ARCH = os.environ["CONFORMANCE_ARCH"]
 LOG = Path(os.environ["CONFORMANCE_LOG"])
 EVERY = int(os.environ.get("CONFORMANCE_EVERY", "1"))
 FIRST = int(os.environ.get("CONFORMANCE_FIRST", "0"))
-PROGRAMS = os.environ.get("CONFORMANCE_PROGRAMS")
 
 
 def pytest_configure(config: Any) -> None:
-    """Choose the chip for what modules compile when they are imported; keep programs if wanted."""
+    """Choose the chip for what modules compile when they are imported."""
     stack = ExitStack()
     stack.enter_context(overriding(**options_of(ARCH)))
     config.add_cleanup(stack.close)
-    if not PROGRAMS:
-        return
-    folder, compile_module = Path(PROGRAMS), driver.compile_module
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def kept(module: Any, *arguments: Any, **keywords: Any) -> Any:
-        text = module.operation.get_asm(enable_debug_info=False)
-        name = hashlib.sha256(text.encode()).hexdigest()[:16]
-        (folder / f"{name}.mlir").write_text(text)
-        return compile_module(module, *arguments, **keywords)
-
-    driver.compile_module = kept
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:

@@ -35,42 +35,42 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=LIMIT, help="seconds for one test")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every N-th test only")
     parser.add_argument("--first", type=int, default=0, metavar="K", help="begin with test K")
-    parser.add_argument("--programs", type=Path, help="folder that gets the programs, for assemble")
+    parser.add_argument(
+        "--programs",
+        type=Path,
+        help="folder that gets the programs, for assemble; also those of tests that are too large "
+        "for a simulator, which run on the CPU",
+    )
     arguments = parser.parse_args()
     archs = arguments.arch or list(CHIPS)
     with tempfile.TemporaryDirectory(prefix="polyblocks-conformance-") as folder:
         logs = arguments.log or Path(folder)
         logs.mkdir(parents=True, exist_ok=True)
         rows = {arch: _run(arch, logs / f"{arch}.jsonl", arguments, folder) for arch in archs}
+    well = not arguments.programs or _keep_large(arguments)
     print_table(rows)
     if not arguments.tests and set(archs) == set(CHIPS):
         write_markdown(HERE / "results.md", rows, arguments.every)
-    return int(any(row["kind"] in BAD for tests in rows.values() for row in tests.values()))
+    bad = any(row["kind"] in BAD for tests in rows.values() for row in tests.values())
+    return int(bad or not well)
 
 
 def _run(
     arch: str, log: Path, arguments: argparse.Namespace, folder: str
 ) -> dict[str, dict[str, Any]]:
     """The outcomes by test. A process that dies is followed by one that does the rest."""
-    paths = [str(HERE), str(HERE.parent / "support"), *sys.path]
-    environment = os.environ | {
+    variables = {
         "CONFORMANCE_ARCH": arch,
         "CONFORMANCE_LOG": str(log.resolve()),
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "CONFORMANCE_EVERY": str(arguments.every),
         "CONFORMANCE_FIRST": str(arguments.first),
         # A death is a crash and counted here, not a fallback.
         "POLYBLOCKS_ISOLATE": "0",
         "POLYBLOCKS_REPRODUCERS": folder,
     }
-    if arguments.programs:
-        environment["CONFORMANCE_PROGRAMS"] = str(arguments.programs.resolve())
-    command = [sys.executable, "-m", "pytest", "-p", "record", "-q", "-m", "not cpu and not large"]
-    command += ["-p", "no:cacheprovider", "--tb=no", f"--timeout={arguments.limit}"]
-    command += arguments.tests or ["tests/e2e"]
     while True:
         before = _read(log)
-        status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        status = _pytest("not cpu and not large", arguments, ["record"], variables)
         rows = _read(log)
         for row in rows.values():
             if row["kind"] == "begun":
@@ -80,6 +80,27 @@ def _run(
         # 0, 1 and 5: it went through all tests, some of which failed, or there were none.
         if status in (0, 1, 5) or len(rows) == len(before):
             return rows
+
+
+def _keep_large(arguments: argparse.Namespace) -> bool:
+    """Run the large tests on the CPU, for their programs; whether they went well."""
+    # 5: none of the chosen tests is large.
+    return _pytest("large and not cpu", arguments, [], {}) in (0, 5)
+
+
+def _pytest(
+    marks: str, arguments: argparse.Namespace, plugins: list[str], variables: dict[str, str]
+) -> int:
+    """Run the chosen tests that have these marks, with plugins of this folder; pytest's status."""
+    paths = [str(HERE), str(HERE.parent / "support"), *sys.path]
+    variables = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), **variables}
+    if arguments.programs:
+        plugins = [*plugins, "keep_programs"]
+        variables["CONFORMANCE_PROGRAMS"] = str(arguments.programs.resolve())
+    command = [sys.executable, "-m", "pytest", "-q", "-m", marks, "-p", "no:cacheprovider"]
+    command += [part for plugin in plugins for part in ("-p", plugin)]
+    command += ["--tb=no", f"--timeout={arguments.limit}", *(arguments.tests or ["tests/e2e"])]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | variables, check=False).returncode
 
 
 def _read(log: Path) -> dict[str, dict[str, Any]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import permutations
+from itertools import permutations, product
 from math import ceil, log2, prod
 
-from polyblocks.affine.model import Buffer, For, Node
+from polyblocks.affine.model import Buffer, For, Load, Node, Store, walk
+from polyblocks.affine.reductions import ReductionNest
 from polyblocks.affine.stages import slots
 from polyblocks.affine.tile_cost import NOT_HIDDEN, Cost, TileCost, _Extents, _sizes
 from polyblocks.affine.walk_order import held_by_iterations, written_out
@@ -28,6 +29,8 @@ BLOCKS = 2
 REPEATED = 0.1
 #: A tile that repeats so much of the work may be the wrong one of two good ones.
 SUSPECT = 1.25
+#: Tiles so long are tried in sizes between the powers of two.
+BETWEEN = 64
 #: How much of a multiprocessor's registers a tile may fill with what it reads again.
 REGISTERS = 0.25
 #: Registers of a thread that may hold elements of local buffers.
@@ -52,7 +55,8 @@ class BlockCost(TileCost):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for buffer in self.local:
+        scanned = {b for stage in self.stages for b in _scanned(stage.body)}
+        for buffer in self.local - scanned:
             if held_by_iterations(self.stages, buffer):
                 self._held[buffer] = written_out(
                     len(_innermost(s.body))
@@ -150,7 +154,8 @@ class BlockCost(TileCost):
         found = super().best(start)
         if start and (found[1].over or found[1].redundancy > SUSPECT):
             found = min(found, super().best(), key=_order)
-        return self._exchanged(found)
+        found = self._exchanged(found)
+        return self._between(found) if found[1].redundancy > 1 else found
 
     def _exchanged(self, found: tuple[tuple[int, ...], Cost]) -> tuple[tuple[int, ...], Cost]:
         """Longer one way and shorter the other way, where the tile cannot grow any more."""
@@ -164,6 +169,23 @@ class BlockCost(TileCost):
                 tile[up], tile[down] = larger[0], smaller[-1]
                 trial = (tuple(tile), self.of(tuple(tile)))
                 found = min(found, trial, key=_order)
+        return found
+
+    def _between(self, found: tuple[tuple[int, ...], Cost]) -> tuple[tuple[int, ...], Cost]:
+        """Half as long again or three quarters as long, where neighbours repeat work.
+
+        Powers of two leave up to half of a multiprocessor's memory empty, and the less a tile is
+        surrounded by what others compute as well, the larger it is.
+        """
+        factors = [
+            (2, 3, 4, 6) if y not in self.found.whole and size >= BETWEEN else (4,)
+            for y, size in zip(self.found.tile, found[0], strict=True)
+        ]
+        for parts in product(*factors):
+            tile = tuple(n * part // 4 for n, part in zip(found[0], parts, strict=True))
+            if 3 in parts or 6 in parts:
+                if all(n <= y.extent for n, y in zip(tile, self.found.tile, strict=True)):
+                    found = min(found, (tile, self.of(tile)), key=_order)
         return found
 
     def _in_registers(
@@ -261,6 +283,16 @@ class BlockCost(TileCost):
         caches = [m for m in self.target.memory if m.size]
         shared = self.target.memory_level("shared")
         return self._rate_of(shared if on_chip and shared is not None else caches[-1])
+
+
+def _scanned(nodes: list[Node]) -> set[Buffer]:
+    """What scans touch: they carry values from turn to turn in a loop, and registers no index."""
+    found: set[Buffer] = set()
+    for loop in (n for n in walk(nodes) if isinstance(n, For) and n.inits):
+        inner = any(isinstance(n, For) for n in loop.body)
+        if not inner and ReductionNest([], [], [loop], loop.body, []).combiners() is None:
+            found |= {n.buffer for n in loop.body if isinstance(n, (Load, Store))}
+    return found
 
 
 def _innermost(nodes: list[Node]) -> list[Node]:

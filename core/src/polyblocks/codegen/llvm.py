@@ -186,10 +186,13 @@ def optimize_kernels(module: Any, target_machine: Any, level: int) -> None:
     Args:
         module: of :func:`parse`; changed in place.
         target_machine: of :func:`parse`.
-        level: 0 to 3.
+        level: 0 to 3. With 0, private memory becomes registers and all else stays as it is.
     """
     from llvmlite import binding
 
+    if not level:
+        _run_on_functions(module, target_machine, level, ["sroa"])
+        return
     _set_load_elimination(True)
     tuning = binding.create_pipeline_tuning_options(level)
     tuning.loop_vectorization = False
@@ -219,17 +222,22 @@ def _clean_up(module: Any, target_machine: Any, level: int) -> None:
     Invariants are outside of loops, values in registers and equal ones merged before it comes
     here. The whole pipeline takes eight times as long, and its code runs no faster.
     """
+
+    # Index arithmetic first, so that sums of what a loop leaves unchanged come together.
+    names = ["sroa", "simplify_cfg", "reassociate", "instruction_combine"]
+    _run_on_functions(module, target_machine, level, names)
+
+
+def _run_on_functions(module: Any, target_machine: Any, level: int, names: list[str]) -> None:
+    """Some of LLVM's passes, one after the other, as llvmlite names them."""
     from llvmlite import binding
 
     builder = binding.create_pass_builder(
         target_machine, binding.create_pipeline_tuning_options(level)
     )
     manager = binding.create_new_function_pass_manager()
-    manager.add_sroa_pass()
-    manager.add_simplify_cfg_pass()
-    # Index arithmetic first, so that sums of what a loop leaves unchanged come together.
-    manager.add_reassociate_pass()
-    manager.add_instruction_combine_pass()
+    for name in names:
+        getattr(manager, f"add_{name}_pass")()
     for function in module.functions:
         if not function.is_declaration:
             manager.run(function, builder)
