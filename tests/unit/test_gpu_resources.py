@@ -79,3 +79,20 @@ def test_a_loop_with_barriers_picks_copies_from_registers() -> None:
         _check(kernel)
     simulated = polyblocks_jit_torch(compile_options=given | {"simulate": True})(rows)
     np.testing.assert_array_equal(simulated(torch.from_numpy(x)).numpy(), x.argmax(0))
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "gfx1100"])
+def test_a_scan_of_a_long_row_keeps_it_in_no_private_memory(arch: str) -> None:
+    """What one kernel could not hold on chip is computed by several."""
+    _needs_assembler(arch)
+    given = {"target": ARCHS[arch], "arch": arch}
+
+    def scanned(x: torch.Tensor) -> torch.Tensor:
+        return torch.cumsum(x * x.sum(), 0) + x.max()
+
+    artifact = polyblocks.aot(scanned, [torch.ones(20_000)], given)
+    description = (
+        get_registry().target(given["target"]).hook.describe_target(options=CompileOptions(**given))
+    )
+    for kernel in kernels_of(artifact.manifest, description):
+        _check(kernel)

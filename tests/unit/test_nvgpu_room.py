@@ -11,7 +11,7 @@ from polyblocks.codegen.gpu.manifest import Resources
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext
 from polyblocks.registry import get_registry
-from polyblocks_nvgpu import lower, ptxas, room
+from polyblocks_nvgpu import emit, lower, ptxas, room
 
 TEXT = """
 .visible .entry first(
@@ -229,3 +229,31 @@ def test_the_plain_text_is_made_where_loops_are_not_enough(
     assert levels == [3, 0]
     assert resources["fill"].spill_bytes == 0
     assert "again" in forms["ptx"].decode()
+
+
+def test_the_plain_text_keeps_private_memory_in_registers() -> None:
+    module = mlir.parse(
+        """
+        module attributes {gpu.container_module} {
+          gpu.module @kernels {
+            llvm.func @kept(%from: !llvm.ptr<1>, %to: !llvm.ptr<1>)
+                attributes {gpu.kernel, nvvm.kernel} {
+              %one = llvm.mlir.constant(1 : i64) : i64
+              %own = llvm.alloca %one x f32 : (i64) -> !llvm.ptr
+              %x = llvm.load %from : !llvm.ptr<1> -> f32
+              llvm.store %x, %own : f32, !llvm.ptr
+              nvvm.barrier
+              %y = llvm.load %own : !llvm.ptr -> f32
+              llvm.store %y, %to : f32, !llvm.ptr<1>
+              llvm.return
+            }
+          }
+        }
+        """
+    )
+    options = CompileOptions(target="nvgpu", arch="sm_80")
+    target = get_registry().target("nvgpu").hook.describe_target(options=options)
+    text = emit.compile_ptx(module, PassContext.create(target, options), level=0)
+    assert "bar.sync" in text
+    assert "%SP" not in text
+    assert "__local_depot" not in text
