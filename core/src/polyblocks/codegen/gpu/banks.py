@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import gcd
 
 from polyblocks.affine.access import address, stride_along
@@ -37,13 +38,18 @@ def conflicts(kernel: Kernel, buffer: Buffer, shape: list[int], banks: int = 32)
     words = max(buffer.bytes_per_element // 4, 1)
     worst = 1
     for shared in kernel.shared.values():
-        for node in shared.body:
-            if not isinstance(node, (Load, Store)) or node.buffer is not buffer:
-                continue
-            fastest = next((v for v in reversed(shared.order) if v.extent > 1), None)
-            stride = None if fastest is None else stride_along(probe, node.index, fastest)
+        fastest = next((v for v in reversed(shared.order) if v.extent > 1), None)
+        if fastest is None:
+            continue
+        # Accesses that differ by a constant, as in stencils, have the same strides.
+        ways = {
+            tuple(expr.terms for expr in node.index): node.index
+            for node in shared.body
+            if isinstance(node, (Load, Store)) and node.buffer is buffer
+        }
+        for index in ways.values():
+            stride = stride_along(probe, index, fastest)
             if stride:
-                assert fastest is not None
                 worst = max(worst, min(gcd(stride * words, banks), fastest.extent))
     return worst
 
@@ -57,6 +63,7 @@ def pitch_rows(kernel: Kernel, sector: int) -> None:
     Where rows lie in the main memory, they are counted from the beginning of a transaction of
     ``sector`` bytes to the end of one, so that no two warps need the same.
     """
+    length_of = cache(lambda buffer: padded_shape(kernel, buffer)[-1])
     for shared in kernel.shared.values():
         shared.pitch = shared.lead = 0
         if shared.combiners or len(shared.order) < 2:
@@ -64,7 +71,7 @@ def pitch_rows(kernel: Kernel, sector: int) -> None:
         accesses = [n for n in shared.body if isinstance(n, (Load, Store))]
         last = shared.order[-1]
         rows = {
-            padded_shape(kernel, n.buffer)[-1]
+            length_of(n.buffer)
             for n in accesses
             if kernel.places.get(n.buffer) is Place.WORKGROUP
             and len(n.buffer.shape) > 1
