@@ -183,9 +183,9 @@ class BlockCost(TileCost):
         ]
         for parts in product(*factors):
             tile = tuple(n * part // 4 for n, part in zip(found[0], parts, strict=True))
-            if 3 in parts or 6 in parts:
-                if all(n <= y.extent for n, y in zip(tile, self.found.tile, strict=True)):
-                    found = min(found, (tile, self.of(tile)), key=_order)
+            fits = all(n <= y.extent for n, y in zip(tile, self.found.tile, strict=True))
+            if fits and {3, 6} & set(parts):
+                found = min(found, (tile, self.of(tile)), key=_order)
         return found
 
     def _in_registers(

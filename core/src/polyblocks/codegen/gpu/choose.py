@@ -29,8 +29,8 @@ from polyblocks.codegen.gpu.copies import BYTES, same_for_all
 from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.placement import place_buffers
 from polyblocks.codegen.gpu.predicted import CACHE_RATE, Predicted
-from polyblocks.codegen.gpu.registers import registers, resident_blocks
-from polyblocks.codegen.gpu.sharing import fastest_last, has_loops, outer_loops, share
+from polyblocks.codegen.gpu.registers import live_registers, registers, resident_blocks
+from polyblocks.codegen.gpu.sharing import Sharing, fastest_last, has_loops, outer_loops
 from polyblocks.codegen.gpu.wide import widest
 from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
@@ -74,9 +74,10 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
         raise ValueError(f"the target '{target.name}' has no grids of blocks: it maps to a team")
     form_atomics(nest.body)
     outer, body = outer_loops(nest.body)
+    kernels = _Kernels(nest, outer, body, chip)
     found: list[tuple[tuple[bool, float], Kernel, Predicted]] = []
     for group, groups, strided, copies in _choices(chip, has_loops(body)):
-        kernel = _kernel(nest, outer, body, chip, group, groups, strided)
+        kernel = kernels.of(group, groups, strided)
         if group > 1 and not kernel.shared:
             continue
         if copies:
@@ -148,25 +149,30 @@ def _choices(chip: Multiprocessor, loops: bool) -> Iterator[tuple[int, int, bool
         group *= 2
 
 
-def _kernel(
-    nest: Nest,
-    outer: list[For],
-    body: list[Node],
-    chip: Multiprocessor,
-    group: int,
-    groups: int,
-    strided: bool,
-) -> Kernel:
-    variables = [loop.var for loop in outer]
-    # Neighbouring threads work on neighbouring outer iterations.
-    order = fastest_last(variables, body) if group == 1 or strided else variables
-    kernel = Kernel(nest, outer, order, body, group, groups, strided, warp=chip.warp)
-    kernel.shared = share(body, group, scans=not strided)
-    if group > 1 and _differs(kernel):
-        kernel.groups, kernel.strided = 1, False
-    place_buffers(kernel, chip)
-    pitch_rows(kernel, chip.sector)
-    return kernel
+class _Kernels:
+    """Ways to run one nest; what they have in common is found out once."""
+
+    def __init__(
+        self, nest: Nest, outer: list[For], body: list[Node], chip: Multiprocessor
+    ) -> None:
+        self.nest, self.outer, self.body, self.chip = nest, outer, body, chip
+        self._variables = [loop.var for loop in outer]
+        # Neighbouring threads work on neighbouring outer iterations.
+        self._by_threads = fastest_last(self._variables, body)
+        self._sharing = Sharing(body)
+        self._live = live_registers(body)
+
+    def of(self, group: int, groups: int, strided: bool) -> Kernel:
+        """The kernel with groups of so many threads, and so many groups in a block."""
+        order = self._by_threads if group == 1 or strided else self._variables
+        kernel = Kernel(self.nest, self.outer, list(order), self.body, group, groups, strided)
+        kernel.warp, kernel.live = self.chip.warp, self._live
+        kernel.shared = self._sharing.of(group, scans=not strided)
+        if group > 1 and _differs(kernel):
+            kernel.groups, kernel.strided = 1, False
+        place_buffers(kernel, self.chip)
+        pitch_rows(kernel, self.chip.sector)
+        return kernel
 
 
 def _differs(kernel: Kernel) -> bool:

@@ -89,6 +89,7 @@ class Kernel:
         width: neighbouring outer iterations that a thread does with one access for all of them.
         warp: threads of a warp.
         held: registers of a thread that elements of buffers in ``places`` take.
+        live: registers that the other values of one iteration take at once.
     """
 
     nest: Nest
@@ -105,6 +106,7 @@ class Kernel:
     width: int = 1
     warp: int = 32
     held: int = 0
+    live: int = 0
 
     @property
     def iterations(self) -> int:

@@ -26,7 +26,7 @@ from polyblocks.codegen.gpu.function import Memory, emit_nest
 from polyblocks.codegen.gpu.kernel import Kernel
 from polyblocks.codegen.gpu.loads import LOADS, is_inside, root
 from polyblocks.codegen.gpu.placement import place_buffers
-from polyblocks.codegen.gpu.sharing import share
+from polyblocks.codegen.gpu.sharing import Sharing
 from polyblocks.codegen.walk import nested
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
@@ -162,7 +162,7 @@ class RegionKernel:
     def _kernel(self, nest: Nest, chip: Multiprocessor) -> Kernel:
         form_atomics(nest.body)
         kernel = Kernel(nest, [], [], nest.body, self.threads, warp=chip.warp)
-        kernel.shared = share(nest.body, self.threads)
+        kernel.shared = Sharing(nest.body).of(self.threads)
         place_buffers(kernel, chip)
         pitch_rows(kernel, chip.sector)
         place_barriers(kernel)

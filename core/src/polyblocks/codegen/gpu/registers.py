@@ -20,8 +20,12 @@ def registers(kernel: Kernel) -> int:
     if isinstance(kernel, TiledKernel):
         return _of_contraction(kernel)
     private = sum(-(-b.nbytes // 4) for b, p in kernel.places.items() if p is Place.PRIVATE)
-    live, _ = _peak(kernel.body, set())
-    return RESERVE + kernel.held + private + live * kernel.width
+    return RESERVE + kernel.held + private + kernel.live * kernel.width
+
+
+def live_registers(nodes: list[Node]) -> int:
+    """The most 32-bit registers that values take at once while these nodes run."""
+    return _peak(nodes, set())[0]
 
 
 def resident_blocks(kernel: Kernel, chip: Multiprocessor, units: int) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from math import prod
 
@@ -15,6 +17,9 @@ from polyblocks.affine.reduction_vectors import IDEMPOTENT
 from polyblocks.affine.reductions import ReductionNest, identity
 from polyblocks.affine.scan_vectors import scan_combiners
 from polyblocks.codegen.gpu.kernel import Shared
+
+#: Operations that joining the parts of a reduction takes, about.
+_JOIN = 40
 
 
 def outer_loops(body: list[Node]) -> tuple[list[For], list[Node]]:
@@ -30,25 +35,45 @@ def outer_loops(body: list[Node]) -> tuple[list[For], list[Node]]:
     return loops, body
 
 
-def share(body: list[Node], group: int, scans: bool = True) -> dict[For, Shared]:
-    """The loops in ``body`` that a group of so many threads shares; ``scans`` if that is said."""
-    found: dict[For, Shared] = {}
-    if group > 1:
-        _visit(body, body, group, found)
-    if not scans:
-        found = {loop: shared for loop, shared in found.items() if not shared.scan}
-    return found
+class Sharing:
+    """Which loops of a body the threads of a group share, for groups of any size."""
 
+    def __init__(self, body: list[Node]) -> None:
+        self.body = body
+        # What loops could be shared depends on no group: asked once for all of them.
+        self._could = cache(lambda loop: _shared(loop, body))
 
-def _visit(nodes: list[Node], whole: list[Node], group: int, found: dict[For, Shared]) -> None:
-    for node in nodes:
-        if not isinstance(node, For):
-            continue
-        shared = _shared(node, whole)
-        if shared is not None and not _better_inside(shared, whole, group):
-            found[node] = shared
-        else:
-            _visit(node.body, whole, group, found)
+    def of(self, group: int, scans: bool = True) -> dict[For, Shared]:
+        """The loops that so many threads share, by the outermost of them; ``scans`` if wanted."""
+        found: dict[For, Shared] = {}
+        if group > 1:
+            self._visit(self.body, group, found)
+        # Each answer may be given pitches of its own.
+        return {loop: replace(s) for loop, s in found.items() if scans or not s.scan}
+
+    def _visit(self, nodes: list[Node], group: int, found: dict[For, Shared]) -> None:
+        for node in nodes:
+            if not isinstance(node, For):
+                continue
+            shared = self._could(node)
+            if shared is not None and not self._better_inside(shared, group):
+                found[node] = shared
+            else:
+                self._visit(node.body, group, found)
+
+    def _better_inside(self, shared: Shared, group: int) -> bool:
+        """Whether it is quicker to share a loop in the body, one iteration after the other."""
+        inner: dict[For, Shared] = {}
+        self._visit(shared.body, group, inner)
+        if not inner:
+            return False
+        outside = -(-shared.trips // group) * cost.work(shared.body)
+        rest = cost.work(shared.body) - sum(f.trips * cost.work(f.body) for f in inner)
+        inside = rest + sum(
+            -(-s.trips // group) * cost.work(s.body) + (_JOIN if s.combiners else 0)
+            for s in inner.values()
+        )
+        return shared.trips * inside < outside
 
 
 def _shared(loop: For, whole: list[Node]) -> Shared | None:
@@ -106,25 +131,6 @@ def _scan(loop: For) -> Shared | None:
     if not is_parallel(bare, [bare]):
         return None
     return Shared([loop], [loop.var], combiners, scan=True)
-
-
-def _better_inside(shared: Shared, whole: list[Node], group: int) -> bool:
-    """Whether it is quicker to share a loop in the body, one iteration after the other."""
-    inner: dict[For, Shared] = {}
-    _visit(shared.body, whole, group, inner)
-    if not inner:
-        return False
-    outside = -(-shared.trips // group) * cost.work(shared.body)
-    rest = cost.work(shared.body) - sum(f.trips * cost.work(f.body) for f in inner)
-    inside = rest + sum(
-        -(-s.trips // group) * cost.work(s.body) + (_JOIN if s.combiners else 0)
-        for s in inner.values()
-    )
-    return shared.trips * inside < outside
-
-
-#: Operations that joining the parts of a reduction takes, about.
-_JOIN = 40
 
 
 def fastest_last(variables: list[Var], body: list[Node]) -> list[Var]:
