@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks.affine.model import For, LoadAt, Node, Op, StoreAt, Value, operands
+from polyblocks.affine.model import For, LoadAt, Node, Op, StoreAt, Value, operands, results
 from polyblocks.target import TargetDescription
 
 #: Operations per result of scalar ops that are not one instruction, from the lengths of the
@@ -53,6 +53,8 @@ OPERATIONS = {
 }
 #: Any other function of the math dialect: an exponential, or a power that is mostly constant.
 FUNCTION = 20
+#: Operations of a function for each number that it has in it, such as a coefficient.
+PER_CONSTANT = 3
 
 
 def operations(nodes: list[Node]) -> int:
@@ -89,6 +91,24 @@ def depth(nodes: list[Node]) -> int:
         longest = max(longest, end)
         at.update(dict.fromkeys(node.results, end))
     return longest
+
+
+def constants(nodes: list[Node]) -> int:
+    """Numbers that the functions in straight-line nodes have in them, about; each function once."""
+    names = {n.name for n in nodes if isinstance(n, Op) and n.name.startswith("math.")}
+    return sum(operation_cost(name) // PER_CONSTANT for name in names)
+
+
+def alive(nodes: list[Node]) -> int:
+    """Values of straight-line nodes that are still needed, where these are most."""
+    needed: set[Value] = set()
+    most = 0
+    for node in reversed(nodes):
+        needed -= set(results(node))
+        if not isinstance(node, Op) or node.name != "arith.constant":
+            needed |= {v for v in operands(node) if v.external is None}
+        most = max(most, len(needed))
+    return most
 
 
 def operation_cost(name: str) -> int:

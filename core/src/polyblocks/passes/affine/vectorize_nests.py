@@ -71,6 +71,8 @@ class VectorizeNestsPass(NestPass):
     chain: int = 8
     #: Registers that one vector's operations hold, about.
     held: int = 8
+    #: Values of the body that are needed at once, of these; the others are of functions.
+    alive: int = 4
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Mark the loops of every nest."""
@@ -179,15 +181,20 @@ class VectorizeNestsPass(NestPass):
         """Vectors to compute side by side, so that a core need not look far ahead for work.
 
         Long bodies of several chains have other work while one waits, and the target puts it
-        between; unless a result is carried, which every vector waits for.
+        between; unless a result is carried, which every vector waits for. But where the constants
+        of functions have no room in registers, every vector loads them again, and a core has no
+        room for so many loads that wait to retire (72 on AMD Zen 3): two vectors share them.
         """
         depth = cost.depth(loop.body)
         operations = cost.operations(loop.body)
+        enough = max(self.body, 2 * depth)
+        if cost.constants(loop.body) + self.held > registers and cost.alive(loop.body) <= self.alive:
+            enough = max(enough, operations + 1)
         count = 1
         while (
             count * self.held < registers
             and depth > self.chain * count
-            and (loop.inits or operations * count < max(self.body, 2 * depth))
+            and (loop.inits or operations * count < enough)
         ):
             count *= 2
         while count > 1 and 2 * count * width > loop.trips:
