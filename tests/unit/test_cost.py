@@ -52,3 +52,25 @@ def test_depth_counts_only_straight_line_code() -> None:
     inner = For(Var(4), [e], [carried], [Value("f32")], [result], [e.results[0]])
     last = op("arith.addf", result, Value("f32"))
     assert cost.depth([inner, last]) == 1
+
+
+def test_functions_have_constants_once() -> None:
+    x = load()
+    e, f = op("math.exp", x.result), op("math.tanh", x.result)
+    once = cost.constants([x, e, f])
+    assert once > cost.constants([x, e]) > 0
+    assert cost.constants([x, e, f, op("math.exp", e.results[0])]) == once
+    assert cost.constants([x, op("arith.addf", x.result, x.result)]) == 0
+
+
+def test_alive_are_values_that_something_later_needs() -> None:
+    """Not constants, and nothing that comes from outside of the nodes counts twice."""
+    x, y = load(), load()
+    c = op("arith.constant")
+    a = op("arith.addf", x.result, c.results[0])
+    b = op("arith.addf", a.results[0], y.result)
+    store = Store(b.results[0], A, AT)
+    assert cost.alive([x, y, c, a, b, store]) == 2
+    # The second one is loaded when the first has been used.
+    assert cost.alive([x, c, a, y, b, store]) == 2
+    assert cost.alive([x, c, a, Store(a.results[0], A, AT)]) == 1

@@ -15,14 +15,14 @@ from polyblocks.pipeline import PassContext
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
 
-def target(bits: int = 512, masked: bool = True) -> TargetDescription:
+def target(bits: int = 512, masked: bool = True, registers: int = 32) -> TargetDescription:
     return TargetDescription(
         name="test",
         arch="test",
         parallel=(ParallelLevel("team", 4),),
         memory=(MemoryLevel("main", 0),),
         vector_bits=bits,
-        vector_registers=32,
+        vector_registers=registers,
         masked_vectors=masked,
     )
 
@@ -162,6 +162,50 @@ def test_long_bodies_of_several_chains_are_one_vector(body: str, interleaved: in
     }}"""
     (loop,) = vectorized("%a: memref<4096xf32>, %b: memref<4096xf32>", body)
     assert loop.simd == Simd(16, 1, interleaved=interleaved)
+
+
+THREE_FUNCTIONS = (
+    "%e = math.exp %x : f32 %s = math.sin %x : f32 %t = math.tanh %x : f32"
+    " %u = arith.addf %e, %s : f32 %r = arith.addf %u, %t : f32"
+)
+THREE_TIMES_THE_SAME = (
+    "%y = arith.negf %x : f32 %z = arith.mulf %x, %x : f32 %e = math.exp %x : f32"
+    " %s = math.exp %y : f32 %t = math.exp %z : f32"
+    " %u = arith.addf %e, %s : f32 %r = arith.addf %u, %t : f32"
+)
+#: Five functions, all of them needed to the end.
+FIVE_ALIVE = (
+    "".join(
+        f"%f{k} = math.{f} %x : f32 " for k, f in enumerate(("exp", "sin", "tanh", "log", "cos"))
+    )
+    + "".join(f"%m{k} = arith.mulf %f{k}, %f{j} : f32 " for k, j in enumerate((1, 2, 3, 4, 0)))
+    + " %a1 = arith.addf %m0, %m1 : f32 %a2 = arith.addf %a1, %m2 : f32"
+    " %a3 = arith.addf %a2, %m3 : f32 %r = arith.addf %a3, %m4 : f32"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "registers", "interleaved"),
+    [
+        (THREE_FUNCTIONS, 16, 2),
+        (THREE_FUNCTIONS, 32, 1),
+        # The constants of one function have room.
+        (THREE_TIMES_THE_SAME, 16, 1),
+        (FIVE_ALIVE, 16, 1),
+    ],
+)
+def test_two_vectors_share_constants_that_have_no_room(
+    body: str, registers: int, interleaved: int
+) -> None:
+    body = f"""
+    affine.for %j = 0 to 4096 {{
+      %x = affine.load %a[%j] : memref<4096xf32>
+      {body}
+      affine.store %r, %b[%j] : memref<4096xf32>
+    }}"""
+    chip = target(bits=256, masked=False, registers=registers)
+    (loop,) = vectorized("%a: memref<4096xf32>, %b: memref<4096xf32>", body, chip)
+    assert loop.simd == Simd(8, 1, masked=False, interleaved=interleaved)
 
 
 def test_long_bodies_have_fewer_accumulators() -> None:

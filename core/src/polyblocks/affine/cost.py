@@ -54,7 +54,7 @@ OPERATIONS = {
 #: Any other function of the math dialect: an exponential, or a power that is mostly constant.
 FUNCTION = 20
 #: Operations of a function for each number that it has in it, such as a coefficient.
-PER_CONSTANT = 3
+PER_CONSTANT = 4
 
 
 def operations(nodes: list[Node]) -> int:
@@ -100,15 +100,19 @@ def constants(nodes: list[Node]) -> int:
 
 
 def alive(nodes: list[Node]) -> int:
-    """Values of straight-line nodes that are still needed, where these are most."""
+    """Values of straight-line nodes that are still needed, where these are most; no constants."""
+    made = {r for n in nodes if not _is_constant(n) for r in results(n)}
     needed: set[Value] = set()
     most = 0
     for node in reversed(nodes):
         needed -= set(results(node))
-        if not isinstance(node, Op) or node.name != "arith.constant":
-            needed |= {v for v in operands(node) if v.external is None}
+        needed |= made & set(operands(node))
         most = max(most, len(needed))
     return most
+
+
+def _is_constant(node: Node) -> bool:
+    return isinstance(node, Op) and node.name == "arith.constant"
 
 
 def operation_cost(name: str) -> int:

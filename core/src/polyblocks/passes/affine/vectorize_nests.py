@@ -188,7 +188,8 @@ class VectorizeNestsPass(NestPass):
         depth = cost.depth(loop.body)
         operations = cost.operations(loop.body)
         enough = max(self.body, 2 * depth)
-        if cost.constants(loop.body) + self.held > registers and cost.alive(loop.body) <= self.alive:
+        crowded = cost.constants(loop.body) + self.held > registers
+        if crowded and cost.alive(loop.body) <= self.alive:
             enough = max(enough, operations + 1)
         count = 1
         while (
