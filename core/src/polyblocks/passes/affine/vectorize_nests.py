@@ -182,8 +182,8 @@ class VectorizeNestsPass(NestPass):
 
         Long bodies of several chains have other work while one waits, and the target puts it
         between; unless a result is carried, which every vector waits for. But where the constants
-        of functions have no room in registers, every vector loads them again, and a core has no
-        room for so many loads that wait to retire (72 on AMD Zen 3): two vectors share them.
+        of functions have no room in registers, every vector loads them again, and a core looks no
+        further ahead than a few dozen loads: two vectors share them.
         """
         depth = cost.depth(loop.body)
         operations = cost.operations(loop.body)
