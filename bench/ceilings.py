@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bench import ceiling_code
+from bench.memory import empty_at
 
 #: Seconds that one measurement runs at least.
 SPAN_S = 0.02
@@ -94,8 +95,9 @@ class Machine:
 
 def aligned(nbytes: int) -> np.ndarray[Any, Any]:
     """So many bytes of floats, all 1, on a page boundary."""
-    raw = np.ones(nbytes // 4 + 1024, dtype=np.float32)
-    return raw[-raw.ctypes.data % 4096 // 4 :][: nbytes // 4]
+    floats = empty_at(nbytes // 4 * 4, 4096).view(np.float32)
+    floats.fill(1)
+    return floats
 
 
 def open_machine(threads: int) -> Machine:

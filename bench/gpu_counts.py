@@ -100,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = page(found, args.blocks)
     print(text)
     if args.results is not None:
+        args.results.mkdir(parents=True, exist_ok=True)
         date = datetime.date.today().isoformat()
         (args.results / f"{date}-gpu-counts.md").write_text(text)
     return 0

@@ -120,7 +120,7 @@ def table(timings: Sequence[measure.Timing], floor_bytes: int, moved_bytes: int)
             f"{timing.minimum / ours.minimum:.1f}",
             f"{timing.max_error:.1e}" if timing is not copy else "-",
             f"{moved / 2**20:.1f}" if moved else "-",
-            f"{100 * copy.minimum / timing.minimum:.0f}",
+            f"{100 * copy.minimum / timing.minimum:.3g}",
         )
     return rows
 

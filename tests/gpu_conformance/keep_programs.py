@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from polyblocks import driver
+from polyblocks.pipeline import RESUME_ATTRIBUTE
 
 FOLDER = Path(os.environ["CONFORMANCE_PROGRAMS"])
 
@@ -22,9 +23,11 @@ def pytest_configure(config: Any) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
 
     def kept(module: Any, *arguments: Any, **keywords: Any) -> Any:
-        text = module.operation.get_asm(enable_debug_info=False)
-        name = hashlib.sha256(text.encode()).hexdigest()[:16]
-        (FOLDER / f"{name}.mlir").write_text(text)
+        # Dumps of later stages, which `bisect` goes on from, are for one target.
+        if RESUME_ATTRIBUTE not in module.operation.attributes:
+            text = module.operation.get_asm(enable_debug_info=False)
+            name = hashlib.sha256(text.encode()).hexdigest()[:16]
+            (FOLDER / f"{name}.mlir").write_text(text)
         return compile_module(module, *arguments, **keywords)
 
     driver.compile_module = kept

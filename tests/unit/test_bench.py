@@ -218,7 +218,28 @@ def test_a_worker_obeys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     )["problem"]  # fmt: skip
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (3, 5), (1 << 20,)])
+def test_inputs_begin_on_a_cache_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(worker.importlib, "import_module", lambda name: FakeEngine)
+    seen: list[np.ndarray[Any, Any]] = []
+    monkeypatch.setattr(FakeEngine, "seen", seen)
+    array = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    # Several, which no allocator puts all on such a place by chance.
+    for i in range(3):
+        np.save(tmp_path / f"input0{i}.npy", array)
+    found = worker.Worker("jax", 1)
+    found.obey({"do": "prepare", "program": "twice", "folder": str(tmp_path)})
+    assert len(seen) == 3
+    for given in seen:
+        assert given.ctypes.data % 64 == 0
+        assert given.dtype == array.dtype
+        np.testing.assert_array_equal(given, array)
+
+
 class FakeEngine:
+    seen: ClassVar[list[Any]] = []
     OUTPUTS: ClassVar = {"jax": "new"}
     DISTRIBUTIONS: ClassVar = {"jax": ("numpy",)}
 
@@ -230,6 +251,7 @@ class FakeEngine:
     def prepare(name: str, program: str, inputs: tuple[Any, ...]) -> engines.Prepared:
         if program != "twice":
             raise ValueError("no such\nprogram")
+        FakeEngine.seen.extend(inputs)
         return engines.Prepared(lambda: 2 * inputs[0], np.asarray)
 
 
