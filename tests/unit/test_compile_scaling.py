@@ -94,6 +94,23 @@ def test_exponents() -> None:
     assert compile_time.exponent([1], [1.0]) != compile_time.exponent([1], [1.0])
 
 
+def test_the_empty_backend_runs_nothing() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.t() + 1, x.double().sum(), x
+
+    x = torch.randn(3, 4)
+    call = compile_time._with_nothing(function)
+    call(x)
+    with torch.profiler.profile() as profile:
+        plus, total, same = call(x)
+    ran = {event.key for event in profile.key_averages()}
+    assert "aten::empty_strided" in ran
+    assert not ran & {"aten::add", "aten::to", "aten::_to_copy", "aten::sum"}
+    assert (plus.shape, plus.stride()) == ((4, 3), (1, 4))
+    assert (total.shape, total.dtype) == ((), torch.float64)
+    assert same is x
+
+
 def test_the_page_has_a_row_per_case_and_per_pass() -> None:
     rows = [
         {"name": n, "dynamo": 0.5, "ours": 2.0, "extra": 1.5, "processor": 1.25}
