@@ -18,6 +18,7 @@ The keys, in the order of the file. Times are in seconds, sizes in bytes, errors
 from __future__ import annotations
 
 import datetime
+import importlib.util
 import json
 import math
 import os
@@ -179,7 +180,19 @@ def rows_of(path: Path) -> tuple[Json, dict[str, list[Json]]]:
 
 
 def cpu_name() -> str:
-    """The chip's name as the system tells it."""
+    """The chip's name as the system tells it, and the generation that LLVM takes it for.
+
+    In virtual machines the first is often no more than a brand. Where a GPU is measured, LLVM is
+    not installed.
+    """
+    if importlib.util.find_spec("llvmlite") is None:
+        return _brand()
+    from llvmlite import binding
+
+    return f"{_brand()} {binding.get_host_cpu_name()}"
+
+
+def _brand() -> str:
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
