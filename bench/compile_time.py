@@ -131,16 +131,18 @@ def first_calls(
         repeats: how often each way, each time with an empty cache.
         compiled: gives what compiles at its first call; default: for this CPU.
 
-    Keys: ``dynamo`` (with a backend that does nothing), ``ours``, ``extra`` (the difference), and
+    Keys: ``dynamo`` (with :mod:`bench.empty_backend`), ``ours``, ``extra`` (the difference), and
     ``processor``: that difference in processor seconds of all processes.
     """
     import torch
+
+    from bench import empty_backend
 
     def nothing(x: Any) -> Any:
         return torch.tanh(x + 1)
 
     one = torch.ones(3)
-    ways = (_with_nothing, compiled or _with_ours)
+    ways = (empty_backend.captured, compiled or _with_ours)
     for make in ways:
         make(nothing)(one)
     times = []
@@ -191,35 +193,6 @@ def processor_times(function: Callable[..., Any], inputs: tuple[Any, ...]) -> di
         call(*inputs)
     passes["total"] = time.thread_time() - begin
     return passes
-
-
-def _with_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
-    import torch
-    from torch._dynamo.backends.common import aot_autograd
-
-    return torch.compile(function, backend=aot_autograd(fw_compiler=_empty), dynamic=False)
-
-
-def _empty(graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
-    """A backend that does nothing: a graph becomes a function that computes none of its results.
-
-    Running the graph instead would put times of eager kernels, which change, into the difference.
-    """
-    import torch
-    from functorch.compile import make_boxed_func
-
-    (returned,) = next(n for n in graph.graph.nodes if n.op == "output").args
-    known = [node.meta["val"] if isinstance(node, torch.fx.Node) else node for node in returned]
-
-    def results(*_: Any) -> list[Any]:
-        return [
-            torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
-            if isinstance(x, torch.Tensor)
-            else x
-            for x in known
-        ]
-
-    return make_boxed_func(results)  # type: ignore[no-any-return]
 
 
 def _with_ours(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,6 +1,6 @@
 """First calls of ResNet-18 in new processes: ``python -m bench.start_time``.
 
-What counts comes on top of Dynamo with a backend that does nothing, in a process whose imports are
+What counts comes on top of Dynamo with a backend that runs nothing, in a process whose imports are
 warm. *Cold* starts with an empty cache, *warm* with what the cold start left there. A first call
 less a second one is the time of everything but the work itself.
 """
@@ -73,12 +73,13 @@ def worker(backend: str) -> Json:
     """Seconds of the first call less the second; whether MLIR was loaded."""
     import torch
 
+    from bench import empty_backend
     from bench.programs.resnet import ResNet18
 
     def small(x: torch.Tensor) -> torch.Tensor:
         return torch.tanh(x + 1)
 
-    make = _with_nothing if backend == "nothing" else _with_ours
+    make = empty_backend.captured if backend == "nothing" else _with_ours
     with torch.no_grad():
         make(small)(torch.ones(3))
         call = make(ResNet18().eval())
@@ -89,12 +90,6 @@ def worker(backend: str) -> Json:
             call(image)
             times.append(time.perf_counter() - begin)
     return {"seconds": times[0] - times[1], "mlir": "torch_mlir" in sys.modules}
-
-
-def _with_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
-    import torch
-
-    return torch.compile(function, backend="aot_eager", dynamic=False)
 
 
 def _with_ours(function: Callable[..., Any]) -> Callable[..., Any]:
