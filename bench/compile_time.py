@@ -152,12 +152,12 @@ def first_calls(
             call = make(function)
             first, second = _seconds(call, inputs), _seconds(call, inputs)
             times.append((first[0] - second[0], first[1] - second[1]))
-    nothing, ours = (tuple(map(min, zip(*times[way::2], strict=True))) for way in range(len(ways)))
+    alone, ours = (tuple(map(min, zip(*times[way::2], strict=True))) for way in range(len(ways)))
     return {
-        "dynamo": nothing[0],
+        "dynamo": alone[0],
         "ours": ours[0],
-        "extra": ours[0] - nothing[0],
-        "processor": ours[1] - nothing[1],
+        "extra": ours[0] - alone[0],
+        "processor": ours[1] - alone[1],
     }
 
 

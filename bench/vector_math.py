@@ -212,11 +212,10 @@ def main() -> int:
             rows.append(measure(program, name, ghz))
             print(*(f"{cell:>12s}" for cell in rows[-1]), flush=True)
     if arguments.results:
+        arguments.results.mkdir(parents=True, exist_ok=True)
         cpu = report.cpu_name()
-        chip = re.sub(r"[^a-z0-9]+", "-", cpu.lower()).strip("-")
-        today = datetime.date.today().isoformat()
-        path = arguments.results / f"{today}-{chip}-vector-math.md"
-        path.write_text(_page(rows, cpu, ghz))
+        stem = report.place({"date": datetime.date.today().isoformat()}, arguments.results, cpu)
+        Path(f"{stem}-vector-math.md").write_text(_page(rows, cpu, ghz))
     return 0
 
 
