@@ -22,6 +22,9 @@ from bench.table import CASES, Case, elements, normal
 CHIPS = {"nvgpu": "sm_90a", "amdgpu": "gfx1100"}
 #: Blocks of a launch that are simulated.
 BLOCKS = 6
+#: The same for programs whose tiles need much of their neighbours': at the border of the grid
+#: they need less, and a sample of six is mostly from the middle.
+_MORE_BLOCKS = {"heat": 80}
 
 #: Cases of the benchmark, by the names of their programs.
 _NAMES = (
@@ -58,6 +61,7 @@ class Counted:
     Attributes:
         name: of the case.
         arch: of the chip.
+        blocks: of each launch that were simulated, at most.
         kernels: launches.
         asked: bytes that threads ask for, over the floor.
         moved: bytes of the sectors that warps use, over the floor.
@@ -69,6 +73,7 @@ class Counted:
 
     name: str
     arch: str
+    blocks: int
     kernels: int
     asked: float
     moved: float
@@ -83,7 +88,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.gpu_counts", description=__doc__)
     parser.add_argument("--only", default="", help="parts of names of cases, with commas between")
     parser.add_argument("--target", choices=CHIPS, help="default: all")
-    parser.add_argument("--blocks", type=int, default=BLOCKS, help="default: %(default)s")
+    parser.add_argument(
+        "--blocks", type=int, help=f"default: {BLOCKS}, more where borders count for much"
+    )
     parser.add_argument("--results", type=Path, help="folder for the table; default: none")
     args = parser.parse_args(arguments)
     wanted = [part for part in args.only.split(",") if part]
@@ -94,10 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for target, arch in CHIPS.items():
             if args.target in (None, target):
                 begin = time.perf_counter()
-                found.append(counted(case, target, arch, args.blocks))
+                found.append(counted(case, target, arch, args.blocks or blocks_of(case)))
                 seconds = time.perf_counter() - begin
                 print(f"{case.name} on {arch}: {seconds:.1f} s", file=sys.stderr)
-    text = page(found, args.blocks)
+    text = page(found)
     print(text)
     if args.results is not None:
         args.results.mkdir(parents=True, exist_ok=True)
@@ -110,6 +117,11 @@ def cases() -> list[Case]:
     """The cases that are counted."""
     known = {case.program: case for case in CASES}
     return [*(known[name] for name in _NAMES), *_MORE]
+
+
+def blocks_of(case: Case) -> int:
+    """Blocks that are enough to count a case."""
+    return _MORE_BLOCKS.get(case.program, BLOCKS)
 
 
 def counted(case: Case, target: str, arch: str, blocks: int) -> Counted:
@@ -136,6 +148,7 @@ def counted(case: Case, target: str, arch: str, blocks: int) -> Counted:
     return Counted(
         case.name,
         arch,
+        blocks,
         len(rows),
         asked / floor,
         total["sectors"] * sector / floor,
@@ -146,26 +159,26 @@ def counted(case: Case, target: str, arch: str, blocks: int) -> Counted:
     )
 
 
-def page(found: Sequence[Counted], blocks: int) -> str:
+def page(found: Sequence[Counted]) -> str:
     """The table."""
     lines = [
         "# What kernels for GPUs move",
         "",
-        f"Counted by the simulator on {blocks} blocks of each launch. Bytes are over the floor:",
+        "Counted by the simulator on a number of blocks of each launch. Bytes are over the floor:",
         "what is needed of every argument, and the result, once. Asked: by threads; in sectors: of",
         "the transactions of warps; on chip: in workgroup memory. Coalescing is sectors over the",
         "fewest that could do, conflicts are lost cycles per access of workgroup memory, width is",
         "the bytes that a warp asks for at once.",
         "",
-        "| case | chip | kernels | asked | in sectors | coalescing | on chip | conflicts | width |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| case | chip | blocks | kernels | asked | in sectors | coalescing | on chip | conflicts "
+        "| width |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in found:
         numbers = (row.asked, row.moved, row.coalescing, row.workgroup, row.conflicts)
-        texts = [f"{n:.3f}" for n in numbers]
-        lines.append(
-            f"| {row.name} | {row.arch} | {row.kernels} | {' | '.join(texts)} | {row.width:.0f} |"
-        )
+        texts = [row.name, row.arch, str(row.blocks), str(row.kernels)]
+        texts += [*(f"{n:.3f}" for n in numbers), f"{row.width:.0f}"]
+        lines.append(f"| {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
 
 
