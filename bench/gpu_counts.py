@@ -101,7 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for target, arch in CHIPS.items():
             if args.target in (None, target):
                 begin = time.perf_counter()
-                found.append(counted(case, target, arch, args.blocks or blocks_of(case)))
+                blocks = blocks_of(case) if args.blocks is None else args.blocks
+                found.append(counted(case, target, arch, blocks))
                 seconds = time.perf_counter() - begin
                 print(f"{case.name} on {arch}: {seconds:.1f} s", file=sys.stderr)
     text = page(found)
