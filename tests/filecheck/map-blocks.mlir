@@ -5,7 +5,7 @@
 // computed by all of them and stored by one. Nothing is left in @main but the launch.
 
 // CHECK:       gpu.module @kernels
-// CHECK:         gpu.func @kernel(%[[A:.*]]: memref<4096x4096xf32> {llvm.noalias, llvm.readonly}, %[[B:.*]]: memref<4096xf32> {llvm.noalias})
+// CHECK:         gpu.func @kernel(%[[A:.*]]: memref<4096x4096xf32> {llvm.noalias, llvm.readonly}, %[[B:.*]]: memref<4096xf32>)
 // CHECK-SAME:      workgroup(%{{.*}} : memref<{{.*}}xf32, #gpu.address_space<workgroup>>)
 // CHECK-SAME:      kernel attributes {known_block_size = array<i32: 256, 1, 1>
 // CHECK:           gpu.thread_id

@@ -320,11 +320,14 @@ class Captures:
         """What the code generator may know of one of the arguments."""
         if not isinstance(value.type, ir.MemRefType):
             return ir.DictAttr.get({})
-        # Arguments are whole arrays: no two of them overlap.
-        found = {"llvm.noalias": ir.UnitAttr.get()}
-        if value not in self._written:
-            found["llvm.readonly"] = ir.UnitAttr.get()
-        return ir.DictAttr.get(found)
+        if value in self._written:
+            # Arguments are whole arrays: no two of them overlap. But LLVM takes `noalias` to say
+            # that nothing else changes the memory, no other thread either: what one thread stores
+            # and another one loads behind a barrier would not be loaded again.
+            return ir.DictAttr.get({})
+        return ir.DictAttr.get(
+            {"llvm.noalias": ir.UnitAttr.get(), "llvm.readonly": ir.UnitAttr.get()}
+        )
 
 
 def buffers_of(body: list[Node]) -> list[Buffer]:
