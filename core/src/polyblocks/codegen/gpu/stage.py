@@ -8,6 +8,7 @@ from typing import Any
 from polyblocks.codegen.expand_copies import ExpandCopiesPass
 from polyblocks.codegen.expand_remainder import ExpandRemainderPass
 from polyblocks.codegen.gpu.align_vectors import AlignVectorsPass
+from polyblocks.codegen.gpu.assign_alias_scopes import AssignAliasScopesPass
 from polyblocks.codegen.gpu.assign_memory_spaces import AssignMemorySpacesPass
 from polyblocks.codegen.gpu.carry_intrinsics import HideIntrinsicsPass, ShowIntrinsicsPass
 from polyblocks.codegen.gpu.check_kernels import CheckKernelsPass, CheckLoweredPass
@@ -102,6 +103,8 @@ def kernel_stage(dialect: Dialect) -> list[Any]:
         *dialect.after,
         ScopeAtomicsPass(dialect.device_scope, dialect.block_scope),
         VectorizePairsPass(),
+        # When every access that LLVM will see is there.
+        AssignAliasScopesPass(),
         CheckLoweredPass(dialect.names),
     ]
 
