@@ -214,9 +214,10 @@ def test_missing_runtime_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
     def absent(name: str) -> list[Any]:
         raise importlib.metadata.PackageNotFoundError(name)
 
+    monkeypatch.setattr(openmp, "FRAMEWORKS", ())
     monkeypatch.setattr(openmp, "_NAMES", {"linux": ("libnothing.so",), "darwin": ("x.dylib",)})
     monkeypatch.setattr(importlib.metadata, "files", absent)
-    openmp.symbols.cache_clear()
+    openmp._own.cache_clear()
     try:
         for machine, how in {"x86_64": "pip install intel-openmp", "aarch64": "LLVM's"}.items():
             monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
@@ -224,15 +225,27 @@ def test_missing_runtime_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
                 openmp.symbols()
     finally:
         monkeypatch.undo()
-        openmp.symbols.cache_clear()
+        openmp._own.cache_clear()
+
+
+def test_runtime_without_a_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openmp, "FRAMEWORKS", ())
+    monkeypatch.setattr(openmp, "FUNCTIONS", ("omp_get_thread_num", "omp_of_tomorrow"))
+    openmp._own.cache_clear()
+    try:
+        with pytest.raises(TargetError, match=r"libi?omp.* has no function omp_of_tomorrow"):
+            openmp.symbols()
+    finally:
+        openmp._own.cache_clear()
 
 
 def test_environment_of_the_user_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openmp, "FRAMEWORKS", ())
     monkeypatch.delenv("KMP_BLOCKTIME", raising=False)
-    openmp.symbols.cache_clear()
+    openmp._own.cache_clear()
     assert set(openmp.symbols()) == set(openmp.SYMBOLS)
     assert "KMP_BLOCKTIME" not in os.environ
     monkeypatch.setenv("KMP_BLOCKTIME", "7")
-    openmp.symbols.cache_clear()
+    openmp._own.cache_clear()
     openmp.symbols()
     assert os.environ["KMP_BLOCKTIME"] == "7"

@@ -14,6 +14,7 @@ from typing import Any
 SIZE = 3
 
 _Region = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_Outlined = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class SerialTeam:
@@ -27,9 +28,12 @@ class SerialTeam:
         self.backwards = False
         self._thread = 0
         self._size = 1
+        self._limit = ctypes.c_int32(SIZE)
         int_ = ctypes.c_int32
         pointer = ctypes.c_void_p
         self._functions: dict[str, Any] = {
+            # What an outlined region is called by. MLIR's own lowering calls the three after it.
+            "GOMP_parallel": _callback(self._parallel, None, pointer, pointer, int_, int_),
             # Variadic in C. The arguments of a region come as one pointer to a struct, which is
             # passed as any other pointer where variadic arguments are not treated apart.
             "__kmpc_fork_call": _callback(self._fork, None, pointer, int_, pointer, pointer),
@@ -41,17 +45,30 @@ class SerialTeam:
 
     def symbols(self) -> dict[str, int]:
         """Addresses by name; alive as long as this object."""
-        return {name: address_of(function) for name, function in self._functions.items()}
+        functions = {name: address_of(function) for name, function in self._functions.items()}
+        return {**functions, "polyblocks_thread_limit": ctypes.addressof(self._limit)}
+
+    def _parallel(self, region: int, argument: int, count: int, flags: int) -> None:
+        del count, flags
+        run = _Outlined(region)
+        self._each(lambda thread: run(argument))
 
     def _fork(self, where: int, count: int, region: int, argument: int) -> None:
         del where, count
         run = _Region(region)
+
+        def one(thread: int) -> None:
+            number = ctypes.c_int32(thread)
+            run(ctypes.addressof(number), ctypes.addressof(number), argument)
+
+        self._each(one)
+
+    def _each(self, run: Callable[[int], None]) -> None:
         self._size = SIZE
         threads = range(SIZE)
         for thread in reversed(threads) if self.backwards else threads:
             self._thread = thread
-            number = ctypes.c_int32(thread)
-            run(ctypes.addressof(number), ctypes.addressof(number), argument)
+            run(thread)
         self._thread, self._size = 0, 1
 
 

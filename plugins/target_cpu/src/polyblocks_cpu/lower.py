@@ -37,6 +37,7 @@ from polyblocks_cpu.passes.outline_kernels import (
     VECTOR,
     OutlineKernelsPass,
 )
+from polyblocks_cpu.passes.outline_teams import OutlineTeamsPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
 from polyblocks_cpu.permute import pick_from
 from polyblocks_cpu.scalef import multiply_by_power
@@ -106,6 +107,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         # Memref descriptors fold away, so that OpenMP regions capture bare pointers. It halves the
         # work of LLVM.
         UpstreamPass("simplify-llvm", "canonicalize{region-simplify=disabled}"),
+        OutlineTeamsPass(),
         EmitEntryPass(),
     ]
 

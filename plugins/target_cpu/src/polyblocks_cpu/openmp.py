@@ -1,4 +1,8 @@
-"""Finds and loads the OpenMP runtime of LLVM (``libiomp5``), which generated code calls."""
+"""Finds the OpenMP runtime that generated code calls: a framework's own, or LLVM's ``libiomp5``.
+
+Threads of two runtimes in one process take the cores from each other: those of one still wait for
+work, spinning, when the other one's are to run.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +18,22 @@ from pathlib import Path
 
 from polyblocks.errors import TargetError
 
-#: Every function outside of the object that generated code may call.
-SYMBOLS = (
-    "__kmpc_fork_call",
-    "__kmpc_global_thread_num",
-    "__kmpc_push_num_threads",
-    "omp_get_num_threads",
-    "omp_get_thread_num",
-)
+#: Functions of the runtime that generated code calls.
+FUNCTIONS = ("GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
+#: An int32 of this module: no call runs on more threads, whatever its caller says.
+LIMIT = "polyblocks_thread_limit"
+#: All that is outside of the object.
+SYMBOLS = (*FUNCTIONS, LIMIT)
 
-#: Milliseconds that idle threads spin; see :func:`symbols`.
+#: Milliseconds that idle threads of LLVM's runtime spin; see :func:`_own`.
 BLOCKTIME = "1"
+
+#: Libraries whose operators run on an OpenMP team, of PyTorch. The runtime that they were linked
+#: with is found through them: a process may have several copies of one.
+FRAMEWORKS = ("libtorch_cpu.so", "libtorch_cpu.dylib")
+
+#: Of LLVM's runtime alone, which makes new threads after a fork.
+_LLVM = "__kmpc_fork_call"
 
 _NAMES = {
     "linux": ("libiomp5.so", "libomp.so.5", "libomp.so"),
@@ -32,26 +41,92 @@ _NAMES = {
     "win32": ("libiomp5md.dll", "libomp.dll"),
 }
 
+_limit = ctypes.c_int32(2**31 - 1)
+#: Whether this process is the child of one that had this module.
+_is_forked = False
+#: Whether generated code calls a runtime whose team does not survive a fork.
+_dies_with_fork = False
 
-@functools.cache
+
 def symbols() -> dict[str, int]:
     """Addresses of :data:`SYMBOLS`, by name.
 
-    Asked from the library itself and not from the process: a program that has loaded another
-    OpenMP runtime (PyTorch brings GCC's) has two functions called ``omp_get_thread_num``.
+    Functions of the runtime of a framework that is loaded at this moment, so that its operators and
+    generated code run on one team; else of LLVM's. Code that was linked before keeps what it has.
 
     Raises:
-        TargetError: there is no such library; says how to install it.
+        TargetError: no framework has one, and LLVM's is missing; says how to install it.
     """
+    global _dies_with_fork
+    functions = None if _is_forked else _of_framework()
+    if functions is None:
+        functions = _own()
+    elif _LLVM not in functions:
+        _dies_with_fork = True
+    addresses = {name: functions[name] for name in FUNCTIONS}
+    return {**addresses, LIMIT: ctypes.addressof(_limit)}
+
+
+def _of_framework() -> dict[str, int] | None:
+    """Functions of the runtime that a framework in this process calls, if there is one."""
+    for name in FRAMEWORKS:
+        library = _loaded(name)
+        if library is None:
+            continue
+        # Searches what the library was linked with, too.
+        found = {n: address for n in (*FUNCTIONS, _LLVM) if (address := _address(library, n))}
+        if found.keys() >= set(FUNCTIONS):
+            return found
+    return None
+
+
+def _loaded(name: str) -> ctypes.CDLL | None:
+    """A library, if it is in this process."""
+    if not hasattr(os, "RTLD_NOLOAD"):
+        return None
+    try:
+        return ctypes.CDLL(name, mode=os.RTLD_NOLOAD | ctypes.DEFAULT_MODE)
+    except OSError:
+        return None
+
+
+def _address(library: ctypes.CDLL, name: str) -> int | None:
+    # Asked from a library and not from the process: there may be several functions of the name.
+    try:
+        return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    except AttributeError:
+        return None
+
+
+@functools.cache
+def _own() -> dict[str, int]:
+    """Functions of LLVM's runtime, which is loaded if it is not there."""
     # How long idle threads spin before they sleep, in ms. The default of 200 takes the cores away
     # from whatever the program does next; the gaps between our own regions are microseconds.
     with _default_environment("KMP_BLOCKTIME", BLOCKTIME):
         library = _load()
         # The runtime reads its environment at the first call.
         library.omp_get_max_threads()
-    return {
-        name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in SYMBOLS
-    }
+    found = {name: address for name in FUNCTIONS if (address := _address(library, name))}
+    missing = [name for name in FUNCTIONS if name not in found]
+    if missing:
+        raise TargetError(
+            f"the OpenMP runtime {library._name} has no function {', '.join(missing)}, which "
+            "generated code calls; install LLVM's (libomp)"
+        )
+    return found
+
+
+def _after_fork() -> None:
+    """A team of GCC's runtime stays in the parent, and a region would wait for it forever."""
+    global _is_forked
+    _is_forked = True
+    if _dies_with_fork:
+        _limit.value = 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextlib.contextmanager
@@ -70,11 +145,9 @@ def _default_environment(name: str, value: str) -> Iterator[None]:
 def _load() -> ctypes.CDLL:
     names = _NAMES.get(sys.platform, _NAMES["linux"])
     # A second copy of this runtime in a process aborts it: use the one that is there.
-    for name in names:
-        try:
-            return ctypes.CDLL(name, mode=getattr(os, "RTLD_NOLOAD", 0) | ctypes.DEFAULT_MODE)
-        except OSError:
-            continue
+    for library in map(_loaded, names):
+        if library is not None:
+            return library
     for path in _candidates(names):
         try:
             return ctypes.CDLL(str(path))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks_cpu.openmp import LIMIT
+
 #: Name of the exported function.
 ENTRY = "polyblocks_main"
 
@@ -19,9 +21,11 @@ class EmitEntryPass:
 
     After, besides it::
 
+        llvm.mlir.global external @polyblocks_thread_limit() : i32
         llvm.func @polyblocks_main(%args: !llvm.ptr, %num_threads: i32) -> i32
 
-    The result is the status that ``@main`` returns, 0 if it returns none.
+    The number of threads is cut to the limit, which the process sets. The result is the status
+    that ``@main`` returns, 0 if it returns none.
     """
 
     name: ClassVar[str] = "emit-entry"
@@ -39,9 +43,9 @@ class EmitEntryPass:
         with module.context, ir.Location.unknown():
             arguments, returns = _signature(module)
             snippet = mlir.parse(_text(arguments, returns), module.context)
-            entry = snippet.body.operations[1].operation
             with ir.InsertionPoint(module.body):
-                entry.clone()
+                for op in list(snippet.body.operations)[1:]:
+                    op.operation.clone()
 
 
 def _signature(module: Any) -> tuple[int, bool]:
@@ -70,7 +74,12 @@ def _text(pointers: int, returns: bool) -> str:
             f"%p{i} = llvm.getelementptr inbounds %args[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
         )
         loads.append(f"%a{i} = llvm.load %p{i} invariant : !llvm.ptr -> !llvm.ptr")
-    values = ", ".join([f"%a{i}" for i in range(pointers)] + ["%num_threads"])
+    loads += [
+        f"%limit_address = llvm.mlir.addressof @{LIMIT} : !llvm.ptr",
+        "%limit = llvm.load %limit_address : !llvm.ptr -> i32",
+        "%threads = llvm.intr.smin(%num_threads, %limit) : (i32, i32) -> i32",
+    ]
+    values = ", ".join([f"%a{i}" for i in range(pointers)] + ["%threads"])
     call = f"llvm.call @main({values}) : ({types}) -> {result}"
     status = (
         f"%status = {call}" if returns else f"%status = llvm.mlir.constant(0 : i32) : i32\n{call}"
@@ -79,6 +88,7 @@ def _text(pointers: int, returns: bool) -> str:
     declared = " -> i32" if returns else ""
     return (
         f"llvm.func @main({types}){declared}\n"
+        f"llvm.mlir.global external @{LIMIT}() {{addr_space = 0 : i32}} : i32\n"
         f"llvm.func @{ENTRY}(%args: !llvm.ptr {{llvm.readonly}}, %num_threads: i32) -> i32 "
         f"{{\n{body}\n}}\n"
     )
