@@ -198,6 +198,25 @@ def test_random_keys():
     check(lambda k: jax.random.uniform(k, (7,)), jax.random.PRNGKey(1))
 
 
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("seed", [0, -1, 2**31 - 1])
+@pytest.mark.parametrize("make", ["PRNGKey", "key"])
+def test_keys_made_inside(make, seed, x64):
+    make = getattr(jax.random, make)
+
+    def f(x, s):
+        key, other = make(seed), make(s)
+        drawn = jax.random.uniform(key, x.shape) + jax.random.normal(other, x.shape)
+        keys = [key, *jax.random.split(key), jax.random.fold_in(other, 3)]
+        if jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
+            keys = [jax.random.key_data(k) for k in keys]
+        return x + drawn, keys
+
+    with jax.enable_x64(x64):
+        check(f, X, 5)
+        check(lambda: f(X, 5)[1])
+
+
 @pytest.mark.parametrize(
     "dtype",
     "float32 float16 bfloat16 int8 int16 int32 uint8 uint16 uint32 bool complex64".split(),

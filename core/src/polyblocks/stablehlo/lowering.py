@@ -150,6 +150,8 @@ class Lowering:
             return joined(self, array)
         assert array.base is not None
         if array.numel == array.base.numel and _keeps_order(array):
+            if array.base.scalar is not None:
+                return code.emit("tensor.from_elements", [array.base.scalar], array.type)
             from polyblocks.stablehlo.shapes import reshape
 
             return self.tensor(reshape(self, array.base, array.shape))

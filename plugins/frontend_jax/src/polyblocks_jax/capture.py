@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr
 
 from polyblocks.errors import UnsupportedError
 from polyblocks.program import Argument, Result
+from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.location import source_location
 from polyblocks_jax.specs import spec_of, struct_of
 
@@ -104,7 +105,7 @@ def stablehlo_of(closed: ClosedJaxpr) -> Any:
     """
 
     def program(*args: Any) -> Any:
-        return tuple(jaxpr_as_fun(closed)(*args))
+        return tuple(evaluate(closed, *args))
 
     jitted = jax.jit(program, keep_unused=True)
     inside = capturing.set(True)

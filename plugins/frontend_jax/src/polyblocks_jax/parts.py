@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from jax.extend.core import ClosedJaxpr, Literal, Var, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Literal, Var
 
 from polyblocks import driver
 from polyblocks.errors import PassError, UnsupportedError
@@ -14,6 +14,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.partition import UNSUPPORTED, Operations, Step, Why, run_probes
 from polyblocks.registry import get_registry
 from polyblocks_jax.capture import JaxCapture, capture_jaxpr
+from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.location import source_location
 
 #: The name under which the driver finds this frontend.
@@ -166,7 +167,7 @@ class Equations(Operations):
             if step.compiled:
                 results = run_part(step.nodes, operands)
             else:
-                results = jaxpr_as_fun(part)(*operands)
+                results = evaluate(part, *operands)
             values.update(zip(outputs, results, strict=True))
         return [v.val if isinstance(v, Literal) else values[v] for v in self.closed.jaxpr.outvars]
 

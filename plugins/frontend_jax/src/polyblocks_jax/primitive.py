@@ -12,14 +12,16 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Primitive
 from jax.interpreters import ad, batching, mlir
 
 from polyblocks.errors import TargetError
 from polyblocks_jax.capture import capturing
 from polyblocks_jax.compiler import Partitioned, Site, argument_names, compile_jaxpr, takes
+from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.programs import Registered
 from polyblocks_jax.specs import memory_dtype, physical
+from polyblocks_jax.tracing import is_tracing
 
 polyblocks_call_p = Primitive("polyblocks_call")
 polyblocks_call_p.multiple_results = True
@@ -76,7 +78,12 @@ def _run(*args: Any, jaxpr: ClosedJaxpr, site: Site, updates: Updates) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _jitted(jaxpr: ClosedJaxpr, site: Site) -> Any:
-    return jax.jit(lambda *args: polyblocks_call_p.bind(*args, jaxpr=jaxpr, site=site, updates=()))
+    def run(*args: Any) -> Any:
+        if not is_tracing():
+            return evaluate(jaxpr, *args)
+        return polyblocks_call_p.bind(*args, jaxpr=jaxpr, site=site, updates=())
+
+    return jax.jit(run)
 
 
 def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple[Any, Any]:
@@ -87,7 +94,7 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> t
         full = list(primals)
         for i, value in zip(active, values, strict=True):
             full[i] = value
-        return jaxpr_as_fun(jaxpr)(*full)
+        return evaluate(jaxpr, *full)
 
     return jax.jvp(function, [primals[i] for i in active], [tangents[i] for i in active])
 
@@ -95,7 +102,7 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> t
 def _batch(args: Any, dims: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple[Any, Any]:
     del params
     in_axes = tuple(dims)
-    results = jax.vmap(jaxpr_as_fun(jaxpr), in_axes=in_axes)(*args)
+    results = jax.vmap(functools.partial(evaluate, jaxpr), in_axes=in_axes)(*args)
     return results, [0] * len(results)
 
 
@@ -107,7 +114,7 @@ def _transpose(cotangents: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -
         full = list(args)
         for i, value in zip(linear, values, strict=True):
             full[i] = value
-        return jaxpr_as_fun(jaxpr)(*full)
+        return evaluate(jaxpr, *full)
 
     shapes = [jax.ShapeDtypeStruct(args[i].aval.shape, args[i].aval.dtype) for i in linear]
     pulled = jax.linear_transpose(function, *shapes)(
@@ -124,7 +131,7 @@ batching.primitive_batchers[polyblocks_call_p] = _batch
 
 def _lower(ctx: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site, updates: Updates) -> Any:
     if capturing.get():
-        return mlir.lower_fun(jaxpr_as_fun(jaxpr), multiple_results=True)(ctx, *args)
+        return mlir.lower_fun(functools.partial(evaluate, jaxpr), multiple_results=True)(ctx, *args)
     platforms = tuple(ctx.module_context.platforms)
     if platforms != ("cpu",) and not takes(site.options, platforms):
         raise TargetError(

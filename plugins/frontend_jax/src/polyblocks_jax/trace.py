@@ -8,15 +8,17 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Literal
 
 from polyblocks.function_report import Variant
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.constants import lift_constants, warn_of_large
 from polyblocks_jax.donation import NOTHING, Donation
+from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.primitive import call
 from polyblocks_jax.references import first_reference, leave
 from polyblocks_jax.specs import text_of
+from polyblocks_jax.tracing import is_tracing
 
 
 def traced(
@@ -31,7 +33,7 @@ def traced(
     """
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if jax.config.jax_disable_jit:
+        if not is_tracing():
             return function(*args, **kwargs)
         paths, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
         leaves = [leaf for _, leaf in paths]
@@ -50,7 +52,7 @@ def traced(
         warn_of_large(closed, site.name)
         if (reference := first_reference(closed.jaxpr)) is not None:
             leave(reference, site)
-            return jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(closed)(*inputs))
+            return jax.tree.unflatten(jax.tree.structure(shapes), evaluate(closed, *inputs))
         names = _names(function, [paths[i][0] for i in dynamic])
         donated = donation.among([paths[i][0] for i in dynamic])
         results = _call(closed, site, inputs, names, donated)

@@ -1,0 +1,17 @@
+"""Whether ``jax.jit`` traces the function that it calls, or runs it."""
+
+from __future__ import annotations
+
+import jax
+from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE as under_a_jit
+
+
+def is_tracing() -> bool:
+    """Whether what is computed now becomes part of a jaxpr that JAX will lower.
+
+    ``jax.jit`` also runs its function, operation by operation: under ``jax.disable_jit``, and, to
+    find the operation at fault, when a result is refused by ``jax.debug_nans`` or
+    ``jax.debug_infs``. Then the function must be the user's: a compiled program would only be
+    refused again.
+    """
+    return under_a_jit() and not jax.config.jax_disable_jit
