@@ -95,8 +95,10 @@ $(PY):
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
+# What is uninstalled is what the core was called once, now the name of another project only.
 $(VENV)/.done-packages: requirements/build.txt constraints.txt $(PYPROJECTS) | $(PY)
 	$(PY) -m pip install --quiet --requirement requirements/build.txt
+	$(PY) -m pip uninstall --quiet --quiet --yes polyblocks
 	$(PY) -m pip install --quiet --no-build-isolation $(addprefix --editable ./,$(PACKAGES))
 	$(PY) -m pip install --quiet --no-build-isolation --no-deps \
 		$(addprefix --editable ./,$(WITHOUT_DEPENDENCIES))

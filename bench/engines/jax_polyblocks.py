@@ -11,7 +11,9 @@ from bench.engines import Prepared, joined, written_in
 from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
 
 OUTPUTS = {"polyblocks-jax": "allocated by XLA at each call"}
-DISTRIBUTIONS = {"polyblocks-jax": ("polyblocks", "polyblocks-jax", "polyblocks-cpu", "jax")}
+DISTRIBUTIONS = {
+    "polyblocks-jax": ("polyblocks-compiler", "polyblocks-jax", "polyblocks-cpu", "jax")
+}
 
 
 def warm_up(name: str, threads: int) -> None:

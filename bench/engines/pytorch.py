@@ -20,7 +20,14 @@ OUTPUTS = {
     OURS: "new at each call; from 1 MiB on out of a pool that takes them back when they are freed",
 }
 DISTRIBUTIONS = dict.fromkeys(OUTPUTS, ("torch",)) | {
-    OURS: ("polyblocks", "polyblocks-torch", "polyblocks-cpu", "torch-mlir", "llvmlite", "torch")
+    OURS: (
+        "polyblocks-compiler",
+        "polyblocks-torch",
+        "polyblocks-cpu",
+        "torch-mlir",
+        "llvmlite",
+        "torch",
+    )
 }
 
 _AUTOTUNE = "max-autotune-no-cudagraphs"

@@ -15,7 +15,7 @@ OUTPUTS = {
     " when they are freed"
 }
 DISTRIBUTIONS = {
-    "polyblocks-tf": ("polyblocks", "polyblocks-tf", "polyblocks-cpu", "tensorflow-cpu")
+    "polyblocks-tf": ("polyblocks-compiler", "polyblocks-tf", "polyblocks-cpu", "tensorflow-cpu")
 }
 
 

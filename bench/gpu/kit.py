@@ -16,7 +16,7 @@ from bench.crew import ROOT
 
 #: Distributions and their packages. The last three are what loading imports of others.
 PACKAGES = {
-    "polyblocks": "polyblocks",
+    "polyblocks-compiler": "polyblocks",
     "polyblocks-torch": "polyblocks_torch",
     "polyblocks-nvgpu": "polyblocks_nvgpu",
     "polyblocks-amdgpu": "polyblocks_amdgpu",

@@ -30,7 +30,11 @@ FRAMEWORK_WORDS = re.compile(r"\b(?:torch|tensorflow|jax|aten)\b", re.IGNORECASE
 DISTRIBUTIONS = re.compile(r"polyblocks-torch|polyblocks-jax|polyblocks-tf|torch-mlir")
 
 #: Distributions that are not named like the package that they bring.
-DISTRIBUTION_OF = {"cuda": "cuda-bindings", "hip": "hip-python"}
+DISTRIBUTION_OF = {
+    "polyblocks": "polyblocks-compiler",
+    "cuda": "cuda-bindings",
+    "hip": "hip-python",
+}
 
 #: The documented import paths, and the plugins that they import.
 DOCUMENTED = {

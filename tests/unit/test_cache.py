@@ -86,7 +86,7 @@ def test_versions_follow_the_sources_and_load_nothing(tmp_path):
     before, loaded = versions_in(tmp_path)
     assert loaded == "[]"
     assert "'torch-mlir'" in before
-    assert "'polyblocks'" in before
+    assert "'polyblocks-compiler'" in before
     assert versions_in(tmp_path)[0] == before
     source.write_text("x = 12\n")
     changed = versions_in(tmp_path)[0]

@@ -59,8 +59,8 @@ def add_file(tmp_path: Path) -> Path:
 
 
 def test_plugins_lists_ours(run):
-    status, out, _ = run("plugins")
-    assert status == 0
+    status, out, err = run("plugins")
+    assert (status, err) == (0, "")
     rows = [line.split() for line in out.splitlines()]
     assert ["target", "cpu", "polyblocks-cpu", "0.1.0", "1", "loaded"] in rows
     assert "this polyblocks speaks API 1" in out

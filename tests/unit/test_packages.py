@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECTS = {
-    "polyblocks": "core",
+    "polyblocks-compiler": "core",
     "polyblocks-torch": "plugins/frontend_torch",
     "polyblocks-jax": "plugins/frontend_jax",
     "polyblocks-tf": "plugins/frontend_tf",
@@ -22,7 +22,7 @@ PROJECTS = {
     "polyblocks-amdgpu": "plugins/target_amdgpu",
 }
 ENTRY_POINTS = {
-    "polyblocks": ["[console_scripts]", "polyblocks = polyblocks.cli:main"],
+    "polyblocks-compiler": ["[console_scripts]", "polyblocks = polyblocks.cli:main"],
     "polyblocks-torch": [
         "[polyblocks.frontends]",
         "torch = polyblocks_torch.plugin",
@@ -35,6 +35,10 @@ ENTRY_POINTS = {
     "polyblocks-nvgpu": ["[polyblocks.targets]", "nvgpu = polyblocks_nvgpu.plugin"],
     "polyblocks-amdgpu": ["[polyblocks.targets]", "amdgpu = polyblocks_amdgpu.plugin"],
 }
+
+
+PACKAGES = {name: name.replace("-", "_") for name in PROJECTS}
+PACKAGES["polyblocks-compiler"] = "polyblocks"
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +61,7 @@ def test_a_wheel_holds_every_source_file(wheels, name):
     source = ROOT / PROJECTS[name] / "src"
     for path in source.rglob("*.py"):
         assert str(path.relative_to(source)) in inside
-    assert f"{name.replace('-', '_')}/py.typed" in inside
+    assert f"{PACKAGES[name]}/py.typed" in inside
 
 
 @pytest.mark.parametrize("name", PROJECTS)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from polyblocks.report import explain
 
 __version__ = "0.1.0"
+#: What brings this package; by it plugins tell it from another project's of the same name.
+__distribution__ = "polyblocks-compiler"
 
 __all__ = [
     "CompileOptions",

@@ -46,8 +46,11 @@ def plugins(
 ) -> None:
     """List all plugins: where they come from, their API, and whether they work."""
     from polyblocks.hookspecs import API_VERSION
+    from polyblocks.namesake import conflict
     from polyblocks.registry import get_registry
 
+    if problem := conflict():
+        print(f"warning: {problem}", file=sys.stderr)
     providers = get_registry().providers(load=True)
     if as_json:
         _print_json([dataclasses.asdict(provider) for provider in providers])

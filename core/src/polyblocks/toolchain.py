@@ -22,7 +22,7 @@ _METADATA = re.compile(r"(?P<name>[\w.]+)-(?P<version>[^-]+)(-.*)?\.(dist|egg)-i
 def toolchain_versions(packages: tuple[str, ...] = ()) -> dict[str, str]:
     """Versions by distribution name, and a digest of our own sources.
 
-    Covered are polyblocks, all installed distributions called ``polyblocks-…``, the libraries of
+    Covered are all installed distributions called ``polyblocks-…``, the libraries of
     :data:`GENERATORS`, and the Python interpreter. ``sources`` is a digest of path, date and size
     of the files of the ``polyblocks…`` packages, so that an edited pass is not served from the
     cache. Computed once per process.
@@ -46,7 +46,7 @@ def _versions(more: tuple[str, ...]) -> dict[str, str]:
         for name in _names(folder or os.curdir):
             if match := _METADATA.fullmatch(name):
                 dist = re.sub(r"[-_.]+", "-", match["name"]).lower()
-                if dist in GENERATORS or dist == "polyblocks" or dist.startswith("polyblocks-"):
+                if dist in GENERATORS or dist.startswith("polyblocks-"):
                     versions.setdefault(dist, match["version"])
             elif _is_ours(name):
                 place = os.path.join(folder or os.curdir, name)

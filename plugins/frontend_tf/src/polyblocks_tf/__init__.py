@@ -8,6 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polyblocks
+
+if getattr(polyblocks, "__distribution__", "") != "polyblocks-compiler":
+    where = polyblocks.__file__ or list(polyblocks.__path__)
+    raise ImportError(
+        f"{__name__} needs polyblocks-compiler, but {where} is not part of it; pip uninstall "
+        "polyblocks, then install polyblocks-compiler with --force-reinstall --no-deps"
+    )
+
 if TYPE_CHECKING:
     from polyblocks_tf.api import polyblocks_jit_tf, polymage_jit_tf
 
