@@ -6,8 +6,6 @@ that do nothing stand in for those that were compiled, and see which arrays they
 
 from __future__ import annotations
 
-import ctypes
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,47 +16,13 @@ from polyblocks.artifact import Artifact
 from polyblocks.artifact_variants import join
 from polyblocks.errors import InputError, OptionError
 from polyblocks.options import CompileOptions
-from polyblocks.program import ArraySpec
-from polyblocks.runtime.arrays import HOST, ArrayInterface
+from polyblocks.partition import without_framework
+from polyblocks.runtime.arrays import ArrayInterface
 from polyblocks.runtime.device.call import ON_DEVICE
-from polyblocks.runtime.native_entry import NativeEntry
+from polyblocks.seen_program import Seen, places_of_results, source_of_inputs, spec_of, text_of
 
 #: What may become of arrays that a function holds.
 WEIGHTS = ("stored", "arguments")
-
-
-class Seen:
-    """Stands in for a loaded program: keeps what it is called with, and computes nothing.
-
-    Attributes:
-        artifact: the program.
-        manifest: its manifest.
-        addresses: of its arguments in the first call; None before.
-        contents: for each input the bytes that it had then.
-    """
-
-    def __init__(self, artifact: Artifact) -> None:
-        self.artifact = artifact
-        self.manifest = artifact.manifest
-        self.addresses: tuple[int, ...] | None = None
-        self.contents: dict[int, bytes] = {}
-        arguments = len(self.manifest["arguments"])
-        self.native_entry = NativeEntry(self.entry, arguments, len(self.manifest.get("checks", ())))
-
-    def entry(self, pointers: bytes, num_threads: int) -> int:
-        """Look at the arrays, leave the results as they are."""
-        del num_threads
-        if self.addresses is None:
-            rows = self.manifest["arguments"]
-            self.addresses = struct.unpack(f"{len(rows)}Q", pointers)
-            for index, (row, address) in enumerate(zip(rows, self.addresses, strict=True)):
-                if row["role"] == "input":
-                    size = _spec(row).nbytes
-                    self.contents[index] = ctypes.string_at(address, size) if size else b""
-        return 0
-
-    def close(self) -> None:
-        """There is nothing to unload."""
 
 
 def aot(
@@ -81,14 +45,17 @@ def aot(
 
     Returns:
         The artifact; ``artifact.write(path)`` makes a file for :func:`polyblocks.load`. What it
-        takes are the arrays of ``example_inputs`` (those in containers one after another), and
-        it returns the arrays of the result in order.
+        takes are the arrays of ``example_inputs``, and it returns the arrays of the result, both
+        one after another in the order in which the framework flattens structures. It has no
+        gradients, and a result that is an argument is the array that was passed.
 
     Raises:
-        InputError: the function does not become one program, or returns what none computes.
+        InputError: the function does not become one program, or returns what none computes: a
+            view of another array, an array that it holds, a number.
         OptionError: an unknown option or a wrong value; or ``on_gpu_tensors`` for a target without
             devices, or without an array among the arguments that would say which device is meant.
-        FallbackError: an operation cannot be compiled.
+        FallbackError: an operation cannot be compiled, or draws from the framework's generator of
+            random numbers.
         TargetError, PluginError: the target cannot be used.
 
     Example::
@@ -104,17 +71,17 @@ def aot(
         raise OptionError(f"weights must be one of {', '.join(WEIGHTS)}, not {weights!r}")
     name = frontend or chosen_frontend(function)
     arrays: ArrayInterface = get_registry().frontend(name).hook.array_interface()
+    leaves = [leaf for leaf in arrays.leaves(example_inputs) if arrays.is_array(leaf)]
     made = []
     for checked in options_by_arch(options):
         if checked.on_gpu_tensors:
-            _check_devices(checked, any(map(arrays.is_array, _leaves(example_inputs))))
-        strict = replace(checked, strict_target=True, debug=False)
+            _check_devices(checked, bool(leaves))
+        strict = replace(checked, strict_target=True, num_iters=1)
         # The frontends check a dictionary.
         given = {key: value for key, value in vars(strict).items() if value is not None}
         compiled = compile(function, frontend=name, compile_options=given)
-        with _looking() as seen:
-            result = compiled(*example_inputs)
-        artifact = _artifact(seen, arrays, example_inputs, result, weights)
+        seen, results = _look(compiled, example_inputs, arrays)
+        artifact = _artifact(seen, arrays, leaves, results, weights)
         if checked.on_gpu_tensors:
             artifact.manifest[ON_DEVICE] = True
         made.append(artifact)
@@ -156,6 +123,40 @@ def options_by_arch(options: Mapping[str, Any] | None) -> list[CompileOptions]:
     return [CompileOptions.from_dict({**given, "arch": arch}) for arch in archs or [None]]
 
 
+def _look(
+    compiled: Callable[..., Any], example_inputs: Sequence[Any], arrays: ArrayInterface
+) -> tuple[Seen, list[Any]]:
+    """The program that a function became, and what the function returned without running it.
+
+    Raises:
+        InputError: it is not one.
+    """
+    with without_framework(), arrays.without_gradients():
+        with _looking() as seen:
+            results = _call(compiled, example_inputs, arrays)
+        ran = [each for each in seen if each.calls]
+        if len(ran) != 1:
+            raise InputError(
+                f"the function became {len(ran)} programs, and a file holds one; take the parts "
+                "that break it (prints, data-dependent Python, gradients) out of the function"
+            )
+        # Once more: what the function holds is the same again, what Python computed may not be.
+        with _looking():
+            _call(compiled, example_inputs, arrays)
+    return ran[0], results
+
+
+def _call(
+    compiled: Callable[..., Any], example_inputs: Sequence[Any], arrays: ArrayInterface
+) -> list[Any]:
+    """What it returns, without what is None; frameworks may call their programs later."""
+    results = [leaf for leaf in arrays.leaves(compiled(*example_inputs)) if leaf is not None]
+    for leaf in results:
+        if arrays.is_array(leaf):
+            arrays.make_ready(leaf, 0)
+    return results
+
+
 @contextmanager
 def _looking() -> Iterator[list[Seen]]:
     """What is loaded inside is looked at, and not run."""
@@ -170,64 +171,33 @@ def _looking() -> Iterator[list[Seen]]:
 
 
 def _artifact(
-    seen: list[Seen], arrays: ArrayInterface, inputs: Sequence[Any], result: Any, weights: str
+    seen: Seen,
+    arrays: ArrayInterface,
+    leaves: Sequence[Any],
+    results: Sequence[Any],
+    weights: str,
 ) -> Artifact:
-    ran = [each for each in seen if each.addresses is not None]
-    if len(ran) != 1:
-        raise InputError(
-            f"the function became {len(ran)} programs, and a file holds one; take the parts that "
-            "break it (prints, data-dependent Python, gradients) out of the function"
-        )
-    (only,) = ran
-    manifest = {**only.manifest, "arguments": [dict(row) for row in only.manifest["arguments"]]}
-    blobs = dict(only.artifact.blobs)
-    leaves = [leaf for leaf in _leaves(inputs) if arrays.is_array(leaf)]
-    found = _sources(only, arrays, leaves)
+    manifest = {**seen.manifest, "arguments": [dict(row) for row in seen.manifest["arguments"]]}
+    blobs = dict(seen.artifact.blobs)
+    found = source_of_inputs(seen, arrays, leaves)
     order = [row for leaf in range(len(leaves)) for row, source in found.items() if source == leaf]
     _check_inputs(manifest, leaves, found)
     held = [row for row, source in found.items() if source is None]
+    _check_held(manifest, seen, held)
     if weights == "stored":
         for row in held:
             blob = f"weight-{row}.bin"
-            blobs[blob] = only.contents[row]
+            blobs[blob] = seen.contents[row]
             manifest["arguments"][row]["stored"] = blob
     else:
         order += held
     manifest["call"] = order
-    _check_results(manifest, arrays, result)
+    manifest["results"] = places_of_results(seen, arrays, results, found)
     return Artifact(manifest, blobs)
 
 
-def _sources(seen: Seen, arrays: ArrayInterface, leaves: list[Any]) -> dict[int, int | None]:
-    """For each input of a program the number of the array that it is; None: the function's own."""
-    assert seen.addresses is not None
-    places = {arrays.pointer(leaf): k for k, leaf in reversed(list(enumerate(leaves)))}
-    found: dict[int, int | None] = {}
-    for row in seen.contents:
-        found[row] = places.get(seen.addresses[row])
-    # Frameworks may pass a copy, in another layout for example.
-    free = [k for k in range(len(leaves)) if k not in found.values()]
-    for row, source in found.items():
-        if source is None:
-            spec = _spec(seen.manifest["arguments"][row])
-            same = [k for k in free if _is_copy(arrays, leaves[k], spec, seen.contents[row])]
-            if same:
-                found[row] = same[0]
-                free.remove(same[0])
-    return found
-
-
-def _is_copy(arrays: ArrayInterface, leaf: Any, spec: ArraySpec, contents: bytes) -> bool:
-    own = arrays.describe(leaf)
-    if (own.shape, own.dtype) != (spec.shape, spec.dtype) or arrays.device(leaf) != HOST:
-        return False
-    if own.strides != spec.strides:
-        return not (own.is_contiguous and spec.is_contiguous) and own.numel == spec.numel
-    return ctypes.string_at(arrays.pointer(leaf), own.nbytes) == contents
-
-
 def _check_inputs(
-    manifest: dict[str, Any], leaves: list[Any], found: dict[int, int | None]
+    manifest: dict[str, Any], leaves: Sequence[Any], found: dict[int, int | None]
 ) -> None:
     unused = [k for k in range(len(leaves)) if k not in found.values()]
     if unused:
@@ -237,39 +207,12 @@ def _check_inputs(
         )
 
 
-def _check_results(manifest: dict[str, Any], arrays: ArrayInterface, result: Any) -> None:
-    rows = [r for r in manifest["arguments"] if r["role"] == "output" and r["updates"] is None]
-    given = [leaf for leaf in _leaves(result) if leaf is not None]
-    expected = [(_spec(row).shape, _spec(row).dtype) for row in rows]
-    got = []
-    for leaf in given:
-        spec = arrays.describe(leaf) if arrays.is_array(leaf) else None
-        got.append((spec.shape, spec.dtype) if spec else (type(leaf).__name__, ""))
-    if got != expected:
+def _check_held(manifest: dict[str, Any], seen: Seen, held: Sequence[int]) -> None:
+    changed = [row for row in held if row in seen.changed]
+    if changed:
+        row = manifest["arguments"][changed[0]]
         raise InputError(
-            f"{manifest['name']} returns {_told(got)}, but its program computes {_told(expected)}; "
-            "return new arrays only, no arguments, constants or views, with gradients switched off"
+            f"{manifest['name']} computes {text_of(spec_of(row))} ('{row['name']}') in Python, "
+            "and differently at each call, as random numbers for example; make it an argument of "
+            "the function"
         )
-
-
-def _told(specs: Sequence[tuple[Any, str]]) -> str:
-    return (
-        ", ".join(f"{dtype}{list(shape) if dtype else shape}" for shape, dtype in specs)
-        or "nothing"
-    )
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    """What containers hold, in order; dictionaries by their keys."""
-    if isinstance(value, dict):
-        for key in sorted(value, key=str):
-            yield from _leaves(value[key])
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _leaves(item)
-    else:
-        yield value
-
-
-def _spec(row: Mapping[str, Any]) -> ArraySpec:
-    return ArraySpec(tuple(row["shape"]), row["dtype"], tuple(row["strides"]))

@@ -21,7 +21,7 @@ from polyblocks.errors import ArtifactError
 from polyblocks.program import DTYPES
 
 #: Version of the manifest; raised when an older reader would misunderstand it.
-SCHEMA = 1
+SCHEMA = 2
 
 KINDS = ("program", "plan", "helper")
 ROLES = ("input", "output", "workspace", "status")
@@ -31,7 +31,7 @@ _BLOBS = "blobs/"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-@dataclass
+@dataclass(repr=False)
 class Artifact:
     """A compiled program (or a frontend's cached plan), independent of where it is stored.
 
@@ -54,6 +54,15 @@ class Artifact:
 
     manifest: dict[str, Any]
     blobs: dict[str, bytes] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        manifest = self.manifest
+        archs = ", ".join(manifest.get("variants") or [str(manifest.get("arch", "?"))])
+        chip = f" for {manifest['target']} ({archs})" if "target" in manifest else ""
+        sizes = ", ".join(f"{name}: {len(data)} bytes" for name, data in sorted(self.blobs.items()))
+        return f"<Artifact {manifest.get('kind', 'program')} '{manifest.get('name', '')}'{chip}" + (
+            f"; {sizes}>" if sizes else ">"
+        )
 
     def to_bytes(self) -> bytes:
         """The artifact as a ZIP file.

@@ -23,6 +23,7 @@ _OWN = (
     "report",
     "requires",
     "call",
+    "results",
     "profile",
 )
 

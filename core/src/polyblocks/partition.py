@@ -15,13 +15,16 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from polyblocks.artifact import Artifact
-from polyblocks.errors import NativeCrashError, PolyBlocksError, UnsupportedError
+from polyblocks.errors import FallbackError, NativeCrashError, PolyBlocksError, UnsupportedError
 from polyblocks.isolation import run_isolated
+from polyblocks.options import CompileOptions
 
 #: Kinds of fallback. A draw from the framework's generator is no lack of the compiler.
 UNSUPPORTED, CRASH, RANDOM = "unsupported", "crash", "framework-rng"
@@ -172,6 +175,52 @@ def fallback_row(operations: Operations, left: Left) -> dict[str, Any]:
         "cause": left.kind,
         "location": operations.location(left.index),
     }
+
+
+_without_framework: ContextVar[bool] = ContextVar("polyblocks_without_framework", default=False)
+
+
+@contextmanager
+def without_framework() -> Iterator[None]:
+    """What this thread compiles inside runs where no framework is: nothing may be left to it."""
+    token = _without_framework.set(True)
+    try:
+        yield
+    finally:
+        _without_framework.reset(token)
+
+
+def is_without_framework() -> bool:
+    """Whether this is inside :func:`without_framework`."""
+    return _without_framework.get()
+
+
+def check_may_stay(left: Left, location: str, options: CompileOptions, framework: str) -> None:
+    """Check that the framework may run an operation of a plan.
+
+    Args:
+        left: the operation.
+        location: ``file:line`` of the user's source; empty if unknown.
+        options: the checked options.
+        framework: its name, for the message.
+
+    Raises:
+        FallbackError: ``strict_target`` is set, and it is no draw of random numbers; or it is one,
+            and there will be no framework to make it.
+    """
+    if left.kind == RANDOM:
+        if not is_without_framework():
+            return
+        reason = (
+            f"it draws random numbers from {framework}'s generator, which a program that is "
+            "compiled ahead of time does not have; make the numbers an argument of the function, "
+            "or switch the draw off (dropout: outside of training)"
+        )
+    elif options.strict_target:
+        reason = f"{left.reason}; strict_target forbids that {framework} runs it"
+    else:
+        return
+    raise FallbackError(reason, op=left.op, location=location or None)
 
 
 class _Planner:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from polyblocks.errors import InputError
@@ -70,6 +72,17 @@ class ArrayInterface(ABC):
             InputError: the framework cannot put arrays there.
         """
 
+    def leaves(self, value: Any) -> list[Any]:
+        """What a structure of the framework holds, in the order in which it flattens that.
+
+        By default of lists, tuples and dictionaries, these by their sorted keys.
+        """
+        return list(_leaves(value))
+
+    def without_gradients(self) -> AbstractContextManager[Any]:
+        """Inside, the framework records nothing that a gradient would need."""
+        return nullcontext()
+
     def stream(self, device: Device) -> int:
         """The handle of the stream on which the caller's work on ``device`` goes; 0: none."""
         del device
@@ -105,3 +118,14 @@ class ArrayInterface(ABC):
         raise InputError(
             f"{type(self).__name__} has no arrays on device {tuple(memory.__dlpack_device__())}"
         )
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for key in sorted(value, key=str):
+            yield from _leaves(value[key])
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value

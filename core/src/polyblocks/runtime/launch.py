@@ -41,8 +41,8 @@ def bind(
         blobs: of the artifact, which may hold inputs.
 
     Returns:
-        ``call(*arrays)``, which takes the inputs in order and returns the fresh result, a tuple
-        of them if there are several, None if all results are in-place updates. It raises
+        ``call(*arrays)``, which takes the inputs in order and returns the result, a tuple of them
+        if there are several, None if all are in-place updates. It raises
         InputError for arguments that do not fit, ExecutionError for failed run-time checks.
     """
     signature = signature_of(executable.manifest, blobs or {})
@@ -114,9 +114,7 @@ def _bind_host(
             known = 0 < code <= len(checks)
             message = checks[code - 1] if known else f"the program returned status {code}"
             raise ExecutionError(f"{function}: {message}")
-        if len(results) == 1:
-            return results[0]
-        return tuple(results) if results else None
+        return signature.returned(results, arrays)
 
     call.__name__ = call.__qualname__ = function
     call.__doc__ = f"{function}({signature.text}), compiled for {manifest.get('target', '?')}."

@@ -55,10 +55,13 @@ class Signature:
         slots: all arguments of the program.
         inputs: what the caller passes, in order.
         stored: inputs that come with the artifact -> their contents.
-        fresh: outputs that are made for each call.
+        fresh: outputs that are made for each call; also results without elements, which are no
+            arguments of the program and have the index -1.
         written: numbers of the inputs that the program updates.
         sources: for each slot ``("input", k)``, ``("stored", k)``, ``("fresh", k)``, or
             ``("workspace", k)`` and ``("status", k)``; k counts within that kind.
+        results: for each result of a call ``("fresh", k)``, or ``("input", k)`` for an array that
+            is passed.
     """
 
     slots: tuple[Slot, ...]
@@ -67,6 +70,19 @@ class Signature:
     fresh: tuple[Slot, ...]
     written: tuple[int, ...]
     sources: tuple[tuple[str, int], ...]
+    results: tuple[tuple[str, int], ...]
+
+    def returned(self, fresh: Sequence[Any], passed: Sequence[Any]) -> Any:
+        """What a call returns: a result, a tuple of several, None if there is none.
+
+        Args:
+            fresh: the arrays of :attr:`fresh`.
+            passed: those of :attr:`inputs`.
+        """
+        found = [fresh[k] if kind == "fresh" else passed[k] for kind, k in self.results]
+        if len(found) == 1:
+            return found[0]
+        return tuple(found) if found else None
 
     @property
     def text(self) -> str:
@@ -79,11 +95,14 @@ def signature_of(manifest: Mapping[str, Any], blobs: Mapping[str, bytes]) -> Sig
 
     Args:
         manifest: its ``arguments``; ``call`` has the numbers of those that are passed, in order,
-            by default all inputs; ``stored`` of an argument names the blob with its contents.
+            by default all inputs; ``stored`` of an argument names the blob with its contents;
+            ``results`` has the numbers of those that are returned (outputs with memory of their
+            own, and inputs that are passed), in order, or ``dtype`` and ``shape`` of an array
+            without elements; by default all such outputs.
         blobs: of the artifact.
 
     Raises:
-        ArtifactError: ``call`` or ``stored`` do not fit.
+        ArtifactError: ``call``, ``stored`` or ``results`` do not fit.
     """
     rows = manifest["arguments"]
     slots = tuple(slot_of(index, row) for index, row in enumerate(rows))
@@ -98,7 +117,7 @@ def signature_of(manifest: Mapping[str, Any], blobs: Mapping[str, bytes]) -> Sig
         if spec is None or len(blobs.get(blob, b"")) != spec.nbytes:
             raise ArtifactError(f"the artifact has no contents of argument {k} in blob '{blob}'")
         stored.append((slots[k], blobs[blob]))
-    fresh = tuple(slot for slot in slots if slot.role == "output" and slot.updates is None)
+    fresh = [slot for slot in slots if slot.role == "output" and slot.updates is None]
     updated = {slot.updates for slot in slots if slot.updates is not None}
     place: dict[int, tuple[str, int]] = {}
     for kind, indices in (
@@ -115,7 +134,20 @@ def signature_of(manifest: Mapping[str, Any], blobs: Mapping[str, bytes]) -> Sig
     )
     written = tuple(number for number, index in enumerate(order) if index in updated)
     inputs = tuple(slots[index] for index in order)
-    return Signature(slots, inputs, tuple(stored), fresh, written, sources)
+    results = []
+    for result in manifest.get("results", [slot.index for slot in fresh]):
+        if isinstance(result, dict):
+            spec = ArraySpec.contiguous(tuple(result["shape"]), result["dtype"])
+            results.append(("fresh", len(fresh)))
+            fresh.append(Slot(-1, "output", "empty", spec, 0, None))
+            continue
+        kind, number = place.get(result, ("", 0))
+        if kind not in ("input", "fresh"):
+            raise ArtifactError(
+                f"the artifact's manifest: results must name outputs and inputs, not {result!r}"
+            )
+        results.append((kind, number))
+    return Signature(slots, inputs, tuple(stored), tuple(fresh), written, sources, tuple(results))
 
 
 def check(

@@ -18,7 +18,7 @@ _numpy = NumpyArrays()
 
 
 class JaxArrays(ArrayInterface):
-    """JAX arrays on the host, and NumPy arrays.
+    """JAX arrays on the host, and NumPy arrays. Arrays of random keys are what these are made of.
 
     Compiled functions do not go this way, XLA calls them; it is for ``polyblocks.load`` and tools.
     """
@@ -46,6 +46,8 @@ class JaxArrays(ArrayInterface):
         """Where the array lies."""
         if isinstance(array, np.ndarray):
             return HOST
+        if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
+            array = jax.random.key_data(array)  # DLPack has no keys
         kind, number = array.__dlpack_device__()
         return Device(int(kind), int(number))
 
@@ -71,6 +73,10 @@ class JaxArrays(ArrayInterface):
         if device == HOST and isinstance(array, np.ndarray):
             return array
         return jax.device_put(array, _place(device))
+
+    def leaves(self, value: Any) -> list[Any]:
+        """The leaves of a pytree."""
+        return list(jax.tree_util.tree_leaves(value))
 
     def make_ready(self, array: Any, stream: int) -> None:
         """Wait until it is computed: JAX does not tell its streams."""

@@ -10,11 +10,11 @@ from typing import Any
 from jax.extend.core import ClosedJaxpr
 
 from polyblocks import programs
-from polyblocks.errors import FallbackError, UnsupportedError
+from polyblocks.errors import UnsupportedError
 from polyblocks.frames import roomy
 from polyblocks.function_report import FunctionReport, Variant
 from polyblocks.options import CompileOptions
-from polyblocks.partition import RANDOM, Plan, Step, fallback_row, make_plan, order
+from polyblocks.partition import Plan, Step, check_may_stay, fallback_row, make_plan, order
 from polyblocks.registry import get_registry
 from polyblocks_jax.capture import capture_jaxpr
 from polyblocks_jax.inline import flatten
@@ -113,12 +113,7 @@ def _in_parts(
 ) -> Partitioned:
     for left in plan.left:
         row = fallback_row(equations, left)
-        if site.options.strict_target and left.kind != RANDOM:
-            raise FallbackError(
-                f"{left.reason}; strict_target forbids that JAX runs it",
-                op=left.op,
-                location=row["location"] or None,
-            )
+        check_may_stay(left, row["location"], site.options, "JAX")
         site.report.left_to_framework(row)
     steps = order(equations, {left.index for left in plan.left}, plan.cuts)
     made = Partitioned(equations, steps)

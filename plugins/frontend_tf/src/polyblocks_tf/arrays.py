@@ -13,37 +13,49 @@ from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 from polyblocks.runtime.device.exported import tensor_in
+from polyblocks.runtime.numpy_arrays import NumpyArrays
 from polyblocks_tf.specs import DTYPE_NAMES, TF_DTYPES, dtype_list
+
+_numpy = NumpyArrays()
 
 
 class TfArrays(ArrayInterface):
-    """Eager tensors on the host. They are never written: a program that updates takes no tensor."""
+    """Eager tensors on the host, and NumPy arrays.
+
+    Tensors are never written: a program that updates takes none.
+    """
 
     def is_array(self, value: Any) -> bool:
-        """Whether ``value`` is an eager tensor."""
-        return isinstance(value, EagerTensor)
+        """Whether ``value`` is an eager tensor or a NumPy array."""
+        return isinstance(value, (EagerTensor, np.ndarray))
 
     def describe(self, array: Any) -> ArraySpec:
         """Shape, dtype and strides of a tensor, which is always dense."""
+        if isinstance(array, np.ndarray):
+            return _numpy.describe(array)
         if array.dtype not in DTYPE_NAMES:
             raise InputError(f"dtype {array.dtype.name} is none of {dtype_list()}; use tf.cast")
         return ArraySpec.contiguous(tuple(array.shape), DTYPE_NAMES[array.dtype])
 
     def pointer(self, array: Any) -> int:
         """The address of the first element."""
-        if self.device(array) != HOST:
+        if isinstance(array, np.ndarray):
+            return _numpy.pointer(array)
+        # NumPy gets a scalar as a value without memory.
+        if self.device(array) != HOST or not array.shape.rank:
             return tensor_in(tf.experimental.dlpack.to_dlpack(array))[0]
         return int(array._numpy().__array_interface__["data"][0])
 
     def device(self, array: Any) -> Device:
         """Where the tensor lies."""
+        if isinstance(array, np.ndarray):
+            return HOST
         kind, number = array.__dlpack_device__()
         return Device(int(kind), int(number))
 
     def is_writable(self, array: Any) -> bool:
-        """Never: tensors are values."""
-        del array
-        return False
+        """Never of tensors: they are values."""
+        return isinstance(array, np.ndarray) and _numpy.is_writable(array)
 
     def empty(self, spec: ArraySpec, device: Device) -> Any:
         """A new tensor on memory of the pool."""
@@ -56,14 +68,22 @@ class TfArrays(ArrayInterface):
 
     def transfer(self, array: Any, device: Device) -> Any:
         """The tensor itself if it is on the device, else a copy there."""
+        if device == HOST and isinstance(array, np.ndarray):
+            return array
         if device != HOST and device.kind not in _GPUS:
             raise InputError(f"TensorFlow makes no tensors here on device {tuple(device)}")
         with tf.device("CPU" if device == HOST else f"GPU:{device.number}"):
             return tf.identity(array)
 
+    def leaves(self, value: Any) -> list[Any]:
+        """What a structure holds, as ``tf.nest.flatten`` orders it."""
+        return list(tf.nest.flatten(value))
+
     def make_ready(self, array: Any, stream: int) -> None:
         """Wait until it is computed; TensorFlow does that when it shows its memory."""
         del stream
+        if isinstance(array, np.ndarray):
+            return
         tf.experimental.dlpack.to_dlpack(array)
 
     def adopt(self, memory: Any) -> Any:

@@ -7,11 +7,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyblocks import programs
-from polyblocks.errors import FallbackError, UnsupportedError
+from polyblocks.errors import InputError, UnsupportedError
 from polyblocks.frames import roomy
 from polyblocks.function_report import FunctionReport, Variant
 from polyblocks.options import CompileOptions
-from polyblocks.partition import RANDOM, Plan, fallback_row, make_plan, order
+from polyblocks.partition import (
+    Plan,
+    check_may_stay,
+    fallback_row,
+    is_without_framework,
+    make_plan,
+    order,
+)
 from polyblocks.runtime.source import Source
 from polyblocks_tf import fingerprint
 from polyblocks_tf.capture import TfCapture
@@ -89,6 +96,11 @@ def _compile(
     capture.recover = lambda error: make_plan(operations, error)
     artifact, cached = programs.obtain(capture, FRONTEND, options)
     if artifact.manifest["kind"] == "program":
+        if is_without_framework() and artifact.manifest["report"].get("assigned"):
+            raise InputError(
+                f"{capture.name} assigns variables, and a program that is compiled ahead of time "
+                "has none; return the new values instead"
+            )
         variant.outcome = "compiled"
         report.compiled(variant, artifact, cached)
         executable = programs.load(fingerprint.digest(capture), artifact, options)
@@ -104,12 +116,7 @@ def _compile(
     plan = Plan.of(artifact)
     for left in plan.left:
         row = fallback_row(operations, left)
-        if options.strict_target and left.kind != RANDOM:
-            raise FallbackError(
-                f"{left.reason}; strict_target forbids that TensorFlow runs it",
-                op=left.op,
-                location=row["location"] or None,
-            )
+        check_may_stay(left, row["location"], options, "TensorFlow")
         report.left_to_framework(row)
     steps = order(operations, {left.index for left in plan.left}, plan.cuts)
     parts: list[Callable[..., Any]] = []

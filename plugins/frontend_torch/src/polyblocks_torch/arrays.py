@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from polyblocks.errors import InputError, UnsupportedError
 from polyblocks.program import ArraySpec
@@ -65,6 +66,14 @@ class TorchArrays(ArrayInterface):
     def transfer(self, array: torch.Tensor, device: Device) -> torch.Tensor:
         """The tensor itself if it is on the device, else a copy there."""
         return array.to(_place(device))
+
+    def leaves(self, value: Any) -> list[Any]:
+        """What a structure holds, as PyTorch's pytrees flatten it."""
+        return list(pytree.tree_leaves(value))
+
+    def without_gradients(self) -> Any:
+        """Inside, autograd records nothing."""
+        return torch.no_grad()
 
     def has_streams(self, device: Device) -> bool:
         """Whether it is a GPU: PyTorch has a current stream there, and its memory follows it."""

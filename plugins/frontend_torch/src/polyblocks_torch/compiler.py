@@ -12,9 +12,8 @@ from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
 from polyblocks import programs
-from polyblocks.errors import FallbackError
 from polyblocks.options import CompileOptions
-from polyblocks.partition import RANDOM
+from polyblocks.partition import check_may_stay
 from polyblocks_torch import fingerprint
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
@@ -85,12 +84,7 @@ def _compile(
     left = {nodes[row["index"]]: Left(**row) for row in artifact.manifest["plan"]["left"]}
     for node, why in left.items():
         row = fallback_row(node, why)
-        if options.strict_target and why.kind != RANDOM:
-            raise FallbackError(
-                f"{why.reason}; strict_target forbids that PyTorch runs it",
-                op=why.op,
-                location=row["location"] or None,
-            )
+        check_may_stay(why, row["location"], options, "PyTorch")
         report.left_to_framework(row)
     cuts = [nodes[index] for index in artifact.manifest["plan"]["cuts"]]
     order = steps(graph, set(left), cuts)

@@ -133,9 +133,7 @@ def bind_device(
             results = [interface.adopt(memory) for memory in results]
         if not ordered:
             hold(driver, stream, arrays)
-        if len(results) == 1:
-            return results[0]
-        return tuple(results) if results else None
+        return signature.returned(results, arrays)
 
     call.__name__ = call.__qualname__ = function
     call.__doc__ = host_call.__doc__
