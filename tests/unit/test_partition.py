@@ -6,9 +6,11 @@ import os
 
 import pytest
 
-from polyblocks.errors import NativeCrashError, PassError, UnsupportedError
+from polyblocks.artifact import TRANSIENT
+from polyblocks.errors import MachineError, NativeCrashError, PassError, UnsupportedError
 from polyblocks.partition import (
     CRASH,
+    MACHINE,
     UNSUPPORTED,
     Left,
     Operations,
@@ -110,6 +112,36 @@ def test_what_cannot_be_placed_is_left_whole():
     plan, _ = plan_of(Stubborn(CHAIN))
     assert {left.index for left in plan.left} == {0, 1, 2, 3, 4}
     assert {(left.reason, left.kind) for left in plan.left} == {("always", CRASH)}
+
+
+def test_a_plan_that_the_machine_made_is_marked():
+    chain = [[], [0], [1], [2]]
+
+    class Failing(Pretended):
+        failure = MachineError("no space")
+
+        def compile(self, nodes):
+            raise self.failure
+
+    artifact = make_plan(Failing(chain), MachineError("no space"))
+    assert artifact.manifest[TRANSIENT]
+    assert {left.kind for left in Plan.of(artifact).left} == {MACHINE}
+    # Also where it is a part that met it, or a single operation.
+    artifact = make_plan(Failing(chain, bad=[1]), UnsupportedError("a bad one"))
+    assert artifact.manifest[TRANSIENT]
+    assert [left.kind for left in Plan.of(artifact).left] == [
+        MACHINE,
+        UNSUPPORTED,
+        MACHINE,
+        MACHINE,
+    ]
+
+    class Alone(Pretended):
+        def probe(self, nodes):
+            return {node: ("killed", MACHINE) for node in nodes if node in self.bad}
+
+    assert make_plan(Alone(chain, bad=[1]), UnsupportedError("no")).manifest[TRANSIENT]
+    assert TRANSIENT not in make_plan(Pretended(chain, bad=[1]), UnsupportedError("no")).manifest
 
 
 def test_obvious_operations_are_not_tried():

@@ -111,6 +111,17 @@ def test_whatever_an_import_raises_is_contained(fake_plugin, source):
         found.target("bad")
 
 
+def test_a_plugin_whose_import_failed_is_tried_again(fake_plugin, tmp_path):
+    fake_plugin("bad", extra="import no_such_library_yet")
+    found = Registry()
+    for _ in range(2):
+        with pytest.raises(PluginError, match="cannot be loaded: ModuleNotFoundError"):
+            found.target("bad")
+    (tmp_path / "no_such_library_yet.py").write_text("")
+    assert found.target("bad").hook.lower_program(module=None) == "lowered by bad"
+    assert next(p for p in found.providers() if p.name == "bad").status == "loaded"
+
+
 def test_a_missing_attribute_is_contained(fake_plugin):
     module = fake_plugin("bad")
     folder = os.path.dirname(sys.path[0] + "/x")

@@ -26,6 +26,10 @@ SCHEMA = 2
 KINDS = ("program", "plan", "helper")
 ROLES = ("input", "output", "workspace", "status")
 
+#: Key of a manifest that is true if something that lies in this moment, and not in the program,
+#: made the artifact what it is: it is used, and not kept.
+TRANSIENT = "transient"
+
 _MANIFEST = "manifest.json"
 _BLOBS = "blobs/"
 _EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from polyblocks import reproducer
-from polyblocks.errors import PassError, PolyBlocksError
+from polyblocks.errors import MachineError, PassError, PolyBlocksError, of_machine
 
 
 @contextmanager
 def blaming(
     snapshot: bytes, stage: str, finished: Sequence[Any], context: Any, running: Any = None
 ) -> Iterator[None]:
-    """Turn a failure inside the block into a PassError; errors of ours pass.
+    """Turn a failure inside the block into an error that names the pass; errors of ours pass.
 
     Args:
         snapshot: the module at the begin of the stage, as bytecode.
@@ -26,12 +26,16 @@ def blaming(
 
     Raises:
         PassError: names the pass, and a file with the module as it was before it.
+        MachineError: the machine is to blame, not the pass.
     """
     try:
         yield
     except PolyBlocksError:
         raise
     except Exception as error:
+        if (problem := of_machine(error)) is not None:
+            where = f" in pass '{running.name}'" if running is not None else ""
+            raise MachineError(f"{problem.reason}{where}") from error
         culprit, before, cause = running, finished, error
         if culprit is None:
             culprit, before, cause = _first_failure(snapshot, finished, context, error)

@@ -11,9 +11,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from polyblocks import events
-from polyblocks.artifact import SCHEMA, Artifact
+from polyblocks.artifact import SCHEMA, TRANSIENT, Artifact
 from polyblocks.cache import Cache, cache_key, default_cache, toolchain_versions
-from polyblocks.errors import PassError, UnsupportedError
+from polyblocks.errors import PassError, PluginError, UnsupportedError, of_machine
 from polyblocks.isolation import run_isolated
 from polyblocks.options import CompileOptions
 from polyblocks.registry import get_registry
@@ -60,14 +60,18 @@ def compile_capture(capture: Any, frontend: str, options: CompileOptions) -> Art
             _preload(target)
             return isolated(job, getattr(capture, "name", "program"))
         except (PassError, UnsupportedError) as error:
-            problem = error if isinstance(error, UnsupportedError) else UnsupportedError(str(error))
+            problem = of_machine(error) or (
+                error if isinstance(error, UnsupportedError) else UnsupportedError(str(error))
+            )
             recover = getattr(capture, "recover", None)
             if recover is None:
+                if problem is error:
+                    raise
                 raise problem from error
             # The frontend's plan of what it compiles in parts, cached in the program's place.
             plan: Artifact = recover(problem)
             if problem.transient:
-                plan.manifest["transient"] = True
+                plan.manifest[TRANSIENT] = True
             return plan
 
     return cached(key, build, refresh=bool(options.debug))
@@ -93,7 +97,8 @@ def variant_key(fingerprint: bytes, target: TargetDescription, options: CompileO
     registry = get_registry()
     plugin = registry.target(target.name)
     toolchain = toolchain_versions(registry.packages(plugin))
-    versions = json.dumps([toolchain, registry.versions(plugin)], sort_keys=True)
+    tools: dict[str, str] = getattr(plugin.implementation, "tools", dict)()
+    versions = json.dumps([toolchain, registry.versions(plugin), tools], sort_keys=True)
     return cache_key([fingerprint, options.cache_key(), target.fingerprint(), versions])
 
 
@@ -104,7 +109,10 @@ def cached(
     refresh: bool = False,
     cache: Cache | None = None,
 ) -> Artifact:
-    """The cache's artifact for ``key``, else what ``build`` makes, stored for the next one."""
+    """The cache's artifact for ``key``, else what ``build`` makes, stored for the next one.
+
+    One that is marked as of this moment only (see :data:`polyblocks.artifact.TRANSIENT`) is not.
+    """
     cache = cache or default_cache()
     if not refresh:
         found = cache.get(key)
@@ -118,7 +126,7 @@ def cached(
             return found
         events.emit("cache-miss", key=key)
         artifact = build()
-        if not artifact.manifest.get("transient"):
+        if not artifact.manifest.get(TRANSIENT):
             cache.put(key, artifact)
     return artifact
 
@@ -309,4 +317,10 @@ def _preload(target: Any) -> None:
         "polyblocks.affine.writer",
     )
     for name in (*ours, *getattr(target.implementation, "PRELOAD", ())):
-        importlib.import_module(name)
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise PluginError(
+                f"{target} cannot compile: {type(error).__name__}: {error}; install what is "
+                "missing, it is tried again at the next compilation"
+            ) from error

@@ -50,6 +50,48 @@ class UnsupportedError(PolyBlocksError, NotImplementedError):
         super().__init__(f"{what}{reason}{where}")
 
 
+class MachineError(UnsupportedError):
+    """The machine kept the compiler from its work: no space or memory, a tool or library missing.
+
+    It says nothing of the program, and what follows from it is never remembered.
+    """
+
+    transient = True
+
+
+#: What Python raises where the machine is to blame.
+_OF_MACHINE = (OSError, MemoryError, ImportError)
+
+
+def of_machine(error: BaseException) -> MachineError | None:
+    """The error as one of the machine, if that is what it is or was raised from; else None.
+
+    Example::
+
+        try:
+            compile_part()
+        except UnsupportedError as error:
+            raise of_machine(error) or error
+    """
+    met: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in met:
+        met.append(cause)
+        if isinstance(cause, MachineError):
+            return cause
+        if isinstance(cause, _OF_MACHINE):
+            first = (str(cause).strip() or "no more is known").splitlines()[0]
+            made = MachineError(
+                f"{type(cause).__name__}: {first}",
+                op=getattr(error, "op", None),
+                location=getattr(error, "location", None),
+            )
+            made.__cause__ = error
+            return made
+        cause = cause.__cause__
+    return None
+
+
 class NativeCrashError(UnsupportedError):
     """The compiler's native code died (a signal) while working in an isolated process."""
 

@@ -155,7 +155,10 @@ def configure_pipeline(
 def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:
     """Lower the module after S3 to code: stages S4 and S5.
 
-    Called on the target, after S3. The module has one function ``@main`` whose arguments carry
+    Called on the target, after S3. A target that calls programs of the machine (an assembler, a
+    linker) also has a function ``tools()``, which is no hook: it gives a dictionary of strings that
+    change with these programs, also when one is not there; it is part of the cache key, and must
+    not load MLIR. The module has one function ``@main`` whose arguments carry
     ``polyblocks.arg``: a dictionary with ``role`` (``input``, ``output``, ``workspace``,
     ``status``), ``name``, ``dtype``, ``shape`` and ``strides``.
 
@@ -166,6 +169,12 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 
     Returns:
         An Artifact with the code as blobs, and ``manifest["kernels"]``; the driver adds the rest.
+
+    Raises:
+        UnsupportedError: there is no code for something in the module; the frontend falls back.
+        MachineError: it does not work on this machine now; also what Python raises there (OSError,
+            ImportError, MemoryError) is taken for that, and what follows is not remembered.
+        TargetError: nothing can be compiled before something is installed; the user gets to see it.
 
     Example::
 

@@ -28,7 +28,14 @@ from types import ModuleType
 from typing import IO, Any, NoReturn
 
 from polyblocks import errors, events
-from polyblocks.errors import NativeCrashError, PolyBlocksError, UnsupportedError
+from polyblocks.errors import (
+    MachineError,
+    NativeCrashError,
+    PassError,
+    PolyBlocksError,
+    UnsupportedError,
+    of_machine,
+)
 from polyblocks.events import Event
 from polyblocks.frames import roomy
 from polyblocks.stall import StallWatch
@@ -107,6 +114,8 @@ def run_isolated(
         PolyBlocksError: the child raised one; the same class with the same fields.
         NativeCrashError: the child died by a signal, was killed after ``timeout_s``, or, twice,
             did nothing for :data:`STALL_S` seconds.
+        MachineError: the child raised what says that the machine is to blame, see
+            :func:`polyblocks.errors.of_machine`, or no process can be started.
         UnsupportedError: any other exception in the child, named with its message; the child's
             traceback is a note on it.
     """
@@ -162,11 +171,9 @@ class _Parent:
                     _child(fn, parent, write_end, noise.fileno())
             except OSError as error:
                 os.close(self.pipe)
-                raise _transient(
-                    UnsupportedError(
-                        f"no process can be started to compile in ({error}); free memory or "
-                        "processes, or set POLYBLOCKS_ISOLATE=0 to compile in this process"
-                    )
+                raise MachineError(
+                    f"no process can be started to compile in ({error}); free memory or "
+                    "processes, or set POLYBLOCKS_ISOLATE=0 to compile in this process"
                 ) from error
             finally:
                 os.close(write_end)
@@ -401,14 +408,17 @@ def _die_quietly(parent: int) -> None:
 
 
 def _error_record(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, (PassError, UnsupportedError)) or not isinstance(error, PolyBlocksError):
+        error = of_machine(error) or error
     if isinstance(error, PolyBlocksError):
         # A plugin's own subclass crosses as its nearest base of ours.
         known = next(c for c in type(error).__mro__ if c.__module__ == errors.__name__)
-        return {"class": known.__name__, "message": str(error), "fields": vars(error)}
+        record = {"class": known.__name__, "message": str(error), "fields": vars(error)}
+        if error.__cause__ is not None:
+            record["traceback"] = "".join(traceback.format_exception(error))
+        return record
     reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
     fields: dict[str, Any] = {"reason": reason, "op": None, "location": None}
-    if isinstance(error, MemoryError):
-        fields["transient"] = True
     return {
         "class": "UnsupportedError",
         "message": reason,

@@ -15,19 +15,29 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from polyblocks.artifact import Artifact
-from polyblocks.errors import FallbackError, NativeCrashError, PolyBlocksError, UnsupportedError
+from polyblocks.artifact import TRANSIENT, Artifact
+from polyblocks.errors import (
+    FallbackError,
+    MachineError,
+    NativeCrashError,
+    PluginError,
+    PolyBlocksError,
+    TargetError,
+    UnsupportedError,
+    of_machine,
+)
 from polyblocks.isolation import run_isolated
 from polyblocks.options import CompileOptions
 
-#: Kinds of fallback. A draw from the framework's generator is no lack of the compiler.
-UNSUPPORTED, CRASH, RANDOM = "unsupported", "crash", "framework-rng"
+#: Kinds of fallback. A draw from the framework's generator is no lack of the compiler, and what the
+#: machine is to blame for may be otherwise the next time.
+UNSUPPORTED, CRASH, RANDOM, MACHINE = "unsupported", "crash", "framework-rng", "machine"
 
 #: After so many rounds, parts that still fail are left to the framework whole. Each round halves
 #: them, so this bounds a part that is hard to place to 1/64 of the program.
@@ -49,7 +59,7 @@ class Left:
         index: its number.
         op: the framework's name of it.
         reason: why, in one line.
-        kind: ``unsupported``, ``crash`` or ``framework-rng``.
+        kind: ``unsupported``, ``crash``, ``framework-rng`` or ``machine``.
     """
 
     index: int
@@ -162,7 +172,7 @@ def make_plan(operations: Operations, error: UnsupportedError) -> Artifact:
         error: what happened when it was tried.
 
     Returns:
-        An Artifact of kind ``plan``, for :meth:`Plan.of`.
+        An Artifact of kind ``plan``, for :meth:`Plan.of`; see :func:`plan_artifact`.
     """
     return _Planner(operations, error).plan()
 
@@ -241,20 +251,9 @@ class _Planner:
                 self._resolve(nodes, failure, last=rounds >= ROUNDS)
             rounds += 1
         left = left_operations(self.operations, self.reasons)
-        return Artifact(
-            {
-                "kind": "plan",
-                "name": self.operations.name,
-                "plan": {
-                    "left": [item.to_json() for item in left],
-                    "cuts": sorted(self.cuts),
-                },
-                "report": {
-                    "fallbacks": [
-                        fallback_row(self.operations, item) for item in left if item.kind != RANDOM
-                    ]
-                },
-            }
+        rows = [fallback_row(self.operations, item) for item in left]
+        return plan_artifact(
+            self.operations.name, left, sorted(self.cuts), rows, self.tried.values()
         )
 
     def _failures(self) -> list[tuple[tuple[int, ...], UnsupportedError]]:
@@ -277,6 +276,10 @@ class _Planner:
         return None
 
     def _resolve(self, nodes: tuple[int, ...], failure: UnsupportedError, *, last: bool) -> None:
+        if isinstance(failure, MachineError):
+            # Each operation would meet it again.
+            self.reasons.update(dict.fromkeys(nodes, (failure.reason, MACHINE)))
+            return
         suspects = [node for node in nodes if node not in self.innocent]
         found = self.operations.probe(suspects) if suspects else {}
         self.innocent |= set(suspects) - set(found)
@@ -284,9 +287,41 @@ class _Planner:
             self.cuts.add(nodes[len(nodes) // 2])
             return
         if not found:
-            kind = CRASH if isinstance(failure, NativeCrashError) else UNSUPPORTED
-            found = dict.fromkeys(nodes, (failure.reason, kind))
+            found = dict.fromkeys(nodes, why(failure))
         self.reasons.update(found)
+
+
+def plan_artifact(
+    name: str,
+    left: Sequence[Left],
+    cuts: Sequence[int],
+    rows: Sequence[Mapping[str, Any]],
+    failures: Iterable[UnsupportedError | None],
+) -> Artifact:
+    """A plan as an artifact.
+
+    Args:
+        name: of the program.
+        left: the operations that stay with the framework.
+        cuts: operations that begin a new part.
+        rows: of the report, one for each of ``left``.
+        failures: what was met on the way. If the machine is to blame for one of them, the
+            artifact is marked so that it is not kept.
+    """
+    manifest: dict[str, Any] = {
+        "kind": "plan",
+        "name": name,
+        "plan": {"left": [item.to_json() for item in left], "cuts": list(cuts)},
+        "report": {
+            "fallbacks": [
+                dict(row) for item, row in zip(left, rows, strict=True) if item.kind != RANDOM
+            ]
+        },
+    }
+    by_machine = any(item.kind == MACHINE for item in left)
+    if by_machine or any(error is not None and error.transient for error in failures):
+        manifest[TRANSIENT] = True
+    return Artifact(manifest)
 
 
 def left_operations(operations: Operations, reasons: Mapping[int, Why]) -> list[Left]:
@@ -315,6 +350,9 @@ def run_probes(probes: Sequence[Probe], attempt: Callable[[Probe], object]) -> l
 
     Returns:
         For each probe why it failed, or None.
+
+    Raises:
+        TargetError, PluginError: nothing can be compiled, whatever the probe.
     """
     outcomes: list[Why | None] = []
     for start in range(0, len(probes), BATCH):
@@ -330,20 +368,32 @@ def _run_batch(batch: Sequence[Probe], attempt: Callable[[Probe], object]) -> li
         rows = json.loads(run_isolated(job, label="probes"))
     except NativeCrashError as error:
         if len(batch) == 1:
-            return [(error.reason, CRASH)]
+            return [why(error)]
         return [outcome for probe in batch for outcome in _run_batch([probe], attempt)]
     except UnsupportedError as error:
-        return [(error.reason, UNSUPPORTED)] * len(batch)
+        return [why(error)] * len(batch)
     return [None if row is None else (row[0], row[1]) for row in rows]
 
 
 def _outcome(probe: Probe, attempt: Callable[[Probe], object]) -> Why | None:
     try:
         attempt(probe)
-    except UnsupportedError as error:
-        return error.reason, UNSUPPORTED
-    except PolyBlocksError as error:
-        return str(error), UNSUPPORTED
+    except (TargetError, PluginError):
+        raise
     except Exception as error:
-        return f"{type(error).__name__}: {error}", UNSUPPORTED
+        return why(error)
     return None
+
+
+def why(error: Exception) -> Why:
+    """The reason that an error is for an operation to stay, and its kind."""
+    by_machine = of_machine(error)
+    if by_machine is not None:
+        return by_machine.reason, MACHINE
+    if isinstance(error, UnsupportedError):
+        crash = isinstance(error, NativeCrashError)
+        kind = MACHINE if error.transient else CRASH if crash else UNSUPPORTED
+        return error.reason, kind
+    if isinstance(error, PolyBlocksError):
+        return str(error), UNSUPPORTED
+    return f"{type(error).__name__}: {error}", UNSUPPORTED

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
 import importlib.metadata
 import logging
 import os
@@ -186,11 +187,18 @@ class Registry:
         return plugin
 
     def _try(self, group: str, name: str) -> Plugin | None:
-        """Load a plugin once; on failure record why and return None."""
+        """Load a plugin once; on failure record why and return None.
+
+        One whose import failed is tried again by whoever asks next: what it lacks may have been
+        installed.
+        """
         key = (group, name)
         with self._lock:
-            if key in self._loaded or key in self._failed:
+            failed = self._failed.get(key)
+            if key in self._loaded or (failed is not None and failed.status != "broken"):
                 return self._loaded.get(key)
+            if self._failed.pop(key, None) is not None:
+                importlib.invalidate_caches()
             first, *others = self._found[key]
             if others:
                 origins = " and ".join(p.distribution or p.module for p in (first, *others))

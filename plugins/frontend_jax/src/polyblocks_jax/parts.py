@@ -11,7 +11,7 @@ from jax.extend.core import ClosedJaxpr, Literal, Var
 from polyblocks import driver
 from polyblocks.errors import PassError, UnsupportedError
 from polyblocks.options import CompileOptions
-from polyblocks.partition import UNSUPPORTED, Operations, Step, Why, run_probes
+from polyblocks.partition import UNSUPPORTED, Operations, Step, Why, run_probes, why
 from polyblocks.registry import get_registry
 from polyblocks_jax.capture import JaxCapture, capture_jaxpr
 from polyblocks_jax.evaluate import evaluate
@@ -129,7 +129,7 @@ class Equations(Operations):
             try:
                 capture = self.capture([node])
             except UnsupportedError as error:
-                failed[node] = error.reason, UNSUPPORTED
+                failed[node] = why(error)
                 continue
             if capture.results:
                 groups.setdefault(capture.digest, (capture, []))[1].append(node)

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from polyblocks.errors import UnsupportedError
+from polyblocks.errors import MachineError, UnsupportedError
 from polyblocks_tf.location import Locations
 
 #: The bridge names the operations that it cannot translate like this.
@@ -43,6 +43,8 @@ def export(concrete: Any, where: Locations) -> bytes:
             captured_inputs=concrete.captured_inputs,
             stage="stablehlo_serialized",
         )
+    except tf.errors.ResourceExhaustedError as error:
+        raise MachineError(f"ResourceExhaustedError: {error.message}") from error
     except (ValueError, tf.errors.OpError) as error:
         raise refusal(str(error), where) from None
     data: bytes = result

@@ -10,7 +10,7 @@ import tensorflow as tf
 from polyblocks import driver
 from polyblocks.errors import PassError, UnsupportedError
 from polyblocks.options import CompileOptions
-from polyblocks.partition import RANDOM, UNSUPPORTED, Operations, Why, run_probes
+from polyblocks.partition import RANDOM, UNSUPPORTED, Operations, Why, run_probes, why
 from polyblocks.registry import get_registry
 from polyblocks_tf import rules
 from polyblocks_tf.capture import TfCapture
@@ -159,11 +159,11 @@ class TfOperations(Operations):
                 part.prepare_import()
                 ready.append((number, part))
             except UnsupportedError as error:
-                found[number] = (error.reason, UNSUPPORTED)
+                found[number] = why(error)
         outcomes = run_probes([part for _, part in ready], self._attempt)
-        for (number, _), why in zip(ready, outcomes, strict=True):
-            if why is not None:
-                found[number] = why
+        for (number, _), outcome in zip(ready, outcomes, strict=True):
+            if outcome is not None:
+                found[number] = outcome
         return found
 
     def _attempt(self, part: TfCapture) -> None:

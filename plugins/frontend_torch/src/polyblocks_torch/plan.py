@@ -13,9 +13,9 @@ from torch import fx
 
 from polyblocks import driver
 from polyblocks.artifact import Artifact
-from polyblocks.errors import NativeCrashError, PassError, UnsupportedError
+from polyblocks.errors import MachineError, PassError, UnsupportedError
 from polyblocks.options import CompileOptions
-from polyblocks.partition import CRASH, RANDOM, UNSUPPORTED
+from polyblocks.partition import MACHINE, plan_artifact, why
 from polyblocks.registry import get_registry
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.partition import (
@@ -76,18 +76,9 @@ class _Planner:
             rounds += 1
         nodes = list(self.graph.nodes)
         left = left_nodes(self.graph, self.reasons)
-        rows = [fallback_row(nodes[item.index], item) for item in left if item.kind != RANDOM]
-        return Artifact(
-            {
-                "kind": "plan",
-                "name": self.capture.name,
-                "plan": {
-                    "left": [item.to_json() for item in left],
-                    "cuts": [index for index, node in enumerate(nodes) if node in self.cuts],
-                },
-                "report": {"fallbacks": rows},
-            }
-        )
+        rows = [fallback_row(nodes[item.index], item) for item in left]
+        cuts = [index for index, node in enumerate(nodes) if node in self.cuts]
+        return plan_artifact(self.capture.name, left, cuts, rows, self.tried.values())
 
     def _parts(self) -> list[Step]:
         return [s for s in steps(self.graph, set(self.reasons), self.cuts) if s.compiled]
@@ -113,6 +104,10 @@ class _Planner:
         return None
 
     def _resolve(self, step: Step, failure: UnsupportedError, *, last: bool) -> None:
+        if isinstance(failure, MachineError):
+            # Each node would meet it again.
+            self.reasons.update(dict.fromkeys(step.nodes, (failure.reason, MACHINE)))
+            return
         suspects = [n for n in _operations(step) if n not in self.innocent]
         found = self._culprits(suspects)
         self.innocent |= set(suspects) - set(found)
@@ -121,8 +116,7 @@ class _Planner:
             self.cuts.add(operations[len(operations) // 2])
             return
         if not found:
-            kind = CRASH if isinstance(failure, NativeCrashError) else UNSUPPORTED
-            found = dict.fromkeys(step.nodes, (failure.reason, kind))
+            found = dict.fromkeys(step.nodes, why(failure))
         self.reasons.update(found)
 
     def _culprits(self, suspects: list[fx.Node]) -> dict[fx.Node, tuple[str, str]]:

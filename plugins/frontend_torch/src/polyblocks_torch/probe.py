@@ -12,7 +12,7 @@ from operator import getitem
 from torch import fx
 
 from polyblocks.errors import UnsupportedError
-from polyblocks.partition import UNSUPPORTED, run_probes
+from polyblocks.partition import run_probes, why
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.partition import extract
@@ -31,7 +31,7 @@ def probe_nodes(
         try:
             capture = _single(module, node)
         except UnsupportedError as error:
-            failed[node] = (error.reason, UNSUPPORTED)
+            failed[node] = why(error)
             continue
         if capture.is_trivial:
             continue

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from polyblocks.codegen.gpu.external_tool import run_tool
+from polyblocks.codegen.gpu.external_tool import identity, run_tool
 from polyblocks.errors import TargetError
 
 #: What to do where there is none.
@@ -25,12 +25,22 @@ def find() -> list[str]:
     Raises:
         TargetError: there is none; says what to install.
     """
-    for path in _candidates():
-        if path.is_file():
-            return [str(path)]
+    program = _program()
+    if program is not None:
+        return [str(program)]
     if importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "ld.lld"]
     raise TargetError(_MISSING)
+
+
+def identity_of_found() -> str:
+    """What changes when :func:`find` finds another linker, or none."""
+    wheel = importlib.util.find_spec("ziglang")
+    return identity(_program() or (wheel.origin if wheel is not None else None))
+
+
+def _program() -> Path | None:
+    return next((path for path in _candidates() if path.is_file()), None)
 
 
 def _candidates() -> Iterator[Path]:

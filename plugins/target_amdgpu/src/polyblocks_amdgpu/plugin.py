@@ -44,6 +44,13 @@ def load_artifact(artifact: Artifact) -> Executable:
     return load(artifact)
 
 
+def tools() -> dict[str, str]:
+    """The linker."""
+    from polyblocks_amdgpu import linker
+
+    return {"linker": linker.identity_of_found()}
+
+
 def synchronize() -> None:
     """Wait for all work on the devices; see ``polyblocks.device_helpers``."""
     from polyblocks.runtime.device.loading import synchronize_used

@@ -44,6 +44,14 @@ def load_artifact(artifact: Artifact) -> Executable:
     return load(artifact)
 
 
+def tools() -> dict[str, str]:
+    """The assembler: with another one, or with none, other code is made."""
+    from polyblocks.codegen.gpu.external_tool import identity
+    from polyblocks_nvgpu import ptxas
+
+    return {"ptxas": identity(ptxas.find())}
+
+
 def synchronize() -> None:
     """Wait for all work on the devices; see ``polyblocks.device_helpers``."""
     from polyblocks.runtime.device.loading import synchronize_used

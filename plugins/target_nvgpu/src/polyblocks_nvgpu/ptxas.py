@@ -11,9 +11,13 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from polyblocks.codegen.gpu.external_tool import run_tool
-from polyblocks.codegen.gpu.manifest import Resources
+from polyblocks.errors import MachineError
+
+if TYPE_CHECKING:
+    from polyblocks.codegen.gpu.manifest import Resources
 
 _ARCHITECTURE = re.compile(r"'(sm_\d+[af]?)'")
 _KERNEL = re.compile(r"Compiling entry function '([^']+)'")
@@ -44,12 +48,20 @@ def _candidates() -> Iterator[Path]:
 
 @functools.cache
 def architectures(path: str) -> frozenset[str]:
-    """What an assembler makes code for; newer ones leave old chips to the driver's own."""
+    """What an assembler makes code for; newer ones leave old chips to the driver's own.
+
+    Nothing, if it is no program that runs here.
+
+    Raises:
+        MachineError: it does not answer.
+    """
     try:
         done = subprocess.run(
             [path, "--help"], capture_output=True, text=True, timeout=60, check=False
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired as error:
+        raise MachineError(f"the assembler {path} does not answer: {error}") from error
+    except OSError:
         return frozenset()
     return frozenset(_ARCHITECTURE.findall(done.stdout))
 
@@ -78,6 +90,8 @@ def assemble(path: str, ptx: str, arch: str) -> tuple[bytes, dict[str, Resources
 
 def parse_resources(said: str) -> dict[str, Resources]:
     """Resources by kernel, from what the assembler says with ``-v``."""
+    from polyblocks.codegen.gpu.manifest import Resources
+
     found: dict[str, Resources] = {}
     name = ""
     for line in said.splitlines():

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from polyblocks.errors import UnsupportedError
+from polyblocks.errors import MachineError, UnsupportedError
 
 #: Seconds after which a tool that does not end is given up.
 PATIENCE = 300
 #: Characters of what a tool says that an error repeats.
 _SAID = 2000
+
+
+def identity(path: str | Path | None) -> str:
+    """What changes when a program of the machine is installed, replaced or removed."""
+    try:
+        status = os.stat(path) if path is not None else None
+    except OSError:
+        status = None
+    return f"{path} {status.st_size} {status.st_mtime_ns}" if status is not None else "none"
 
 
 def run_tool(
@@ -37,8 +47,9 @@ def run_tool(
         The contents of the output, and what the tool said.
 
     Raises:
-        UnsupportedError: the tool does not run, or fails; holds what it says, and how to repeat it
-            with the input, which is kept then.
+        MachineError: the tool does not run, or is stopped from outside.
+        UnsupportedError: it fails; holds what it says, and how to repeat it with the input, which
+            is kept then.
     """
     with tempfile.TemporaryDirectory(prefix="polyblocks-") as folder:
         source, target = Path(folder, f"kernels{suffix}"), Path(folder, "kernels.out")
@@ -53,9 +64,12 @@ def run_tool(
                 env={**os.environ, **dict.fromkeys(cache_variables, folder)},
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise UnsupportedError(f"the {what} does not run: {error}") from error
+            raise MachineError(f"the {what} does not run: {error}") from error
         if done.returncode == 0 and target.is_file():
             return target.read_bytes(), done.stdout + done.stderr
+        if -done.returncode in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            name = signal.Signals(-done.returncode).name
+            raise MachineError(f"the {what} was stopped by {name}, perhaps for want of memory")
     kept = Path(tempfile.gettempdir(), f"polyblocks-{os.getpid()}-rejected{suffix}")
     kept.write_bytes(data)
     said = " ".join((done.stderr or done.stdout).split())[:_SAID]
