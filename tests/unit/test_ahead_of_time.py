@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import polyblocks
-from polyblocks.ahead_of_time import _check_held
+from polyblocks.ahead_of_time import _check_held, _check_host
 from polyblocks.artifact import Artifact
 from polyblocks.errors import ArtifactError, FallbackError, InputError
+from polyblocks.runtime.arrays import Device
 from polyblocks.runtime.numpy_arrays import NumpyArrays
 from polyblocks.runtime.slots import signature_of
 from polyblocks.seen_program import Seen, source_of_inputs
@@ -165,6 +166,21 @@ def test_results_that_no_program_computes():
             CPU,
             frontend="jax",
         )
+
+
+def test_examples_are_on_the_host():
+    torch = Torch().np
+    with pytest.raises(InputError, match=r"a tensor on meta has no memory; use .cpu\(\)"):
+        polyblocks.aot(lambda x: x * 2, [torch.empty(3, device="meta")], CPU, frontend="torch")
+
+    class Elsewhere(NumpyArrays):
+        def device(self, array):
+            return Device(2, 0)
+
+    with pytest.raises(
+        InputError, match=r"array number 1 of the example is on device \(2, 0\), and"
+    ):
+        _check_host(Elsewhere(), [numbers(3)])
 
 
 def test_there_are_no_gradients():

@@ -17,9 +17,11 @@ from polyblocks.artifact_variants import join
 from polyblocks.errors import InputError, OptionError
 from polyblocks.options import CompileOptions
 from polyblocks.partition import without_framework
-from polyblocks.runtime.arrays import ArrayInterface
+from polyblocks.runtime.arrays import HOST, ArrayInterface
 from polyblocks.runtime.device.call import ON_DEVICE
-from polyblocks.seen_program import Seen, places_of_results, source_of_inputs, spec_of, text_of
+from polyblocks.runtime.slots import text_of
+from polyblocks.seen_program import Seen, places_of_results, source_of_inputs
+from polyblocks.signature import spec_of
 
 #: What may become of arrays that a function holds.
 WEIGHTS = ("stored", "arguments")
@@ -51,7 +53,8 @@ def aot(
 
     Raises:
         InputError: the function does not become one program, or returns what none computes: a
-            view of another array, an array that it holds, a number.
+            view of another array, an array that it holds, a number; or an array of the example is
+            not on the host.
         OptionError: an unknown option or a wrong value; or ``on_gpu_tensors`` for a target without
             devices, or without an array among the arguments that would say which device is meant.
         FallbackError: an operation cannot be compiled, or draws from the framework's generator of
@@ -72,6 +75,7 @@ def aot(
     name = frontend or chosen_frontend(function)
     arrays: ArrayInterface = get_registry().frontend(name).hook.array_interface()
     leaves = [leaf for leaf in arrays.leaves(example_inputs) if arrays.is_array(leaf)]
+    _check_host(arrays, leaves)
     made = []
     for checked in options_by_arch(options):
         if checked.on_gpu_tensors:
@@ -86,6 +90,16 @@ def aot(
             artifact.manifest[ON_DEVICE] = True
         made.append(artifact)
     return join(made)
+
+
+def _check_host(arrays: ArrayInterface, leaves: Sequence[Any]) -> None:
+    for number, leaf in enumerate(leaves):
+        place = arrays.device(leaf)
+        if place != HOST:
+            raise InputError(
+                f"array number {number + 1} of the example is on device {tuple(place)}, and "
+                "nothing is run there; pass one on the host"
+            )
 
 
 def _check_devices(options: CompileOptions, has_arrays: bool) -> None:

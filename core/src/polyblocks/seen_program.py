@@ -21,6 +21,8 @@ from polyblocks.errors import InputError
 from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.runtime.arrays import ArrayInterface
 from polyblocks.runtime.native_entry import NativeEntry
+from polyblocks.runtime.slots import same_layout, text_of
+from polyblocks.signature import spec_of
 
 #: Bytes at the beginning of a result by which it is known again.
 _MARK_BYTES = 4096
@@ -74,16 +76,6 @@ class Seen:
 def is_fresh(row: Mapping[str, Any]) -> bool:
     """Whether an argument is a result in memory of its own."""
     return bool(row["role"] == "output" and row["updates"] is None)
-
-
-def spec_of(row: Mapping[str, Any]) -> ArraySpec:
-    """Shape, dtype and strides of an argument of a manifest."""
-    return ArraySpec(tuple(row["shape"]), row["dtype"], tuple(row["strides"]))
-
-
-def text_of(spec: ArraySpec) -> str:
-    """``float32[2, 3]``."""
-    return f"{spec.dtype}{list(spec.shape)}"
 
 
 def mark_of(index: int, dtype: str) -> bytes:
@@ -252,7 +244,7 @@ class _Results:
             row
             for row, own in self.specs.items()
             if self.addresses[row] == address
-            and _same_layout(own, spec)
+            and _is_alike(own, spec)
             and (row in self.seen.contents or is_fresh(self.rows[row]))
         ]
 
@@ -272,7 +264,7 @@ class _Results:
             row
             for row, own in self.specs.items()
             if is_fresh(self.rows[row])
-            and _same_layout(own, spec)
+            and _is_alike(own, spec)
             and mark_of(row, spec.dtype).startswith(begin)
             and (telling or row not in taken)
         ]
@@ -287,17 +279,12 @@ class _Results:
                 whose = "an argument" if row in self.seen.contents else "another result"
                 return f"is a view of {whose}; return a copy of it"
         if any(
-            _same_layout(own, spec)
-            and self.seen.contents.get(row) == _bytes_at(address, own.nbytes)
+            _is_alike(own, spec) and self.seen.contents.get(row) == _bytes_at(address, own.nbytes)
             for row, own in self.specs.items()
         ):
             return "is an argument as it came, or a constant with the same contents; leave it out"
         return "is a constant, which the program does not compute; leave it out"
 
 
-def _same_layout(one: ArraySpec, other: ArraySpec) -> bool:
-    """Strides of extents of 1 are never used."""
-    return (one.shape, one.dtype) == (other.shape, other.dtype) and all(
-        extent == 1 or a == b
-        for extent, a, b in zip(one.shape, one.strides, other.strides, strict=True)
-    )
+def _is_alike(one: ArraySpec, other: ArraySpec) -> bool:
+    return (one.shape, one.dtype) == (other.shape, other.dtype) and same_layout(one, other)

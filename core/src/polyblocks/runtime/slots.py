@@ -183,7 +183,7 @@ def check(
             f"expected {text_of(expected)}, got {text_of(got)}; a program takes the shape that it "
             "was compiled for"
         )
-    if not _same_layout(got, expected):
+    if not same_layout(got, expected):
         layout = "contiguous" if expected.is_contiguous else f"strides {list(expected.strides)}"
         raise InputError(
             f"expected {layout} elements, got strides {list(got.strides)}; copy it to that layout"
@@ -221,8 +221,8 @@ def _range(slot: Slot, address: int) -> tuple[int, int]:
     return address, address + (slot.spec.nbytes if slot.spec is not None else 0)
 
 
-def _same_layout(got: ArraySpec, expected: ArraySpec) -> bool:
-    """Strides of extents below 2 are never used."""
+def same_layout(got: ArraySpec, expected: ArraySpec) -> bool:
+    """Whether two arrays of one shape lie alike; strides of extents below 2 are never used."""
     return got.numel == 0 or all(
         extent == 1 or a == b
         for extent, a, b in zip(got.shape, got.strides, expected.strides, strict=True)
