@@ -75,6 +75,21 @@ def test_the_workspace_is_the_frameworks():
     assert driver.counts["allocate"] == 0
 
 
+@pytest.mark.parametrize("place", [ONE, HOST])
+def test_results_in_the_order_of_the_manifest(place):
+    """The same one twice, an argument as it came, and one without elements."""
+    source = artifact(ADD_ROWS, [launch("add", 0, 1, 2)])
+    source.manifest["results"] = [1, {"dtype": "int32", "shape": [0, 3]}, 2, 2]
+    driver, call = bound(source)
+    x, y = on(place, 1), on(place, 2)
+    given, empty, one, again = call(x, y)
+    assert given is y
+    assert one is again
+    assert (one.values == 3).all()
+    assert (empty.values.shape, empty.values.dtype, empty.place) == ((0, 3), np.int32, place)
+    assert driver.named("launch")
+
+
 def test_the_result_is_there_only_after_the_stream():
     driver, call = bound(eager=False)
     result = call(on(ONE, 1), on(ONE, 2))
