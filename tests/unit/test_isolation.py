@@ -259,6 +259,23 @@ def test_only_what_lies_in_the_moment_is_transient(job, transient):
     assert caught.value.transient is transient
 
 
+def test_a_job_may_nest_calls_wherever_it_is_run():
+    def nested(depth: int) -> int:
+        return depth and 1 + nested(depth - 1)
+
+    def below(depth: int) -> bytes:
+        if depth:
+            return below(depth - 1)
+        return run_isolated(lambda: str(nested(room - 100)).encode())
+
+    room = sys.getrecursionlimit()
+    assert below(room - 300) == str(room - 100).encode()
+    with pytest.raises(UnsupportedError, match="RecursionError: ") as caught:
+        run_isolated(lambda: str(nested(room * 10)).encode())
+    assert not caught.value.transient
+    assert sys.getrecursionlimit() == room
+
+
 def test_hanging_job_is_stopped():
     def job() -> bytes:
         events.emit("pass-begin", stage="S3", name="tile-nests")

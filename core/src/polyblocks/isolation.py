@@ -384,6 +384,7 @@ def _become_child(parent: int, noise: int) -> None:
     signal.set_wakeup_fd(-1)
     faulthandler.disable()
     _die_quietly(parent)
+    _forget_depth()
     os.dup2(noise, 1)
     os.dup2(noise, 2)
     # New objects: the old ones hold text of the parent's that would be written twice.
@@ -393,6 +394,17 @@ def _become_child(parent: int, noise: int) -> None:
     gc.freeze()  # finalizers of the parent's garbage belong to the parent
     # Nothing here lives long enough to be worth a collection.
     gc.disable()
+
+
+def _forget_depth() -> None:
+    """Let as many calls be nested here as if the program had not nested any yet.
+
+    Else it would depend on where a function is first called whether it can be compiled.
+    """
+    depth, frame = 0, sys._getframe().f_back
+    while frame is not None:
+        depth, frame = depth + 1, frame.f_back
+    sys.setrecursionlimit(sys.getrecursionlimit() + depth)
 
 
 def _die_quietly(parent: int) -> None:
