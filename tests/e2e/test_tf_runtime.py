@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -270,11 +271,29 @@ class TestArrays:
     def test_describe_and_pointer(self):
         x = floats(3, 4)
         assert self.arrays.is_array(x)
-        assert not self.arrays.is_array(x.numpy())
+        assert not self.arrays.is_array([1.0])
         assert self.arrays.describe(x) == ArraySpec.contiguous((3, 4), "float32")
         assert self.arrays.pointer(x) == x._numpy().__array_interface__["data"][0]
         assert self.arrays.device(x) == HOST
         assert not self.arrays.is_writable(x)
+
+    def test_arrays_of_numpy(self):
+        """They are arguments of compiled functions, too."""
+        x = floats(3, 4).numpy().copy()
+        assert self.arrays.is_array(x)
+        assert self.arrays.describe(x.T) == ArraySpec((4, 3), "float32", (1, 4))
+        assert self.arrays.pointer(x) == x.ctypes.data
+        assert self.arrays.device(x) == HOST
+        assert self.arrays.is_writable(x)
+        assert self.arrays.transfer(x, HOST) is x
+        self.arrays.make_ready(x, 0)
+
+    def test_scalars_have_an_address(self):
+        for x in (tf.constant(3.0), tf.constant(True), tf.constant(2, tf.bfloat16)):
+            size = x.dtype.size
+            held = ctypes.string_at(self.arrays.pointer(x), size)
+            assert held == x.numpy().tobytes()
+            assert self.arrays.pointer(x) == self.arrays.pointer(x)
 
     def test_empty_and_transfer(self):
         made = self.arrays.empty(ArraySpec.contiguous((5, 2), "int16"), HOST)

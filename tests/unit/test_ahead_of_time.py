@@ -236,8 +236,10 @@ def test_numpy_arrays_are_arguments():
 def test_scalars_of_tensorflow():
     tf = Tf().tf
     x, y = tf.constant(numbers(5)), tf.constant(3.0)
-    loaded = polyblocks.load(polyblocks.aot(lambda x, y: x * y, [x, y], CPU, frontend="tf"))
-    np.testing.assert_allclose(loaded(x, tf.constant(2.0)), numbers(5) * 2)
+    made = polyblocks.aot(lambda x, y: (x * y, tf.reduce_sum(x)), [x, y], CPU, frontend="tf")
+    product, total = polyblocks.load(made)(x, tf.constant(2.0))
+    np.testing.assert_allclose(product, numbers(5) * 2)
+    np.testing.assert_allclose(total, numbers(5).sum(), rtol=1e-6)
 
 
 def test_variables_stay_as_they_are():
