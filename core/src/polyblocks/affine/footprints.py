@@ -111,7 +111,7 @@ def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
 
 
 def _collect(level: Level, nodes: Iterable[Node], shifts: dict[Var, Expr]) -> None:
-    """Fill ``level``. ``shifts`` says where loops with bounds begin: var -> lower + fresh var."""
+    """Fill ``level``. ``shifts`` says where loops with bounds begin: var -> origin + fresh var."""
     found: dict[tuple[Buffer, bool, tuple[Terms, ...] | None], Group] = {}
     for node in nodes:
         if isinstance(node, (Load, Store)):
@@ -134,17 +134,11 @@ def _collect(level: Level, nodes: Iterable[Node], shifts: dict[Var, Expr]) -> No
             var, trips, inside = node.var, node.trips, shifts
             if node.bounded:
                 var = Var(trips, node.var.name)
-                inside = {**shifts, node.var: _start(node, shifts) + var}
+                inside = {**shifts, node.var: node.origin.substitute(shifts) + var}
             inner = Level(var, trips, node.level)
             _collect(inner, node.body, inside)
             level.inner.append(inner)
     level.groups.extend(found.values())
-
-
-def _start(loop: For, shifts: dict[Var, Expr]) -> Expr:
-    """Where a loop with bounds mostly begins: other bounds cut it at the border of its buffers."""
-    bounds = [Expr(0), *(e.substitute(shifts) for e in loop.lower)]
-    return max(bounds, key=lambda e: sum(e.range()))
 
 
 class _Measure:

@@ -45,7 +45,7 @@ def loop_order(shape: ReductionNest, target: TargetDescription) -> LoopOrder | N
     if any(best is loop.var for loop in shape.reductions):
         return LoopOrder(best, False)
     loop = next(p for p in shape.parallel if p.var is best)
-    if not is_parallel(loop, [loop]) or len(loop.lower) > 1 or not _separable(shape, loop):
+    if not loop.trips or not is_parallel(loop, [loop]) or not _separable(shape, loop):
         return None
     return LoopOrder(best, True)
 

@@ -264,11 +264,22 @@ class For:
         return bool(self.lower or self.upper)
 
     @property
+    def origin(self) -> Expr:
+        """The bound from which all its iterations are within the next ``trips`` values.
+
+        0 or one of ``lower``; the others may cut off the first of these values.
+        """
+        return min((Expr(0), *self.lower), key=lambda low: (self._reach(low), -sum(low.range())))
+
+    @property
     def trips(self) -> int:
         """The largest number of iterations that it can have."""
-        lower = (Expr(0), *self.lower)
+        return max(0, min(map(self._reach, (Expr(0), *self.lower))))
+
+    def _reach(self, low: Expr) -> int:
+        """How far from ``low`` it ends, at most."""
         upper = (Expr(self.var.extent), *self.upper)
-        return max(0, min((high - low).range()[1] for high in upper for low in lower))
+        return min((high - low).range()[1] for high in upper)
 
 
 Node = Op | Index | Load | Store | LoadAt | StoreAt | Alloca | Check | For

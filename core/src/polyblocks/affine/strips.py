@@ -31,6 +31,7 @@ class Strip:
         var: the variable of that loop.
         at: the value of ``var`` at position ``inner`` of the strip.
         inner: the position in the strip; its extent is the strip's size.
+        lower: bounds of ``inner`` where not all strips begin at position 0.
         upper: bounds of ``inner`` where strips differ in size.
         jam: reduction iterations in one pass over the strip.
     """
@@ -39,6 +40,7 @@ class Strip:
     var: Var
     at: Expr
     inner: Var
+    lower: tuple[Expr, ...] = ()
     upper: tuple[Expr, ...] = ()
     jam: int = 1
     combiners: list[Op] | None = field(init=False)
@@ -67,8 +69,7 @@ class Strip:
         return Buffer((self.inner.extent,), like.type, "local", bytes_per_element=size)
 
     def _loop(self, j: Var, body: list[Node]) -> For:
-        upper = tuple(e.substitute({self.inner: Expr.of(j)}) for e in self.upper)
-        return For(j, body, upper=upper)
+        return For(j, body, lower=self.lower, upper=self.upper)
 
     def _enter(self) -> tuple[Var, dict[Value, Value], Substitution, list[Node]]:
         """A new strip loop: its variable, and the code before the reduction, computed again."""

@@ -120,7 +120,7 @@ def _splice(nodes: list[Node], mapping: dict[Value, Value]) -> list[Node]:
         if not isinstance(node, For):
             out.append(node)
             continue
-        if node.var.extent == 0:
+        if node.trips == 0:
             mapping.update(zip(node.results, node.inits, strict=True))
             continue
         node.body = _splice(node.body, mapping)

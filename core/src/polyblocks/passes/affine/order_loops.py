@@ -84,20 +84,17 @@ class OrderLoopsPass(NestPass):
     ) -> list[Node]:
         """The loops over strips, in the place of the loop over ``var``."""
         loop = next(p for p in shape.parallel if p.var is var)
-        origin = loop.lower[0] if loop.lower else Expr(0)
-        extent = loop.trips
+        origin, extent = loop.origin, loop.trips
         size = strip_size(shape, var, extent, target, threads)
         strip, inner = Var(-(-extent // size)), Var(size)
-        position = Expr.of(strip) * size + inner
-        # The last strip, or the tile, may be smaller.
-        ends = [Expr(extent), *(e - origin for e in (*loop.upper, Expr(var.extent)))]
-        upper = tuple(
-            dict.fromkeys(
-                end - Expr.of(strip) * size for end in ends if end.range()[0] < strip.extent * size
-            )
-        )
+        first = Expr.of(strip) * size
+        # The last strip, or the tile, may be smaller; and the tile may begin behind the origin.
+        begins = [low - origin for low in (Expr(0), *loop.lower) if low != origin]
+        ends = [Expr(extent), *(high - origin for high in (*loop.upper, Expr(var.extent)))]
+        lower = tuple(dict.fromkeys(e - first for e in begins if e.range()[1] > 0))
+        upper = tuple(dict.fromkeys(e - first for e in ends if e.range()[0] < strip.extent * size))
         jam = max(1, min(self.jam, self.max_nodes // max(len(shape.inner), 1)))
-        body = Strip(shape, var, origin + position, inner, upper, jam).nodes()
+        body = Strip(shape, var, origin + first + inner, inner, lower, upper, jam).nodes()
         # A loop of one iteration keeps the accumulators of a lone strip inside a loop.
         nodes: list[Node] = [For(strip, body)]
         for other in reversed([p for p in shape.parallel if p is not loop]):
