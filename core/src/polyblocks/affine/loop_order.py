@@ -90,7 +90,7 @@ def shares(shape: ReductionNest, target: TargetDescription) -> int:
 def _separable(shape: ReductionNest, loop: For) -> bool:
     """Whether no other loop's bounds depend on this one's variable."""
     others = [*(p for p in shape.parallel if p is not loop), *shape.reductions]
-    return not any(loop.var in e.variables() for o in others for e in (*o.lower, *o.upper))
+    return not any(loop.var in e.variables() for o in others for e in o.bounds)
 
 
 def _choose(shape: ReductionNest, lanes: int) -> Var | None:

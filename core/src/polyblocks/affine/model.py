@@ -259,6 +259,11 @@ class For:
     prefetches: list[Prefetch] = field(default_factory=list)
 
     @property
+    def bounds(self) -> tuple[Expr, ...]:
+        """The bounds besides 0 and the extent."""
+        return (*self.lower, *self.upper)
+
+    @property
     def bounded(self) -> bool:
         """Whether it runs over a part of its variable's values only."""
         return bool(self.lower or self.upper)

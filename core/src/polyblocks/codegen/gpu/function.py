@@ -347,7 +347,7 @@ def _variables(node: Any) -> list[Var]:
     elif isinstance(node, Index):
         exprs = (node.expr,)
     elif isinstance(node, For):
-        exprs = (*node.lower, *node.upper)
+        exprs = node.bounds
     return [v for e in exprs for v in e.variables()]
 
 

@@ -113,12 +113,12 @@ def _divides(exprs: Iterable[Expr]) -> bool:
 
 def _fixed_variables(loops: list[For], nodes: list[Node]) -> set[Var]:
     """Variables that bounds, or indices of accesses that stay as they are, speak of."""
-    exprs = [e for loop in loops for e in (*loop.lower, *loop.upper)]
+    exprs = [e for loop in loops for e in loop.bounds]
     for node in nodes:
         if isinstance(node, (Load, Store)):
             exprs += node.index
         elif isinstance(node, For):
-            exprs += (*node.lower, *node.upper)
+            exprs += node.bounds
     return {v for e in exprs for v in e.variables()} | {f.var for f in loops if f.bounded}
 
 

@@ -87,6 +87,10 @@ def _form(nest: Nest) -> bool:
                 return False
             loads[store].append(n)
     parallel = [loop for loop in loops if loop.var in outer]
+    inside = {loop.var for loop in reduction}
+    if any(v in inside for loop in parallel for e in loop.bounds for v in e.variables()):
+        # It cannot be outside of what its bounds depend on.
+        return False
     if not all(distinguishes(s.index, loop.var) for s in stores for loop in parallel):
         return False
     if not _loads_precede_stores(body, stores, loads):
@@ -107,7 +111,16 @@ def _form(nest: Nest) -> bool:
     arguments = carried
     for loop in reversed(reduction):
         results = [Value(v.type) for v in carried]
-        new = For(loop.var, inner, [], arguments, results, yields)
+        new = For(
+            loop.var,
+            inner,
+            [],
+            arguments,
+            results,
+            yields,
+            lower=loop.lower,
+            upper=loop.upper,
+        )
         inner, yields = [new], results
         arguments = [Value(v.type) for v in carried]
     # From the outside in, each loop starts with what the next outer one carries.
@@ -126,7 +139,7 @@ def _form(nest: Nest) -> bool:
     for store, result in zip(stores, outermost.results, strict=True):
         body.append(Store(result, store.buffer, store.index, store.location))
     for loop in reversed(parallel):
-        body = [For(loop.var, body)]
+        body = [For(loop.var, body, lower=loop.lower, upper=loop.upper)]
     nest.body = body
     return True
 
@@ -160,7 +173,7 @@ def _overwrites(nest: Nest, buffer: Buffer) -> bool:
         if stores:
             break
         inner = [n for n in body if isinstance(n, For)]
-        if len(inner) != 1 or inner[0].inits:
+        if len(inner) != 1 or inner[0].inits or inner[0].bounded:
             return False
         loops.append(inner[0].var)
         body = inner[0].body

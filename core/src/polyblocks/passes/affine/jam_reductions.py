@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from polyblocks.affine import cost
 from polyblocks.affine.access import stride_along
-from polyblocks.affine.expr import Expr
 from polyblocks.affine.jam import jam
 from polyblocks.affine.model import (
     Alloca,
@@ -128,24 +127,16 @@ class JamReductionsPass(NestPass):
         """The outermost parallel loop that can be jammed and leaves work for all threads."""
         if shape.iterations // self.streams < threads:
             return None
-        variables = {
-            v for r in shape.reductions for e in (*r.lower, *r.upper) for v in e.variables()
-        }
+        variables = {v for r in shape.reductions for e in r.bounds for v in e.variables()}
         loads = [n for n in walk(shape.inner) if isinstance(n, Load)]
         for position, loop in enumerate(shape.parallel):
             var = loop.var
             if loop.bounded or loop.level or var.extent < self.streams or var in variables:
                 continue
-            if any(
-                var in e.variables() for p in shape.parallel[position + 1 :] for e in _bounds(p)
-            ):
+            if any(var in e.variables() for p in shape.parallel[position + 1 :] for e in p.bounds):
                 continue
             if not any(stride_along(n.buffer, n.index, var) for n in loads):
                 continue
             if is_parallel(loop, [shape.parallel[0]]):
                 return loop
         return None
-
-
-def _bounds(loop: For) -> tuple[Expr, ...]:
-    return (*loop.lower, *loop.upper)

@@ -62,7 +62,7 @@ class SplitReductionsPass(NestPass):
             return
         for nest in sequence.nests():
             shape = ReductionNest.of(nest)
-            if shape is None:
+            if shape is None or any(f.bounded for f in (*shape.parallel, *shape.reductions)):
                 continue
             blocks = context.target.multiprocessor is not None
             # Blocks share the inner loops as well, whichever they are.

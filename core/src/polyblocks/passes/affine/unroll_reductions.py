@@ -72,6 +72,7 @@ class UnrollReductionsPass(NestPass):
             if isinstance(node, For):
                 trips, count = _size(node)
                 small = node.inits and not (around is not None and _continues(around, node))
+                small = small and not any(isinstance(n, For) and n.bounded for n in walk([node]))
                 if small and trips <= self.max_trips and count * trips <= self.max_nodes:
                     out.extend(_flat(node, mapping))
                     continue
