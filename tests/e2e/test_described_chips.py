@@ -1,14 +1,23 @@
-"""Programs compiled for CPUs of other descriptions, and run on this one."""
+"""Programs compiled for CPUs of other descriptions, and run on this one.
+
+`python tests/slow/random_programs.py FIRST LAST --chip all` runs many more of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import layer_fuzz
+import program_fuzz
 import pytest
 import torch
-from described_chips import described_as
+from described_chips import NAMES, described_as
 from torch import nn
+
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+pytestmark = pytest.mark.cpu
 
 
 class Block(nn.Module):
@@ -26,9 +35,15 @@ class Block(nn.Module):
         return torch.relu(self.norms[1](self.second(y)) + self.skip(x))
 
 
-@pytest.mark.parametrize("chip", ["toy", "lanes-4", "lanes-16-team"])
-@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(("chip", "stride"), [("toy", 1), ("toy", 2), ("lanes-4", 2)])
 def test_a_block_of_resnet(check: Callable[..., Any], chip: str, stride: int) -> None:
     model = Block(4, 4 * stride, stride).eval()
     with torch.no_grad(), described_as(chip):
         check(model, torch.randn(2, 4, 32, 32))
+
+
+@pytest.mark.parametrize(("seed", "chip"), list(enumerate(NAMES)))
+def test_a_random_program(seed: int, chip: str) -> None:
+    fuzz = (program_fuzz, layer_fuzz)[seed % 2]
+    with described_as(chip):
+        assert program_fuzz.check(fuzz.make(seed), polyblocks_jit_torch, seed) == []

@@ -13,4 +13,10 @@ from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
 @pytest.mark.parametrize("seed", [2, 5, 11, 17, 23, 42, 64])
 def test_random_program(seed: int) -> None:
-    assert program_fuzz.check(seed, polyblocks_jit_torch) == []
+    program = program_fuzz.make(seed)
+    assert program_fuzz.check(program, polyblocks_jit_torch, seed) == []
+
+
+@pytest.mark.cpu
+def test_a_stride_of_one_element_may_be_as_pytorch_promises() -> None:
+    assert program_fuzz.check(program_fuzz.make(570), polyblocks_jit_torch, 570) == []

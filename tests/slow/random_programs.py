@@ -2,7 +2,9 @@
 
 `--arch sm_90a` runs them on a simulated GPU, where what the simulator finds is a failure, too.
 `--chip lanes-16-team` compiles them for a CPU that does not exist, and runs them on this one;
-`--chip all` goes round those CPUs, so that a seed always has the same one.
+`--chip all` goes round those CPUs, so that a seed always has the same one. With `--layers` the
+programs are convolutions, pools and the like on images. A seed gives the same program and the same
+numbers every time.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+import layer_fuzz as layers
 import program_fuzz as programs
 from described_chips import NAMES, described_as
 from simulated_chips import CHIPS, on_chip
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
-
 
 #: Stands for the chips by turns.
 ALL = "all"
@@ -53,13 +55,17 @@ def main() -> int:
         choices=(*NAMES, ALL),
         help=f"CPU whose description is taken; {ALL}: seed s has number s mod {len(NAMES)} of them",
     )
-    parser.add_argument("--length", type=int, default=programs.LENGTH, help="steps of a program")
+    parser.add_argument("--length", type=int, help="steps of a program")
+    parser.add_argument("--layers", action="store_true", help="layers on images, not a mixture")
     arguments = parser.parse_args()
+    make = layers.make if arguments.layers else programs.make
+    length = {} if arguments.length is None else {"length": arguments.length}
     bad = 0
     for seed in range(arguments.first, arguments.last):
+        program = make(seed, **length)
         try:
             with place(arguments, seed):
-                problems = programs.check(seed, polyblocks_jit_torch, arguments.length)
+                problems = programs.check(program, polyblocks_jit_torch, seed)
         except Exception as error:  # every failure counts, whatever it is
             problems = [f"{type(error).__name__}: {error}"]
         torch._dynamo.reset()
@@ -67,8 +73,7 @@ def main() -> int:
             bad += 1
             chip = chip_of(arguments.chip, seed)
             on = f" on {chip}" if chip else ""
-            text = programs.make(seed, arguments.length).text
-            print(f"seed {seed}{on}:", *problems, *text, sep="\n  ", flush=True)
+            print(f"seed {seed}{on}:", *problems, *program.text, sep="\n  ", flush=True)
     print(f"{arguments.last - arguments.first - bad} passed, {bad} failed")
     return min(bad, 100)
 
