@@ -1,6 +1,7 @@
 """Decompositions of ops that neither PyTorch's own tables nor torch-mlir cover rightly."""
 
 from polyblocks_torch.decomp import (
+    attention,
     bits,
     comparisons,
     copies,
@@ -20,6 +21,7 @@ from polyblocks_torch.decomp.registry import REGISTRY
 
 __all__ = [
     "REGISTRY",
+    "attention",
     "bits",
     "comparisons",
     "copies",
