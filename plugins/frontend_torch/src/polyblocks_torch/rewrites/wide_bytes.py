@@ -44,7 +44,16 @@ _MOVES = {aten._to_copy, aten.alias, aten.clone, aten.copy, aten.fill}
 _REDUCTIONS = {aten.cumprod, aten.cumsum, aten.mean, aten.prod, aten.sum}
 
 #: Ops that torch-mlir refuses, or crashes on, for both types of 8 bits.
-_NEVER_ON_BYTES = {aten.amax, aten.amin, aten.div, aten.max, aten.min}
+_NEVER_ON_BYTES = {
+    aten.amax,
+    aten.amin,
+    aten.bmm,
+    aten.convolution,
+    aten.div,
+    aten.max,
+    aten.min,
+    aten.mm,
+}
 
 
 def widen_bytes(gm: fx.GraphModule) -> None:
