@@ -20,6 +20,10 @@ CASES: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] = {
     "matmul of a batch": (torch.matmul, ((2, 3, *A), B)),
     "addmm": (lambda c, a, b: torch.addmm(c, a, b, beta=-2, alpha=3), (SUM, A, B)),
     "addmm without the summand": (lambda c, a, b: torch.addmm(c, a, b, beta=0), (SUM, A, B)),
+    "fractions": (
+        lambda c, a, b: torch.addbmm(c, a, b, beta=1.7, alpha=2.9),
+        (SUM, (2, *A), (2, *B)),
+    ),
     "addbmm": (torch.addbmm, (SUM, (2, *A), (2, *B))),
     "baddbmm": (lambda c, a, b: torch.baddbmm(c, a, b, alpha=3), ((2, *SUM), (2, *A), (2, *B))),
     "addmv": (lambda c, a, b: torch.addmv(c, a, b, beta=2), ((5,), A, (7,))),

@@ -1,7 +1,8 @@
 """``make opinfo``: every float32 entry of PyTorch's operator database, compiled and compared.
 
 Writes ``results.md``, for GPUs ``results-ARCH.md`` (committed) and, with ``--json``, every
-sample's outcome.
+sample's outcome. ``--dtype`` takes the entries and samples of another type; what these give is
+printed, and not written to the committed files.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _more(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--arch", help="of the target; default: the device that is present")
     parser.add_argument("--simulate", action="store_true", help="run GPU builds in the simulator")
-    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--dtype", default="float32", help="of the samples; default: float32")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -61,9 +62,12 @@ def _run(arguments: argparse.Namespace) -> int:
         target=arguments.target, arch=arguments.arch, simulate=arguments.simulate, num_threads=1
     )
     _preload(options.target)
-    ops = every = spread(entries(), arguments.sample) if arguments.sample else entries()
+    dtype = getattr(torch, arguments.dtype)
+    ops = every = entries(dtype)
+    if arguments.sample:
+        ops = every = spread(every, arguments.sample)
     if arguments.entries:
-        ops = entries()
+        ops = entries(dtype)
         unknown = set(arguments.entries) - {entry_name(op) for op in ops}
         if unknown:
             print(f"no such entry: {', '.join(sorted(unknown))}", file=sys.stderr)
@@ -75,7 +79,7 @@ def _run(arguments: argparse.Namespace) -> int:
         ops = [op for op in ops if entry_name(op) not in done]
     with Progress(transient=True) as progress:
         task = progress.add_task("entries", total=len(ops))
-        work = Task(arguments.samples, getattr(torch, arguments.dtype), options)
+        work = Task(arguments.samples, dtype, options)
         for result in sweep(ops, arguments.workers, work):
             done[result.name] = result
             progress.update(task, advance=1, description=result.name)

@@ -136,13 +136,15 @@ def _child(op: Any, start: int, task: Task, isolated: bool, write: int) -> None:
             os.write(write, json.dumps(message).encode() + b"\n")
 
         limit(task.seconds)
-        chosen = samples(op, task.dtype, task.count)[start:]
+        chosen, refused = samples(op, task.dtype, task.count)
+        chosen = chosen[start:]
         for sample in chosen[:1] if isolated else chosen:
             say("begin")
             limit(task.seconds)
-            outcome = check(op, sample, task.options)
-            say({"kind": outcome.kind, "reason": outcome.reason})
+            say(vars(check(op, sample, task.options)))
         if not isolated:
+            if refused is not None:
+                say(vars(refused))
             say("end")
         status = 0
     finally:

@@ -14,6 +14,9 @@ aten = torch.ops.aten
 def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     if x.is_floating_point():
         return NotImplemented
+    if not x.is_complex():
+        # PyTorch rounds them towards zero.
+        beta, alpha = int(beta), int(alpha)
     product = torch.mm(a, b)
     if alpha != 1:
         product = product * alpha

@@ -244,12 +244,22 @@ def scatter_reduce_two(
             x.to(_COUNT), dim, index, src.to(_COUNT), reduce, include_self=include_self
         )
         return made.to(torch.bool)
+    if reduce == "mean" and not x.is_floating_point():
+        return _integer_means(x, dim, index, src, include_self)
     if x.dim():
         return NotImplemented
     row = torch.scatter_reduce(
         x.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self=include_self
     )
     return row.reshape(())
+
+
+def _integer_means(x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool) -> Tensor:
+    """Rounded down; sums and counts wrap around in their type, as PyTorch's do."""
+    sums = torch.scatter_reduce(x, dim, index, src, "sum", include_self=include_self)
+    first = torch.ones_like(x) if include_self else torch.zeros_like(x)
+    counts = torch.scatter_add(first, dim, index, torch.ones_like(src))
+    return torch.div(sums, torch.where(counts == 0, 1, counts), rounding_mode="floor")
 
 
 @decomposition(aten.index_reduce.default)

@@ -73,6 +73,10 @@ def vector_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
+    kind = x.dtype if dtype is None else dtype
+    if kind in (torch.float16, torch.bfloat16):
+        # Powers of 16-bit numbers overflow where the norm does not.
+        return torch.linalg.vector_norm(x.to(torch.float32), ord, dim, keepdim).to(kind)
     if x.dim() or x.is_complex():
         return NotImplemented
     x = x if dtype is None else x.to(dtype)

@@ -141,7 +141,7 @@ _BY_PARTS = frozenset(
         aten.roll.default, aten.repeat.default, aten.index.Tensor, aten.index_select.default,
         aten.gather.default, aten.diagonal.default, aten.neg.default, aten.cat.default,
         aten.stack.default, aten.sum.default, aten.sum.dim_IntList, aten.mean.default,
-        aten.mean.dim, aten.constant_pad_nd.default, aten.as_strided.default,
+        aten.mean.dim, aten.as_strided.default,
         aten.split_with_sizes.default, aten.split.Tensor, aten.unbind.int,
         aten.tril.default, aten.triu.default, aten.cumsum.default, aten.lift_fresh_copy.default,
         aten.slice_scatter.default, aten.select_scatter.default,
@@ -331,6 +331,14 @@ def _full(call: _Call, size: list[int], value: Any = None, **options: Any) -> Pa
     return Pair(
         call.emit(aten.full.default, size, number.real, dtype=dtype),
         call.emit(aten.full.default, size, number.imag, dtype=dtype),
+    )
+
+
+@_rule(aten.constant_pad_nd.default)
+def _pad(call: _Call, x: Pair, pad: list[int], value: complex = 0) -> Pair:
+    number, target = complex(value), aten.constant_pad_nd.default
+    return Pair(
+        call.emit(target, x.re, pad, number.real), call.emit(target, x.im, pad, number.imag)
     )
 
 

@@ -1,0 +1,65 @@
+"""Operations on types other than float32, where they are not what float32's suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+
+def same_as_eager(function: Callable[..., Any], *inputs: Tensor) -> None:
+    compiled = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    torch.testing.assert_close(compiled(*inputs), function(*inputs), equal_nan=True)
+
+
+def test_complex_padding_is_real() -> None:
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        return (
+            functional.pad(x, (1, 2), value=1.0),
+            functional.pad(x, (-1, 2, 0, 1), value=-2.5),
+            functional.pad(x, (1, 0)),
+            torch.ops.aten.constant_pad_nd(x, (0, 1), 3 - 4j),
+        )
+
+    same_as_eager(function, torch.randn(2, 3, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8], ids=str)
+def test_integer_means_are_rounded_down(dtype: torch.dtype) -> None:
+    def function(x: Tensor, index: Tensor, src: Tensor) -> tuple[Tensor, ...]:
+        return (
+            x.scatter_reduce(0, index, src, "mean"),
+            x.scatter_reduce(0, index, src, "mean", include_self=False),
+            x.index_reduce(0, index, src, "mean"),
+            x[0].scatter_reduce(0, index[:1] * 0, src[:1], "mean"),
+        )
+
+    # Places 7 and 8 get nothing.
+    index = torch.arange(30) * 5 % 7
+    low = 0 if dtype == torch.uint8 else -100
+    same_as_eager(
+        function,
+        torch.randint(low, 100, (9,), dtype=dtype),
+        index,
+        torch.randint(low, 100, (30,), dtype=dtype),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_norms_of_16_bits_overflow_only_where_the_norm_does(dtype: torch.dtype) -> None:
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        norm = torch.linalg.vector_norm
+        return (
+            torch.dist(x, y), torch.dist(x, y, 3), norm(x, 2), norm(x, 3, dim=1), norm(x, 1),
+            norm(x, 2, dim=0, keepdim=True, dtype=torch.float32), norm(x, 0), norm(x[0, 0], 2),
+            norm(x, torch.inf), torch.linalg.matrix_norm(x, dtype=dtype),
+        )  # fmt: skip
+
+    x = (torch.randn(20, 50) * 200).to(dtype)
+    same_as_eager(function, x, -x)

@@ -1,0 +1,105 @@
+"""The sweep over PyTorch's operator database: what it takes, and how it judges."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing._internal.opinfo.core import SampleInput
+
+from polyblocks.options import CompileOptions
+
+FOLDER = Path(__file__).parent.parent / "opinfo"
+
+
+@pytest.fixture
+def check(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("check")
+
+
+@pytest.fixture
+def sweep(check: Any) -> Any:
+    return importlib.import_module("sweep")
+
+
+def entry(function: Any, samples: Any) -> Any:
+    return SimpleNamespace(
+        name="entry", variant_test_name="", op=function, sample_inputs=lambda *_: samples()
+    )
+
+
+def ran(sweep: Any, op: Any, dtype: torch.dtype) -> Any:
+    task = sweep.Task(4, dtype, CompileOptions(num_threads=1, strict_target=True))
+    (result,) = sweep.sweep([op], 1, task)
+    return result
+
+
+def test_entries_are_those_of_the_dtype(check: Any) -> None:
+    names = {check.entry_name(op) for op in check.entries(torch.int64)}
+    assert "bitwise_and" in names
+    assert "cholesky" not in names
+    assert {"cholesky"} <= {check.entry_name(op) for op in check.entries(torch.float64)}
+
+
+def test_an_entry_without_samples_is_skipped(sweep: Any) -> None:
+    def refuse() -> Any:
+        raise RuntimeError("not implemented for 'Half'")
+        yield
+
+    result = ran(sweep, entry(torch.neg, refuse), torch.float16)
+    assert result.kind == "skipped"
+    assert result.reason == "no sample: RuntimeError: not implemented for 'Half'"
+
+
+def test_samples_before_a_refusal_count(sweep: Any) -> None:
+    def refuse() -> Any:
+        yield SampleInput(torch.ones(3))
+        raise RuntimeError("no more")
+
+    result = ran(sweep, entry(torch.neg, refuse), torch.float32)
+    assert [outcome.kind for outcome in result.outcomes] == ["compiled", "skipped"]
+    assert result.kind == "compiled"
+
+
+def test_complex128_is_compared_with_a_tolerance(check: Any) -> None:
+    x = torch.ones(3, dtype=torch.complex128)
+    assert check.compare(x * (1 + 1e-12j), x) == ""
+    assert "not close" in check.compare(x * (1 + 1e-5j), x)
+
+
+def judged(check: Any, ours: Tensor, eager: Tensor, exact: Tensor) -> bool:
+    """Whether ours counts as right beside eager's, where an operation gives ``exact``."""
+    op = entry(lambda x: exact if x.dtype == torch.float64 else eager, None)
+    return bool(check._nearer(op, SampleInput(torch.ones((), dtype=eager.dtype)), ours, eager))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_16_bits_are_judged_by_float64(check: Any, dtype: torch.dtype) -> None:
+    exact = torch.tensor([1.0, 100.0], dtype=torch.float64)
+    eps = torch.finfo(dtype).eps
+    eager = (exact * (1 + 8 * eps)).to(dtype)
+    assert judged(check, exact.to(dtype), eager, exact)
+    assert judged(check, (exact * (1 - 16 * eps)).to(dtype), eager, exact)
+    assert not judged(check, (exact * (1 - 32 * eps)).to(dtype), eager, exact)
+
+
+def test_what_does_not_overflow_is_right_where_eager_does(check: Any) -> None:
+    exact = torch.tensor([300.0, 1e6], dtype=torch.float64)
+    right, wrong = exact.half(), torch.tensor([torch.inf, torch.inf]).half()
+    assert judged(check, right, wrong, exact)
+    assert not judged(check, wrong, right, exact)
+    assert not judged(check, torch.tensor([300.0, 7.0]).half(), right, exact)
+
+
+def test_of_equal_elements_any_may_be_chosen(check: Any) -> None:
+    x = torch.tensor([[3, 7, 7], [5, 5, 1]])
+    expected = (torch.tensor([7, 5]), torch.tensor([1, 0]))
+    assert check.chooses(x, (torch.tensor([7, 5]), torch.tensor([2, 1])), expected)
+    assert not check.chooses(x, (torch.tensor([7, 5]), torch.tensor([0, 1])), expected)
+    assert not check.chooses(x, (torch.tensor([7, 1]), torch.tensor([2, 2])), expected)
