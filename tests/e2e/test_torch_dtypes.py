@@ -63,3 +63,18 @@ def test_norms_of_16_bits_overflow_only_where_the_norm_does(dtype: torch.dtype) 
 
     x = (torch.randn(20, 50) * 200).to(dtype)
     same_as_eager(function, x, -x)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8], ids=str)
+def test_integer_powers_wrap_around(dtype: torch.dtype) -> None:
+    limits = torch.iinfo(dtype)
+    edges = torch.tensor([limits.max, limits.min, limits.bits, limits.bits - 1, 0, 1])
+    exponents = torch.cat((edges.to(dtype), torch.arange(60).to(dtype), edges.to(dtype)))
+    low = 0 if limits.min == 0 else -10
+    bases = torch.cat((torch.randint(low, 10, (66,)).to(dtype), edges.to(dtype)))
+    ones = torch.tensor([1, -1]).to(dtype).repeat(36)
+
+    def function(x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, ...]:
+        return x**y, 3**y, z**y, x.to(torch.int64) ** y, torch.erfc(y)
+
+    same_as_eager(function, bases, exponents, ones)

@@ -1,4 +1,4 @@
-"""Powers with constant exponents: roots where PyTorch takes roots, products for integers."""
+"""Powers: roots where PyTorch takes roots, products for integers."""
 
 from __future__ import annotations
 
@@ -40,3 +40,35 @@ def _integer_power(x: Tensor, exponent: int) -> Tensor:
     half = _integer_power(x, exponent // 2) if exponent > 1 else None
     square = x if half is None else half * half
     return square * x if half is not None and exponent & 1 else square
+
+
+@decomposition(aten.pow.Tensor_Tensor)
+def pow_tensor(x: Tensor, exponent: Tensor) -> Tensor:
+    """Of integers: square and multiply over the bits of the exponents.
+
+    A negative exponent gives the whole part of a fraction: 0, except for bases of 1 and -1.
+    """
+    dtype = torch.result_type(x, exponent)
+    if dtype.is_floating_point or dtype.is_complex:
+        return NotImplemented
+    limits = torch.iinfo(dtype)
+    # torch-mlir does not shift bytes; their products are the low bits of wider ones.
+    wide = torch.int32 if limits.bits == 8 else dtype
+    x, exponent = x.to(dtype).to(wide), exponent.to(dtype).to(wide)
+    result, square, bits = torch.ones_like(x), x, exponent
+    for _ in range(limits.max.bit_length()):
+        result = torch.where((bits & 1) != 0, result * square, result)
+        square, bits = square * square, bits >> 1
+    if limits.min < 0:
+        of_minus_one = torch.where((exponent & 1) != 0, -1, 1)
+        fraction = torch.where(x == 1, 1, torch.where(x == -1, of_minus_one, 0))
+        result = torch.where(exponent < 0, fraction.to(wide), result)
+    return result.to(dtype)
+
+
+@decomposition(aten.pow.Scalar)
+def pow_of_scalar(x: complex, exponent: Tensor) -> Tensor:
+    dtype = torch.result_type(x, exponent)
+    if dtype.is_floating_point or dtype.is_complex:
+        return NotImplemented
+    return pow_tensor(torch.full((), x, dtype=dtype, device=exponent.device), exponent)

@@ -296,6 +296,11 @@ def erfcx(x: Tensor) -> Tensor:
     return _erfcx(x)
 
 
+@decomposition(aten.erfc.default)
+def erfc(x: Tensor) -> Tensor:
+    return NotImplemented if x.is_floating_point() else torch.erfc(x.to(torch.get_default_dtype()))
+
+
 @_special(aten.special_log_ndtr.default)
 def log_ndtr(x: Tensor) -> Tensor:
     t = x * math.sqrt(0.5)
