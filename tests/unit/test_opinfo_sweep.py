@@ -103,3 +103,13 @@ def test_of_equal_elements_any_may_be_chosen(check: Any) -> None:
     assert check.chooses(x, (torch.tensor([7, 5]), torch.tensor([2, 1])), expected)
     assert not check.chooses(x, (torch.tensor([7, 5]), torch.tensor([0, 1])), expected)
     assert not check.chooses(x, (torch.tensor([7, 1]), torch.tensor([2, 2])), expected)
+
+
+def test_singular_vectors_may_have_another_phase(check: Any) -> None:
+    u, s, v = torch.linalg.svd(torch.randn(3, 3, dtype=torch.complex64))
+    found, turned = (u, s, v.mH), (u * 1j, s, v.mH * 1j)
+    op = SimpleNamespace(name="svd_lowrank")
+    assert check.compare(turned, found)
+    assert not check.compare(check.determined(op, turned), check.determined(op, found))
+    other = check.determined(op, (u, s * 1.1, v.mH))
+    assert check.compare(other, check.determined(op, found))

@@ -290,10 +290,30 @@ def test_fourier_transforms_with_large_factors_are_refused() -> None:
         traced(torch.fft.fft, torch.randn(2, 16384, dtype=torch.complex64))
 
 
-def test_division_by_complex_numbers_is_refused() -> None:
-    x = torch.randn(3, dtype=torch.complex64)
-    with pytest.raises(UnsupportedError, match="division by complex numbers"):
-        traced(lambda x: x / x, x)
+def test_division_by_complex_numbers_equals_eager() -> None:
+    parts = [complex(a, b) for a in (0, 1, -2, torch.inf, torch.nan) for b in (0, 3, -torch.inf)]
+    edges = torch.tensor(parts, dtype=torch.complex64)
+    x, y = edges.repeat(15), edges.repeat_interleave(15)
+    same(traced(torch.div, x, y)(x, y), x / y)
+    large, small = torch.randn(2, 99, dtype=torch.complex64) * torch.tensor([[1e30], [1e-30]])
+    for z in (large, small):
+        same(traced(lambda z: z / z.flip(0) + 1j / (z / z), z)(z), z / z.flip(0) + 1j / (z / z))
+
+
+def test_complex_truth_norms_and_fills_equal_eager() -> None:
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        norm = torch.linalg.vector_norm
+        return (
+            x.logical_not(), torch.logical_and(x, y), torch.logical_xor(x, y.real),
+            torch.full_like(x, 2 - 1j) * torch.ones_like(x) + torch.zeros_like(y), norm(x),
+            norm(x, 3, dim=1), norm(x, torch.inf, dim=0, keepdim=True), aten.copy(x, y[0]) + x,
+        )  # fmt: skip
+
+    x = torch.randn(4, 5, dtype=torch.complex64)
+    x[1] = 0
+    y = x.roll(2) * 3j
+    y[2, 2] = 0
+    same(traced(function, x, y)(x, y), function(x, y))
 
 
 EMPTY = [
@@ -329,8 +349,11 @@ def test_random_draws_are_not_decomposed() -> None:
 
 def test_contractions_are_not_decomposed() -> None:
     table = decomposition_table()
-    for op in (aten.mm.default, aten.bmm.default, aten.addmm.default, aten.convolution.default):
+    for op in (aten.mm.default, aten.bmm.default, aten.convolution.default):
         assert op not in table
+    graph = traced(torch.addmm, torch.randn(2, 4), torch.randn(2, 3), torch.randn(3, 4)).graph
+    assert graph.find_nodes(op="call_function", target=aten.addmm.default)
+    assert not graph.find_nodes(op="call_function", target=aten.mm.default)
 
 
 def test_second_decomposition_of_an_op_is_refused() -> None:

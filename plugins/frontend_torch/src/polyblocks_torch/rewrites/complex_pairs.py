@@ -269,7 +269,31 @@ def _div(call: _Call, x: Any, y: Any) -> Pair:
     if isinstance(x, Pair) and not isinstance(y, (Pair, complex)):
         div = aten.div.Tensor
         return Pair(call.emit(div, x.re, y), call.emit(div, x.im, y))
-    raise UnsupportedError("division by complex numbers")
+    return _quotient(call, call.pair(x), call.pair(y))
+
+
+def _quotient(call: _Call, x: Pair, y: Pair) -> Pair:
+    """Smith's method (CACM 5(8), 1962), as in eager mode: nothing is squared."""
+
+    def op(target: Any, *operands: Any) -> fx.Node:
+        return call.emit(target, *operands)  # type: ignore[no-any-return]
+
+    mul, div, where = aten.mul.Tensor, aten.div.Tensor, aten.where.self
+    sizes = [op(aten.abs.default, part) for part in (y.re, y.im)]
+    real = op(aten.ge.Tensor, *sizes)
+    large, small = op(where, real, y.re, y.im), op(where, real, y.im, y.re)
+    ratio = op(div, small, large)
+    scale = op(aten.add.Tensor, large, op(mul, small, ratio))
+    # x / (c + di): ((a + b r) + (b - a r) i) / s for r = d / c, ((a r + b) + (b r - a) i) / s for
+    # r = c / d.
+    turned = [op(mul, x.re, ratio), op(mul, x.im, ratio)]
+    re = op(where, real, op(aten.add.Tensor, x.re, turned[1]), op(aten.add.Tensor, turned[0], x.im))
+    im = op(where, real, op(aten.sub.Tensor, x.im, turned[0]), op(aten.sub.Tensor, turned[1], x.re))
+    # By 0 + 0i each part is divided on its own.
+    zero = op(aten.eq.Scalar, op(aten.add.Tensor, *sizes), 0.0)
+    scale = op(where, zero, op(aten.zeros_like.default, scale), scale)
+    re, im = op(where, zero, x.re, re), op(where, zero, x.im, im)
+    return Pair(op(div, re, scale), op(div, im, scale))
 
 
 @_rule(aten.abs.default)
@@ -340,6 +364,37 @@ def _pad(call: _Call, x: Pair, pad: list[int], value: complex = 0) -> Pair:
     return Pair(
         call.emit(target, x.re, pad, number.real), call.emit(target, x.im, pad, number.imag)
     )
+
+
+@_rule(aten.zeros_like.default, aten.ones_like.default, aten.full_like.default)
+def _full_like(call: _Call, x: Pair, value: Any = None, **options: Any) -> Pair:
+    return _full(call, list(call.node.meta["val"].shape), value)
+
+
+@_rule(aten.copy.default)
+def _copy(call: _Call, x: Any, source: Any, non_blocking: bool = False) -> Pair:
+    return _complex(call, *(getattr(call.pair(source), part) for part in ("re", "im")))
+
+
+def _truth(call: _Call, x: Any) -> fx.Node:
+    if isinstance(x, fx.Node):
+        return call.emit(aten.ne.Scalar, x, 0)  # type: ignore[no-any-return]
+    parts = [call.emit(aten.ne.Scalar, part, 0) for part in (x.re, x.im)]
+    return call.emit(aten.logical_or.default, *parts)  # type: ignore[no-any-return]
+
+
+@_rule(aten.logical_not.default, aten.logical_and.default)
+@_rule(aten.logical_or.default, aten.logical_xor.default)
+def _logical(call: _Call, *operands: Any) -> fx.Node:
+    return call.emit(call.node.target, *(_truth(call, x) for x in operands))  # type: ignore[no-any-return]
+
+
+@_rule(aten.linalg_vector_norm.default)
+def _vector_norm(call: _Call, x: Pair, *args: Any, **options: Any) -> fx.Node:
+    dtype = options.pop("dtype", None)
+    if dtype is not None:
+        raise UnsupportedError("a norm in another type")
+    return call.emit(aten.linalg_vector_norm.default, _abs(call, x), *args, **options)  # type: ignore[no-any-return]
 
 
 @_rule(aten.scalar_tensor.default)
