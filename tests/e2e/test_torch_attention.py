@@ -73,6 +73,16 @@ RUNS = [
 
 @pytest.mark.parametrize("case, dtype", RUNS)
 def test_attention_and_gradients(case: str, dtype: torch.dtype) -> None:
+    check(case, dtype)
+
+
+@pytest.mark.simulated
+def test_attention_on_each_kind_of_chip() -> None:
+    check("grouped, causal", torch.float32)
+
+
+def check(case: str, dtype: torch.dtype) -> None:
+    """Compile a case with gradients and without, and compare with eager mode and float64."""
     function, shapes = CASES[case]
     inputs = [torch.randn(shape, dtype=torch.float64).to(dtype) for shape in shapes]
     compiled = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
