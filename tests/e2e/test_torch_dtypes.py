@@ -78,3 +78,20 @@ def test_integer_powers_wrap_around(dtype: torch.dtype) -> None:
         return x**y, 3**y, z**y, x.to(torch.int64) ** y, torch.erfc(y)
 
     same_as_eager(function, bases, exponents, ones)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (40,)], ids=str)
+def test_angles_of_16_bits_call_no_library(shape: tuple[int, ...]) -> None:
+    x, y = torch.randn(shape).half(), torch.randn(shape).half()
+    same_as_eager(torch.atan2, x, y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int8], ids=str)
+def test_limits_may_have_another_type(dtype: torch.dtype) -> None:
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        limit = torch.tensor(0.25)
+        return x.clamp_min(limit), x.clamp_max(limit), x.clamp_min(y), x.clamp_max(y)
+
+    y = torch.linspace(-2, 2, 21)
+    y[3] = torch.nan
+    same_as_eager(function, (torch.randn(21) * 3).to(dtype), y)

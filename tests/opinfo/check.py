@@ -31,7 +31,7 @@ UNINITIALIZED = frozenset(
 )
 
 #: Entries that give elements and where they stand; of equal elements it may be any one.
-CHOOSING = frozenset("kthvalue median mode nanmedian topk".split())
+CHOOSING = frozenset("argsort kthvalue median mode nanmedian sort topk".split())
 
 #: Entries whose singular vectors are known up to a sign or phase, which rounding decides.
 DECOMPOSING = frozenset({"pca_lowrank", "svd_lowrank"})
@@ -168,16 +168,34 @@ def determined(op: Any, results: Any) -> Any:
 
 
 def chooses(x: torch.Tensor, got: Any, expected: Any) -> bool:
-    """Whether both give the same elements of ``x``, and ours stand where ours says."""
-    if not isinstance(expected, tuple) or compare(got[0], expected[0]):
+    """Whether both give the same elements of ``x``, and ours stand where ours says, each once.
+
+    The results are elements and places, or places alone.
+    """
+    if not isinstance(expected, (tuple, torch.Tensor)) or x.dim() == 0:
+        return False
+    if isinstance(expected, tuple) and compare(got[0], expected[0]):
         return False
     for dim in range(x.dim()):
-        values, places = (r if r.dim() == x.dim() else r.unsqueeze(dim) for r in got)
+        (*values, places), (*_, theirs) = (
+            [r if r.dim() == x.dim() else r.unsqueeze(dim) for r in _several(results)]
+            for results in (got, expected)
+        )
         around = [(places.shape[d], x.shape[d]) for d in range(x.dim()) if d != dim]
-        fits = all(n == m for n, m in around) and int(places.max()) < x.shape[dim]
-        if fits and torch.equal(x.gather(dim, places), values):
+        if (
+            any(n != m for n, m in around)
+            or max(int(places.max()), int(theirs.max())) >= (x.shape[dim])
+        ):
+            continue
+        elements = values[0] if values else x.gather(dim, theirs)
+        once = not bool((places.sort(dim).values.diff(dim=dim) == 0).any())
+        if once and torch.equal(x.gather(dim, places), elements):
             return True
     return False
+
+
+def _several(results: Any) -> Any:
+    return results if isinstance(results, tuple) else (results,)
 
 
 def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> str:

@@ -103,6 +103,12 @@ def test_of_equal_elements_any_may_be_chosen(check: Any) -> None:
     assert check.chooses(x, (torch.tensor([7, 5]), torch.tensor([2, 1])), expected)
     assert not check.chooses(x, (torch.tensor([7, 5]), torch.tensor([0, 1])), expected)
     assert not check.chooses(x, (torch.tensor([7, 1]), torch.tensor([2, 2])), expected)
+    twice = (torch.tensor([[7, 7], [5, 5]]), torch.tensor([[1, 1], [0, 1]]))
+    once = (twice[0], torch.tensor([[2, 1], [0, 1]]))
+    assert check.chooses(x, once, once)
+    assert not check.chooses(x, twice, once)
+    assert check.chooses(x, torch.tensor([[0, 2, 1], [2, 1, 0]]), x.argsort(stable=True))
+    assert not check.chooses(x, torch.tensor([[2, 0, 1], [2, 1, 0]]), x.argsort(stable=True))
 
 
 def test_singular_vectors_may_have_another_phase(check: Any) -> None:

@@ -147,18 +147,25 @@ def _angle(
 def atan2(b: Builder, y: Val, x: Val) -> Val:
     """The angle of the point (x, y), float32 and float64."""
     if y.kind == "f32":
-        return _atan2(b, y.to("f64"), x.to("f64"), _COARSE, table.ATAN_WIDE).to("f32")
+        # Signed and checked as float32: LLVM takes a sign of float64 to float16 by a library call.
+        angle = _size(b, y.to("f64"), x.to("f64"), _COARSE, table.ATAN_WIDE).to("f32")
+        return _signed(b, angle, y, x)
     # Sums of huge coordinates must not overflow, comparisons of denormals need their low bits.
     huge = (abs(y) > 2.0**1020) | (abs(x) > 2.0**1020)
     tiny = (abs(y) < 2.0**-900) & (abs(x) < 2.0**-900)
     scale = b.select(huge, b.const("f64", 2.0**-8), b.select(tiny, b.const("f64", 2.0**200), 1.0))
-    return _atan2(b, y * scale, x * scale, _FINE, table.ATAN_F64)
+    y, x = y * scale, x * scale
+    return _signed(b, _size(b, y, x, _FINE, table.ATAN_F64), y, x)
 
 
-def _atan2(b: Builder, y: Val, x: Val, intervals: _Intervals, polynomial: tuple[float, ...]) -> Val:
+def _signed(b: Builder, angle: Val, y: Val, x: Val) -> Val:
+    return b.select(x.compare("uno", y), NAN, angle.copysign(y))
+
+
+def _size(b: Builder, y: Val, x: Val, intervals: _Intervals, polynomial: tuple[float, ...]) -> Val:
+    """The angle without its sign."""
     # An infinite x: the angle of (1, 0), or of (1, 1) if y is infinite as well.
     infinite = abs(x).eq(INFINITY)
     ay = b.select(infinite, b.select(abs(y).eq(INFINITY), b.const("f64", 1.0), 0.0), abs(y))
     ax = b.select(infinite, 1.0, abs(x))
-    angle = _angle(b, ay, ax, intervals, polynomial, x.bits() < 0).copysign(y)
-    return b.select(x.compare("uno", y), NAN, angle)
+    return _angle(b, ay, ax, intervals, polynomial, x.bits() < 0)

@@ -46,6 +46,18 @@ def clamp_max(x: Tensor, max: float) -> Tensor:
     return torch.where(x > max, max, x) if _is_float(x) else NotImplemented
 
 
+@decomposition(aten.clamp_min.Tensor)
+def clamp_min_tensor(x: Tensor, min: Tensor) -> Tensor:
+    dtype = torch.result_type(x, min)
+    return torch.maximum(x.to(dtype), min.to(dtype))
+
+
+@decomposition(aten.clamp_max.Tensor)
+def clamp_max_tensor(x: Tensor, max: Tensor) -> Tensor:
+    dtype = torch.result_type(x, max)
+    return torch.minimum(x.to(dtype), max.to(dtype))
+
+
 @decomposition(aten.hardtanh.default)
 def hardtanh(x: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
     return clamp(x, min_val, max_val)
