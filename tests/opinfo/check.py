@@ -164,7 +164,7 @@ def determined(op: Any, results: Any) -> Any:
     if op.name not in DECOMPOSING:
         return results
     u, s, v = results
-    return s, u * s @ v.mH, u.abs(), v.abs()
+    return s, u * s.unsqueeze(-2) @ v.mH, u.abs(), v.abs()
 
 
 def chooses(x: torch.Tensor, got: Any, expected: Any) -> bool:

@@ -112,7 +112,7 @@ def test_of_equal_elements_any_may_be_chosen(check: Any) -> None:
 
 
 def test_singular_vectors_may_have_another_phase(check: Any) -> None:
-    u, s, v = torch.linalg.svd(torch.randn(3, 3, dtype=torch.complex64))
+    u, s, v = torch.linalg.svd(torch.randn(2, 3, 3, dtype=torch.complex64))
     found, turned = (u, s, v.mH), (u * 1j, s, v.mH * 1j)
     op = SimpleNamespace(name="svd_lowrank")
     assert check.compare(turned, found)
