@@ -1,0 +1,104 @@
+"""Whether two trees compile alike: dumps of 40 programs after every stage, for three chips.
+
+    python -m tests.support.same_dumps write out/before      # in the one tree
+    python -m tests.support.same_dumps write out/after       # in the other
+    python -m tests.support.same_dumps compare out/before out/after
+
+For changes that are to change no code: files that move, names, what is computed once and not twice.
+The programs are those of the benchmarks, in PyTorch. Locations are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from bench.algorithms import in_torch as algorithms
+from bench.algorithms.table import ALGORITHMS
+from bench.programs import in_torch as programs
+from bench.table import CASES
+from tests.support.captured import captured
+
+from polyblocks.api import compile_text
+from polyblocks.errors import PolyBlocksError
+from polyblocks.options import CompileOptions
+
+#: Of the CPU one that every machine can compile for, whatever it is.
+CHIPS = {"x86-64-v4": "cpu", "sm_90a": "nvgpu", "gfx1100": "amdgpu"}
+COUNT = 40
+
+_LOCATION = re.compile(r" ?loc\((?:[^()]|\([^()]*\))*\)|^#loc.*\n", re.MULTILINE)
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any], Sequence[torch.Tensor]]]:
+    """Name, function and example inputs of every program."""
+    for case in CASES:
+        yield case.program, getattr(programs, case.program), _tensors(case.inputs())
+    for algorithm in ALGORITHMS:
+        name = algorithm.name
+        yield name, getattr(algorithms, name), _tensors(algorithm.small())
+
+
+def _tensors(arrays: Sequence[Any]) -> list[torch.Tensor]:
+    return [torch.from_numpy(array) for array in arrays]
+
+
+def write(folder: Path) -> None:
+    """Compile all programs; each has a folder of dumps for each chip."""
+    for name, function, inputs in [*functions()][:COUNT]:
+        module = captured(function, inputs).module
+        text = module.operation.get_asm(enable_debug_info=True)
+        for arch, target in CHIPS.items():
+            place = folder / arch / name
+            place.mkdir(parents=True)
+            print(arch, name, flush=True)
+            options = CompileOptions(target=target, arch=arch, debug=str(place))
+            try:
+                compile_text(text, options, name)
+            except PolyBlocksError as error:
+                # That it fails, and how, is to stay as well.
+                (place / "error.txt").write_text(str(error))
+
+
+def compare(before: Path, after: Path) -> list[str]:
+    """What differs: files of one tree only, and files of other contents."""
+    files = [{p.relative_to(f): p for p in f.rglob("*") if p.is_file()} for f in (before, after)]
+    found = [f"only in one: {name}" for name in sorted(files[0].keys() ^ files[1].keys())]
+    return found + [
+        f"differs: {name}"
+        for name in sorted(files[0].keys() & files[1].keys())
+        if _text(files[0][name]) != _text(files[1][name])
+    ]
+
+
+def _text(path: Path) -> str:
+    return _LOCATION.sub("", path.read_text())
+
+
+def main() -> int:
+    """Write or compare; the exit status is 1 if anything differs."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("write").add_argument("folder", type=Path)
+    both = commands.add_parser("compare")
+    both.add_argument("before", type=Path)
+    both.add_argument("after", type=Path)
+    arguments = parser.parse_args()
+    if arguments.command == "write":
+        write(arguments.folder)
+        return 0
+    found = compare(arguments.before, arguments.after)
+    count = sum(p.is_file() for p in arguments.before.rglob("*"))
+    print(*found, f"{count} files, {len(found)} differ", sep="\n")
+    return bool(found) or not count
+
+
+if __name__ == "__main__":
+    sys.exit(main())
