@@ -14,6 +14,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from bench.table import CASES
 from tests.support.captured import captured
 
 from polyblocks.api import compile_text
-from polyblocks.errors import PolyBlocksError
+from polyblocks.errors import PolyBlocksError, UnsupportedError
 from polyblocks.options import CompileOptions
 
 #: Of the CPU one that every machine can compile for, whatever it is.
@@ -38,10 +39,20 @@ _LOCATION = re.compile(r" ?loc\((?:[^()]|\([^()]*\))*\)|^#loc.*\n", re.MULTILINE
 def functions() -> Iterator[tuple[str, Callable[..., Any], Sequence[torch.Tensor]]]:
     """Name, function and example inputs of every program."""
     for case in CASES:
-        yield case.program, getattr(programs, case.program), _tensors(case.inputs())
+        yield f"case-{case.program}", getattr(programs, case.program), _tensors(case.inputs())
     for algorithm in ALGORITHMS:
         name = algorithm.name
-        yield name, getattr(algorithms, name), _tensors(algorithm.small())
+        yield f"algorithm-{name}", getattr(algorithms, name), _tensors(algorithm.small())
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """Name and module of every program that needs nothing but a capture of its operations."""
+    for name, function, inputs in functions():
+        try:
+            module = captured(function, inputs).module
+        except UnsupportedError:
+            continue
+        yield name, module.operation.get_asm(enable_debug_info=True)
 
 
 def _tensors(arrays: Sequence[Any]) -> list[torch.Tensor]:
@@ -50,9 +61,7 @@ def _tensors(arrays: Sequence[Any]) -> list[torch.Tensor]:
 
 def write(folder: Path) -> None:
     """Compile all programs; each has a folder of dumps for each chip."""
-    for name, function, inputs in [*functions()][:COUNT]:
-        module = captured(function, inputs).module
-        text = module.operation.get_asm(enable_debug_info=True)
+    for name, text in islice(modules(), COUNT):
         for arch, target in CHIPS.items():
             place = folder / arch / name
             place.mkdir(parents=True)
