@@ -131,7 +131,7 @@ def counted(case: Case, target: str, arch: str, blocks: int) -> Counted:
 
     import polyblocks
     from polyblocks import driver
-    from polyblocks.simulated import SimulatedExecutable
+    from polyblocks.simt.simulated import SimulatedExecutable
 
     inputs = [torch.from_numpy(array) for array in case.inputs()]
     options = {"target": target, "arch": arch, "simulate": True}

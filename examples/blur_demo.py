@@ -20,7 +20,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from polyblocks.cache import default_cache
+from polyblocks.cache.cache import default_cache
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -7,7 +7,7 @@ from typing import Any
 
 from polyblocks import driver
 from polyblocks.artifact import Artifact
-from polyblocks.artifact_variants import archs_of, variant
+from polyblocks.cache.artifact_variants import archs_of, variant
 from polyblocks.runtime.device.code import code_of
 
 Json = dict[str, Any]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from simulated_chips import CHIPS
 
-from polyblocks import registry
 from polyblocks.options import CompileOptions
+from polyblocks.registry import registry
 from polyblocks.testing.conformance import CASES, Case, check, check_description, run
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from polyblocks.cache import Cache, Entry, cache_key
+from polyblocks.cache.cache import Cache, Entry, cache_key
 
 pytestmark = pytest.mark.cpu
 
@@ -23,9 +23,9 @@ PROGRAMS = 3
 WORKER = """
 import os, pathlib, sys, time
 from polyblocks.artifact import Artifact
-from polyblocks.cache import Cache, cache_key
+from polyblocks.cache.cache import Cache, cache_key
 from polyblocks.driver import cached
-from polyblocks.isolation import run_isolated
+from polyblocks.isolation.isolation import run_isolated
 
 folder = pathlib.Path(sys.argv[1])
 cache = Cache(folder / "cache")

@@ -10,10 +10,10 @@ import torch
 from tests.e2e.test_kernels_simulated import simulate
 from torch.nn import functional
 
-from polyblocks.codegen.gpu import choose
-from polyblocks.codegen.gpu.contraction import TiledKernel
-from polyblocks.codegen.gpu.predicted import Predicted
-from polyblocks.passes.affine import fuse_tiles
+from polyblocks.codegen.gpu.mapping import choose
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
+from polyblocks.codegen.gpu.mapping.predicted import Predicted
+from polyblocks.passes.fuse import fuse_tiles
 
 r = torch.randn
 

@@ -14,7 +14,7 @@ from polyblocks.api import compile_file, compile_text, compile_until
 from polyblocks.errors import ExecutionError
 from polyblocks.explanation.document import document
 from polyblocks.options import CompileOptions
-from polyblocks.report import Report
+from polyblocks.reports.report import Report
 
 ID = "affine_map<(d0) -> (d0)>"
 SCALAR = "affine_map<(d0) -> ()>"

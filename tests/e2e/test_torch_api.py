@@ -9,8 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import polyblocks  # noqa: E402
-from polyblocks import registry  # noqa: E402
 from polyblocks.errors import InputError, OptionError, TargetError  # noqa: E402
+from polyblocks.registry import registry  # noqa: E402
 from polyblocks_torch import polyblocks_jit_torch, polymage_jit_torch  # noqa: E402
 from polyblocks_torch.backend import polyblocks_backend  # noqa: E402
 
@@ -148,7 +148,7 @@ def test_loading_the_plugin_loads_no_framework(run_python):
     process = run_python(
         """
         import sys
-        from polyblocks.registry import get_registry
+        from polyblocks.registry.registry import get_registry
 
         get_registry().frontend("torch")
         print("torch" in sys.modules, "torch_mlir" in sys.modules)

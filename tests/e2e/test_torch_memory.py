@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from polyblocks.isolation import run_isolated
+from polyblocks.isolation.isolation import run_isolated
 from polyblocks.runtime import pages
 from polyblocks.runtime.buffers import BufferPool
 

@@ -10,9 +10,9 @@ import torch
 from bench.programs import in_torch
 from tests.e2e.test_kernels_simulated import simulate
 
-from polyblocks.codegen.gpu import choose
-from polyblocks.codegen.gpu.kernel import Kernel
-from polyblocks.codegen.gpu.wide import widest
+from polyblocks.codegen.gpu.mapping import choose
+from polyblocks.codegen.gpu.mapping.kernel import Kernel
+from polyblocks.codegen.gpu.mapping.wide import widest
 
 r = torch.randn
 

@@ -21,7 +21,7 @@ from typing import Any
 from polyblocks.errors import PolyBlocksError
 from polyblocks.occupancy import occupancy
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 from polyblocks.target import TargetDescription
 
 HERE = Path(__file__).parent
@@ -178,7 +178,7 @@ def _preload() -> None:
 
 def _isolated(text: str, archs: list[str]) -> dict[str, Any]:
     """JSON of the results by architecture; a child that dies is a crash of each."""
-    from polyblocks.isolation import run_isolated
+    from polyblocks.isolation.isolation import run_isolated
 
     def job() -> bytes:
         return json.dumps({arch: asdict(compiled(text, arch)) for arch in archs}).encode()

@@ -123,7 +123,7 @@ def _preload(target: str) -> None:
     from torch_mlir.extras import fx_importer  # noqa: F401
 
     from polyblocks import mlir
-    from polyblocks.registry import get_registry
+    from polyblocks.registry.registry import get_registry
     from polyblocks_torch import importer  # noqa: F401
 
     mlir.preload()

@@ -21,9 +21,9 @@ from polyblocks.affine.model import (
     Value,
     walk,
 )
-from polyblocks.affine.slices import slices
-from polyblocks.affine.stages import Stage
-from polyblocks.affine.tile_writer import tiled
+from polyblocks.affine.tiles.slices import slices
+from polyblocks.affine.tiles.stages import Stage
+from polyblocks.affine.tiles.tile_writer import tiled
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
 TARGET = TargetDescription(

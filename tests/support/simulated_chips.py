@@ -10,7 +10,7 @@ from typing import Any
 from polyblocks import events
 from polyblocks.errors import ExecutionError
 from polyblocks.options import overriding
-from polyblocks.simulated import SimulatedExecutable
+from polyblocks.simt.simulated import SimulatedExecutable
 
 #: Architecture -> target. What the acceptance of a GPU target is checked on.
 CHIPS = {"sm_80": "nvgpu", "sm_90a": "nvgpu", "gfx1100": "amdgpu"}

@@ -11,7 +11,7 @@ import polyblocks
 from polyblocks import driver, stablehlo
 from polyblocks.options import CompileOptions
 from polyblocks.program import Argument, ArraySpec, Program, Result
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 
 _NAMES = {
     "i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",

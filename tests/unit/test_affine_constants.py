@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from polyblocks import mlir
-from polyblocks.affine import reader
+from polyblocks.affine.mlir import reader
 from polyblocks.api import compile_until
 from polyblocks.options import CompileOptions
 

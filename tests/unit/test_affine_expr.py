@@ -8,7 +8,7 @@ import random
 import pytest
 
 from polyblocks.affine.access import digits_of_whole, join_parts
-from polyblocks.affine.coverage import covers, digits, distinguishes, same_for
+from polyblocks.affine.analysis.coverage import covers, digits, distinguishes, same_for
 from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import Buffer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.gpu_conformance.assemble import compiled
 
-from polyblocks.codegen.gpu import registers
+from polyblocks.codegen.gpu.mapping import registers
 
 #: A convolution; a step of its reduction has the 7 products of a row of the window.
 CONVOLUTION = """

@@ -19,7 +19,7 @@ from bench.gpu.bundle import Bundle
 from bench.gpu.programs import function_of
 
 from polyblocks.artifact import Artifact
-from polyblocks.artifact_variants import archs_of, variant
+from polyblocks.cache.artifact_variants import archs_of, variant
 
 (SOFTMAX,) = (pair for pair in cases.PAIRS if pair.large.program == "softmax")
 

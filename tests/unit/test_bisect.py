@@ -28,7 +28,7 @@ from polyblocks.bisect.execute import VARIANTS, Program, Variant
 from polyblocks.bisect.reference import NotRunnableError, lower
 from polyblocks.bisect.search import Settings
 from polyblocks.errors import InputError
-from polyblocks.isolation import run_isolated
+from polyblocks.isolation.isolation import run_isolated
 from polyblocks.options import CompileOptions
 
 ADD = """
@@ -708,7 +708,7 @@ def test_a_file_in_the_middle_goes_on_from_there(add_file: Path, tmp_path: Path)
 
 
 def test_a_compiler_that_fails(add_file: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    from polyblocks.passes.affine.classify_nests import ClassifyNestsPass
+    from polyblocks.passes.normalize.classify_nests import ClassifyNestsPass
 
     def fail(*_: Any) -> None:
         raise ValueError("cannot say")

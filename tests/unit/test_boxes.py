@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 
-from polyblocks.affine.boxes import (
+from polyblocks.affine.analysis.boxes import (
     Box,
     covered,
     difference,

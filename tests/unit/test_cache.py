@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from polyblocks import cache as cache_module
-from polyblocks import driver, key_lock, toolchain
+from polyblocks import driver
 from polyblocks.artifact import Artifact
-from polyblocks.cache import Cache, cache_key, default_cache
+from polyblocks.cache import cache as cache_module
+from polyblocks.cache import key_lock, toolchain
+from polyblocks.cache.cache import Cache, cache_key, default_cache
 from polyblocks.errors import ArtifactError
 
 KEY = cache_key(["a"])
@@ -62,7 +63,7 @@ def test_other_keys_are_refused(cache, key):
 
 def versions_in(tmp_path: Path, **environment: str) -> tuple[str, str]:
     code = (
-        "import sys; from polyblocks.cache import toolchain_versions as v; print(v());"
+        "import sys; from polyblocks.cache.cache import toolchain_versions as v; print(v());"
         "print(sorted({m.split('.')[0] for m in sys.modules}"
         " & {'torch_mlir', 'llvmlite', 'islpy', 'importlib_metadata'}))"
     )
@@ -442,7 +443,7 @@ def test_lock_timeout_lets_on_with_a_warning(cache, caplog):
 
 
 def child(script: str, root: Path) -> subprocess.Popen[str]:
-    code = "import os, sys, time; from polyblocks.cache import Cache, cache_key\n"
+    code = "import os, sys, time; from polyblocks.cache.cache import Cache, cache_key\n"
     code += "cache, key = Cache(sys.argv[1]), cache_key(['a'])\n" + script
     return subprocess.Popen(
         [sys.executable, "-c", code, str(root)], stdout=subprocess.PIPE, text=True

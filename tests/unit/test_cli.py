@@ -12,7 +12,7 @@ import pytest
 
 from polyblocks import cli
 from polyblocks.artifact import Artifact
-from polyblocks.cache import Cache, default_cache
+from polyblocks.cache.cache import Cache, default_cache
 from polyblocks.options import CompileOptions
 
 ADD = """
@@ -85,7 +85,7 @@ def test_targets_describes_each(run):
 
 
 def test_targets_lists_what_cannot_be_used(run, fake_plugin, monkeypatch):
-    from polyblocks import registry
+    from polyblocks.registry import registry
 
     fake_plugin("halt", source="1 / 0")
     monkeypatch.setattr(registry, "_registry", None)
@@ -140,7 +140,7 @@ def test_compile_says_in_one_line_what_is_wrong(run, add_file, arguments, messag
 
 
 def test_compile_says_what_to_install(run, add_file, monkeypatch):
-    from polyblocks import registry
+    from polyblocks.registry import registry
 
     monkeypatch.setitem(registry.OFFICIAL[registry.TARGETS], "npu", "polyblocks-npu")
     status, _, err = run("compile", add_file, "--target", "npu")

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from cpu_kernels import compile_text, load, pack
 
-from polyblocks import isolation
 from polyblocks.artifact import Artifact
 from polyblocks.codegen import split
 from polyblocks.codegen.loop_hints import SCALAR_LOOPS
 from polyblocks.codegen.split import parts_for, run_parts, split_module
+from polyblocks.isolation import isolation
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 

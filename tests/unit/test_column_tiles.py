@@ -7,7 +7,7 @@ from typing import Any
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Op, Sequence, Store, Value
-from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
+from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
 TARGET = TargetDescription(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks.affine import cost
+from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Store, Value
 

@@ -15,7 +15,7 @@ from cpu_kernels import assembly_of, load, pack
 
 from polyblocks import mlir
 from polyblocks.options import CompileOptions
-from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
+from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
 from polyblocks.pipeline import PassContext
 from polyblocks_cpu.describe import describe
 from polyblocks_cpu.load import CpuExecutable

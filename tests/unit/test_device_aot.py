@@ -10,7 +10,7 @@ import pytest
 import polyblocks
 from polyblocks.ahead_of_time import options_by_arch
 from polyblocks.artifact import Artifact
-from polyblocks.artifact_variants import archs_of, variant
+from polyblocks.cache.artifact_variants import archs_of, variant
 from polyblocks.errors import FallbackError, InputError, OptionError
 
 torch = pytest.importorskip("torch")
@@ -169,7 +169,7 @@ print(f(x).tolist(), fake.named("load_module"), fake.named("launch")[0][4])
 def test_loading_needs_no_compiler_and_no_framework(tmp_path, run_python):
     from fake_driver import artifact, launch, row
 
-    from polyblocks.artifact_variants import join
+    from polyblocks.cache.artifact_variants import join
 
     def build(arch, form, grid):
         made = artifact(

@@ -7,7 +7,7 @@ import copy
 import pytest
 from fake_driver import artifact, launch, row
 
-from polyblocks.artifact_variants import archs_of, join, variant
+from polyblocks.cache.artifact_variants import archs_of, join, variant
 from polyblocks.errors import ArtifactError, TargetError
 from polyblocks.runtime.device.code import choose, code_of
 from polyblocks.runtime.device.plan import Launch, Operand, read_plan

@@ -13,11 +13,11 @@ from polyblocks import driver, mlir
 from polyblocks.artifact import Artifact
 from polyblocks.errors import ExecutionError
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
-from polyblocks.report import Report
+from polyblocks.registry.registry import get_registry
+from polyblocks.reports.report import Report
 from polyblocks.runtime.launch import bind
 from polyblocks.runtime.numpy_arrays import NumpyArrays
-from polyblocks.simulated import SimulatedExecutable, chip_of
+from polyblocks.simt.simulated import SimulatedExecutable, chip_of
 
 ARCHS = {"nvgpu": "sm_90a", "amdgpu": "gfx1100"}
 

@@ -112,7 +112,7 @@ def test_every_hook_is_documented_with_its_signature(name: str) -> None:
 
 
 def test_every_required_hook_is_named_for_its_kind() -> None:
-    from polyblocks.plugin import GROUPS, REQUIRED_HOOKS
+    from polyblocks.registry.plugin import GROUPS, REQUIRED_HOOKS
 
     text = page("plugins.md")
     for group, kind in GROUPS.items():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from polyblocks import mlir
-from polyblocks.affine.estimate import combine
-from polyblocks.passes.affine.estimate_nests import from_attribute, to_attribute
+from polyblocks.affine.cost.estimate import combine
+from polyblocks.passes.map.estimate_nests import from_attribute, to_attribute
 
 ROW = {
     "iterations": 4,

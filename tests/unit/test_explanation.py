@@ -18,7 +18,7 @@ from polyblocks.explanation.decisions import follow, grouped, sentence
 from polyblocks.explanation.document import document, verdicts
 from polyblocks.explanation.page import page
 from polyblocks.explanation.tree import places, predicted_for, tree
-from polyblocks.report import Report
+from polyblocks.reports.report import Report
 
 MIB = 1 << 20
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from polyblocks.affine.estimate import Estimator
+from polyblocks.affine.analysis.footprints import analyze
+from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.footprints import analyze
 from polyblocks.affine.model import (
     Alloca,
     Buffer,

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from polyblocks.frames import roomy
+from polyblocks.isolation.frames import roomy
 
 
 def leaf(x: int) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.support.nests import TARGET, Context, buffer, check, row_sum, run, weighted
 
+from polyblocks.affine.cost.tile_cost import TileCost
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
@@ -25,12 +26,11 @@ from polyblocks.affine.model import (
     around,
     walk,
 )
-from polyblocks.affine.slices import bounds, slices
-from polyblocks.affine.stages import Stage
-from polyblocks.affine.tile_cost import TileCost
-from polyblocks.affine.tile_writer import tiled
-from polyblocks.affine.updates import in_place
-from polyblocks.passes.affine.fuse_tiles import FuseTilesPass, _Grouping
+from polyblocks.affine.tiles.slices import bounds, slices
+from polyblocks.affine.tiles.stages import Stage
+from polyblocks.affine.tiles.tile_writer import tiled
+from polyblocks.affine.tiles.updates import in_place
+from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass, _Grouping
 
 
 @pytest.mark.parametrize("tile", [(4, 13), (5, 4), (1, 1), (17, 13), (16, 8)])

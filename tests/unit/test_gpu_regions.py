@@ -8,7 +8,7 @@ from tests.support.gpu_target import gpu_target
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
-from polyblocks.passes.affine.map_blocks import MapBlocksPass
+from polyblocks.passes.map.map_blocks import MapBlocksPass
 from polyblocks.pipeline import PassContext
 
 WHILE = """

@@ -10,7 +10,7 @@ from tests.gpu_conformance.assemble import ARCHS, Kernel, compiled, kernels_of
 
 import polyblocks
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 from polyblocks.testing.conformance import CASES
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 from polyblocks_nvgpu import ptxas

@@ -7,8 +7,8 @@ from tests.support.nests import buffer
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Load, Value
-from polyblocks.affine.tile_writer import _Storage
-from polyblocks.codegen.gpu.walks import in_step, offset
+from polyblocks.affine.tiles.tile_writer import _Storage
+from polyblocks.codegen.gpu.mapping.walks import in_step, offset
 
 T, C, H, W = Var(4, "t"), Var(8, "c"), Var(5, "h"), Var(7, "w")
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from polyblocks import events, mlir
-from polyblocks.affine import held
+from polyblocks.affine.mlir import held
 from polyblocks.affine.model import Op, Sequence, walk
 from polyblocks.errors import PassError
 from polyblocks.options import CompileOptions
-from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.base import NestPass
 from polyblocks.pipeline import FunctionPass, PassContext, run_stage, watching
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 

@@ -15,7 +15,7 @@ from polyblocks.affine.model import (
     Store,
     Value,
 )
-from polyblocks.passes.affine.hoist_invariants import invariants
+from polyblocks.passes.schedule.hoist_invariants import invariants
 
 TABLE = Buffer((10, 8), "f32", "input")
 ROWS = Buffer((4,), "index", "input")

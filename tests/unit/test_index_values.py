@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polyblocks import mlir
-from polyblocks.affine import reader
+from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import LoadAt, Op, walk
 
 PROGRAM = """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.interleaves import interleaves
 from polyblocks.affine.model import Buffer, For, Load, Node, Store, Value
+from polyblocks.affine.vectors.interleaves import interleaves
 
 A, B = Buffer((400,), "f32", "input"), Buffer((100, 4), "f32", "output")
 

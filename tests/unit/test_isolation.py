@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from polyblocks import errors, events, isolation, stall
+from polyblocks import errors, events
 from polyblocks.errors import (
     ArtifactError,
     ExecutionError,
@@ -33,7 +33,8 @@ from polyblocks.errors import (
     TargetError,
     UnsupportedError,
 )
-from polyblocks.isolation import run_isolated
+from polyblocks.isolation import isolation, stall
+from polyblocks.isolation.isolation import run_isolated
 
 
 def no_child_is_left() -> bool:
@@ -532,7 +533,7 @@ def test_lost_exit_status_is_handled():
         import os, signal
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         from polyblocks.errors import NativeCrashError
-        from polyblocks.isolation import run_isolated
+        from polyblocks.isolation.isolation import run_isolated
         assert run_isolated(lambda: b"x" * 1000000) == b"x" * 1000000
         try:
             run_isolated(os.abort)
@@ -556,7 +557,7 @@ def test_program_sees_nothing_of_the_child():
         """
         import atexit, faulthandler, os, signal, sys
         from polyblocks.errors import NativeCrashError
-        from polyblocks.isolation import run_isolated
+        from polyblocks.isolation.isolation import run_isolated
         faulthandler.enable()
         atexit.register(lambda: print("bye"))
         signal.signal(signal.SIGTERM, lambda *_: print("handled", flush=True))
@@ -587,7 +588,7 @@ def test_works_with_standard_files_closed(tmp_path):
         import os
         for fd in (0, 1, 2):
             os.close(fd)
-        from polyblocks.isolation import run_isolated
+        from polyblocks.isolation.isolation import run_isolated
         out = run_isolated(lambda: b"fine")
         with open({str(tmp_path / "out")!r}, "wb") as f:
             f.write(out)
@@ -608,7 +609,7 @@ def test_child_dies_with_a_killed_parent(tmp_path):
             textwrap.dedent(
                 f"""
                 import os, time
-                from polyblocks.isolation import run_isolated
+                from polyblocks.isolation.isolation import run_isolated
 
                 def job():
                     with open({str(marker)!r} + ".new", "w") as f:
@@ -640,6 +641,6 @@ def test_child_dies_with_a_killed_parent(tmp_path):
 
 
 def test_debug_log_has_the_childs_output(caplog):
-    caplog.set_level("DEBUG", logger="polyblocks.isolation")
+    caplog.set_level("DEBUG", logger="polyblocks.isolation.isolation")
     run_isolated(lambda: os.write(2, b"a remark of a pass").to_bytes(4, "little"), label="blur")
     assert "blur: a remark of a pass" in caplog.text

@@ -12,8 +12,7 @@ import pytest
 import polyblocks
 from polyblocks import driver, errors
 from polyblocks.artifact import TRANSIENT
-from polyblocks.blame import blaming
-from polyblocks.cache import Cache, default_cache
+from polyblocks.cache.cache import Cache, default_cache
 from polyblocks.codegen.gpu.external_tool import identity, run_tool
 from polyblocks.errors import (
     MachineError,
@@ -24,10 +23,11 @@ from polyblocks.errors import (
     UnsupportedError,
     of_machine,
 )
-from polyblocks.isolation import run_isolated
+from polyblocks.failures.blame import blaming
+from polyblocks.frontends.partition import CRASH, MACHINE, UNSUPPORTED, run_probes
+from polyblocks.isolation.isolation import run_isolated
 from polyblocks.options import CompileOptions
-from polyblocks.partition import CRASH, MACHINE, UNSUPPORTED, run_probes
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

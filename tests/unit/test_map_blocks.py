@@ -18,10 +18,10 @@ from torch.nn import functional
 
 from polyblocks import events, mlir, signature
 from polyblocks.affine.model import Nest
-from polyblocks.codegen.gpu.choose import choose
+from polyblocks.codegen.gpu.mapping.choose import choose
 from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
-from polyblocks.passes.affine.map_blocks import MapBlocksPass
+from polyblocks.passes.map.map_blocks import MapBlocksPass
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext
 

@@ -9,7 +9,6 @@ import pytest
 from tests.support.nests import Context, buffer, innermost, row_sum, run, tiled_like, weighted
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.merging import forward
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
@@ -23,9 +22,10 @@ from polyblocks.affine.model import (
     Value,
     walk,
 )
-from polyblocks.passes.affine.classify_nests import name_nests
-from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
-from polyblocks.passes.affine.merge_loops import MergeLoopsPass
+from polyblocks.affine.rewrites.merging import forward
+from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
+from polyblocks.passes.fuse.merge_loops import MergeLoopsPass
+from polyblocks.passes.normalize.classify_nests import name_nests
 
 
 def merge(sequence: Sequence, **options: int) -> Context:

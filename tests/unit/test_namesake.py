@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.support.wheels import NAMESAKE, make_stand_ins, make_wheel
 
-from polyblocks.registry import OFFICIAL
+from polyblocks.registry.registry import OFFICIAL
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = "polyblocks-compiler"

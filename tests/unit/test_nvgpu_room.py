@@ -6,11 +6,11 @@ import pytest
 from tests.gpu_conformance.assemble import compiled
 
 from polyblocks import mlir
-from polyblocks.codegen.gpu import registers
 from polyblocks.codegen.gpu.manifest import Resources
+from polyblocks.codegen.gpu.mapping import registers
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 from polyblocks_nvgpu import emit, lower, ptxas, room
 
 TEXT = """

@@ -10,7 +10,7 @@ from tests.support.nests import Context, buffer, innermost, run
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Op, Sequence, Store, Value
-from polyblocks.passes.affine.order_loops import OrderLoopsPass
+from polyblocks.passes.schedule.order_loops import OrderLoopsPass
 
 TILES, SIZE, LENGTH = 5, 8, 40
 

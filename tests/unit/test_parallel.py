@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from polyblocks.affine.access import address
+from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
@@ -19,7 +20,6 @@ from polyblocks.affine.model import (
     StoreAt,
     Value,
 )
-from polyblocks.affine.parallel import is_parallel
 
 Access = tuple[str, int, int]
 

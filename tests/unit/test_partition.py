@@ -8,7 +8,7 @@ import pytest
 
 from polyblocks.artifact import TRANSIENT
 from polyblocks.errors import MachineError, NativeCrashError, PassError, UnsupportedError
-from polyblocks.partition import (
+from polyblocks.frontends.partition import (
     CRASH,
     MACHINE,
     UNSUPPORTED,

@@ -6,9 +6,9 @@ import pytest
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Nest, Node, Store, Value
-from polyblocks.codegen.gpu.banks import pitch_rows
-from polyblocks.codegen.gpu.barriers import same_iteration
-from polyblocks.codegen.gpu.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.mapping.banks import pitch_rows
+from polyblocks.codegen.gpu.mapping.barriers import same_iteration
+from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
 
 
 def copy(rows: int, width: int, begin: int, pitch: int = 2048) -> tuple[Kernel, Shared]:

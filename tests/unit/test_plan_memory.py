@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from polyblocks.passes.affine.plan_memory import ALIGNMENT, Block, place
+from polyblocks.passes.map.plan_memory import ALIGNMENT, Block, place
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
+from polyblocks.affine.analysis.facts import binary
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.facts import binary
 
 K = Var(7, "k")
 EXPRS = [Expr.of(K), Expr.of(K) - 3, Expr.of(K) * 2 + 1, Expr(5), Expr(0) - K, Expr(-2)]

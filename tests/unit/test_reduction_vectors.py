@@ -6,7 +6,7 @@ import pytest
 
 from polyblocks import mlir
 from polyblocks.affine.model import Op, Value
-from polyblocks.affine.reduction_vectors import free_of_order
+from polyblocks.affine.vectors.reduction_vectors import free_of_order
 from polyblocks.mlir import ir
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from polyblocks import mlir
-from polyblocks.affine.coverage import covers, digits
-from polyblocks.affine.estimate import scaled
+from polyblocks.affine.analysis.coverage import covers, digits
+from polyblocks.affine.cost.estimate import scaled
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.held import HeldNests
+from polyblocks.affine.mlir.held import HeldNests
+from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import Buffer, For, Nest, Region, Sequence, Store, Value, reads, writes
-from polyblocks.affine.regions import stands_before
-from polyblocks.affine.stages import Stage
+from polyblocks.affine.tiles.stages import Stage
 
 PROGRAM = """
 func.func @main(%x: memref<10x64xf32>, %p: i1) {

@@ -9,9 +9,10 @@ import threading
 
 import pytest
 
-from polyblocks import events, hookspecs, registry
+from polyblocks import events, hookspecs
 from polyblocks.errors import PluginError, TargetError
-from polyblocks.registry import EXTENSIONS, TARGETS, Registry, get_registry
+from polyblocks.registry import registry
+from polyblocks.registry.registry import EXTENSIONS, TARGETS, Registry, get_registry
 from polyblocks.target import TargetDescription
 
 EXTENSION = """

@@ -7,9 +7,9 @@ import pytest
 import polyblocks
 from polyblocks import events
 from polyblocks.artifact import Artifact
-from polyblocks.cache import default_cache
+from polyblocks.cache.cache import default_cache
 from polyblocks.events import Event
-from polyblocks.report import Fallback, Part, Report, describe_kernel
+from polyblocks.reports.report import Fallback, Part, Report, describe_kernel
 
 KEY = "c" * 64
 

@@ -22,7 +22,7 @@ from polyblocks.affine.model import (
     Value,
     walk,
 )
-from polyblocks.affine.row_padding import MAX_GROWTH, MIN_ROW, ROW, row_of
+from polyblocks.affine.tiles.row_padding import MAX_GROWTH, MIN_ROW, ROW, row_of
 
 
 def rows_of(nest: Nest) -> list[tuple[int, bool]]:

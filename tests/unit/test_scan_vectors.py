@@ -6,7 +6,7 @@ import pytest
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Store, Value
-from polyblocks.affine.scan_vectors import scan_combiners
+from polyblocks.affine.vectors.scan_vectors import scan_combiners
 
 X = Buffer((8,), "f64", "input")
 OUT = Buffer((8,), "f64", "output")

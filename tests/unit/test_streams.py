@@ -6,7 +6,7 @@ import pytest
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Sequence, Store, Value
-from polyblocks.passes.affine.streams import mark_streams
+from polyblocks.passes.map.streams import mark_streams
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
 CHIP = TargetDescription(

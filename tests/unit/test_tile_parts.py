@@ -9,13 +9,13 @@ import pytest
 from tests.support.nest_interpreter import Machine
 from tests.support.nests import TARGET, Context, buffer, check, run, weighted
 
+from polyblocks.affine.cost.tile_cost import TileCost, alone
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Nest, Sequence, Store, walk
-from polyblocks.affine.slices import Slices, slices
-from polyblocks.affine.stages import Stage
-from polyblocks.affine.tile_cost import TileCost, alone
-from polyblocks.affine.tile_writer import tiled
-from polyblocks.passes.affine.fuse_tiles import FuseTilesPass
+from polyblocks.affine.tiles.slices import Slices, slices
+from polyblocks.affine.tiles.stages import Stage
+from polyblocks.affine.tiles.tile_writer import tiled
+from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 
 
 def stage(nest: Nest) -> Stage:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from polyblocks import mlir
-from polyblocks.affine import reader, transpose_writer
-from polyblocks.affine.lanes import NoLanesError, lanes_of
+from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import For, Sequence, Simd, walk
+from polyblocks.affine.vectors import transpose_writer
+from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.options import CompileOptions
-from polyblocks.passes.affine.tile_transposes import TileTransposesPass
-from polyblocks.passes.affine.vectorize_nests import VectorizeNestsPass
+from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
+from polyblocks.passes.schedule.tile_transposes import TileTransposesPass
 from polyblocks.pipeline import PassContext
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 

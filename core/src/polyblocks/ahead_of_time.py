@@ -13,10 +13,10 @@ from typing import Any
 
 from polyblocks import driver
 from polyblocks.artifact import Artifact
-from polyblocks.artifact_variants import join
+from polyblocks.cache.artifact_variants import join
 from polyblocks.errors import InputError, OptionError
+from polyblocks.frontends.partition import without_framework
 from polyblocks.options import CompileOptions
-from polyblocks.partition import without_framework
 from polyblocks.runtime.arrays import HOST, ArrayInterface
 from polyblocks.runtime.device.call import ON_DEVICE
 from polyblocks.runtime.slots import text_of
@@ -67,8 +67,8 @@ def aot(
         polyblocks.load("f.zip")(x)
     """
     from polyblocks.api import compile
-    from polyblocks.frontend_choice import chosen_frontend
-    from polyblocks.registry import get_registry
+    from polyblocks.registry.frontend_choice import chosen_frontend
+    from polyblocks.registry.registry import get_registry
 
     if weights not in WEIGHTS:
         raise OptionError(f"weights must be one of {', '.join(WEIGHTS)}, not {weights!r}")
@@ -103,7 +103,7 @@ def _check_host(arrays: ArrayInterface, leaves: Sequence[Any]) -> None:
 
 
 def _check_devices(options: CompileOptions, has_arrays: bool) -> None:
-    from polyblocks.registry import get_registry
+    from polyblocks.registry.registry import get_registry
 
     target = get_registry().target(options.target).implementation
     if options.simulate or not getattr(target, "DEVICE_KINDS", ()):

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.errors import InputError
-from polyblocks.frontend_choice import chosen_frontend
 from polyblocks.options import CompileOptions
-from polyblocks.registry import FRONTENDS, TARGETS, get_registry
+from polyblocks.registry.frontend_choice import chosen_frontend
+from polyblocks.registry.registry import FRONTENDS, TARGETS, get_registry
 
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact
@@ -42,7 +42,7 @@ def compile(
     Args:
         function: what to compile.
         frontend: which framework it is written in; default: see
-            :func:`polyblocks.frontend_choice.chosen_frontend`.
+            :func:`polyblocks.registry.frontend_choice.chosen_frontend`.
         compile_options: see :class:`polyblocks.CompileOptions`.
 
     Returns:
@@ -114,7 +114,7 @@ def compile_until(path: Path, options: CompileOptions, until: str, after: str | 
         InputError: as :func:`compile_file`; also when no such pass was run.
     """
     from polyblocks import driver
-    from polyblocks.isolation import run_isolated
+    from polyblocks.isolation.isolation import run_isolated
 
     data = _read(path)
     description = _describe(options)
@@ -210,7 +210,7 @@ def load(
     from polyblocks import driver
     from polyblocks.artifact import Artifact
     from polyblocks.errors import ArtifactError
-    from polyblocks.foreign_arrays import by_framework
+    from polyblocks.runtime.foreign_arrays import by_framework
     from polyblocks.runtime.launch import bind
 
     artifact = source if isinstance(source, Artifact) else Artifact.read(source)

@@ -19,7 +19,7 @@ from polyblocks.errors import InputError, PolyBlocksError
 from polyblocks.options import CompileOptions
 
 if TYPE_CHECKING:
-    from polyblocks.report import Report
+    from polyblocks.reports.report import Report
 
 app = typer.Typer(
     help="Compile tensor programs for CPUs and GPUs.",
@@ -47,7 +47,7 @@ def plugins(
     """List all plugins: where they come from, their API, and whether they work."""
     from polyblocks.hookspecs import API_VERSION
     from polyblocks.namesake import conflict
-    from polyblocks.registry import get_registry
+    from polyblocks.registry.registry import get_registry
 
     if problem := conflict():
         print(f"warning: {problem}", file=sys.stderr)
@@ -72,7 +72,7 @@ def targets(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the targets, and what is known of the device that each would compile for."""
-    from polyblocks.registry import TARGETS, get_registry
+    from polyblocks.registry.registry import TARGETS, get_registry
 
     registry = get_registry()
     rows: dict[str, Any] = {}
@@ -138,8 +138,8 @@ def compile_command(
     """
     from polyblocks.ahead_of_time import options_by_arch
     from polyblocks.api import compile_file, compile_until
-    from polyblocks.artifact_variants import join
-    from polyblocks.report import Report
+    from polyblocks.cache.artifact_variants import join
+    from polyblocks.reports.report import Report
 
     given = {name: value for name, value in options.items() if value is not None}
     path, colon, function = file.rpartition(":")
@@ -234,8 +234,8 @@ def _explained(
 
 def _explain_stored(what: str) -> Report:
     from polyblocks.artifact import Artifact
-    from polyblocks.cache import default_cache
-    from polyblocks.report import Report
+    from polyblocks.cache.cache import default_cache
+    from polyblocks.reports.report import Report
 
     report = Report()
     path = Path(what)
@@ -305,7 +305,7 @@ def cache_list(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the entries, the last used first."""
-    from polyblocks.cache import default_cache
+    from polyblocks.cache.cache import default_cache
 
     cache = default_cache()
     rows = []
@@ -337,7 +337,7 @@ def cache_list(
 @cache_app.command("clear")
 def cache_clear() -> None:
     """Remove all entries."""
-    from polyblocks.cache import default_cache
+    from polyblocks.cache.cache import default_cache
 
     cache = default_cache()
     _print(f"{cache.clear()} entries removed from {cache.root}")
@@ -346,7 +346,7 @@ def cache_clear() -> None:
 @cache_app.command("verify")
 def cache_verify() -> None:
     """Read and check every entry; exit status 1 if one is damaged."""
-    from polyblocks.cache import default_cache
+    from polyblocks.cache.cache import default_cache
 
     cache = default_cache()
     bad = cache.verify()

@@ -13,9 +13,9 @@ def cuda_synchronize() -> None:
     Calls ``synchronize()`` of each loaded target whose module has such a function. Without one
     there is nothing to wait for, and nothing happens; no plugin is loaded for this.
     """
-    if "polyblocks.registry" not in sys.modules:
+    if "polyblocks.registry.registry" not in sys.modules:
         return
-    from polyblocks.registry import TARGETS, get_registry
+    from polyblocks.registry.registry import TARGETS, get_registry
 
     for plugin in get_registry().loaded(TARGETS):
         synchronize = getattr(plugin.implementation, "synchronize", None)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks import events
 from polyblocks.artifact import SCHEMA, TRANSIENT, Artifact
-from polyblocks.cache import Cache, cache_key, default_cache, toolchain_versions
+from polyblocks.cache.cache import Cache, cache_key, default_cache, toolchain_versions
 from polyblocks.errors import PassError, PluginError, UnsupportedError, of_machine
-from polyblocks.isolation import run_isolated
+from polyblocks.isolation.isolation import run_isolated
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 
 if TYPE_CHECKING:
     from polyblocks.program import Program
@@ -81,7 +81,7 @@ def isolated(job: Callable[[], bytes], name: str) -> Artifact:
     """Run a compilation in a child; whoever watches learns of its end also when it fails.
 
     Raises:
-        PolyBlocksError: see :func:`polyblocks.isolation.run_isolated`.
+        PolyBlocksError: see :func:`polyblocks.isolation.isolation.run_isolated`.
     """
     begin = time.perf_counter()
     try:
@@ -311,10 +311,10 @@ def _preload(target: Any) -> None:
     mlir.preload()
     ours = (
         "polyblocks.passes.standard",
-        "polyblocks.affine.held",
-        "polyblocks.affine.reader",
-        "polyblocks.affine.value_ranges",
-        "polyblocks.affine.writer",
+        "polyblocks.affine.mlir.held",
+        "polyblocks.affine.mlir.reader",
+        "polyblocks.affine.mlir.value_ranges",
+        "polyblocks.affine.mlir.writer",
     )
     for name in (*ours, *getattr(target.implementation, "PRELOAD", ())):
         try:

@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from polyblocks.native_symbols import own_symbols_first
+from polyblocks.isolation.native_symbols import own_symbols_first
 
 with own_symbols_first():
     from torch_mlir import ir, passmanager, rewrite

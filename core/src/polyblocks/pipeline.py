@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from polyblocks import events
-from polyblocks.blame import blaming
+from polyblocks.failures.blame import blaming
 from polyblocks.options import CompileOptions
-from polyblocks.passes.affine.base import NestPass
+from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
 
 if TYPE_CHECKING:
-    from polyblocks.affine.held import HeldNests
+    from polyblocks.affine.mlir.held import HeldNests
 
 #: Stage -> its readable name; together they are the dump's file name and the resume point.
 STAGES: dict[str, str] = {
@@ -97,7 +97,7 @@ class PassContext:
 
     def nests(self, module: Any) -> HeldNests:
         """The model of the module's nests, read unless it is held already."""
-        from polyblocks.affine.held import HeldNests
+        from polyblocks.affine.mlir.held import HeldNests
 
         if self._nests is None:
             self._nests = HeldNests(module)

@@ -17,9 +17,9 @@ from polyblocks.artifact import Artifact
 from polyblocks.bisect.steps import Step, has_passes, read_steps
 from polyblocks.errors import InputError, PassError, UnsupportedError
 from polyblocks.explanation.run import compiled, fill, parse_input
-from polyblocks.frontend_choice import chosen_frontend
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
+from polyblocks.registry.frontend_choice import chosen_frontend
+from polyblocks.registry.registry import get_registry
 
 
 @dataclass

@@ -18,7 +18,7 @@ from polyblocks.bisect.compare import Difference, Expected
 from polyblocks.bisect.execute import VARIANTS, Array, Program, RunError
 from polyblocks.bisect.reference import NotRunnableError, lower
 from polyblocks.errors import InputError, NativeCrashError, PolyBlocksError
-from polyblocks.isolation import run_isolated
+from polyblocks.isolation.isolation import run_isolated
 
 log = logging.getLogger("polyblocks")
 

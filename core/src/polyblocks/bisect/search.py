@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 
-from polyblocks import reproducer
 from polyblocks.bisect import rounds as rounds_
 from polyblocks.bisect.collect import Compilation
 from polyblocks.bisect.execute import VARIANTS, Program, RunError
@@ -18,7 +17,8 @@ from polyblocks.bisect.reference import NotRunnableError, lower
 from polyblocks.bisect.rounds import Outcome, Round
 from polyblocks.bisect.steps import Step
 from polyblocks.errors import InputError
-from polyblocks.isolation import native_lock
+from polyblocks.failures import reproducer
+from polyblocks.isolation.isolation import native_lock
 
 #: The code generator behind the last pass.
 CODE = "S5"

@@ -1,8 +1,8 @@
 """Compile the kernels of one program in several processes at once.
 
 llvmlite holds one lock around all of LLVM, so threads gain nothing. Processes are forked only from
-a child that :mod:`polyblocks.isolation` made: it has one thread, and whatever happens in it does
-not touch the user's program.
+a child that :mod:`polyblocks.isolation.isolation` made: it has one thread, and whatever happens in
+it does not touch the user's program.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from polyblocks.codegen.loop_hints import SCALAR_LOOPS
-from polyblocks.isolation import is_isolated_child, native_lock
+from polyblocks.isolation.isolation import is_isolated_child, native_lock
 
 #: Characters of LLVM IR that are worth a process: a fork costs 10 to 20 ms, this text 150.
 WORTH = 40_000

@@ -17,7 +17,7 @@ from polyblocks.explanation.decisions import (
     sentence,
 )
 from polyblocks.program import DTYPES
-from polyblocks.report import Part, Report
+from polyblocks.reports.report import Part, Report
 
 #: Version of the document; raised when a reader of an older one would misunderstand it.
 SCHEMA = 1

@@ -14,10 +14,10 @@ import numpy as np
 
 from polyblocks.artifact import Artifact
 from polyblocks.errors import InputError
-from polyblocks.frontend_choice import chosen_frontend
 from polyblocks.options import CompileOptions
 from polyblocks.program import DTYPES, ArraySpec
-from polyblocks.report import Report, explain
+from polyblocks.registry.frontend_choice import chosen_frontend
+from polyblocks.reports.report import Report, explain
 from polyblocks.runtime.arrays import HOST, ArrayInterface
 
 #: A function is called until this many seconds have passed or so many times, whatever is first.
@@ -74,7 +74,7 @@ def explain_function(
     Raises:
         InputError: there is no such file or function, or an input is misspelt.
     """
-    from polyblocks.registry import get_registry
+    from polyblocks.registry.registry import get_registry
 
     if not path.is_file():
         raise InputError(f"there is no file {path}")
@@ -117,7 +117,7 @@ def compile_function(
         InputError: there is no such file or function, or it cannot be one program.
     """
     from polyblocks.ahead_of_time import aot
-    from polyblocks.registry import get_registry
+    from polyblocks.registry.registry import get_registry
 
     function = _named(path, name)
     frontend = chosen_frontend(function)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from polyblocks.artifact import Artifact
-from polyblocks.isolation import native_lock
+from polyblocks.isolation.isolation import native_lock
 
 _OBJECT = "code.o"
 
@@ -54,7 +54,7 @@ def link(text: str, exports: Collection[str], imports: Mapping[str, int]) -> Any
 
 
 def _artifact(text: str) -> Artifact:
-    from polyblocks.cache import cache_key, default_cache, toolchain_versions
+    from polyblocks.cache.cache import cache_key, default_cache, toolchain_versions
 
     key = cache_key(["helper", text, platform.machine(), repr(toolchain_versions())])
     cache = default_cache()

@@ -24,7 +24,7 @@ from polyblocks.api import compile_text, load
 from polyblocks.artifact import Artifact
 from polyblocks.occupancy import occupancy
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 from polyblocks.target import Multiprocessor, TargetDescription
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from polyblocks.errors import InputError
-from polyblocks.function_report import FunctionReport
+from polyblocks.frontends.function_report import FunctionReport
 from polyblocks.options import CompileOptions
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.donation import Donation

@@ -9,13 +9,20 @@ from typing import Any
 
 from jax.extend.core import ClosedJaxpr
 
-from polyblocks import programs
 from polyblocks.errors import UnsupportedError
-from polyblocks.frames import roomy
-from polyblocks.function_report import FunctionReport, Variant
+from polyblocks.frontends import programs
+from polyblocks.frontends.function_report import FunctionReport, Variant
+from polyblocks.frontends.partition import (
+    Plan,
+    Step,
+    check_may_stay,
+    fallback_row,
+    make_plan,
+    order,
+)
+from polyblocks.isolation.frames import roomy
 from polyblocks.options import CompileOptions
-from polyblocks.partition import Plan, Step, check_may_stay, fallback_row, make_plan, order
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 from polyblocks_jax.capture import capture_jaxpr
 from polyblocks_jax.inline import flatten
 from polyblocks_jax.parts import FRONTEND, Equations

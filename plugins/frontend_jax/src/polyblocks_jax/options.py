@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 
 
 def checked_options(given: Mapping[str, Any] | None) -> CompileOptions:

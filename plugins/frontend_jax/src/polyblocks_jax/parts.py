@@ -10,9 +10,9 @@ from jax.extend.core import ClosedJaxpr, Literal, Var
 
 from polyblocks import driver
 from polyblocks.errors import PassError, UnsupportedError
+from polyblocks.frontends.partition import UNSUPPORTED, Operations, Step, Why, run_probes, why
 from polyblocks.options import CompileOptions
-from polyblocks.partition import UNSUPPORTED, Operations, Step, Why, run_probes, why
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 from polyblocks_jax.capture import JaxCapture, capture_jaxpr
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.location import source_location
@@ -155,7 +155,7 @@ class Equations(Operations):
         """Run the steps in order, while JAX traces.
 
         Args:
-            steps: see :func:`polyblocks.partition.order`.
+            steps: see :func:`polyblocks.frontends.partition.order`.
             run_part: of the equations of a part and of what they read.
             args: the function's arguments.
         """

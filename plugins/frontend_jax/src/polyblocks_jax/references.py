@@ -11,8 +11,8 @@ from typing import Any
 from jax.extend.core import jaxprs_in_params
 
 from polyblocks.errors import FallbackError
-from polyblocks.function_report import Variant
-from polyblocks.partition import UNSUPPORTED
+from polyblocks.frontends.function_report import Variant
+from polyblocks.frontends.partition import UNSUPPORTED
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.location import source_location
 

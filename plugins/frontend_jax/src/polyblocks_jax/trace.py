@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr, Literal
 
-from polyblocks.function_report import Variant
+from polyblocks.frontends.function_report import Variant
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.constants import lift_constants, warn_of_large
 from polyblocks_jax.donation import NOTHING, Donation

@@ -6,12 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyblocks import programs
 from polyblocks.errors import InputError, UnsupportedError
-from polyblocks.frames import roomy
-from polyblocks.function_report import FunctionReport, Variant
-from polyblocks.options import CompileOptions
-from polyblocks.partition import (
+from polyblocks.frontends import programs
+from polyblocks.frontends.function_report import FunctionReport, Variant
+from polyblocks.frontends.partition import (
     Plan,
     check_may_stay,
     fallback_row,
@@ -19,6 +17,8 @@ from polyblocks.partition import (
     make_plan,
     order,
 )
+from polyblocks.isolation.frames import roomy
+from polyblocks.options import CompileOptions
 from polyblocks.runtime.source import Source
 from polyblocks_tf import fingerprint
 from polyblocks_tf.capture import TfCapture

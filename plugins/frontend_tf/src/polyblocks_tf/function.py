@@ -17,9 +17,9 @@ from tensorflow.python.eager.polymorphic_function.polymorphic_function import Op
 from tensorflow.python.framework.ops import EagerTensor
 
 from polyblocks.errors import InputError, TargetError
-from polyblocks.function_report import FunctionReport
+from polyblocks.frontends.function_report import FunctionReport
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 from polyblocks_tf.compiler import compile_function
 from polyblocks_tf.gradients import Recorded
 from polyblocks_tf.structure import Arguments, check_leaf

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record, tape
 
 from polyblocks.errors import FallbackError
-from polyblocks.function_report import FunctionReport
+from polyblocks.frontends.function_report import FunctionReport
 from polyblocks.options import CompileOptions
 from polyblocks_tf.compiler import compile_function
 from polyblocks_tf.graph import Graph

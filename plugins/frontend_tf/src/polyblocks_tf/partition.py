@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from polyblocks import driver
 from polyblocks.errors import PassError, UnsupportedError
+from polyblocks.frontends.partition import RANDOM, UNSUPPORTED, Operations, Why, run_probes, why
 from polyblocks.options import CompileOptions
-from polyblocks.partition import RANDOM, UNSUPPORTED, Operations, Why, run_probes, why
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 from polyblocks_tf import rules
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.graph import Graph, Value, fold, replay, traced

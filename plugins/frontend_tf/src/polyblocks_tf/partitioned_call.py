@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from polyblocks.partition import Step
+from polyblocks.frontends.partition import Step
 from polyblocks.runtime.source import Source
 from polyblocks_tf.graph import Value
 from polyblocks_tf.partition import TfOperations

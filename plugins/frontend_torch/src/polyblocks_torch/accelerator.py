@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 from polyblocks_torch.specs import ACCELERATOR
 
 #: ``DLDeviceType`` of the memory of PyTorch's two kinds of GPU builds.

@@ -12,7 +12,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from polyblocks.errors import InputError, OptionError, TargetError
-from polyblocks.frames import roomy
+from polyblocks.isolation.frames import roomy
 from polyblocks.options import CompileOptions
 from polyblocks_torch import direct
 from polyblocks_torch.accelerator import takes

@@ -11,9 +11,9 @@ import torch
 from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
-from polyblocks import programs
+from polyblocks.frontends import programs
+from polyblocks.frontends.partition import check_may_stay
 from polyblocks.options import CompileOptions
-from polyblocks.partition import check_may_stay
 from polyblocks_torch import fingerprint
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture

@@ -7,7 +7,7 @@ from typing import Any
 
 from polyblocks.errors import OptionError
 from polyblocks.options import CompileOptions
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 
 
 def checked_options(given: Mapping[str, Any] | None) -> CompileOptions:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from polyblocks.partition import RANDOM, UNSUPPORTED, Left
+from polyblocks.frontends.partition import RANDOM, UNSUPPORTED, Left
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.graphs import graph_module

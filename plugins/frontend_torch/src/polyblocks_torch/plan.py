@@ -14,9 +14,9 @@ from torch import fx
 from polyblocks import driver
 from polyblocks.artifact import Artifact
 from polyblocks.errors import MachineError, PassError, UnsupportedError
+from polyblocks.frontends.partition import MACHINE, plan_artifact, why
 from polyblocks.options import CompileOptions
-from polyblocks.partition import MACHINE, plan_artifact, why
-from polyblocks.registry import get_registry
+from polyblocks.registry.registry import get_registry
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.partition import (
     Step,

@@ -1,7 +1,7 @@
 """Find the nodes of a graph that cannot be compiled, one node at a time, in isolated processes.
 
 Equal nodes (operation, shapes, dtypes, strides, other arguments) are probed once,
-by :func:`polyblocks.partition.run_probes`.
+by :func:`polyblocks.frontends.partition.run_probes`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from operator import getitem
 from torch import fx
 
 from polyblocks.errors import UnsupportedError
-from polyblocks.partition import run_probes, why
+from polyblocks.frontends.partition import run_probes, why
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.partition import extract

@@ -6,8 +6,9 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from polyblocks import events, function_report
-from polyblocks.function_report import Variant
+from polyblocks import events
+from polyblocks.frontends import function_report
+from polyblocks.frontends.function_report import Variant
 
 __all__ = ["Frame", "FunctionReport", "GraphBreak", "Variant"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from polyblocks import isolation
+from polyblocks.isolation import isolation
 from polyblocks.runtime.threads import available_cpus
 
 _get_num_threads = torch.get_num_threads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks.target_choice import ProductNames, unknown_arch
+from polyblocks.targets.target_choice import ProductNames, unknown_arch
 from polyblocks_amdgpu.chips import ALIASES, CHIPS, Chip, representative
 from polyblocks_amdgpu.generations import ARCHS
 

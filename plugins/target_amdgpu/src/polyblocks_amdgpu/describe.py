@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from polyblocks.errors import TargetError
-from polyblocks.gpu_description import Cache, Figures, describe_gpu, matrix_units_at
 from polyblocks.options import CompileOptions
 from polyblocks.target import TargetDescription
-from polyblocks.target_choice import no_device, refuse_precision_modes
+from polyblocks.targets.gpu_description import Cache, Figures, describe_gpu, matrix_units_at
+from polyblocks.targets.target_choice import no_device, refuse_precision_modes
 from polyblocks_amdgpu.archs import lookup
 from polyblocks_amdgpu.chips import Chip, nearest
 from polyblocks_amdgpu.device import Device, NoDeviceError, present

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.target_choice import unknown_arch
+from polyblocks.targets.target_choice import unknown_arch
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyblocks.affine.vector_ops import shuffle
+from polyblocks.affine.vectors.vector_ops import shuffle
 from polyblocks.mlir import ir
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from polyblocks.errors import OptionError
 from polyblocks.options import CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
-from polyblocks.target_choice import refuse_precision_modes
+from polyblocks.targets.target_choice import refuse_precision_modes
 from polyblocks_cpu.archs import X86, Arch, lookup
 from polyblocks_cpu.host import X86_FEATURES, X86_LEVELS, CacheLevel, Host, host
 

@@ -12,7 +12,7 @@ from polyblocks.codegen import llvm
 from polyblocks.codegen.loop_hints import SCALAR_LOOPS
 from polyblocks.codegen.split import parts_for, run_parts, split_module
 from polyblocks.errors import UnsupportedError
-from polyblocks.isolation import native_lock
+from polyblocks.isolation.isolation import native_lock
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.elf import read_symbols

@@ -11,7 +11,7 @@ from typing import Any
 
 from polyblocks.artifact import Artifact
 from polyblocks.errors import ArtifactError
-from polyblocks.isolation import native_lock
+from polyblocks.isolation.isolation import native_lock
 from polyblocks_cpu import openmp
 from polyblocks_cpu.describe import missing_features
 from polyblocks_cpu.elf import machine_of, read_symbols

@@ -168,10 +168,10 @@ def _kernels(module: Any) -> list[dict[str, Any]]:
 
     Keys: ``name``, ``parallel`` (iterations that threads share), ``kind``, ``sources`` (``op
     file:line``), ``calls`` in one run of the program, ``nests`` (names, one for each call) and
-    ``estimate`` (of all calls, see :class:`polyblocks.affine.estimate.Estimate`).
+    ``estimate`` (of all calls, see :class:`polyblocks.affine.cost.estimate.Estimate`).
     """
-    from polyblocks.affine.estimate import combine
-    from polyblocks.passes.affine.estimate_nests import from_attribute
+    from polyblocks.affine.cost.estimate import combine
+    from polyblocks.passes.map.estimate_nests import from_attribute
 
     rows = []
     for op in module.body.operations:

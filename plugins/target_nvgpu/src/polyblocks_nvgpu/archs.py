@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polyblocks.errors import TargetError
-from polyblocks.target_choice import ProductNames, unknown_arch
+from polyblocks.targets.target_choice import ProductNames, unknown_arch
 from polyblocks_nvgpu.capabilities import CAPABILITIES, Capability
 from polyblocks_nvgpu.chips import ALIASES, CHIPS, Chip, representative
 

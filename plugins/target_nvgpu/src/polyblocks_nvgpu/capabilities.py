@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.gpu_description import UnitRate
 from polyblocks.target import Multiprocessor
+from polyblocks.targets.gpu_description import UnitRate
 
 KIB = 1024
 WARP = 32

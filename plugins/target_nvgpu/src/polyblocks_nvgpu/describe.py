@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polyblocks.gpu_description import Cache, Figures, describe_gpu, matrix_units_at
 from polyblocks.options import CompileOptions
 from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
-from polyblocks.target_choice import no_device, refuse_precision_modes
+from polyblocks.targets.gpu_description import Cache, Figures, describe_gpu, matrix_units_at
+from polyblocks.targets.target_choice import no_device, refuse_precision_modes
 from polyblocks_nvgpu.archs import PRODUCTS, Arch, best_arch, capability_of, lookup
 from polyblocks_nvgpu.chips import Chip, representative
 from polyblocks_nvgpu.device import Device, NoDeviceError, present

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.affine.source import of_text
+from polyblocks.affine.mlir.source import of_text
 from polyblocks.codegen.memory import VIEWS
 from polyblocks.errors import UnsupportedError
 

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from polyblocks import signature
-from polyblocks.affine.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
+from polyblocks.affine.mlir.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
 from polyblocks.codegen.equal_kernels import ESTIMATES, NESTS
 from polyblocks.codegen.gpu.plan import (
     ALIGNMENTS,
@@ -97,8 +97,8 @@ def _row(
     kernel: Any, launches: list[dict[str, Any]], resources: Resources | None
 ) -> dict[str, Any]:
     """A kernel's row, with the keys that reports know and ``resources``."""
-    from polyblocks.affine.estimate import combine
-    from polyblocks.passes.affine.estimate_nests import from_attribute
+    from polyblocks.affine.cost.estimate import combine
+    from polyblocks.passes.map.estimate_nests import from_attribute
 
     name = name_of(kernel)
     mine = [row for row in launches if row["kernel"] == name]

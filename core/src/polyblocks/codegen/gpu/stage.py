@@ -7,19 +7,19 @@ from typing import Any
 
 from polyblocks.codegen.expand_copies import ExpandCopiesPass
 from polyblocks.codegen.expand_remainder import ExpandRemainderPass
-from polyblocks.codegen.gpu.align_vectors import AlignVectorsPass
-from polyblocks.codegen.gpu.assign_alias_scopes import AssignAliasScopesPass
-from polyblocks.codegen.gpu.assign_memory_spaces import AssignMemorySpacesPass
-from polyblocks.codegen.gpu.carry_intrinsics import HideIntrinsicsPass, ShowIntrinsicsPass
-from polyblocks.codegen.gpu.check_kernels import CheckKernelsPass, CheckLoweredPass
-from polyblocks.codegen.gpu.expand_atomics import ExpandAtomicsPass
-from polyblocks.codegen.gpu.extract_launches import ExtractLaunchesPass
-from polyblocks.codegen.gpu.fold_launch_sizes import FoldLaunchSizesPass
-from polyblocks.codegen.gpu.lower_checks import LowerChecksPass
-from polyblocks.codegen.gpu.merge_kernels import MergeKernelsPass
-from polyblocks.codegen.gpu.place_shared_memory import PlaceSharedMemoryPass
-from polyblocks.codegen.gpu.scope_atomics import ScopeAtomicsPass
-from polyblocks.codegen.gpu.vectorize_pairs import VectorizePairsPass
+from polyblocks.codegen.gpu.passes.align_vectors import AlignVectorsPass
+from polyblocks.codegen.gpu.passes.assign_alias_scopes import AssignAliasScopesPass
+from polyblocks.codegen.gpu.passes.assign_memory_spaces import AssignMemorySpacesPass
+from polyblocks.codegen.gpu.passes.carry_intrinsics import HideIntrinsicsPass, ShowIntrinsicsPass
+from polyblocks.codegen.gpu.passes.check_kernels import CheckKernelsPass, CheckLoweredPass
+from polyblocks.codegen.gpu.passes.expand_atomics import ExpandAtomicsPass
+from polyblocks.codegen.gpu.passes.extract_launches import ExtractLaunchesPass
+from polyblocks.codegen.gpu.passes.fold_launch_sizes import FoldLaunchSizesPass
+from polyblocks.codegen.gpu.passes.lower_checks import LowerChecksPass
+from polyblocks.codegen.gpu.passes.merge_kernels import MergeKernelsPass
+from polyblocks.codegen.gpu.passes.place_shared_memory import PlaceSharedMemoryPass
+from polyblocks.codegen.gpu.passes.scope_atomics import ScopeAtomicsPass
+from polyblocks.codegen.gpu.passes.vectorize_pairs import VectorizePairsPass
 from polyblocks.codegen.guard_divisions import GuardDivisionsPass
 from polyblocks.codegen.lower_half_types import LowerHalfTypesPass
 from polyblocks.codegen.only_with import MEMORY, ElementTypes, OnlyWith

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from polyblocks.artifact import Artifact
-from polyblocks.artifact_variants import archs_of, variant
+from polyblocks.cache.artifact_variants import archs_of, variant
 from polyblocks.errors import ArtifactError, TargetError
 from polyblocks.runtime.device.plan import LaunchPlan, read_plan
 

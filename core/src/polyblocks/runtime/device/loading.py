@@ -29,7 +29,7 @@ def load_program(
         ArtifactError: there is no launch plan, a wrong one, or no code.
     """
     if is_simulated(artifact):
-        from polyblocks.simulated import load_simulated
+        from polyblocks.simt.simulated import load_simulated
 
         return load_simulated(artifact, semantics())
     return DeviceExecutable(artifact, connect)

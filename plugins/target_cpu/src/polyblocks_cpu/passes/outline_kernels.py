@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks.affine.estimate import scaled
-from polyblocks.affine.regions import LOOPS, REGION_ATTRIBUTE
+from polyblocks.affine.cost.estimate import scaled
+from polyblocks.affine.mlir.regions import LOOPS, REGION_ATTRIBUTE
 from polyblocks.codegen.equal_kernels import NESTS
 from polyblocks.codegen.memory import VIEWS, extent_of, static_bytes, written_operands
 from polyblocks.codegen.walk import nested
@@ -69,7 +69,7 @@ class OutlineKernelsPass:
     def run(self, module: Any, context: Any) -> None:
         """Rewrite ``@main`` and append the kernels to the module."""
         from polyblocks.mlir import ir
-        from polyblocks.passes.affine.estimate_nests import to_attribute
+        from polyblocks.passes.map.estimate_nests import to_attribute
 
         del context
         with module.context, ir.Location.unknown():
@@ -195,9 +195,9 @@ def _outline(module: Any, op: Any, name: str) -> None:
 
 def _gather(loop: Any, kernel: Any) -> None:
     """Tell the kernel of a loop what nests it has; those are no kernels any more."""
-    from polyblocks.affine.estimate import combine
+    from polyblocks.affine.cost.estimate import combine
     from polyblocks.mlir import ir
-    from polyblocks.passes.affine.estimate_nests import to_attribute
+    from polyblocks.passes.map.estimate_nests import to_attribute
 
     names = [loop.attributes[REGION_ATTRIBUTE]]
     sources: dict[Any, None] = {}
@@ -227,7 +227,7 @@ def _gather(loop: Any, kernel: Any) -> None:
 
 def _repeated_estimate(nest: Any) -> dict[str, Any]:
     """What a nest costs in all iterations of the loops around it; once where nobody knows."""
-    from polyblocks.passes.affine.estimate_nests import from_attribute
+    from polyblocks.passes.map.estimate_nests import from_attribute
 
     times = 1
     op = nest

@@ -1,0 +1,211 @@
+"""Footprints: which part of each buffer the iterations of a nest touch, and how often it moves.
+
+Counted on boxes: accesses of one place whose indices differ by constants are one box (a stencil's
+window), overlapping boxes become their hull. Indices known only at run time touch one line each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from polyblocks.affine.access import strides
+from polyblocks.affine.analysis.access_boxes import Box, Group, Terms, nbytes, numel, round_up
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer, For, Load, LoadAt, Node, Store, StoreAt
+
+
+@dataclass
+class Touched:
+    """Bytes of one buffer that some iterations touch, once each.
+
+    Attributes:
+        read: bytes of the elements that are loaded.
+        written: bytes of the elements that are stored.
+        read_lines: bytes of the lines that are loaded from.
+        written_lines: bytes of the lines that are stored to.
+    """
+
+    read: int = 0
+    written: int = 0
+    read_lines: int = 0
+    written_lines: int = 0
+
+    @property
+    def resident(self) -> int:
+        """Bytes of cache that they need."""
+        return max(self.read_lines, self.written_lines)
+
+    @property
+    def moved(self) -> int:
+        """Bytes that cross a border of the memory hierarchy when each is loaded and stored once."""
+        return self.read_lines + self.written_lines
+
+
+@dataclass(eq=False)
+class Level:
+    """A loop of a nest, or the nest itself (``var`` None, one trip).
+
+    Attributes:
+        var: the loop's variable.
+        trips: its iterations, for one iteration of the loops outside.
+        parallel: the parallel level that it is mapped to.
+        groups: accesses in its body, outside of inner loops.
+        inner: the loops in its body.
+        once: what one iteration touches, by buffer.
+        whole: what all its iterations touch, for one iteration of the loops outside.
+    """
+
+    var: Var | None
+    trips: int
+    parallel: str | None = None
+    groups: list[Group] = field(default_factory=list)
+    inner: list[Level] = field(default_factory=list)
+    once: dict[Buffer, Touched] = field(default_factory=dict)
+    whole: dict[Buffer, Touched] = field(default_factory=dict)
+
+    def walk(self) -> Iterator[Level]:
+        """This level and all inside, outer before inner."""
+        yield self
+        for level in self.inner:
+            yield from level.walk()
+
+    def reuse(self, buffer: Buffer) -> float:
+        """How often this loop touches each byte of ``buffer`` that it touches, in iterations."""
+        whole = self.whole[buffer].resident
+        return self.trips * self.once[buffer].resident / whole if whole else 1.0
+
+    def resident(self) -> int:
+        """Bytes of cache that one iteration needs."""
+        return sum(t.resident for t in self.once.values())
+
+    def traffic(self, capacity: int) -> dict[Buffer, int]:
+        """Bytes moved into and out of a cache of ``capacity`` bytes, per buffer.
+
+        As long as one iteration fits, the loop finds what the iterations before have loaded;
+        otherwise every iteration loads again what the loops inside need.
+        """
+        if self.resident() <= capacity or not self.inner:
+            return {b: t.moved for b, t in self.whole.items()}
+        total: dict[Buffer, int] = {}
+        for level in self.inner:
+            for buffer, moved in level.traffic(capacity).items():
+                total[buffer] = total.get(buffer, 0) + moved
+        for group in self.groups:
+            # Accesses between the loops; a line each, once per iteration.
+            total.setdefault(group.buffer, self.once[group.buffer].moved)
+        return {b: moved * self.trips for b, moved in total.items()}
+
+
+def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
+    """The footprints of a nest at each of its loops.
+
+    Args:
+        nodes: the nest's body.
+        line: bytes in which memory is moved.
+    """
+    root = Level(None, 1)
+    _collect(root, nodes, {})
+    _Measure(line).level(root)
+    return root
+
+
+def _collect(level: Level, nodes: Iterable[Node], shifts: dict[Var, Expr]) -> None:
+    """Fill ``level``. ``shifts`` says where loops with bounds begin: var -> origin + fresh var."""
+    found: dict[tuple[Buffer, bool, tuple[Terms, ...] | None], Group] = {}
+    for node in nodes:
+        if isinstance(node, (Load, Store)):
+            index = node.index
+            if shifts:
+                index = tuple(e.substitute(shifts) for e in index)
+            terms = tuple(e.terms for e in index)
+            key = (node.buffer, isinstance(node, Store), terms)
+            group = found.get(key)
+            if group is None:
+                group = found[key] = Group(node.buffer, terms, [set() for _ in index], 0, key[1])
+            for constants, e in zip(group.constants, index, strict=True):
+                constants.add(e.const)
+            group.count += 1
+        elif isinstance(node, (LoadAt, StoreAt)):
+            # One that cannot be merged with any other.
+            group = Group(node.buffer, None, [], 1, isinstance(node, StoreAt))
+            level.groups.append(group)
+        elif isinstance(node, For):
+            var, trips, inside = node.var, node.trips, shifts
+            if node.bounded:
+                var = Var(trips, node.var.name)
+                inside = {**shifts, node.var: node.origin.substitute(shifts) + var}
+            inner = Level(var, trips, node.level)
+            _collect(inner, node.body, inside)
+            level.inner.append(inner)
+    level.groups.extend(found.values())
+
+
+class _Measure:
+    """Sets the footprints of levels."""
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self.dims: dict[Buffer, list[tuple[int, int]]] = {}
+
+    def level(self, level: Level) -> list[tuple[list[Level], Group]]:
+        """Set those of a level and all inside; returns its groups, with the loops around them."""
+        inside: list[tuple[list[Level], Group]] = [([], group) for group in level.groups]
+        for inner in level.inner:
+            inside += self.level(inner)
+        if len(level.inner) == 1 and not level.groups:
+            level.once = level.inner[0].whole
+        else:
+            level.once = self.touched(inside)
+        for path, _ in inside:
+            path.append(level)
+        level.whole = level.once if level.trips == 1 else self.touched(inside)
+        return inside
+
+    def touched(self, inside: list[tuple[list[Level], Group]]) -> dict[Buffer, Touched]:
+        """What the groups touch while the loops of their paths run."""
+        boxes: dict[tuple[Buffer, bool], list[Box]] = {}
+        scattered: dict[tuple[Buffer, bool], int] = {}
+        most: dict[tuple[Buffer, bool], int] = {}
+        for path, group in inside:
+            key = (group.buffer, group.write)
+            times = group.count
+            for level in path:
+                times *= level.trips
+            most[key] = most.get(key, 0) + times
+            if group.terms is None:
+                scattered[key] = scattered.get(key, 0) + times
+                continue
+            box = group.box({level.var: level.trips for level in path if level.var is not None})
+            known = boxes.setdefault(key, [])
+            met = next((b for b in known if b.meets(box)), None)
+            if met is None:
+                known.append(box)
+            else:
+                met.include(box)
+        result: dict[Buffer, Touched] = {}
+        for key, times in most.items():
+            buffer, write = key
+            elements = lines = 0
+            for box in boxes.get(key, ()):
+                elements += box.elements
+                lines += box.lines(buffer, self._dims(buffer), self.line)
+            elements += scattered.get(key, 0)
+            lines += scattered.get(key, 0) * self.line
+            size = min(elements, times, numel(buffer)) * buffer.bytes_per_element
+            largest = min(times * self.line, round_up(nbytes(buffer), self.line))
+            touched = result.setdefault(buffer, Touched())
+            if write:
+                touched.written, touched.written_lines = size, max(size, min(lines, largest))
+            else:
+                touched.read, touched.read_lines = size, max(size, min(lines, largest))
+        return result
+
+    def _dims(self, buffer: Buffer) -> list[tuple[int, int]]:
+        """(stride, number) of the dimensions in which neighbours differ, ascending."""
+        dims = self.dims.get(buffer)
+        if dims is None:
+            known = zip(strides(buffer), range(len(buffer.shape)), strict=True)
+            dims = sorted((s, d) for s, d in known if s != 0 and buffer.shape[d] != 1)
+            self.dims[buffer] = dims
+        return dims

@@ -1,0 +1,150 @@
+"""Which loops have independent iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from polyblocks.affine.access import address, is_whole
+from polyblocks.affine.analysis.boxes import Box, overlap
+from polyblocks.affine.analysis.coverage import same_for
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Alloca,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Node,
+    Store,
+    StoreAt,
+    Value,
+    walk,
+)
+
+
+def is_parallel(loop: For, nodes: list[Node]) -> bool:
+    """Whether no iteration of ``loop`` touches what another one writes."""
+    local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
+    accesses = [
+        n
+        for n in walk(loop.body)
+        if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer not in local
+    ]
+    stores = [n for n in accesses if isinstance(n, (Store, StoreAt))]
+    inner = {n.var for n in walk(loop.body) if isinstance(n, For)}
+    reach: _Reach | None = None
+    exprs: dict[Value, Expr] = {}
+    if any(isinstance(n, (LoadAt, StoreAt)) for n in accesses):
+        exprs = {n.result: n.expr for n in walk(nodes) if isinstance(n, Index)}
+    for store in stores:
+        for other in accesses:
+            if other.buffer.base is not store.buffer.base:
+                continue
+            if other.buffer is not store.buffer:
+                if not _apart_in_memory(store, other, loop, inner):
+                    return False
+                continue
+            mine, theirs = _known_dimensions(store, other, exprs)
+            if same_for(mine, theirs, loop.var, inner):
+                continue
+            if not isinstance(store, Store) or not isinstance(other, (Load, Store)):
+                return False
+            reach = reach or _Reach(loop)
+            if not reach.apart(store, other):
+                return False
+    return True
+
+
+Access = Load | Store | LoadAt | StoreAt
+
+
+def _apart_in_memory(store: Store | StoreAt, other: Access, loop: For, inner: set[Var]) -> bool:
+    """Whether accesses through two views of one buffer meet in one iteration only."""
+    if not isinstance(store, Store) or not isinstance(other, (Load, Store)):
+        return False
+    if not is_whole(store.buffer) or not is_whole(other.buffer):
+        return False
+    mine, theirs = (address(a.buffer, a.index) for a in (store, other))
+    return same_for([mine], [theirs], loop.var, inner)
+
+
+def _known_dimensions(
+    a: Access, b: Access, exprs: dict[Value, Expr]
+) -> tuple[list[Expr], list[Expr]]:
+    """The indices of two accesses in the dimensions in which both are affine."""
+    pairs = [
+        (mine, theirs)
+        for mine, theirs in zip(_exprs(a, exprs), _exprs(b, exprs), strict=True)
+        if mine is not None and theirs is not None
+    ]
+    return [mine for mine, _ in pairs], [theirs for _, theirs in pairs]
+
+
+def _exprs(access: Access, exprs: dict[Value, Expr]) -> list[Expr | None]:
+    if isinstance(access, (Load, Store)):
+        return list(access.index)
+    return [exprs.get(v) for v in access.index]
+
+
+class _Reach:
+    """Where the accesses in a loop can go, with the bounds of the loops around them."""
+
+    def __init__(self, loop: For) -> None:
+        self.var = loop.var
+        self.around = dict(_with_loops(loop.body, ()))
+
+    def apart(self, a: Load | Store, b: Load | Store) -> bool:
+        """Whether different iterations never touch the same element through ``a`` and ``b``."""
+        if overlap(self._box(a), self._box(b)):
+            (first_a, last_a), (first_b, last_b) = self._active(a), self._active(b)
+            # Both run in one and the same iteration only.
+            return max(last_a, last_b) <= min(first_a, first_b)
+        return True
+
+    def _box(self, access: Load | Store) -> Box:
+        return tuple(_range(e, self.around[access]) for e in access.index)
+
+    def _active(self, access: Load | Store) -> tuple[int, int]:
+        """First and last iteration in which an access can happen, from bounds that say so."""
+        first, last = 0, self.var.extent - 1
+        for loop in self.around[access]:
+            for low in (Expr(0), *loop.lower):
+                for high in (Expr(loop.var.extent), *loop.upper):
+                    # The loop runs where high - low >= 1.
+                    room = high - low - 1
+                    factor = room.coefficient(self.var)
+                    if not factor:
+                        continue
+                    _, rest = (room - Expr(0, {self.var: factor})).range()
+                    if factor > 0:
+                        first = max(first, -(rest // factor))
+                    else:
+                        last = min(last, rest // -factor)
+        return first, last
+
+
+def _with_loops(
+    nodes: list[Node], around: tuple[For, ...]
+) -> Iterator[tuple[Load | Store, tuple[For, ...]]]:
+    for node in nodes:
+        if isinstance(node, For):
+            yield from _with_loops(node.body, (*around, node))
+        elif isinstance(node, (Load, Store)):
+            yield node, around
+
+
+def _range(expr: Expr, loops: tuple[For, ...]) -> tuple[int, int]:
+    """First value and end of an expression, seen through the bounds of the loops around it."""
+    low, high = expr.range()
+    for loop in loops:
+        factor = expr.coefficient(loop.var)
+        if not factor or not loop.bounded:
+            continue
+        rest = expr - Expr(0, {loop.var: factor})
+        lows = [(rest + e * factor).range() for e in loop.lower]
+        highs = [(rest + (e - 1) * factor).range() for e in loop.upper]
+        if factor < 0:
+            lows, highs = highs, lows
+        low = max([low, *(r[0] for r in lows)])
+        high = min([high, *(r[1] for r in highs)])
+    return low, high + 1

@@ -1,0 +1,1 @@
+"""The cost model: what a schedule of a nest takes."""

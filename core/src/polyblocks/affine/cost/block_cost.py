@@ -1,0 +1,310 @@
+"""What a group of stages costs when a block of threads runs each tile, as on GPUs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import permutations, product
+from math import ceil, log2, prod
+
+from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.cost.tile_cost import NOT_HIDDEN, Cost, TileCost, _Extents, _sizes
+from polyblocks.affine.model import Buffer, For, Load, Node, Store, walk
+from polyblocks.affine.tiles.stages import slots
+from polyblocks.affine.tiles.walk_order import held_by_iterations, written_out
+from polyblocks.occupancy import registers_for
+from polyblocks.target import Multiprocessor
+
+#: Threads of a block, about.
+THREADS = 256
+#: Seconds from a load to its value, when other blocks use the time as well.
+LATENCY = 0.5e-6
+#: Seconds from one stage of a tile to the next: a barrier, and the loads that wait behind it.
+STAGE = 60e-9
+#: Bytes of workgroup memory that reductions may want besides the tile.
+SCRATCH = 4096
+#: Blocks that a multiprocessor should have room for, so that one works while the other waits.
+BLOCKS = 2
+#: What each part of the work that is done again adds to the time, beyond its operations.
+REPEATED = 0.1
+#: A tile that repeats so much of the work may be the wrong one of two good ones.
+SUSPECT = 1.25
+#: Tiles so long are tried in sizes between the powers of two.
+BETWEEN = 64
+#: How much of a multiprocessor's registers a tile may fill with what it reads again.
+REGISTERS = 0.25
+#: Registers of a thread that may hold elements of local buffers.
+HELD = 64
+#: Registers of a thread besides elements and values: addresses, counters, conditions.
+RESERVE = 24
+
+
+@dataclass
+class BlockCost(TileCost):
+    """As :class:`TileCost`, for the blocks of a grid.
+
+    The threads of a block share every stage of a tile; local buffers are in workgroup memory, and
+    what is read again stays there or in registers as far as it fits. A buffer of which every
+    element belongs to one iteration of each stage is in registers of the threads that run these.
+    There must be tiles for all multiprocessors, and several for each, so that one computes while
+    the other waits.
+    """
+
+    #: Iterations of a thread that may be written out for a buffer that it keeps elements of.
+    _held: dict[Buffer, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        scanned = {b for stage in self.stages for b in _scanned(stage.body)}
+        for buffer in self.local - scanned:
+            if held_by_iterations(self.stages, buffer):
+                self._held[buffer] = written_out(
+                    len(_innermost(s.body))
+                    for s in self.stages
+                    if any(n.buffer is buffer for n in s.accesses)
+                )
+        for row, stage in zip(self._rows, self.stages, strict=True):
+            if any(n.buffer in self._held for n in stage.accesses):
+                # What threads keep costs no access.
+                row.slots *= slots(stage.body, self._held) / max(stage.slots, 1e-9)
+
+    def of(self, tile: tuple[int, ...]) -> Cost:
+        """The cost with this tile."""
+        chip = self.target.multiprocessor
+        assert chip is not None
+        sizes = list(zip(self.found.tile, tile, strict=True))
+        count = prod(ceil(y.extent / size) for y, size in sizes)
+        extent_of = _Extents(self.found.tile, tile)
+        bytes_of = {
+            buffer: prod(
+                (extent_of(s, n) for s, n in zip(box, buffer.shape, strict=True)),
+                start=buffer.bytes_per_element,
+            )
+            for buffer, box in self.found.boxes.items()
+        }
+        held = self._in_registers(bytes_of, chip, extent_of)
+        local = self._local(bytes_of, chip, held)
+        tile_bytes = local + sum(n for b, n in bytes_of.items() if b not in self.local)
+        again = self._read_again()
+        kept = local + sum(bytes_of.get(b, 0) for b in again)
+        resident = self._resident(chip, local)
+        # Blocks have more threads where few of them fit.
+        threads = max(THREADS, min(chip.threads_per_block, chip.threads // resident))
+        lanes = needed = spent = touched = waits = 0.0
+        widest = 1.0
+        for row in self._rows:
+            iterations = prod(extent_of(s, n) for s, n in zip(row.spans, row.extents, strict=True))
+            runs = count * row.active
+            for span, extent in row.guards:
+                runs *= extent_of(span, extent) / extent
+            # Inner loops of a stage are shared as well.
+            inner = 1.0 if row.vectorized else row.slots / 2
+            parallel = float(iterations) if row.vectorized else inner
+            widest = max(widest, parallel)
+            turns = max(1.0, parallel / threads) * (1 if row.vectorized else iterations)
+            waits += runs / count * (STAGE * (1 if row.vectorized else iterations) + turns * 4e-9)
+            masked = ceil(parallel / chip.warp) * chip.warp / parallel
+            lanes += runs * iterations * row.slots * masked
+            spent += runs * iterations * row.slots
+            needed += prod(row.extents) * row.slots
+            for buffer, times in row.accesses.items():
+                if buffer in held or buffer not in (*again, *self.local):
+                    continue
+                most = iterations * times * buffer.bytes_per_element
+                touched += runs * min(bytes_of.get(buffer, 0), most)
+        busy = min(1.0, count * min(widest, 1024) / (self._threads * 2 * THREADS))
+        memory = self._traffic(count, bytes_of, chip, extent_of) / max(busy, 1e-6)
+        room = min(chip.shared_per_block_optin, chip.shared // BLOCKS) - SCRATCH
+        on_chip = kept <= max(room, chip.registers * 4 * REGISTERS)
+        cache = touched / self._on_chip_rate(on_chip)
+        waves = max(1.0, count / (self._threads * resident))
+        latency = LATENCY + waves * waits
+        compute = lanes / self._rate / max(busy, 1e-6)
+        parts = (compute, memory, cache, latency)
+        seconds = max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
+        if not all(row.vectorized for row in self._rows):
+            # Rows are better off in blocks of their own than one after the other.
+            free = [n for y, n in sizes if y not in self.found.whole]
+            seconds *= 1 + 0.004 * log2(max(prod(free), 1))
+        redundancy = spent / needed if needed else 1.0
+        # What is computed twice is read and stored twice on the way, too.
+        seconds *= 1 + REPEATED * max(redundancy - 1, 0)
+        over = max(0.0, local / room - 1.0)
+        return Cost(seconds, compute, memory, cache, redundancy, tile_bytes, over)
+
+    def alone(self) -> float:
+        """Seconds of one stage as a kernel of its own, every thread with an iteration."""
+        lanes = sum(prod(row.extents) * row.slots for row in self._rows)
+        parallel = sum(
+            prod(row.extents) * (1 if row.vectorized else row.slots / 2) for row in self._rows
+        )
+        memory = 0.0
+        for buffer, box in self.found.boxes.items():
+            size = prod(
+                (high.const - low.const + 1 for low, high in box), start=buffer.bytes_per_element
+            )
+            moved = self._written.get(buffer, size)
+            memory += min(moved, size) / self._main(buffer.nbytes)
+        busy = min(1.0, parallel / (self._threads * 2 * THREADS))
+        parts = (lanes / self._rate / max(busy, 1e-6), memory / max(busy, 1e-6), LATENCY)
+        return max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
+
+    def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
+        """As in the base; from the beginning as well, where tiles near ``start`` repeat work."""
+        found = super().best(start)
+        if start and (found[1].over or found[1].redundancy > SUSPECT):
+            found = min(found, super().best(), key=_order)
+        found = self._exchanged(found)
+        return self._between(found) if found[1].redundancy > 1 else found
+
+    def _exchanged(self, found: tuple[tuple[int, ...], Cost]) -> tuple[tuple[int, ...], Cost]:
+        """Longer one way and shorter the other way, where the tile cannot grow any more."""
+        sizes = [_sizes(y, self.found) for y in self.found.tile]
+        free = [d for d, y in enumerate(self.found.tile) if y not in self.found.whole]
+        for up, down in permutations(free, 2):
+            tile = list(found[0])
+            larger = [n for n in sizes[up] if n > tile[up]]
+            smaller = [n for n in sizes[down] if n < tile[down]]
+            if larger and smaller:
+                tile[up], tile[down] = larger[0], smaller[-1]
+                trial = (tuple(tile), self.of(tuple(tile)))
+                found = min(found, trial, key=_order)
+        return found
+
+    def _between(self, found: tuple[tuple[int, ...], Cost]) -> tuple[tuple[int, ...], Cost]:
+        """Half as long again or three quarters as long, where neighbours repeat work.
+
+        Powers of two leave up to half of a multiprocessor's memory empty, and the less a tile is
+        surrounded by what others compute as well, the larger it is.
+        """
+        factors = [
+            (2, 3, 4, 6) if y not in self.found.whole and size >= BETWEEN else (4,)
+            for y, size in zip(self.found.tile, found[0], strict=True)
+        ]
+        for parts in product(*factors):
+            tile = tuple(n * part // 4 for n, part in zip(found[0], parts, strict=True))
+            fits = all(n <= y.extent for n, y in zip(tile, self.found.tile, strict=True))
+            if fits and {3, 6} & set(parts):
+                found = min(found, (tile, self.of(tile)), key=_order)
+        return found
+
+    def _in_registers(
+        self, bytes_of: dict[Buffer, int], chip: Multiprocessor, extent_of: _Extents
+    ) -> set[Buffer]:
+        """Local buffers of which the threads of a block keep elements."""
+        held = {
+            buffer
+            for buffer, turns in self._held.items()
+            if bytes_of.get(buffer, 0) <= turns * chip.threads_per_block * buffer.bytes_per_element
+        }
+        for row in self._rows:
+            if not row.vectorized and held & row.accesses.keys():
+                spans = zip(row.spans, row.extents, strict=True)
+                if prod(extent_of(span, extent) for span, extent in spans) > 1:
+                    # A loop around what the threads share: registers have no indices.
+                    held -= row.accesses.keys()
+        return held
+
+    def _local(self, bytes_of: dict[Buffer, int], chip: Multiprocessor, held: set[Buffer]) -> int:
+        """Bytes of workgroup memory that the local buffers of a tile take."""
+        room = registers_for(chip, chip.threads_per_block, 1) - RESERVE
+        registers = min(HELD, room) * 4 * chip.threads_per_block
+        most = 0
+        for live in self._live:
+            kept = sum(
+                bytes_of.get(b, 0) * self._words(b, bytes_of, held) for b in live if b in held
+            )
+            other = sum(bytes_of.get(b, 0) for b in live if b not in held)
+            most = max(most, other + (kept if kept > registers else 0))
+        return most
+
+    def _words(self, buffer: Buffer, bytes_of: dict[Buffer, int], held: set[Buffer]) -> int:
+        """Registers for each element of a held buffer: one more if a place waits with it."""
+        for row in self._rows:
+            if buffer in row.accesses and any(
+                b in self.local and b not in held and bytes_of.get(b, 0) >= bytes_of[buffer]
+                for b in row.accesses
+            ):
+                return 2
+        return 1
+
+    def _read_again(self) -> set[Buffer]:
+        """Buffers of the program that several stages read, or one at several places."""
+        times = Counter(b for stage in self.stages for b in {n.buffer for n in stage.loads})
+        several = {
+            b
+            for stage in self.stages
+            for b, n in Counter(n.buffer for n in stage.loads).items()
+            if n > 1
+        }
+        return {b for b, n in times.items() if n > 1 or b in several} - self.local
+
+    def _resident(self, chip: Multiprocessor, local: int) -> int:
+        by_threads = chip.threads // THREADS
+        return max(1, min(by_threads, chip.shared // local if local else by_threads))
+
+    def _traffic(
+        self, count: int, bytes_of: dict[Buffer, int], chip: Multiprocessor, extent_of: _Extents
+    ) -> float:
+        """Seconds to move what enters and leaves the tiles."""
+        caches = [m for m in self.target.memory if m.size]
+        seconds = through = 0.0
+        for buffer, n in bytes_of.items():
+            if buffer in self.local:
+                continue
+            box = self.found.boxes[buffer]
+            run = buffer.bytes_per_element
+            whole = True
+            for span, extent in reversed(list(zip(box, buffer.shape, strict=True))):
+                length = extent_of(span, extent)
+                run *= length
+                if length < extent:
+                    # Tiles without neighbours' parts begin where the one before ends.
+                    whole = extent % length == 0 and run % chip.sector == 0
+                    break
+            # Other runs begin and end somewhere in a sector.
+            waste = 1.0 if whole else 1 + chip.sector / max(run, 1)
+            moved = float(min(buffer.nbytes, count * n))
+            if buffer in self._written:
+                moved = min(moved, self._written[buffer])
+                through += moved * waste
+            elif n >= buffer.nbytes and n <= chip.shared_per_block:
+                # What all tiles read stays near to each multiprocessor.
+                through += min(count, self._threads) * n
+            else:
+                # What neighbouring tiles read again comes from the last cache.
+                through += count * n * waste
+            # Of the sectors at the ends of runs neighbouring tiles need the other part.
+            seconds += min(buffer.nbytes, moved * waste) / self._main(buffer.nbytes)
+        parts = (seconds, through / self._rate_of(caches[-1]))
+        return max(parts) + NOT_HIDDEN * min(parts)
+
+    def _on_chip_rate(self, on_chip: bool) -> float:
+        caches = [m for m in self.target.memory if m.size]
+        shared = self.target.memory_level("shared")
+        return self._rate_of(shared if on_chip and shared is not None else caches[-1])
+
+
+def _scanned(nodes: list[Node]) -> set[Buffer]:
+    """What scans touch: they carry values from turn to turn in a loop, and registers no index."""
+    found: set[Buffer] = set()
+    for loop in (n for n in walk(nodes) if isinstance(n, For) and n.inits):
+        inner = any(isinstance(n, For) for n in loop.body)
+        if not inner and ReductionNest([], [], [loop], loop.body, []).combiners() is None:
+            found |= {n.buffer for n in loop.body if isinstance(n, (Load, Store))}
+    return found
+
+
+def _innermost(nodes: list[Node]) -> list[Node]:
+    """The longest body without loops."""
+    inner = [_innermost(n.body) for n in nodes if isinstance(n, For)]
+    return max(inner, key=len) if inner else nodes
+
+
+def _order(found: tuple[tuple[int, ...], Cost]) -> tuple[float, float]:
+    return found[1].over, found[1].seconds
+
+
+def room_of_block(chip: Multiprocessor) -> int:
+    """Bytes of workgroup memory that the buffers of a block may take."""
+    return max(chip.shared_per_block, chip.shared_per_block_optin) - SCRATCH

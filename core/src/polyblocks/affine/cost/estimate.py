@@ -1,0 +1,306 @@
+"""What a nest costs on a target: work, bytes moved per memory level, and the time of the slowest.
+
+The cost model of one schedule: ``time = max over resources (work / rate)``, the resources being
+every memory level and the arithmetic units, plus what it takes to start and join the threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.access import stride_along, strides
+from polyblocks.affine.analysis.footprints import analyze
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Op,
+    Store,
+    StoreAt,
+    Value,
+    operands,
+    results,
+)
+from polyblocks.target import MemoryLevel, TargetDescription
+
+#: Floating-point ops of the arith dialect that count as one operation each.
+_FLOPS = frozenset(
+    f"arith.{name}"
+    for name in "addf subf mulf divf remf negf maximumf minimumf maxnumf minnumf".split()
+)
+#: Floating-point ops of the math dialect that chips do in an instruction or two.
+_SIMPLE = {"math.fma": 2, "math.sqrt": 1, "math.absf": 1, "math.floor": 1, "math.ceil": 1}
+#: The resource of arithmetic, beside the names of the memory levels.
+COMPUTE = "compute"
+#: The resource of starting and joining threads.
+LAUNCH = "launch"
+#: Share of a memory level that one nest's data may fill before other data drives it out.
+SHARE = 2
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The cost model's numbers for one nest, or for several that run one after the other.
+
+    Attributes:
+        iterations: iterations of the innermost loops.
+        flops: floating-point operations; elementary functions count as many as their polynomials.
+        floor_bytes: compulsory: every element that it reads loaded once, every one that it writes
+            stored once.
+        moved_bytes: what it moves between the buffers' homes (the memory level that each is found
+            in when the nest begins) and the level above; ``floor_bytes`` or more.
+        bytes: memory level -> bytes that are loaded from it and stored to it.
+        seconds: resource (a memory level, ``compute``, ``launch``) -> time.
+        predicted_seconds: the largest of them, and ``launch`` on top.
+        bound: the resource with the largest time.
+    """
+
+    iterations: int
+    flops: int
+    floor_bytes: int
+    moved_bytes: int
+    bytes: dict[str, int]
+    seconds: dict[str, float]
+    predicted_seconds: float
+    bound: str
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; times with four digits."""
+        return {
+            "iterations": self.iterations,
+            "flops": self.flops,
+            "floor_bytes": self.floor_bytes,
+            "moved_bytes": self.moved_bytes,
+            "bytes": self.bytes,
+            "seconds": {name: _short(s) for name, s in self.seconds.items()},
+            "predicted_seconds": _short(self.predicted_seconds),
+            "bound": self.bound,
+        }
+
+
+def combine(estimates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The numbers of several nests together, as :meth:`Estimate.to_json` gives them.
+
+    None for none.
+    """
+    if not estimates:
+        return None
+    total: dict[str, Any] = dict(estimates[0])
+    for e in estimates[1:]:
+        for key in ("iterations", "flops", "floor_bytes", "moved_bytes", "predicted_seconds"):
+            total[key] = total[key] + e[key]
+        for key in ("bytes", "seconds"):
+            total[key] = {name: total[key][name] + value for name, value in e[key].items()}
+    total["seconds"] = {name: _short(s) for name, s in total["seconds"].items()}
+    total["predicted_seconds"] = _short(total["predicted_seconds"])
+    busy = {name: s for name, s in total["seconds"].items() if name != LAUNCH}
+    total["bound"] = max(busy, key=lambda name: busy[name])
+    return total
+
+
+def scaled(estimate: dict[str, Any], times: int) -> dict[str, Any]:
+    """The numbers of so many runs of a nest, as :meth:`Estimate.to_json` gives those of one."""
+    out = dict(estimate)
+    for key in ("iterations", "flops", "floor_bytes", "moved_bytes"):
+        out[key] = estimate[key] * times
+    out["bytes"] = {name: value * times for name, value in estimate["bytes"].items()}
+    out["seconds"] = {name: _short(s * times) for name, s in estimate["seconds"].items()}
+    out["predicted_seconds"] = _short(estimate["predicted_seconds"] * times)
+    return out
+
+
+class Estimator:
+    """Estimates nests of one program.
+
+    Args:
+        target: its rates and sizes; a rate that is not known costs nothing.
+        buffers: all buffers of the program. What the caller passes is found in a cache only if
+            all of them fit there together, since the whole program ran since the last call; an
+            intermediate buffer is found where it fits with the others of its nest.
+    """
+
+    def __init__(self, target: TargetDescription, buffers: Iterable[Buffer]) -> None:
+        self._target = target
+        self._team = target.parallel_level("team") or next(iter(target.parallel), None)
+        simd = target.parallel_level("simd")
+        self._lanes = simd.size if simd is not None else 1
+        self._line = target.line
+        self._all = sum(max(b.nbytes, 0) for b in set(buffers) if b.viewed is None)
+
+    def estimate(self, nest: Nest) -> Estimate:
+        """The numbers of one nest."""
+        root = analyze(nest.body, self._line)
+        team = self._team
+        parallel = next((level for level in root.walk() if level.parallel), None)
+        available = team.size if team is not None else 1
+        threads = max(1, min(available, parallel.trips)) if parallel is not None else 1
+        work = _Work(self._lanes)
+        work.add(nest.body, 1)
+        together = sum(b.nbytes for b in {b.base for b in root.whole} if b.kind == "alloc")
+        home = {b: self._home(b, together) for b in root.whole}
+        # What each level exchanges with the one above it.
+        levels = range(1, len(self._target.memory))
+        traffic = {k: root.traffic(self._capacity(k - 1, threads)) for k in levels}
+        moved = {
+            # What is found in a faster level does not come from here.
+            level.name: sum(n for b, n in traffic[k].items() if home[b] >= k)
+            if k
+            else work.accessed
+            for k, level in enumerate(self._target.memory)
+        }
+        seconds = {
+            level.name: moved[level.name] / (level.bandwidth * max(1, threads // level.shared_by))
+            for level in self._target.memory
+            if level.bandwidth
+        }
+        busy = cost.compute_seconds(self._target, work.operations)
+        seconds[COMPUTE] = busy * available / threads
+        bound = max(seconds, key=lambda name: seconds[name])
+        launch = team.overhead if team is not None and threads > 1 else 0.0
+        predicted = seconds[bound] + launch
+        seconds[LAUNCH] = launch
+        touched = root.whole.items()
+        compulsory = {b: t.read + t.written for b, t in touched if b.kind != "local"}
+        return Estimate(
+            iterations=work.iterations,
+            flops=work.flops,
+            floor_bytes=sum(compulsory.values()),
+            moved_bytes=sum(
+                max(traffic[home[b]][b] if home[b] else 0, n) for b, n in compulsory.items()
+            ),
+            bytes=moved,
+            seconds=seconds,
+            predicted_seconds=predicted,
+            bound=bound,
+        )
+
+    def _home(self, buffer: Buffer, together: int) -> int:
+        """Index of the memory level where a buffer is found when the nest begins.
+
+        Args:
+            buffer: one that the nest touches.
+            together: bytes of all intermediate buffers that it touches.
+        """
+        nbytes = {"alloc": together, "local": buffer.base.nbytes}.get(buffer.base.kind, self._all)
+        for k, level in enumerate(self._target.memory):
+            if level.size and nbytes <= level.size // SHARE:
+                return k
+        return max(len(self._target.memory) - 1, 0)
+
+    def _capacity(self, k: int, threads: int) -> int:
+        """Bytes of a memory level for the data of one thread."""
+        level: MemoryLevel = self._target.memory[k]
+        return level.size // SHARE // min(threads, level.shared_by)
+
+
+@dataclass
+class _Work:
+    """Sums over all iterations.
+
+    Attributes:
+        lanes: elements of a vector instruction.
+        iterations: of the innermost loops.
+        flops: floating-point operations.
+        operations: lanes of vector instructions, idle ones among them.
+        accessed: bytes loaded into registers and stored from them.
+    """
+
+    lanes: int
+    iterations: int = 0
+    flops: int = 0
+    operations: float = 0.0
+    accessed: int = 0
+    _loops: list[tuple[Var, int]] = field(default_factory=list)
+
+    def add(self, nodes: list[Node], times: int) -> None:
+        """Add nodes that run ``times`` times."""
+        straight: list[Node] = [n for n in nodes if not isinstance(n, For)]
+        loops = [n for n in nodes if isinstance(n, For)]
+        wide = 1.0
+        if self._loops and not loops:
+            wide = lanes_per_element(straight, *self._loops[-1], self.lanes)
+        if not loops:
+            self.iterations += times
+        self.operations += times * wide * cost.operations(straight)
+        for node in straight:
+            if isinstance(node, Op):
+                self.flops += times * flops(node)
+            elif isinstance(node, (Load, Store, LoadAt, StoreAt)):
+                self.accessed += self._moves(node, times) * node.buffer.bytes_per_element
+        for loop in loops:
+            trips = loop.trips
+            self._loops.append((loop.var, trips))
+            self.add(loop.body, times * trips)
+            self._loops.pop()
+
+    def _moves(self, node: Load | Store | LoadAt | StoreAt, times: int) -> int:
+        """How often an access runs once it has left the loops that do not move it."""
+        if not isinstance(node, (Load, Store)):
+            return times
+        used = {var for e in node.index for var in e.variables()}
+        for var, trips in reversed(self._loops):
+            if var in used:
+                break
+            times //= max(trips, 1)
+        return times
+
+
+def lanes_per_element(nodes: Iterable[Node], var: Var, trips: int, lanes: int) -> float:
+    """Lanes that one iteration of an innermost loop takes.
+
+    1 where its accesses are contiguous along the loop and it fills whole vectors; ``lanes`` where
+    every iteration is computed by itself.
+    """
+    walks: dict[Value, int | None] = {}
+    for node in nodes:
+        if isinstance(node, Index):
+            walks[node.result] = node.expr.coefficient(var)
+        elif isinstance(node, (LoadAt, StoreAt)):
+            # Whole rows are copied in vectors, whatever row it is.
+            *rows, column = [walks.get(v, 0) for v in node.index] or [0]
+            if any(row != 0 for row in rows) or column not in (0, 1):
+                return float(lanes)
+        elif isinstance(node, (Load, Store)) and not _contiguous(node, var):
+            return float(lanes)
+        if isinstance(node, (Op, Load, LoadAt)):
+            moved = _depends(node, var, walks)
+            walks.update(dict.fromkeys(results(node), None if moved else 0))
+    return -(-trips // lanes) * lanes / trips if trips else 1.0
+
+
+def _depends(node: Op | Load | LoadAt, var: Var, walks: dict[Value, int | None]) -> bool:
+    """Whether a result differs among the iterations of ``var``."""
+    if isinstance(node, Load):
+        return any(var in set(e.variables()) for e in node.index)
+    return any(walks.get(v, 0) != 0 for v in operands(node))
+
+
+def _contiguous(node: Load | Store, var: Var) -> bool:
+    """Whether neighbouring iterations access the same element or neighbouring ones."""
+    moved = [d for d, e in enumerate(node.index) if var in set(e.variables())]
+    if not moved:
+        return True
+    if moved == [len(node.index) - 1] and (factor := node.index[-1].coefficient(var)) is not None:
+        return factor * strides(node.buffer)[-1] == 1
+    return stride_along(node.buffer, node.index, var) in (0, 1)
+
+
+def flops(op: Op) -> int:
+    """Floating-point operations of one op."""
+    if op.name in _FLOPS:
+        return 1
+    if op.name in _SIMPLE:
+        return _SIMPLE[op.name]
+    return cost.operation_cost(op.name) if op.name.startswith("math.") else 0
+
+
+def _short(seconds: float) -> float:
+    return float(f"{seconds:.4g}")

@@ -1,0 +1,402 @@
+"""What a group of stages costs when it runs tile by tile, and the best tile for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import ceil, prod
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer, Store
+from polyblocks.affine.tiles.slices import Slices, Span
+from polyblocks.affine.tiles.stages import Stage, full, lifetimes
+from polyblocks.target import MemoryLevel, TargetDescription
+
+#: Vector instructions that starting an innermost loop costs: its bounds, its tail.
+ROW_START = 10.0
+#: The part of a cache that a tile may take; the rest is for what passes through.
+CACHE_PART = 0.75
+#: Bytes that could have been moved while the memory finds the next run of addresses. Column sums of
+#: 64 MiB by two cores of Zen 4: 58 GB/s in runs of 8 KiB, 35 in runs of 1 KiB.
+RUN_START = 512
+#: Bytes of a run from which on its start does not count: two pages, since hardware fetches ahead
+#: within a page. Two blurs of 3 x 2048 x 2048 after each other on Zen 4: 4.8 ms in runs of 4 KiB,
+#: 3.2 in whole rows of 8.
+LONG_RUN = 8192
+#: The part of the time of other resources that does not overlap with the bottleneck's.
+NOT_HIDDEN = 0.2
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Predicted seconds of one run, and where they come from.
+
+    Attributes:
+        seconds: the prediction.
+        compute: seconds of the vector units, recomputation and short rows included.
+        memory: seconds to move what enters and leaves the group.
+        cache: seconds to move what stays in caches.
+        redundancy: iterations over those that are needed at least.
+        tile_bytes: bytes that one tile touches.
+        over: how much the local buffers exceed what they may take, 0 if they fit.
+    """
+
+    seconds: float
+    compute: float
+    memory: float
+    cache: float
+    redundancy: float
+    tile_bytes: int
+    over: float = 0.0
+
+
+@dataclass
+class _Row:
+    """One stage: lanes per iteration, spans and extents of its loops.
+
+    Attributes:
+        slots: lanes of vector instructions of one iteration.
+        spans: what a tile needs of each loop.
+        extents: extents of the loops.
+        accesses: how often one iteration accesses each buffer.
+        guards: spans of dimensions in which it writes one index only, and how many indices all
+            tiles together have there: most tiles do not have that index.
+        vectorized: whether its last loop is the innermost one.
+        active: the part of the tiles that need anything of it; a stage that writes a part of what
+            the tiles cover has nothing to do in the others.
+    """
+
+    slots: float
+    spans: list[Span]
+    extents: list[int]
+    accesses: dict[Buffer, int]
+    guards: list[tuple[Span, int]]
+    vectorized: bool
+    active: float
+
+
+@dataclass
+class TileCost:
+    """The cost of one group for any tile.
+
+    Attributes:
+        target: whose rates are used.
+        stages: the group.
+        found: its slices.
+        local: buffers that exist for one tile only.
+    """
+
+    target: TargetDescription
+    stages: list[Stage]
+    found: Slices
+    local: set[Buffer]
+    _rows: list[_Row] = field(default_factory=list)
+    _written: dict[Buffer, int] = field(default_factory=dict)
+    _live: list[list[Buffer]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for stage in self.stages:
+            accesses = Counter(n.buffer for n in stage.accesses)
+            guards = [
+                (span, min(extent, _reach(span)))
+                for store in stage.stores
+                for place, span, extent in zip(
+                    stage.places(store) or (),
+                    self.found.boxes.get(store.buffer, ()),
+                    store.buffer.shape,
+                    strict=False,
+                )
+                if place.var is None and not place.whole
+            ]
+            width = max(n.buffer.bytes_per_element for n in stage.stores) / 4
+            spans = [self.found.spans.get(v) or full(v) for v in stage.variables]
+            self._rows.append(
+                _Row(
+                    stage.slots * max(width, 0.25),
+                    spans,
+                    [v.extent for v in stage.variables],
+                    # What an inner loop accesses is as much as there is.
+                    dict(accesses) if stage.body_is_flat else dict.fromkeys(accesses, 1 << 40),
+                    guards,
+                    stage.body_is_flat,
+                    prod(_active(s, v.extent) for s, v in zip(spans, stage.variables, strict=True)),
+                )
+            )
+            for store in stage.stores:
+                elements = _elements(stage, store)
+                nbytes = elements * store.buffer.bytes_per_element
+                self._written[store.buffer] = self._written.get(store.buffer, 0) + nbytes
+        self._live = [[] for _ in self.stages]
+        for buffer, (start, end) in lifetimes(self.stages, self.local).items():
+            for i in range(start, end + 1):
+                self._live[i].append(buffer)
+        level = self.target.shared_level
+        self._threads = max(level.size, 1)
+        self._overhead = level.overhead
+        self._lanes = max(self.target.vector_bits // 32, 1)
+        peak = self.target.flops.get("float32", 0.0) or 1e11
+        #: Lanes per second of the whole chip; a fused multiply-add is one instruction.
+        self._rate = peak / 2
+
+    def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
+        """The tile with the smallest predicted time, by descent along one dimension at a time.
+
+        Args:
+            start: the best tile of a part of the group; then only half and twice of it are tried
+                at a time, since a group that grows by one stage changes its tile little.
+        """
+        extents = [y.extent for y in self.found.tile]
+        sizes = [_sizes(y, self.found) for y in self.found.tile]
+        near = len(start) == len(extents)
+        tile = list(extents)
+        # A start that keeps every thread busy and lets neighbours share what they read.
+        for d in range(len(tile)):
+            if self.found.tile[d] not in self.found.whole:
+                tile[d] = min(tile[d], 32 if d >= len(tile) - 2 else 1)
+                if near:
+                    tile[d] = min(extents[d], start[d])
+        best = self.of(tuple(tile))
+        for _ in range(3 if not near else 8):
+            before = list(tile)
+            for d in reversed(range(len(tile))):
+                if self.found.tile[d] in self.found.whole:
+                    continue
+                for size in _beside(tile[d], sizes[d]) if near else sizes[d]:
+                    trial = (*tile[:d], size, *tile[d + 1 :])
+                    cost = self.of(trial)
+                    if (cost.over, cost.seconds) < (best.over, best.seconds * 0.999):
+                        best, tile[d] = cost, size
+            if tile == before:
+                break
+        return tuple(tile), best
+
+    def of(self, tile: tuple[int, ...]) -> Cost:
+        """The cost with this tile: extents by dimension of the destination."""
+        count = 1
+        for y, size in zip(self.found.tile, tile, strict=True):
+            count *= ceil(y.extent / size)
+        extent_of = _Extents(self.found.tile, tile)
+        lanes = 0.0
+        needed = 0.0
+        spent = 0.0
+        touched = 0.0
+        executed: list[tuple[_Row, float, int]] = []
+        for row in self._rows:
+            iterations, inner = 1, 1
+            least = 1
+            for span, extent in zip(row.spans, row.extents, strict=True):
+                inner = extent_of(span, extent)
+                iterations *= inner
+                least *= extent
+            runs = count * row.active
+            for span, extent in row.guards:
+                runs *= extent_of(span, extent) / extent
+            padded = iterations
+            if row.vectorized:
+                padded = iterations // max(inner, 1) * (ceil(inner / self._lanes) * self._lanes)
+                lanes += runs * (iterations / max(inner, 1)) * ROW_START * self._lanes
+            lanes += runs * padded * row.slots
+            spent += runs * iterations * row.slots
+            needed += least * row.slots
+            executed.append((row, runs, iterations))
+        bytes_of: dict[Buffer, int] = {}
+        for buffer, box in self.found.boxes.items():
+            n = buffer.bytes_per_element
+            for span, extent in zip(box, buffer.shape, strict=True):
+                n *= extent_of(span, extent)
+            bytes_of[buffer] = n
+        for row, runs, iterations in executed:
+            for buffer, times in row.accesses.items():
+                most = iterations * times * buffer.bytes_per_element
+                touched += runs * min(bytes_of.get(buffer, 0), most)
+        # Local buffers that are not alive at the same time share memory.
+        local_bytes = max((sum(bytes_of.get(b, 0) for b in bs) for bs in self._live), default=0)
+        tile_bytes = local_bytes + sum(n for b, n in bytes_of.items() if b not in self.local)
+        memory = 0.0
+        together = sum(b.nbytes for b in bytes_of if b not in self.local)
+        for buffer, n in bytes_of.items():
+            if buffer in self.local:
+                continue
+            rate = self._main(buffer.nbytes, together)
+            moved = float(min(buffer.nbytes, count * n))
+            if buffer in self._written:
+                # A line is read before it is written.
+                moved = 2.0 * min(moved, self._written[buffer])
+            else:
+                # What neighbouring tiles read again comes from the last cache, if it holds it.
+                again = max(0, count * n - buffer.nbytes)
+                if tile_bytes > 0 and again:
+                    memory += again / self._rate_of(self._holding(n * self._threads, outer=True))
+            jumps = _jumps(self.found.boxes[buffer], buffer, extent_of)
+            memory += moved / rate * (1 + RUN_START * jumps)
+        level = self._holding(tile_bytes)
+        cache = touched / self._rate_of(level)
+        room = self._room()
+        over = max(0.0, local_bytes / room - 1.0)
+        shares = ceil(count / self._threads) * self._threads / count
+        compute = lanes / self._rate * shares
+        parts = (compute, memory, cache * shares)
+        # What is not the bottleneck does not hide behind it as a whole.
+        seconds = max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
+        redundancy = spent / needed if needed else 1.0
+        return Cost(seconds, compute, memory, cache, redundancy, tile_bytes, over)
+
+    def alone(self) -> float:
+        """Seconds of one stage as a nest of its own, whose threads share its iterations."""
+        level = self.target.shared_level
+        threads = max(level.size, 1) if self.stages[0].loops else 1
+        cost = self.of(())
+        return max(cost.compute / threads, cost.memory) + level.overhead
+
+    def _room(self) -> float:
+        """Bytes that the local buffers of one tile may take."""
+        caches = [m for m in self.target.memory if m.size]
+        # The last cache belongs to all.
+        private = caches[:-1] or caches
+        return (private[-1].size if private else 1 << 18) * CACHE_PART
+
+    def _holding(self, nbytes: int, outer: bool = False) -> MemoryLevel:
+        """The fastest level that holds so many bytes; with ``outer`` no level of one core."""
+        for level in self.target.memory:
+            if outer and level is self.target.memory[0]:
+                continue
+            if level.size == 0 or nbytes <= level.size * CACHE_PART:
+                return level
+        return self.target.memory[-1]
+
+    def _rate_of(self, level: MemoryLevel) -> float:
+        """Bytes per second of all instances of a level."""
+        groups = max(1, self._threads // max(level.shared_by, 1))
+        return (level.bandwidth or 2e10) * groups
+
+    def _main(self, nbytes: int, together: int = 0) -> float:
+        """The rate at which a buffer of the program comes: from the last cache if it fits.
+
+        Args:
+            nbytes: of the buffer.
+            together: of all buffers that the group reads and writes, which drive each other out.
+        """
+        caches = [m for m in self.target.memory if m.size]
+        if caches and nbytes <= caches[-1].size / 4 and together <= caches[-1].size / 2:
+            return self._rate_of(caches[-1])
+        return self._rate_of(self.target.memory[-1])
+
+
+class _Extents:
+    """The extents of spans for one tile; many stages share theirs."""
+
+    def __init__(self, variables: list[Var], tile: tuple[int, ...]) -> None:
+        self.first = dict.fromkeys(variables, 0)
+        self.last = {y: min(n, y.extent) - 1 for y, n in zip(variables, tile, strict=True)}
+        self.known: dict[tuple[Expr, Expr], int] = {}
+
+    def __call__(self, span: Span, extent: int) -> int:
+        """Values in a span, at most ``extent``."""
+        length = self.known.get(span)
+        if length is None:
+            low, high = span
+            if low.is_constant and high.is_constant:
+                length = high.const - low.const + 1
+            else:
+                length = max(1, high.evaluate(self.last) - low.evaluate(self.first) + 1)
+            self.known[span] = length
+        return min(extent, length)
+
+
+def _reach(span: Span) -> int:
+    """How many values the spans of all tiles have together."""
+    low, high = span[0].range()[0], span[1].range()[1]
+    return max(high - low + 1, 1)
+
+
+def _active(span: Span, extent: int) -> float:
+    """The part of all tiles whose span has one of the values below ``extent``."""
+    return min(1.0, extent / _reach(span))
+
+
+def _elements(stage: Stage, store: Store) -> int:
+    """How many elements a store writes, all tiles together."""
+    places = stage.places(store)
+    if places is None:
+        return store.buffer.numel
+    ranges = (p.range(n) for p, n in zip(places, store.buffer.shape, strict=True))
+    return prod(end - begin for begin, end in ranges)
+
+
+def _jumps(box: list[Span], buffer: Buffer, extent_of: _Extents) -> float:
+    """How often per byte a walk through a tile's part of a buffer jumps to another address.
+
+    0 for long runs, and for a single one: the next tile may go on where it ends.
+    """
+    run = buffer.bytes_per_element
+    sizes = [extent_of(s, n) for s, n in zip(box, buffer.shape, strict=True)]
+    for d in range(len(sizes) - 1, -1, -1):
+        run *= sizes[d]
+        if sizes[d] < buffer.shape[d]:
+            many = any(n > 1 for n in sizes[:d])
+            return 1.0 / max(run, 1) if many and run < LONG_RUN else 0.0
+    return 0.0
+
+
+def _sizes(y: Var, found: Slices) -> list[int]:
+    """Candidates for the extent of a tile in one dimension.
+
+    They are powers of two, and those times what the dimension is divided by in an index: tiles
+    then begin where a group of neighbours does.
+    """
+    spans = [*found.spans.values(), *(span for box in found.boxes.values() for span in box)]
+    units = {1, *(k for span in spans for expr in span for k in _divisors(expr, y))}
+    sizes = {unit << k for unit in units for k in range(y.extent.bit_length())}
+    return [*sorted(n for n in sizes if n < y.extent), y.extent]
+
+
+def _divisors(expr: Expr, y: Var) -> Iterator[int]:
+    """What ``y`` is divided by in an expression."""
+    for atom, _ in expr.terms:
+        if not isinstance(atom, Var) and y in set(atom.dividend.variables()):
+            yield atom.divisor
+            yield from _divisors(atom.dividend, y)
+
+
+def _beside(size: int, sizes: list[int]) -> list[int]:
+    """The next smaller and the next larger candidate."""
+    smaller = [n for n in sizes if n < size][-1:]
+    return smaller + [n for n in sizes if n > size][:1]
+
+
+def cost_of(
+    target: TargetDescription, stages: list[Stage], found: Slices, local: set[Buffer]
+) -> TileCost:
+    """The model of a group on this target."""
+    from polyblocks.affine.cost.block_cost import BlockCost
+
+    kind = TileCost if target.multiprocessor is None else BlockCost
+    return kind(target, stages, found, local)
+
+
+def alone(target: TargetDescription, stage: Stage) -> float:
+    """Seconds of one stage as a nest of its own."""
+    found = Slices([])
+    for node in stage.accesses:
+        # A part of a buffer may be all that it touches.
+        ranges = [
+            (max(0, low), min(n - 1, high))
+            for (low, high), n in zip(
+                (e.range() for e in node.index), node.buffer.shape, strict=True
+            )
+        ]
+        before = found.boxes.get(node.buffer)
+        if before is not None:
+            ranges = [
+                (min(low, a.const), max(high, b.const))
+                for (low, high), (a, b) in zip(ranges, before, strict=True)
+            ]
+        found.boxes[node.buffer] = [(Expr(low), Expr(high)) for low, high in ranges]
+    return cost_of(target, [stage], found, set()).alone()
+
+
+def fixed_extent(span: Span, at: dict[Var, Expr], end: dict[Var, Expr]) -> int | None:
+    """The extent of a span if it is the same for every tile, else None."""
+    difference = span[1].substitute(end) - span[0].substitute(at)
+    return difference.const + 1 if difference.is_constant else None

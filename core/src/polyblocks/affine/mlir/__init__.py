@@ -1,0 +1,1 @@
+"""From MLIR to the model of nests, and back."""

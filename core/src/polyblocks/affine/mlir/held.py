@@ -1,0 +1,74 @@
+"""``@main`` in two forms: its nests as a model that passes change, and MLIR that follows later.
+
+Reading all nests and writing them back costs more than most passes do. The model is read once and
+stays while one pass after the other works on it; the module is brought up to date when somebody
+wants to see it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.affine.mlir import reader, writer
+from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence, reads, writes
+from polyblocks.mlir import ir
+
+
+class HeldNests:
+    """The model of one module's ``@main``.
+
+    Attributes:
+        module: the module; it says what the model says only after :meth:`write`.
+        sequence: the model, to be changed in place.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        with module.context, ir.Location.unknown():
+            self.sequence = reader.read(module)
+        #: What stands in the module, for each block.
+        self._written: list[tuple[Sequence, list[Nest | Opaque]]] = [
+            (sequence, list(sequence.items)) for sequence in self.sequence.all()
+        ]
+
+    def apply(self, transform: Any, context: Any) -> None:
+        """Call ``transform(sequence, context)`` under the module's context.
+
+        It is called for ``@main``, and for the body of every loop and branch around nests.
+        """
+        with self.module.context, ir.Location.unknown():
+            for sequence, _ in self._written:
+                transform(sequence, context)
+        # Inner ones first: what they still use is used by those around them.
+        for sequence, _ in reversed(self._written):
+            _prune(sequence)
+
+    def write(self) -> bool:
+        """Bring the module up to date, and say whether it was not; the model stays in step."""
+        written = False
+        # Inner ones first: what an outer one does not use any more is dropped with it.
+        for position in reversed(range(len(self._written))):
+            sequence, before = self._written[position]
+            items = sequence.items
+            changed = any(isinstance(item, Nest) and item.changed for item in items)
+            if not changed and items == before:
+                continue
+            with self.module.context:
+                writer.write(before, sequence)
+            self._written[position] = (sequence, list(items))
+            written = True
+        return written
+
+
+def _prune(sequence: Sequence) -> None:
+    """Keep the buffers that somebody uses, as reading the module again would."""
+    used: dict[Buffer, None] = {}
+    for item in sequence.items:
+        for buffer in (*reads(item), *writes(item)):
+            seen: Buffer | None = buffer
+            while seen is not None and seen not in used:
+                used[seen] = None
+                seen = seen.viewed
+    arguments = [b for b in sequence.buffers if b.kind in ("input", "output")]
+    used.update(dict.fromkeys(arguments))
+    sequence.buffers[:] = sorted(used, key=lambda b: b.number)

@@ -1,0 +1,380 @@
+"""From the model back to MLIR: writes the nests that changed, in the place of their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from polyblocks.affine.expr import Expr, Mod, Var
+from polyblocks.affine.mlir.reader import LEVEL_ATTRIBUTE
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    Check,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Op,
+    Opaque,
+    Sequence,
+    Store,
+    StoreAt,
+    Value,
+    walk,
+)
+from polyblocks.affine.vectors.transpose_writer import write_square
+from polyblocks.affine.vectors.vector_writer import write_loop
+from polyblocks.mlir import dialect, ir
+
+KERNEL_ATTRIBUTE = "polyblocks.kernel"
+KIND_ATTRIBUTE = "polyblocks.kind"
+SOURCES_ATTRIBUTE = "polyblocks.sources"
+ESTIMATE_ATTRIBUTE = "polyblocks.estimate"
+#: Lanes of the vectors in a nest, ascending; absent if it has none.
+VECTOR_ATTRIBUTE = "polyblocks.vector"
+
+
+def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:
+    """Make the block of ``after`` say what ``after`` says; ``before`` is what it says now.
+
+    The bodies of loops and branches in it are left as they are.
+
+    A changed nest is written where the last of its sources stands; nests that are gone are erased.
+    Afterwards nothing is changed any more: the sources of every nest are its new operations.
+    """
+    kept = {
+        id(op)
+        for item in after.items
+        if isinstance(item, Nest) and not item.changed
+        for op in item.source
+    }
+    doomed = [
+        op for item in before if isinstance(item, Nest) for op in item.source if id(op) not in kept
+    ]
+    block = after.block
+    # What is written of a nest stands between a mark and its anchor.
+    written: list[tuple[Nest, Any, Any]] = []
+    with ir.Location.unknown():
+        end: Any = block.operations[len(block.operations) - 1].operation
+        for item in reversed(after.items):
+            if isinstance(item, Opaque):
+                end = item.operation
+            elif not item.changed:
+                end = item.source[0]
+            else:
+                anchor = item.source[-1] if item.source else end
+                with ir.InsertionPoint(anchor):
+                    end = ir.Operation.create("builtin.unrealized_conversion_cast")
+                _Writer(block, anchor).nest(item)
+                written.append((item, end, anchor))
+        _find_sources(block, written)
+        for op in reversed(doomed):
+            op.erase()
+        for _, mark, _ in written:
+            mark.erase()
+        _drop_unused_buffers(block, after)
+
+
+def _find_sources(block: Any, written: list[tuple[Nest, Any, Any]]) -> None:
+    """Tell every written nest its operations."""
+    operations = [op.operation for op in block.operations]
+    position = {op: i for i, op in enumerate(operations)}
+    for nest, mark, anchor in written:
+        nest.source = operations[position[mark] + 1 : position[anchor]]
+        nest.changed = False
+
+
+class _Writer:
+    def __init__(self, block: Any, anchor: Any) -> None:
+        self.block = block
+        self.anchor = anchor
+        self.values: dict[Value, Any] = {}
+        self.variables: dict[Var, Any] = {}
+        self.unknown = ir.Location.unknown()
+        self.index = ir.IndexType.get()
+
+    def nest(self, nest: Nest) -> None:
+        """Write one nest before the anchor."""
+        with ir.InsertionPoint(self.anchor):
+            for node in nest.body:
+                written = self._node(node)
+                if isinstance(node, For) and nest.name:
+                    attributes = written.attributes
+                    attributes[KERNEL_ATTRIBUTE] = ir.StringAttr.get(nest.name)
+                    attributes[KIND_ATTRIBUTE] = ir.StringAttr.get(nest.kind)
+                    attributes[SOURCES_ATTRIBUTE] = ir.ArrayAttr.get(
+                        [ir.StringAttr.get(s) for s in nest.sources]
+                    )
+                    if nest.estimate is not None:
+                        attributes[ESTIMATE_ATTRIBUTE] = nest.estimate
+                    widths = {n.simd.width for n in walk([node]) if isinstance(n, For) and n.simd}
+                    if widths:
+                        attributes[VECTOR_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(sorted(widths))
+
+    def _node(self, node: Node) -> Any:
+        if isinstance(node, Op):
+            op = ir.Operation.create(
+                node.name,
+                results=[r.type for r in node.results],
+                operands=[self.use(v) for v in node.operands],
+                attributes=node.attributes,
+                loc=node.location or self.unknown,
+            )
+            for result, value in zip(node.results, op.results, strict=True):
+                self.values[result] = value
+            return op
+        if isinstance(node, Index):
+            value = self.apply(node.expr)
+            self.values[node.result] = value
+            return None if isinstance(value.owner, ir.Block) else value.owner.operation
+        if isinstance(node, Load):
+            amap, operands = self._map(node.index)
+            op = ir.Operation.create(
+                "affine.load",
+                results=[node.result.type],
+                operands=[self.memref(node.buffer), *operands],
+                attributes={"map": amap},
+                loc=node.location or self.unknown,
+            )
+            self.values[node.result] = op.results[0]
+            return op
+        if isinstance(node, Store):
+            amap, operands = self._map(node.index)
+            return ir.Operation.create(
+                "affine.store",
+                operands=[self.use(node.value), self.memref(node.buffer), *operands],
+                attributes={"map": amap},
+                loc=node.location or self.unknown,
+            )
+        if isinstance(node, LoadAt):
+            op = ir.Operation.create(
+                "memref.load",
+                results=[node.result.type],
+                operands=[self.memref(node.buffer), *map(self.use, node.index)],
+                loc=node.location or self.unknown,
+            )
+            self.values[node.result] = op.results[0]
+            return op
+        if isinstance(node, StoreAt):
+            where = map(self.use, node.index)
+            return ir.Operation.create(
+                "memref.store",
+                operands=[self.use(node.value), self.memref(node.buffer), *where],
+                loc=node.location or self.unknown,
+            )
+        if isinstance(node, Check):
+            return ir.Operation.create(
+                "cf.assert",
+                operands=[self.use(node.condition)],
+                attributes={"msg": node.message},
+                loc=node.location or self.unknown,
+            )
+        if isinstance(node, Alloca):
+            return self._alloca(node.buffer)
+        return self._parallel(node) if node.level else self._for(node)
+
+    def apply(self, expr: Expr) -> Any:
+        """An affine expression of the loops around, as a value of type index."""
+        if expr.const == 0 and len(expr.terms) == 1 and expr.terms[0][1] == 1:
+            atom = expr.terms[0][0]
+            if isinstance(atom, Var):
+                return self.variable(atom)
+        if expr.is_constant:
+            value = ir.IntegerAttr.get(self.index, expr.const)
+            op = ir.Operation.create(
+                "arith.constant", results=[self.index], attributes={"value": value}
+            )
+        else:
+            amap, operands = self._map((expr,))
+            op = ir.Operation.create(
+                "affine.apply", results=[self.index], operands=operands, attributes={"map": amap}
+            )
+        return op.results[0]
+
+    def _alloca(self, buffer: Buffer) -> Any:
+        type_ = ir.MemRefType.get(list(buffer.shape), buffer.element)
+        i64 = ir.IntegerType.get_signless(64)
+        op = ir.Operation.create(
+            "memref.alloca",
+            results=[type_],
+            attributes={
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+                "alignment": ir.IntegerAttr.get(i64, 64),
+            },
+        )
+        buffer.value = op.results[0]
+        return op
+
+    def _for(self, node: For) -> Any:
+        if node.simd is not None:
+            return write_square(self, node) if node.simd.square else write_loop(self, node)
+        affine = dialect("affine")
+        op = self.open_loop(node, [self.use(v) for v in node.inits])
+        block = op.regions[0].blocks[0]
+        for argument, value in zip(node.arguments, list(block.arguments)[1:], strict=True):
+            self.values[argument] = value
+        with ir.InsertionPoint(block):
+            for child in node.body:
+                self._node(child)
+            affine.AffineYieldOp([self.use(v) for v in node.yields])
+        for result, value in zip(node.results, op.results, strict=True):
+            self.values[result] = value
+        return op.operation
+
+    def open_loop(self, node: For, inits: list[Any]) -> Any:
+        """An ``affine.for`` without body that carries ``inits``; its variable is known inside."""
+        op = self._for_op(node, inits)
+        self.variables[node.var] = op.regions[0].blocks[0].arguments[0]
+        return op
+
+    def _for_op(self, node: For, inits: list[Any]) -> Any:
+        affine = dialect("affine")
+        if not node.bounded:
+            return affine.AffineForOp(0, node.var.extent, 1, inits)
+        lower, upper = node.lower, node.upper
+        if max((e.range()[0] for e in lower), default=-1) < 0:
+            lower = (Expr(0), *lower)
+        if min((e.range()[1] for e in upper), default=node.var.extent + 1) > node.var.extent:
+            upper = (*upper, Expr(node.var.extent))
+        low, starts = self._map(lower)
+        high, ends = self._map(upper)
+        return affine.AffineForOp(
+            low.value,
+            high.value,
+            1,
+            inits,
+            lower_bound_operands=starts,
+            upper_bound_operands=ends,
+        )
+
+    def _parallel(self, node: For) -> Any:
+        zero = ir.AffineMap.get(0, 0, [ir.AffineConstantExpr.get(0)])
+        high = ir.AffineMap.get(0, 0, [ir.AffineConstantExpr.get(node.var.extent)])
+        one = ir.DenseElementsAttr.get(_ones(), type=ir.IntegerType.get_signless(32))
+        i64 = ir.IntegerType.get_signless(64)
+        op = ir.Operation.create(
+            "affine.parallel",
+            regions=1,
+            attributes={
+                "reductions": ir.ArrayAttr.get([]),
+                "lowerBoundsMap": ir.AffineMapAttr.get(zero),
+                "lowerBoundsGroups": one,
+                "upperBoundsMap": ir.AffineMapAttr.get(high),
+                "upperBoundsGroups": one,
+                "steps": ir.ArrayAttr.get([ir.IntegerAttr.get(i64, 1)]),
+                LEVEL_ATTRIBUTE: ir.StringAttr.get(node.level),
+            },
+        )
+        block = op.regions[0].blocks.append(self.index)
+        self.variables[node.var] = block.arguments[0]
+        with ir.InsertionPoint(block):
+            for child in node.body:
+                self._node(child)
+            dialect("affine").AffineYieldOp([])
+        return op
+
+    def use(self, value: Value) -> Any:
+        """The MLIR value of a value that is already written."""
+        return value.external if value.external is not None else self.values[value]
+
+    def memref(self, buffer: Buffer) -> Any:
+        """The MLIR value of a buffer, which is allocated if it has none yet."""
+        if buffer.value is None:
+            type_ = ir.MemRefType.get(list(buffer.shape), buffer.element)
+            if buffer.viewed is not None:
+                self._flat_view(buffer, type_)
+            else:
+                with ir.InsertionPoint.at_block_begin(self.block):
+                    buffer.value = dialect("memref").AllocOp(type_, [], []).result
+        return buffer.value
+
+    def _flat_view(self, buffer: Buffer, type_: Any) -> None:
+        """A one-dimensional view of the whole of what it views, right behind that.
+
+        What the block around has is viewed where the block begins.
+        """
+        assert buffer.viewed is not None
+        source = self.memref(buffer.viewed)
+        owner = source.owner
+        if isinstance(owner, ir.Block) or owner.operation.block != self.block:
+            point = ir.InsertionPoint.at_block_begin(self.block)
+        else:
+            point = ir.InsertionPoint.after(owner.operation)
+        offset = source.type.get_strides_and_offset()[1]
+        dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+        operands = [source]
+        with point:
+            if offset == dynamic:
+                # A view that begins at a run-time offset: so does a view of it.
+                parts = dialect("memref").ExtractStridedMetadataOp(source)
+                operands.append(parts.operation.results[1])
+            if offset:
+                layout = ir.StridedLayoutAttr.get(offset, [1])
+                type_ = ir.MemRefType.get(type_.shape, type_.element_type, layout)
+            view = ir.Operation.create(
+                "memref.reinterpret_cast",
+                results=[type_],
+                operands=operands,
+                attributes={
+                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(operands) - 1, 0, 0]),
+                    "static_offsets": ir.DenseI64ArrayAttr.get([offset]),
+                    "static_sizes": ir.DenseI64ArrayAttr.get(list(buffer.shape)),
+                    "static_strides": ir.DenseI64ArrayAttr.get([1]),
+                },
+            )
+        buffer.value = view.results[0]
+
+    def variable(self, var: Var) -> Any:
+        """The MLIR value of a loop's variable."""
+        return var.value if var.value is not None else self.variables[var]
+
+    def _map(self, index: tuple[Expr, ...]) -> tuple[Any, list[Any]]:
+        order: dict[Var, int] = {}
+        for expr in index:
+            for var in expr.variables():
+                order.setdefault(var, len(order))
+        results = [affine_expr(e, order) for e in index]
+        amap = ir.AffineMap.get(len(order), 0, results)
+        return ir.AffineMapAttr.get(amap), [self.variable(v) for v in order]
+
+
+def affine_expr(expr: Expr, order: dict[Var, int]) -> Any:
+    result: Any = None
+    for atom, coefficient in expr.terms:
+        if isinstance(atom, Var):
+            term = ir.AffineDimExpr.get(order[atom])
+        elif isinstance(atom, Mod):
+            term = ir.AffineExpr.get_mod(affine_expr(atom.dividend, order), atom.divisor)
+        else:
+            term = ir.AffineExpr.get_floor_div(affine_expr(atom.dividend, order), atom.divisor)
+        if coefficient != 1:
+            term = term * coefficient
+        result = term if result is None else result + term
+    if result is None:
+        return ir.AffineConstantExpr.get(expr.const)
+    return result + expr.const if expr.const else result
+
+
+def _ones() -> Any:
+    import numpy as np
+
+    return np.ones(1, dtype=np.int32)
+
+
+def _drop_unused_buffers(block: Any, sequence: Sequence) -> None:
+    """Erase allocations and views that nobody uses any more."""
+    from polyblocks.affine.mlir.views import VIEWS
+
+    removable = VIEWS | {"memref.alloc", "memref.alloca", "memref.get_global", "arith.constant"}
+    removable |= {"memref.extract_strided_metadata"}
+    holder = {b.value: b for b in sequence.buffers if b.value is not None}
+    for op in reversed(list(block.operations)):
+        o = op.operation
+        if o.name in removable and not any(True for r in o.results for _ in r.uses):
+            for result in o.results:
+                if result in holder:
+                    holder[result].value = None
+            o.erase()

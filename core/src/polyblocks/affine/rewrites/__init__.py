@@ -1,0 +1,1 @@
+"""Changes of nests that passes are made of."""

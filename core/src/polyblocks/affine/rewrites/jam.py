@@ -1,0 +1,126 @@
+"""Unroll-and-jam: several iterations of a parallel loop share the loops of a reduction."""
+
+from __future__ import annotations
+
+from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.element import element_bytes
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Store, Value, clone
+
+
+def jam(shape: ReductionNest, loop: For, streams: int) -> list[Node]:
+    """The nest with ``streams`` iterations of ``loop`` in one, and the iterations left over."""
+    count, rest = divmod(loop.var.extent, streams)
+    step = Var(count)
+    if any(isinstance(n, For) for n in shape.after):
+        # Rows that stay cached until the rest has read them: neighbours.
+        copies = [Expr.of(step) * streams + k for k in range(streams)]
+    else:
+        copies = [Expr.of(step) + k * count for k in range(streams)]
+    nests = _around(shape, loop, step, _copies(shape, loop.var, copies))
+    if rest:
+        left = Var(rest)
+        at = Expr.of(left) + streams * count
+        nests += _around(shape, loop, left, _copies(shape, loop.var, [at]))
+    return nests
+
+
+def _around(shape: ReductionNest, loop: For, var: Var, body: list[Node]) -> list[Node]:
+    """The parallel loops around ``body``, with ``var`` in the place of the jammed one's."""
+    for outer in reversed(shape.parallel):
+        if outer is loop:
+            body = [For(var, body)]
+        else:
+            body = [For(outer.var, body, level=outer.level, lower=outer.lower, upper=outer.upper)]
+    # Each of the nests gets loops of its own.
+    return clone(body, {}, {})
+
+
+def _copies(shape: ReductionNest, var: Var, places: list[Expr]) -> list[Node]:
+    """The reduction for each value of ``var`` in ``places``, in one chain of loops."""
+    out: list[Node] = []
+    first, last = shape.reductions[0], shape.reductions[-1]
+    loops = {r.var: Expr.of(Var(r.var.extent, r.var.name)) for r in shape.reductions}
+    inits: list[Value] = []
+    arguments: list[Value] = []
+    yields: list[Value] = []
+    inner: list[Node] = []
+    maps: list[dict[Value, Value]] = []
+    for place in places:
+        values: dict[Value, Value] = {}
+        out += clone(_scalars(shape), values, {var: place})
+        inits += [values.get(v, v) for v in first.inits]
+        carried = [Value(a.type) for a in last.arguments]
+        arguments += carried
+        values.update(zip(last.arguments, carried, strict=True))
+        inner += clone(shape.inner, values, {var: place, **loops})
+        yields += [values.get(v, v) for v in last.yields]
+        maps.append(values)
+    chain, results = _chain(shape, loops, inits, arguments, inner, yields)
+    out.append(chain)
+    width = len(first.results)
+    own = [results[k * width : (k + 1) * width] for k in range(len(places))]
+    if any(isinstance(n, For) for n in shape.after):
+        return _one_by_one(shape, var, places, out, own)
+    for place, values, found in zip(places, maps, own, strict=True):
+        values.update(zip(first.results, found, strict=True))
+        out += clone(shape.after, values, {var: place})
+    return out
+
+
+def _scalars(shape: ReductionNest) -> list[Node]:
+    return [n for n in shape.before if not isinstance(n, Alloca)]
+
+
+def _one_by_one(
+    shape: ReductionNest,
+    var: Var,
+    places: list[Expr],
+    jammed: list[Node],
+    results: list[list[Value]],
+) -> list[Node]:
+    """What follows the jammed reduction, for one place after the other.
+
+    The places are equally far apart. The reduction's results wait in small arrays.
+    """
+    number = Var(len(places))
+    step = places[1] - places[0] if len(places) > 1 else Expr(0)
+    at = places[0] + Expr.of(number) * step.const
+    head: list[Node] = []
+    values: dict[Value, Value] = {}
+    buffers: dict[Buffer, Buffer] = {}
+    body = clone(shape.before, values, {var: at}, buffers)
+    for i, result in enumerate(shape.reductions[0].results):
+        size = element_bytes(result.type)
+        array = Buffer((len(places),), result.type, "local", bytes_per_element=size)
+        head.append(Alloca(array))
+        jammed += [Store(own[i], array, (Expr(k),)) for k, own in enumerate(results)]
+        values[result] = Value(result.type)
+        body.append(Load(values[result], array, (Expr.of(number),)))
+    body += clone(shape.after, values, {var: at}, buffers)
+    return [*head, *jammed, For(number, body)]
+
+
+def _chain(
+    shape: ReductionNest,
+    loops: dict[Var, Expr],
+    inits: list[Value],
+    arguments: list[Value],
+    inner: list[Node],
+    yields: list[Value],
+) -> tuple[For, list[Value]]:
+    """Loops like the reduction's around ``inner``, and what they result in."""
+    nodes = inner
+    new: list[For] = []
+    for old in reversed(shape.reductions):
+        (var,) = loops[old.var].variables() if old.var.extent != 1 else (Var(1),)
+        lower, upper = (tuple(e.substitute(loops) for e in es) for es in (old.lower, old.upper))
+        results = [Value(a.type) for a in arguments]
+        loop = For(var, nodes, [], arguments, results, yields, None, lower, upper)
+        new.append(loop)
+        nodes, yields = [loop], results
+        arguments = [Value(a.type) for a in arguments]
+    new.reverse()
+    for outer, loop in zip([None, *new], new, strict=False):
+        loop.inits = inits if outer is None else outer.arguments
+    return new[0], new[0].results

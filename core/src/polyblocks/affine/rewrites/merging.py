@@ -1,0 +1,187 @@
+"""Two loops in one: when that is allowed, and the merged loop with what its body has twice."""
+
+from __future__ import annotations
+
+from polyblocks.affine.analysis.boxes import overlap, touched
+from polyblocks.affine.analysis.coverage import same_for
+from polyblocks.affine.analysis.parallel import Access, is_parallel
+from polyblocks.affine.expr import Expr
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    Check,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Node,
+    Op,
+    Store,
+    StoreAt,
+    Value,
+    clone,
+    operands,
+    results,
+    transform_indices,
+    walk,
+)
+from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
+
+
+def accesses(nodes: list[Node]) -> list[Access]:
+    """All accesses, those at run-time indices included."""
+    return [n for n in walk(nodes) if isinstance(n, (Load, Store, LoadAt, StoreAt))]
+
+
+def _written(nodes: list[Node]) -> set[Buffer]:
+    """What nodes store to, by the buffers that own the memory."""
+    return {n.buffer.base for n in walk(nodes) if isinstance(n, (Store, StoreAt))}
+
+
+def same_header(a: For, b: For) -> bool:
+    """Whether two serial loops run over the same values."""
+    if a.level or b.level or a.simd or b.simd:
+        return False
+    return (a.var.extent, a.lower, a.upper) == (b.var.extent, b.lower, b.upper)
+
+
+def may_merge(a: For, b: For) -> bool:
+    """Whether every iteration of ``b`` may follow the same one of ``a`` at once.
+
+    So it is if both touch a common element, that one of them writes, in the same iteration only,
+    or never.
+    What ``b`` uses of what ``a`` results in is the caller's to look at.
+    """
+    mine, theirs = accesses(a.body), accesses(b.body)
+    written = _written(a.body) | _written(b.body)
+    inner = {n.var for n in (*walk(a.body), *walk(b.body)) if isinstance(n, For)}
+    at = {b.var: Expr.of(a.var)}
+    for x in mine:
+        if x.buffer.base not in written:
+            continue
+        for y in theirs:
+            if y.buffer.base is not x.buffer.base:
+                continue
+            if not isinstance(x, (Store, StoreAt)) and not isinstance(y, (Store, StoreAt)):
+                continue
+            if y.buffer is not x.buffer:
+                return False
+            if not isinstance(x, (Load, Store)) or not isinstance(y, (Load, Store)):
+                return False
+            moved = [e.substitute(at) for e in y.index]
+            if same_for(list(x.index), moved, a.var, inner):
+                continue
+            if overlap(touched(x.index), touched(y.index)):
+                return False
+    return True
+
+
+def fits(a: For, b: For) -> bool:
+    """Whether two loops can be one, with all loops in them, and vectors are as possible as before.
+
+    Inside there is one loop each, or none.
+    """
+    if not same_header(a, b) or not may_merge(a, b):
+        return False
+    inner_a = [n for n in a.body if isinstance(n, For)]
+    inner_b = [n for n in b.body if isinstance(n, For)]
+    if not inner_a and not inner_b:
+        kinds = (_lanes(a), _lanes(b))
+        return kinds[0] == kinds[1] != "scan"
+    if len(inner_a) != 1 or len(inner_b) != 1:
+        return False
+    moved = clone(b.body, {}, {b.var: Expr.of(a.var)})
+    start = a.body.index(inner_a[0])
+    end = b.body.index(inner_b[0])
+    last = moved[end]
+    assert isinstance(last, For)
+    between = [*a.body[start + 1 :], *moved[:end]]
+    return split_between(between, inner_a[0], last) is not None and fits(inner_a[0], last)
+
+
+def _lanes(loop: For) -> str:
+    """How the iterations of an innermost loop can become lanes."""
+    if not is_parallel(loop, [loop]):
+        return "none"
+    try:
+        return "scan" if lanes_of(loop).scan else "vectors"
+    except NoLanesError:
+        return "none"
+
+
+def merged(a: For, b: For) -> For:
+    """``a`` with the body and the carried values of ``b`` behind its own; both are used up."""
+    at = {b.var: Expr.of(a.var)}
+    transform_indices(b.body, lambda e: e.substitute(at))
+    return For(
+        a.var,
+        [*a.body, *b.body],
+        [*a.inits, *b.inits],
+        [*a.arguments, *b.arguments],
+        [*a.results, *b.results],
+        [*a.yields, *b.yields],
+        a.level,
+        a.lower,
+        a.upper,
+    )
+
+
+def split_between(nodes: list[Node], a: For, b: For) -> tuple[list[Node], list[Node]] | None:
+    """What stands between two loops, in two parts: what may come before, and what may come after.
+
+    None if ``b`` needs what only is there after ``a``.
+    """
+    written_a = _written(a.body)
+    late: set[Value] = set(a.results)
+    late_buffers: set[Buffer] = set()
+    before: list[Node] = []
+    after: list[Node] = []
+    for node in nodes:
+        ready = isinstance(node, (Alloca, Index, Load, Op))
+        ready = ready and not any(v in late for v in operands(node))
+        if isinstance(node, Load):
+            ready = ready and node.buffer.base not in written_a | late_buffers
+        if ready:
+            before.append(node)
+            continue
+        if isinstance(node, (For, Check, LoadAt, StoreAt)):
+            return None
+        after.append(node)
+        late.update(results(node))
+        if isinstance(node, Store):
+            late_buffers.add(node.buffer.base)
+    loaded = {n.buffer.base for n in after if isinstance(n, Load)}
+    for node in (b, *walk(b.body)):
+        if any(v in late for v in operands(node)):
+            return None
+        if isinstance(node, (Load, Store, LoadAt, StoreAt)):
+            if node.buffer.base in late_buffers:
+                return None
+            if isinstance(node, (Store, StoreAt)) and node.buffer.base in loaded:
+                return None
+    return before, after
+
+
+def forward(body: list[Node], known: dict[Value, Value]) -> None:
+    """Use what was stored or loaded before at the same place, in straight-line code.
+
+    Args:
+        body: nodes of one loop; loads that are not needed are dropped.
+        known: takes what the results of dropped loads are.
+    """
+    at: dict[tuple[Buffer, tuple[Expr, ...]], Value] = {}
+    kept: list[Node] = []
+    for node in body:
+        if isinstance(node, Load):
+            place = (node.buffer, node.index)
+            if place in at:
+                known[node.result] = at[place]
+                continue
+            at[place] = node.result
+        elif isinstance(node, (Store, StoreAt, For)):
+            written = _written([node])
+            at = {place: value for place, value in at.items() if place[0].base not in written}
+            if isinstance(node, Store):
+                at[node.buffer, node.index] = known.get(node.value, node.value)
+        kept.append(node)
+    body[:] = kept

@@ -1,0 +1,1 @@
+"""Slices of producers, and tiles that several nests share."""

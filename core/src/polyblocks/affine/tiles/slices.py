@@ -1,0 +1,254 @@
+"""Slices: what of every stage and buffer one tile of a destination needs.
+
+A tile is a box of the destination's index space. Going backwards, the elements that a stage reads
+are a box of the buffer that it reads, and the iterations of the stage that wrote them are a box of
+its loops. The ends of all boxes are affine in the corners of the tile: ``low`` is an expression
+of its first element and ``high`` one of its last (included).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from polyblocks.affine.expr import Div, Expr, Mod, Var
+from polyblocks.affine.model import Buffer, Load
+from polyblocks.affine.tiles.stages import Stage, full
+
+Span = tuple[Expr, Expr]
+
+
+@dataclass
+class Slices:
+    """The boxes of a group of stages.
+
+    Attributes:
+        tile: one variable for each dimension of the part of the destination that is written.
+        whole: those of them that cannot be cut, since something that others use would be written
+            by several tiles.
+        spans: for each outer loop of a stage the values that a tile needs.
+        boxes: for each buffer the elements that a tile reads or writes, by dimension.
+    """
+
+    tile: list[Var]
+    whole: set[Var] = field(default_factory=set)
+    spans: dict[Var, Span] = field(default_factory=dict)
+    boxes: dict[Buffer, list[Span]] = field(default_factory=dict)
+
+
+def slices(
+    stages: list[Stage], root: Buffer, kept: set[Buffer], updated: set[Buffer] | None = None
+) -> Slices | None:
+    """The slices of ``stages`` for a tile of ``root``; None if they cannot be told.
+
+    Args:
+        stages: in program order; the last ones write ``root``.
+        root: the destination.
+        kept: other buffers that are written here and used elsewhere.
+        updated: buffers of which later stages write new versions over parts of the old ones.
+    """
+    writers: dict[Buffer, list[Stage]] = {}
+    for stage in stages:
+        for store in stage.stores:
+            writers.setdefault(store.buffer, []).append(stage)
+    if not _ordered(stages, writers, updated or set()):
+        return None
+    region = _region(stages, root)
+    found = Slices([Var(end - begin, f"y{d}") for d, (begin, end) in enumerate(region)])
+    corners = [Expr.of(y) + begin for y, (begin, _) in zip(found.tile, region, strict=True)]
+    found.boxes[root] = [(corner, corner) for corner in corners]
+    for stage in reversed(stages):
+        if not _span(stage, found, {root, *kept}):
+            return None
+        _read(stage, found)
+        for load in stage.loads:
+            if load.buffer in kept and load.buffer is not root:
+                _keep(load.buffer, found)
+    return found
+
+
+def _region(stages: list[Stage], root: Buffer) -> list[tuple[int, int]]:
+    """The smallest box that holds all that is written of a buffer, by dimension: first and end."""
+    found: list[tuple[int, int]] = []
+    for stage in stages:
+        for store in stage.stores:
+            if store.buffer is not root:
+                continue
+            places = stage.places(store)
+            if places is None:
+                return [(0, extent) for extent in root.shape]
+            box = [place.range(extent) for place, extent in zip(places, root.shape, strict=True)]
+            found = [
+                (min(a[0], b[0]), max(a[1], b[1])) for a, b in zip(found or box, box, strict=True)
+            ]
+    return found or [(0, extent) for extent in root.shape]
+
+
+def _ordered(stages: list[Stage], writers: dict[Buffer, list[Stage]], updated: set[Buffer]) -> bool:
+    """Whether every buffer is written before it is read, but for a stage's own elements.
+
+    A buffer with several versions has one before it is read.
+    """
+    position = {id(stage): i for i, stage in enumerate(stages)}
+    for i, stage in enumerate(stages):
+        for load in stage.loads:
+            for writer in writers.get(load.buffer, ()):
+                if writer is stage:
+                    own = {s.index for s in stage.stores if s.buffer is load.buffer}
+                    if own != {load.index}:
+                        return False
+                elif position[id(writer)] > i and not (
+                    load.buffer in updated and position[id(writers[load.buffer][0])] < i
+                ):
+                    return False
+        if any(b in writers for b in stage.gathered):
+            return False
+    return True
+
+
+def _span(stage: Stage, found: Slices, shared: set[Buffer]) -> bool:
+    """The loops of a stage, from the boxes of what it writes.
+
+    A stage that writes several buffers computes what any of them needs, and so writes as much of
+    all of them; of ``shared`` buffers a tile must not write more than its own part.
+    """
+    for store in stage.stores:
+        box = found.boxes.get(store.buffer)
+        places = stage.places(store)
+        if box is None or places is None:
+            # Without a box: nobody in the group reads it.
+            return False
+        for d, (place, (low, high)) in enumerate(zip(places, box, strict=True)):
+            if place.whole:
+                box[d] = (Expr(0), Expr(store.buffer.shape[d] - 1))
+            elif place.var is not None:
+                span = (low - place.at, high - place.at)
+                found.spans[place.var] = _union(found.spans.get(place.var), span, place.var.extent)
+            elif low.is_constant and high.is_constant and not low.const <= place.at <= high.const:
+                # It writes beside what is read, in every tile.
+                if store.buffer in shared:
+                    return False
+                at = Expr(place.at)
+                box[d] = _union((low, high), (at, at), store.buffer.shape[d])
+    for var in stage.variables:
+        found.spans.setdefault(var, full(var))
+    for store in stage.stores if len(stage.stores) > 1 else ():
+        box = found.boxes[store.buffer]
+        for d, place in enumerate(stage.places(store) or ()):
+            if place.var is None:
+                continue
+            low, high = found.spans[place.var]
+            wider = _clip((low + place.at, high + place.at), store.buffer.shape[d])
+            if wider != box[d] and place.var.extent != 1:
+                if store.buffer in shared:
+                    return False
+                box[d] = _union(box[d], wider, store.buffer.shape[d])
+    return True
+
+
+def _read(stage: Stage, found: Slices) -> None:
+    written = {store.buffer for store in stage.stores}
+    guards = _guards(stage, found)
+    for load in stage.loads:
+        if load.buffer in written:
+            continue
+        box = found.boxes.setdefault(load.buffer, [])
+        new = _box(load, found.spans, guards)
+        if not box:
+            box.extend(_clip(s, n) for s, n in zip(new, load.buffer.shape, strict=True))
+        else:
+            box[:] = [_union(a, b, n) for a, b, n in zip(box, new, load.buffer.shape, strict=True)]
+
+
+def _keep(buffer: Buffer, found: Slices) -> None:
+    """Tiles must not share elements of a buffer that others use, and must leave none out."""
+    aligned: set[Var] = set()
+    box = found.boxes[buffer]
+    by_expr = {Expr.of(y): y for y in found.tile if y.extent != 1}
+    for d, (low, high) in enumerate(box):
+        y = by_expr.get(low)
+        if y is not None and low == high and y.extent == buffer.shape[d] and y not in aligned:
+            aligned.add(y)
+        else:
+            box[d] = (Expr(0), Expr(buffer.shape[d] - 1))
+    found.whole.update(y for y in found.tile if y not in aligned)
+
+
+def _guards(stage: Stage, found: Slices) -> dict[int, tuple[int, Span]]:
+    """By dimension: the one index that the stage writes, and the box of the tile around it.
+
+    Only tiles that have the index run the stage.
+    """
+    if len(stage.stores) != 1:
+        return {}
+    (store,) = stage.stores
+    guards = {}
+    for d, place in enumerate(stage.places(store) or ()):
+        low, high = found.boxes[store.buffer][d]
+        if place.var is None and not place.whole and not (low.is_constant and high.is_constant):
+            guards[d] = place.at, (low, high)
+    return guards
+
+
+def _box(
+    load: Load, spans: Mapping[Var, Span], guards: Mapping[int, tuple[int, Span]]
+) -> list[Span]:
+    found = []
+    for d, (expr, extent) in enumerate(zip(load.index, load.buffer.shape, strict=True)):
+        if expr.is_constant and d in guards:
+            # Where the stage runs, the index is as far from the tile as from what is written.
+            at, (low, high) = guards[d]
+            found.append((low + (expr.const - at), high + (expr.const - at)))
+        else:
+            found.append(bounds(expr, spans) or (Expr(0), Expr(extent - 1)))
+    return found
+
+
+def bounds(expr: Expr, spans: Mapping[Var, Span]) -> Span | None:
+    """Smallest and largest value of an expression over boxes; None if that is not affine.
+
+    A variable without a span takes all of its values.
+    """
+    low = high = Expr(expr.const)
+    for atom, factor in expr.terms:
+        if isinstance(atom, Var):
+            a, b = spans.get(atom) or full(atom)
+        elif isinstance(atom, Div):
+            inner = bounds(atom.dividend, spans)
+            if inner is None:
+                return None
+            a, b = inner[0] // atom.divisor, inner[1] // atom.divisor
+        else:
+            assert isinstance(atom, Mod)
+            inner = bounds(atom.dividend, spans)
+            if inner is not None and inner[0] == inner[1] and inner[0].is_constant:
+                a = b = inner[0] % atom.divisor
+            else:
+                a, b = Expr(0), Expr(atom.divisor - 1)
+        if factor < 0:
+            # The corners of the tile would change places.
+            if not (a.is_constant and b.is_constant):
+                return None
+            a, b = b, a
+        low, high = low + a * factor, high + b * factor
+    return low, high
+
+
+def _clip(span: Span, extent: int) -> Span:
+    low, high = span
+    if low.is_constant and low.const < 0:
+        low = Expr(0)
+    if high.is_constant and high.const > extent - 1:
+        high = Expr(extent - 1)
+    return low, high
+
+
+def _union(a: Span | None, b: Span, extent: int) -> Span:
+    """The smallest span of both, or everything if that is not affine."""
+    if a is None:
+        return _clip(b, extent)
+    low, high = (a[0] - b[0]).tight_range(), (a[1] - b[1]).tight_range()
+    # The order of the ends must be the same wherever the tile is.
+    if low[0] < 0 < low[1] or high[0] < 0 < high[1]:
+        return Expr(0), Expr(extent - 1)
+    return _clip((a[0] if low[0] < 0 else b[0], a[1] if high[1] > 0 else b[1]), extent)

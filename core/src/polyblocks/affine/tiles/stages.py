@@ -1,0 +1,177 @@
+"""Stages: nests in the form that slices are taken of, with what one iteration of them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    Check,
+    For,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Store,
+    StoreAt,
+    walk,
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """How a store walks one dimension: ``var + at``, or ``at`` alone.
+
+    With ``whole`` it is an inner loop that walks it, and a slice takes all of the dimension.
+    """
+
+    var: Var | None
+    at: int
+    whole: bool = False
+
+    def range(self, extent: int) -> tuple[int, int]:
+        """The first index that is walked and the one after the last, in so long a dimension."""
+        if self.whole:
+            return 0, extent
+        return self.at, self.at + (1 if self.var is None else self.var.extent)
+
+
+@dataclass
+class Stage:
+    """A nest of independent outer loops that writes each element of a box once.
+
+    Attributes:
+        nest: the nest itself.
+        loops: its outer parallel loops, nested perfectly.
+        body: what is inside the innermost of them; reductions and scans are there.
+        loads: all affine loads.
+        gathered: buffers that are read at run-time indices.
+        stores: all stores.
+        slots: lanes of vector instructions that one iteration of ``loops`` takes.
+    """
+
+    nest: Nest
+    loops: list[For]
+    body: list[Node]
+    loads: list[Load]
+    gathered: set[Buffer]
+    stores: list[Store]
+    slots: float
+    _places: dict[Store, list[Place] | None] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, nest: Nest) -> Stage | None:
+        """The nest as a stage; None if no slice of it can be computed alone."""
+        nodes = list(walk(nest.body))
+        if any(isinstance(n, (StoreAt, Check, Alloca)) for n in nodes):
+            return None
+        if any(isinstance(n, For) and (n.bounded or n.level) for n in nodes):
+            return None
+        loops: list[For] = []
+        body = nest.body
+        while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
+            if not is_parallel(body[0], nest.body):
+                break
+            loops.append(body[0])
+            body = body[0].body
+        stores = [n for n in nodes if isinstance(n, Store)]
+        if not stores:
+            return None
+        return cls(
+            nest,
+            loops,
+            body,
+            [n for n in nodes if isinstance(n, Load)],
+            {n.buffer for n in nodes if isinstance(n, LoadAt)},
+            stores,
+            slots(body),
+        )
+
+    @property
+    def accesses(self) -> list[Load | Store]:
+        """All loads and stores."""
+        return [*self.loads, *self.stores]
+
+    @property
+    def body_is_flat(self) -> bool:
+        """Whether its innermost outer loop is the innermost loop of all."""
+        return not any(isinstance(n, For) for n in self.body)
+
+    @property
+    def variables(self) -> list[Var]:
+        """The variables of the outer loops."""
+        return [loop.var for loop in self.loops]
+
+    def places(self, store: Store) -> list[Place] | None:
+        """For each dimension of what is stored how it is walked; None if not in such a way."""
+        if store not in self._places:
+            self._places[store] = self._walk(store)
+        return self._places[store]
+
+    def _walk(self, store: Store) -> list[Place] | None:
+        found: list[Place] = []
+        outer = set(self.variables)
+        seen: set[Var] = set()
+        for expr in store.index:
+            if expr.is_constant:
+                found.append(Place(None, expr.const))
+                continue
+            if len(expr.terms) != 1:
+                return None
+            ((atom, coefficient),) = expr.terms
+            if not isinstance(atom, Var) or coefficient != 1 or atom in seen:
+                return None
+            if atom.value is not None:
+                # A place that a loop around the nest moves.
+                return None
+            seen.add(atom)
+            if atom in outer:
+                found.append(Place(atom, expr.const))
+            elif expr.const == 0:
+                found.append(Place(None, 0, whole=True))
+            else:
+                return None
+        # A loop of one iteration leaves no trace in an index.
+        if any(v not in seen and v.extent != 1 for v in outer):
+            return None
+        return found
+
+
+def slots(nodes: list[Node], registers: Container[Buffer] = ()) -> float:
+    """Lanes of vector instructions of one execution, all inner iterations together.
+
+    Arithmetic, loads and stores overlap; a chip does about as many loads as operations at a time
+    and half as many stores. Accesses of buffers in ``registers`` are none.
+    """
+    operations = float(cost.operations([n for n in nodes if not isinstance(n, For)]))
+    accesses = 0.0
+    inner = 0.0
+    for node in nodes:
+        if isinstance(node, For):
+            inner += node.trips * slots(node.body, registers)
+        elif isinstance(node, (Load, Store)) and node.buffer not in registers:
+            accesses += 1.0 if isinstance(node, Load) else 2.0
+    return max(operations, accesses) + 0.25 * min(operations, accesses) + inner
+
+
+def lifetimes(stages: list[Stage], local: set[Buffer]) -> dict[Buffer, tuple[int, int]]:
+    """The first and the last stage that touches each local buffer, in order of the first."""
+    found: dict[Buffer, tuple[int, int]] = {}
+    for i, stage in enumerate(stages):
+        for node in stage.accesses:
+            if node.buffer in local:
+                found[node.buffer] = (found.get(node.buffer, (i, i))[0], i)
+    return found
+
+
+def full(var: Var) -> tuple[Expr, Expr]:
+    """The span of all values of a variable."""
+    return Expr(0), Expr(max(var.extent - 1, 0))
+
+
+__all__ = ["Place", "Stage", "full", "lifetimes", "slots"]

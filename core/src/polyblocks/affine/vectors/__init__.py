@@ -1,0 +1,1 @@
+"""Nests whose innermost loops are vectors."""

@@ -1,0 +1,224 @@
+"""Which values of an innermost loop differ from iteration to iteration, and how memory is walked.
+
+A loop whose iterations become the lanes of a vector needs: values that are the same in all lanes
+(uniform) or one per lane (varying), and accesses to one element or to neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from polyblocks.affine.access import stride_along, strides
+from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import (
+    Check,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Node,
+    Op,
+    Store,
+    StoreAt,
+    Value,
+    operands,
+)
+from polyblocks.affine.vectors.interleaves import Interleave, interleaves
+from polyblocks.affine.vectors.scan_vectors import scan_combiners
+
+#: Element types that a vector may have, and their bits.
+BITS = {
+    "i1": 1,
+    "i8": 8,
+    "i16": 16,
+    "f16": 16,
+    "bf16": 16,
+    "i32": 32,
+    "f32": 32,
+    "i64": 64,
+    "f64": 64,
+    "index": 64,
+}
+#: Integer divisions: no vector unit has them, and they are checked one by one.
+_DIVISIONS = {
+    "arith.ceildivsi",
+    "arith.ceildivui",
+    "arith.divsi",
+    "arith.divui",
+    "arith.floordivsi",
+    "arith.remsi",
+    "arith.remui",
+}
+#: A loop of its own for every element.
+_SCALAR_ONLY = {"arith.remf"}
+
+
+@dataclass
+class Lanes:
+    """What is known of a loop whose iterations can be lanes.
+
+    Attributes:
+        varying: the values that differ between lanes.
+        combiners: for each carried value the commutative op that combines it.
+        types: the type names of what vector operations compute, load and store, and how many
+            there are of each.
+        memory: bits of the widest element that is loaded or stored lane by lane.
+        crossed: accesses that are in order along the loop around instead.
+        scan: whether the loop uses what it carries, so that every lane needs its own.
+        interleaved: accesses with small strides that are moved together, and their places.
+    """
+
+    varying: set[Value]
+    combiners: list[Op]
+    types: dict[str, int] = field(default_factory=dict)
+    memory: int = 0
+    crossed: list[Load | Store] = field(default_factory=list)
+    scan: bool = False
+    interleaved: dict[Load | Store, tuple[Interleave, int]] = field(default_factory=dict)
+
+
+class NoLanesError(Exception):
+    """The loop stays scalar; the message says why."""
+
+
+def lanes_of(loop: For, across: Var | None = None) -> Lanes:
+    """Analyze an innermost loop; whether its iterations are independent is the caller's to know.
+
+    Args:
+        loop: a loop without loops in it.
+        across: the variable of the loop around, along which accesses may be in order instead.
+
+    Raises:
+        NoLanesError: an operation, an access or a carried value forbids vectors.
+    """
+    combiners: list[Op] = []
+    scan = False
+    if loop.inits:
+        # Values are combined lane by lane and across the lanes at the end: in any order.
+        found = ReductionNest([], [], [loop], loop.body, []).combiners()
+        if found is None:
+            found, scan = scan_combiners(loop), True
+        if found is None:
+            raise NoLanesError("a carried value is no reduction")
+        combiners = found
+    # Lanes along two loops are transposed, and a scan goes on from lane to lane.
+    together = interleaves(loop) if across is None and not scan else {}
+    lanes = Lanes(set(loop.arguments), combiners, scan=scan, interleaved=together)
+    makers: dict[Value, Node] = {}
+    for node in loop.body:
+        _visit(loop, across, node, lanes, makers)
+    if not lanes.types:
+        raise NoLanesError("nothing differs between iterations")
+    return lanes
+
+
+def _visit(
+    loop: For, across: Var | None, node: Node, lanes: Lanes, makers: dict[Value, Node]
+) -> None:
+    varying = lanes.varying
+    if isinstance(node, Op):
+        _visit_op(node, lanes, makers)
+    elif isinstance(node, Index):
+        makers[node.result] = node
+        factor = node.expr.coefficient(loop.var)
+        if factor is None:
+            raise NoLanesError("an index is not linear")
+        if factor:
+            varying.add(node.result)
+    elif isinstance(node, Load):
+        stride = _stride(loop, across, node, lanes)
+        if stride not in (0, 1) and node not in lanes.interleaved:
+            raise NoLanesError(f"a load with stride {'unknown' if stride is None else stride}")
+        if stride:
+            varying.add(node.result)
+            _count_memory(lanes, str(node.result.type))
+    elif isinstance(node, Store):
+        stride = _stride(loop, across, node, lanes)
+        if stride != 1 and node not in lanes.interleaved:
+            raise NoLanesError(f"a store with stride {'unknown' if stride is None else stride}")
+        _count_memory(lanes, str(node.buffer.element))
+    elif isinstance(node, LoadAt):
+        if not any(v in varying for v in node.index):
+            return
+        if not walks_in_order(loop, node, lanes, makers):
+            raise NoLanesError("a gather")
+        varying.add(node.result)
+        _count_memory(lanes, str(node.result.type))
+    elif isinstance(node, StoreAt):
+        if across is not None or not walks_in_order(loop, node, lanes, makers):
+            raise NoLanesError("a scatter")
+        _count_memory(lanes, str(node.buffer.element))
+    elif isinstance(node, Check):
+        if any(v in varying for v in operands(node)):
+            raise NoLanesError("a check in every iteration")
+    else:
+        raise NoLanesError(f"it contains a {type(node).__name__}")
+
+
+def _visit_op(node: Op, lanes: Lanes, makers: dict[Value, Node]) -> None:
+    for result in node.results:
+        makers[result] = node
+    if not any(v in lanes.varying for v in node.operands):
+        return
+    if not node.name.startswith(("arith.", "math.")) or node.name in _SCALAR_ONLY:
+        raise NoLanesError(f"{node.name} has no vector form")
+    if node.name in _DIVISIONS and not _divides_by_constant(node, makers):
+        raise NoLanesError("an integer division")
+    for value in (*node.operands, *node.results):
+        if str(value.type) not in BITS:
+            raise NoLanesError(f"values of {value.type}")
+    lanes.varying.update(node.results)
+    _count(lanes, str(node.results[0].type))
+
+
+def _divides_by_constant(node: Op, makers: dict[Value, Node]) -> bool:
+    """Whether the divisor is a constant above 1, with which a division cannot fail."""
+    from polyblocks.mlir import ir
+
+    maker = makers.get(node.operands[1])
+    if not isinstance(maker, Op) or maker.name != "arith.constant":
+        return False
+    return bool(ir.IntegerAttr(maker.attributes["value"]).value > 1)
+
+
+def _count(lanes: Lanes, name: str) -> None:
+    if name not in BITS:
+        raise NoLanesError(f"values of {name}")
+    lanes.types[name] = lanes.types.get(name, 0) + 1
+
+
+def _count_memory(lanes: Lanes, name: str) -> None:
+    _count(lanes, name)
+    lanes.memory = max(lanes.memory, BITS[name], 8)
+
+
+def _stride(loop: For, across: Var | None, node: Load | Store, lanes: Lanes) -> int | None:
+    """Elements from lane to lane; 1 also for an access that is in order across."""
+    stride = stride_along(node.buffer, node.index, loop.var)
+    if across is None or stride in (0, 1, None):
+        return stride
+    if stride_along(node.buffer, node.index, across) == 1:
+        lanes.crossed.append(node)
+        return 1
+    return stride
+
+
+def walks_in_order(
+    loop: For, node: LoadAt | StoreAt, lanes: Lanes, makers: dict[Value, Node]
+) -> bool:
+    """Whether an access at run-time indices is to neighbours: only its last index counts lanes."""
+    *outer, last = node.index
+    maker = makers.get(last)
+    return (
+        not any(v in lanes.varying for v in outer)
+        and isinstance(maker, Index)
+        and maker.expr.coefficient(loop.var) == 1
+        and last_is_contiguous(node)
+    )
+
+
+def last_is_contiguous(node: Load | Store | LoadAt | StoreAt) -> bool:
+    """Whether neighbours along the last dimension are neighbours in memory."""
+    steps = strides(node.buffer)
+    return bool(steps) and steps[-1] == 1

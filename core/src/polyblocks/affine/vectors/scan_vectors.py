@@ -1,0 +1,93 @@
+"""Scans in vectors: which loops are scans, and the running values of the lanes of one vector.
+
+The lanes of a vector are scanned in log2(lanes) steps (Hillis and Steele, "Data parallel
+algorithms", CACM 29(12), 1986): step ``s`` combines every lane with the lane ``s`` before it. What
+all lanes before the vector came to is combined with that at the end, so that one vector waits for
+the one before it for the time of a single operation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG
+from polyblocks.affine.model import For, Op, Value, operands, walk
+from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine, identity
+from polyblocks.mlir import ir
+
+
+def scan_combiners(loop: For) -> list[Op] | None:
+    """The op that makes each carried value, whose results may be used in the loop.
+
+    None if the loop is no scan: a carried value is combined in another way, or with something that
+    depends on what is carried.
+    """
+    makers = {r: n for n in loop.body if isinstance(n, Op) for r in n.results}
+    users: dict[Value, int] = {}
+    for node in walk(loop.body):
+        for operand in operands(node):
+            users[operand] = users.get(operand, 0) + 1
+    found: list[Op] = []
+    for argument, value in zip(loop.arguments, loop.yields, strict=True):
+        op = makers.get(value)
+        if op is None or op.name not in COMMUTATIVE or users.get(argument) != 1:
+            return None
+        others = [v for v in op.operands if v is not argument]
+        if len(others) != 1 or not _may_reassociate(op, makers.get(others[0])):
+            return None
+        found.append(op)
+    results = set(loop.yields)
+    for op, argument in zip(found, loop.arguments, strict=True):
+        pending = [v for v in op.operands if v is not argument]
+        while pending:
+            maker = makers.get(pending.pop())
+            if maker is not None:
+                if results & set(maker.results):
+                    return None
+                pending.extend(maker.operands)
+    return found
+
+
+def _may_reassociate(op: Op, term: Op | None) -> bool:
+    if op.name not in NEED_FLAG:
+        return True
+    if "reassoc" not in str(op.attributes.get("fastmath", "")):
+        return False
+    # A product of several factors can leave the range of numbers where the running one does not;
+    # there is room for it if the factors are of a narrower type.
+    return op.name != "arith.mulf" or (term is not None and term.name == "arith.extf")
+
+
+def prefixes(op: Op, vector: Any) -> Any:
+    """Lane ``k`` of the result combines lanes 0 to ``k`` of the vector."""
+    (width,) = vector.type.shape
+    neutral = None
+    if op.name not in IDEMPOTENT:
+        element = identity(op.name, vector.type.element_type)
+        splat = ir.DenseElementsAttr.get_splat(vector.type, element)
+        neutral = ir.Operation.create(
+            "arith.constant", results=[vector.type], attributes={"value": splat}
+        ).results[0]
+    distance = 1
+    while distance < width:
+        # The first lanes have nobody so far before them: they take what changes nothing.
+        lanes = [*range(distance), *(width + k for k in range(width - distance))]
+        earlier = _shuffle(vector if neutral is None else neutral, vector, lanes)
+        vector = combine(op, earlier, vector)
+        distance *= 2
+    return vector
+
+
+def last_lane(vector: Any) -> Any:
+    """A vector with the last lane in all lanes."""
+    (width,) = vector.type.shape
+    return _shuffle(vector, vector, [width - 1] * width)
+
+
+def _shuffle(a: Any, b: Any, lanes: list[int]) -> Any:
+    return ir.Operation.create(
+        "vector.shuffle",
+        results=[ir.VectorType.get([len(lanes)], a.type.element_type)],
+        operands=[a, b],
+        attributes={"mask": ir.DenseI64ArrayAttr.get(lanes)},
+    ).results[0]

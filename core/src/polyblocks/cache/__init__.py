@@ -1,0 +1,1 @@
+"""Compiled programs on disk: keys, locks, and what the keys cover."""

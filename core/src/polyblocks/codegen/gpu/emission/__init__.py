@@ -1,0 +1,1 @@
+"""Kernels as ``gpu.func``, from what the mapping decided."""

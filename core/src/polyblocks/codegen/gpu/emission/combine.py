@@ -1,0 +1,195 @@
+"""Joining the parts of a reduction: by shuffles in a warp, through workgroup memory in a block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.affine.model import Op
+from polyblocks.affine.vectors.reduction_vectors import combine
+from polyblocks.codegen.gpu.emission.code import Code
+from polyblocks.codegen.gpu.mapping.kernel import Kernel
+from polyblocks.mlir import ir
+
+#: Types that a shuffle takes as they are; narrower ones travel as 32-bit integers.
+_DIRECT = ("f32", "i32", "f64", "i64")
+#: How long a shuffle's operand may be.
+_BITS = {"i1": 1, "i8": 8, "i16": 16, "f16": 16, "bf16": 16}
+
+
+def can_shuffle(type_: Any) -> bool:
+    """Whether values of a type can go from thread to thread by shuffles."""
+    return str(type_) in _DIRECT or str(type_) in _BITS
+
+
+def from_lane(code: Code, value: Any, distance: int, width: int, how: str = "xor") -> Any:
+    """The value of another lane.
+
+    That is the one whose number differs by ``distance`` in one bit (``xor``), the one that is so
+    many lanes before (``up``), or the one with this number (``idx``).
+    """
+    name = str(value.type)
+    if name in _DIRECT:
+        return _shuffle(code, value, distance, width, how)
+    bits = _BITS[name]
+    integer = ir.IntegerType.get_signless(bits)
+    narrow = value if value.type == integer else code.value("arith.bitcast", integer, value)
+    wide = _shuffle(code, code.value("arith.extui", code.i32, narrow), distance, width, how)
+    back = code.value("arith.trunci", integer, wide)
+    return back if value.type == integer else code.value("arith.bitcast", value.type, back)
+
+
+def _shuffle(code: Code, value: Any, distance: int, width: int, how: str) -> Any:
+    operands = [value, code.integer(distance, code.i32), code.integer(width, code.i32)]
+    mode = ir.Attribute.parse(f"#gpu<shuffle_mode {how}>")
+    return code.op("gpu.shuffle", [value.type, code.i1], operands, {"mode": mode}).results[0]
+
+
+def butterfly(code: Code, op: Op, value: Any, first: int, count: int, warp: int) -> Any:
+    """Combine the values of ``count`` lanes that are ``first`` lanes apart; all get the result.
+
+    Every lane adds the same numbers in the same tree, so all results are equal to the last bit.
+    """
+    distance = first
+    while distance < first * count:
+        value = combine(op, value, from_lane(code, value, distance, warp))
+        distance *= 2
+    return value
+
+
+class Joiner:
+    """Joins what the threads of a group carry; all threads of it get the results.
+
+    Attributes:
+        kernel: how the nest runs.
+        member: number of the thread in its group.
+        slot: number of the group in its block.
+    """
+
+    def __init__(self, code: Code, kernel: Kernel, member: Any, slot: Any) -> None:
+        self.code = code
+        self.kernel = kernel
+        self.member = member
+        self.slot = slot
+
+    def scratch(self) -> int:
+        """Elements of workgroup memory for each value; 0 if none is needed."""
+        kernel = self.kernel
+        if kernel.strided:
+            return kernel.threads if kernel.groups >= kernel.warp else 0
+        return kernel.groups * (kernel.group // kernel.warp) if kernel.group > kernel.warp else 0
+
+    def join(self, ops: list[Op], values: list[Any], scratch: list[Any], again: bool) -> list[Any]:
+        """Combine ``values`` over the threads of every group.
+
+        Args:
+            ops: the op of each value.
+            values: what each thread has.
+            scratch: a memref of :meth:`scratch` elements for each value.
+            again: whether another round may still be reading the scratch memory.
+        """
+        kernel, code = self.kernel, self.code
+        if kernel.strided and kernel.groups >= kernel.warp:
+            return self._columns(ops, values, scratch, again)
+        first = kernel.groups if kernel.strided else 1
+        lanes = min(kernel.group, kernel.warp)
+        values = [
+            butterfly(code, op, v, first, lanes, kernel.warp)
+            for op, v in zip(ops, values, strict=True)
+        ]
+        if kernel.group <= kernel.warp:
+            return values
+        warps = kernel.group // kernel.warp
+        lane = code.remainder(self.member, kernel.warp)
+        row = code.times(self.slot, warps) if kernel.groups > 1 else None
+        mine = code.quotient(self.member, kernel.warp)
+        other = code.remainder(lane, warps)
+        if row is not None:
+            mine, other = code.add(row, mine), code.add(row, other)
+        if again:
+            barrier(code)
+        leader = code.compare("eq", lane, code.integer(0))
+        code.when(leader, lambda: self._store(values, scratch, [mine]))
+        barrier(code)
+        parts = [
+            code.value("memref.load", v.type, s, other)
+            for v, s in zip(values, scratch, strict=True)
+        ]
+        return [
+            butterfly(code, op, v, 1, warps, kernel.warp) for op, v in zip(ops, parts, strict=True)
+        ]
+
+    def scan(
+        self, ops: list[Op], values: list[Any], scratch: list[Any], again: bool
+    ) -> tuple[list[Any], list[Any]]:
+        """Running values of the threads of every group, in order, and what all come to.
+
+        Hillis and Steele, "Data parallel algorithms", CACM 29(12), 1986, in every warp; then what
+        the warps before came to is added. Groups are whole warps of neighbours.
+        """
+        kernel, code = self.kernel, self.code
+        lane = code.remainder(self.member, kernel.warp)
+        values = list(values)
+        distance = 1
+        while distance < kernel.warp:
+            has = code.compare("sge", lane, code.integer(distance))
+            for i, op in enumerate(ops):
+                before = from_lane(code, values[i], distance, kernel.warp, "up")
+                joined = combine(op, before, values[i])
+                values[i] = code.value("arith.select", joined.type, has, joined, values[i])
+            distance *= 2
+        if kernel.group == kernel.warp:
+            last = kernel.warp - 1
+            return values, [from_lane(code, v, last, kernel.warp, "idx") for v in values]
+        warps = kernel.group // kernel.warp
+        first = code.times(self.slot, warps) if kernel.groups > 1 else code.integer(0)
+        mine = code.quotient(self.member, kernel.warp)
+        if again:
+            barrier(code)
+        place = code.add(first, mine)
+        ends = code.compare("eq", lane, code.integer(kernel.warp - 1))
+        code.when(ends, lambda: self._store(values, scratch, [place]))
+        barrier(code)
+        totals: list[Any] = []
+        for i, op in enumerate(ops):
+            total = None
+            for number in range(warps):
+                where = code.add(first, code.integer(number))
+                part = code.value("memref.load", values[i].type, scratch[i], where)
+                if total is not None:
+                    # What comes before this warp.
+                    is_mine = code.compare("eq", mine, code.integer(number))
+                    joined = combine(op, total, values[i])
+                    values[i] = code.value("arith.select", joined.type, is_mine, joined, values[i])
+                total = part if total is None else combine(op, total, part)
+            totals.append(total)
+        return values, totals
+
+    def _columns(
+        self, ops: list[Op], values: list[Any], scratch: list[Any], again: bool
+    ) -> list[Any]:
+        """Neighbouring threads belong to neighbouring groups: every thread adds a column."""
+        kernel, code = self.kernel, self.code
+        if again:
+            barrier(code)
+        mine = code.add(code.times(self.member, kernel.groups), self.slot)
+        self._store(values, scratch, [mine])
+        barrier(code)
+        results = []
+        for op, value, memory in zip(ops, values, scratch, strict=True):
+            total = None
+            for i in range(kernel.group):
+                place = code.add(self.slot, code.integer(i * kernel.groups))
+                part = code.value("memref.load", value.type, memory, place)
+                total = part if total is None else combine(op, total, part)
+            results.append(total)
+        return results
+
+    def _store(self, values: list[Any], scratch: list[Any], index: list[Any]) -> list[Any]:
+        for value, memory in zip(values, scratch, strict=True):
+            self.code.op("memref.store", [], [value, memory, *index])
+        return []
+
+
+def barrier(code: Code) -> None:
+    """All threads of the block wait for each other, and see what the others have stored."""
+    code.op("gpu.barrier", [])

@@ -1,0 +1,633 @@
+"""The body of a kernel: nodes of the model become operations that every thread runs."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import Any
+
+from polyblocks import mlir
+from polyblocks.affine.analysis.reductions import ROUNDING, identity
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    Check,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Node,
+    Op,
+    Store,
+    StoreAt,
+    Value,
+    results,
+    walk,
+)
+from polyblocks.affine.model import operands as operands_of
+from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine
+from polyblocks.codegen.gpu.emission.cascade import block_of, cascade, combiners_of, terms_inside
+from polyblocks.codegen.gpu.emission.code import Code
+from polyblocks.codegen.gpu.emission.combine import Joiner, barrier
+from polyblocks.codegen.gpu.emission.copies import copy_all
+from polyblocks.codegen.gpu.mapping.atomics import KINDS, AtomicAt
+from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.mapping.walks import in_step, offset
+from polyblocks.codegen.gpu.mapping.wide import wide_accesses, wide_buffers
+from polyblocks.mlir import ir
+
+#: Nodes up to which the iterations that one thread does of a shared loop are written out.
+UNROLLED = 192
+#: Iterations up to which they are: as many loads in flight as pay.
+TURNS = 8
+#: Iterations up to which a loop with barriers in it is.
+WRITTEN_OUT = 4
+
+
+class Emitter:
+    """Writes one kernel's body at the current insertion point.
+
+    Attributes:
+        kernel: how the nest runs.
+        memrefs: the memref of every buffer.
+        externals: values that come from outside of the nest.
+        scratch: workgroup memory for the values that each shared reduction carries.
+        near: copies in workgroup memory of buffers of the program.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        kernel: Kernel,
+        memrefs: dict[Buffer, Any],
+        externals: dict[Any, Any],
+        scratch: dict[Shared, list[Any]],
+        near: dict[Buffer, Any],
+    ) -> None:
+        self.near = near
+        self.code = code
+        self.kernel = kernel
+        self.memrefs = memrefs
+        self.externals = externals
+        self.scratch = scratch
+        self.values: dict[Value, Any] = {}
+        self.variables: dict[Var, Any] = {}
+        self.member: Any = None
+        self.slot: Any = None
+        self.part: Any = None
+        self.valid: Any = None
+        self.depth = 0
+        self.turn = 0
+        #: The variables of the shared loops around, and which of their iterations it is.
+        self.walk: tuple[list[Var], Any] | None = None
+
+    def emit(self) -> None:
+        """The whole body, without the terminator."""
+        kernel, code = self.kernel, self.code
+        thread, block = code.id("thread"), code.id("block")
+        self._place_thread(thread)
+        copy_all(code, kernel, thread, self.memrefs, self.near)
+        first = code.times(block, kernel.groups)
+        outer = first if kernel.groups == 1 else code.add(first, self.slot)
+        if kernel.ragged:
+            self.valid = code.compare("ult", outer, code.integer(kernel.iterations))
+        if kernel.group == 1:
+            code.when(self.valid, lambda: self._thread(outer))
+            return
+        if kernel.ragged:
+            # Groups without work go along, to the barriers, and store nothing.
+            last = code.integer(kernel.iterations - 1)
+            outer = code.value("arith.minui", code.index, outer, last)
+        self.part = self._part()
+        self._decode(outer, kernel.order)
+        self.nodes(kernel.body, True, [])
+
+    def _thread(self, outer: Any) -> list[Any]:
+        if self.kernel.width > 1:
+            return self._wide(outer)
+        self._decode(outer, self.kernel.order)
+        self.nodes(self.kernel.body, False, [])
+        return []
+
+    def _part(self) -> Any:
+        """The group whose part of workgroup memory the thread uses.
+
+        That of a group without work holds nothing. What its threads load there may be an index,
+        so they look at the first group's, which always has work.
+        """
+        if self.valid is None:
+            return self.slot
+        code = self.code
+        return code.value("arith.select", code.index, self.valid, self.slot, code.integer(0))
+
+    def _wide(self, outer: Any) -> list[Any]:
+        """Several iterations: by wide accesses if all buffers begin at multiples of them."""
+        code, kernel = self.code, self.kernel
+        last = kernel.order[-1]
+        extents = [*(v.extent for v in kernel.order[:-1]), last.extent // kernel.width]
+        self._decode(outer, kernel.order, extents)
+        first = code.times(self.variables[last], kernel.width)
+
+        def at_once() -> list[Any]:
+            self.variables[last] = first
+            WideBody(self).emit()
+            return []
+
+        def one_by_one() -> list[Any]:
+            for i in range(kernel.width):
+                self.variables[last] = code.add(first, code.integer(i)) if i else first
+                self.nodes(kernel.body, False, [])
+            return []
+
+        code.when(self._aligned(), at_once, one_by_one)
+        return []
+
+    def _aligned(self) -> Any:
+        """Whether the buffers of wide accesses begin at multiples of them."""
+        code, width = self.code, self.kernel.width
+        found = []
+        for buffer in wide_buffers(self.kernel):
+            name = "memref.extract_aligned_pointer_as_index"
+            begin = code.value(name, code.index, self.memrefs[buffer])
+            rest = code.remainder(begin, buffer.bytes_per_element * width)
+            found.append(code.compare("eq", rest, code.integer(0)))
+        return code.both(found)
+
+    def _place_thread(self, thread: Any) -> None:
+        """Which member of which group the thread is."""
+        kernel, code = self.kernel, self.code
+        zero = code.integer(0)
+        if kernel.groups == 1:
+            self.member, self.slot = thread, zero
+        elif kernel.group == 1:
+            self.member, self.slot = zero, thread
+        elif kernel.strided:
+            self.member = code.quotient(thread, kernel.groups)
+            self.slot = code.remainder(thread, kernel.groups)
+        else:
+            self.member = code.remainder(thread, kernel.group)
+            self.slot = code.quotient(thread, kernel.group)
+
+    def _decode(self, number: Any, order: list[Var], counted: list[int] | None = None) -> None:
+        """The variables of collapsed loops, of which ``number`` counts the iterations."""
+        rest = number
+        extents = counted or [v.extent for v in order]
+        for position, (var, extent) in enumerate(zip(order[::-1], extents[::-1], strict=True)):
+            slowest = position == len(order) - 1
+            self.variables[var] = rest if slowest else self.code.remainder(rest, extent)
+            if not slowest:
+                rest = self.code.quotient(rest, extent)
+
+    # Nodes
+
+    def nodes(self, nodes: list[Node], uniform: bool, outputs: list[Value]) -> list[Any]:
+        """Run nodes in order; returns the values of ``outputs``.
+
+        Args:
+            nodes: what to run.
+            uniform: whether all threads of a group run them together.
+            outputs: values that whoever runs them wants.
+        """
+        for node in nodes:
+            if uniform and node in self.kernel.barriers:
+                barrier(self.code)
+            self._node(node, uniform)
+        return [self.use(v) for v in outputs]
+
+    def _node(self, node: Node, uniform: bool) -> None:
+        if isinstance(node, Op):
+            operands = [self.use(v) for v in node.operands]
+            types = [r.type for r in node.results]
+            op = self.code.op(node.name, types, operands, node.attributes, node.location)
+            self.values.update(zip(node.results, op.results, strict=True))
+        elif isinstance(node, Index):
+            self.values[node.result] = self.expr(node.expr)
+        elif isinstance(node, Load):
+            self._load(node, self._place(node))
+        elif isinstance(node, LoadAt):
+            self._load(node, self._place_at(node))
+        elif isinstance(node, Store):
+            self._store(node, self._place(node), uniform)
+        elif isinstance(node, StoreAt):
+            self._store(node, self._place_at(node), uniform)
+        elif isinstance(node, For):
+            shared = self.kernel.shared.get(node) if uniform else None
+            if shared is not None and shared.scan:
+                self._scan(shared)
+            elif shared is not None:
+                self._shared(shared)
+            else:
+                self._serial(node, uniform)
+        elif isinstance(node, Check):
+            condition = self.use(node.condition)
+            self.code.op("cf.assert", [], [condition], {"msg": node.message}, node.location)
+        elif isinstance(node, AtomicAt):
+            self._atomic(node, uniform)
+        else:
+            assert isinstance(node, Alloca)
+
+    def _place(self, node: Load | Store) -> list[Any]:
+        """The memref of an access, and its indices.
+
+        Where it walks memory as the threads count, it does so in the memory as one row, and the
+        last loop stands for all: one address and constants then do for all turns, which otherwise
+        keep one each.
+        """
+        memref = self.near.get(node.buffer, self.memrefs[node.buffer])
+        apart = node.buffer in self.near
+        if self.walk is None or apart or not in_step(node, self.walk[0]):
+            return [memref, *self._at(node.buffer, [self.expr(e) for e in node.index])]
+        order, number = self.walk
+        last = self.variables[order[-1]]
+        self.variables[order[-1]] = number
+        index = self.expr(offset(node, order))
+        self.variables[order[-1]] = last
+        return [self._row(memref), index]
+
+    def _row(self, memref: Any) -> Any:
+        """All elements of a memref, which follow each other, as one dimension."""
+        rank = memref.type.rank
+        if rank == 1:
+            return memref
+        i64 = self.code.i64
+        whole = ir.ArrayAttr.get(
+            [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in range(rank)])]
+        )
+        type_ = ir.MemRefType.get(
+            [prod(memref.type.shape)],
+            memref.type.element_type,
+            memory_space=memref.type.memory_space,
+        )
+        return self.code.value("memref.collapse_shape", type_, memref, reassociation=whole)
+
+    def _place_at(self, node: LoadAt | StoreAt) -> list[Any]:
+        memref = self.near.get(node.buffer, self.memrefs[node.buffer])
+        return [memref, *self._at(node.buffer, [self.use(v) for v in node.index])]
+
+    def _load(self, node: Load | LoadAt, place: list[Any]) -> None:
+        op = self.code.op("memref.load", [node.result.type], place, None, node.location)
+        self.values[node.result] = op.results[0]
+
+    def _store(self, node: Store | StoreAt, place: list[Any], uniform: bool) -> None:
+        operands = [self.use(node.value), *place]
+
+        def store() -> list[Any]:
+            self.code.op("memref.store", [], operands, None, node.location)
+            return []
+
+        private = self.kernel.places.get(node.buffer) in (Place.PRIVATE, Place.OWN)
+        self.code.when(self._leader() if uniform and not private else None, store)
+
+    def _atomic(self, node: AtomicAt, uniform: bool) -> None:
+        type_ = node.value.type
+        operands = [self.use(node.value), self.memrefs[node.buffer]]
+        operands += [self.use(v) for v in node.index]
+        number = getattr(mlir.dialect("arith").AtomicRMWKind, KINDS[node.op.name])
+        kind = ir.IntegerAttr.get(self.code.i64, int(number))
+
+        def update() -> list[Any]:
+            self.code.op("memref.atomic_rmw", [type_], operands, {"kind": kind}, node.location)
+            return []
+
+        self.code.when(self._leader() if uniform else None, update)
+
+    def _at(self, buffer: Buffer, index: list[Any]) -> list[Any]:
+        """Every group has its own part of workgroup memory, every thread its own elements."""
+        if self.kernel.places.get(buffer) is Place.OWN:
+            return [self.code.integer(self.turn)]
+        if self.kernel.groups > 1 and self.kernel.places.get(buffer) is Place.WORKGROUP:
+            return [self.part, *index]
+        return index
+
+    def _leader(self) -> Any:
+        """Whether the thread stores what all threads of the group have computed."""
+        first = self.code.compare("eq", self.member, self.code.integer(0))
+        return self.code.both([first] if self.valid is None else [first, self.valid])
+
+    def _zero(self, type_: Any) -> Any:
+        if isinstance(type_, ir.FloatType):
+            return self.code.constant(ir.FloatAttr.get(type_, 0.0))
+        return self.code.constant(ir.IntegerAttr.get(type_, 0))
+
+    # Loops
+
+    def _serial(self, node: For, uniform: bool) -> None:
+        """A loop that the thread runs from the first iteration to the last."""
+        code = self.code
+        low, high = code.integer(0), code.integer(node.var.extent)
+        for expr in node.lower:
+            if expr.range()[1] > 0:
+                low = code.value("arith.maxsi", code.index, low, self.expr(expr))
+        for expr in node.upper:
+            high = code.value("arith.minsi", code.index, high, self.expr(expr))
+
+        def body(variable: Any, carried: list[Any]) -> list[Any]:
+            self.variables[node.var] = variable
+            self.values.update(zip(node.arguments, carried, strict=True))
+            self.depth += uniform
+            yielded = self.nodes(node.body, uniform, node.yields)
+            self.depth -= uniform
+            return yielded
+
+        inits = [self.use(v) for v in node.inits]
+        if ops := combiners_of(node):
+            inside = terms_inside(node, lambda inner: uniform and inner in self.kernel.shared)
+            block = block_of(node.var.extent, inside)
+            results = cascade(code, ops, node.var.extent, block, inits, body)
+        elif uniform and self._picks_copies(node):
+            results = inits
+            for number in range(node.var.extent):
+                bounds = [code.compare("sge", code.integer(number), low)] if node.lower else []
+                bounds += [code.compare("slt", code.integer(number), high)] if node.upper else []
+                results = code.when(
+                    code.both(bounds),
+                    partial(body, code.integer(number), results),
+                    partial(list, results),
+                    [v.type for v in results],
+                )
+        else:
+            results = code.loop(low, high, code.integer(1), inits, body)
+        self.values.update(zip(node.results, results, strict=True))
+
+    def _picks_copies(self, node: For) -> bool:
+        """Whether a short loop picks elements of what every thread has a copy of.
+
+        Registers have no indices, and the assembler leaves loops with barriers as they are.
+        """
+        if node.var.extent > WRITTEN_OUT:
+            return False
+        waits = any(inner in self.kernel.shared for inner in walk(node.body))
+        return waits and any(
+            isinstance(inner, (Load, Store))
+            and self.kernel.places.get(inner.buffer) is Place.PRIVATE
+            and node.var in {v for e in inner.index for v in e.variables()}
+            for inner in walk(node.body)
+        )
+
+    def _shared(self, shared: Shared) -> None:
+        """A loop whose iterations the threads of the group take in turns."""
+        first = shared.loops[0]
+        inits = [self.use(v) for v in first.inits]
+        starts = [
+            init if op.name in IDEMPOTENT else self._identity(op)
+            for op, init in zip(shared.combiners, inits, strict=True)
+        ]
+        types = [v.type for v in starts]
+        parts = self.code.when(
+            self.valid, lambda: self._turns(shared, starts), lambda: starts, types
+        )
+        if not shared.combiners:
+            return
+        joiner = Joiner(self.code, self.kernel, self.member, self.slot)
+        scratch = self.scratch.get(shared, [])
+        joined = joiner.join(shared.combiners, parts, scratch, self.depth > 0)
+        for op, init, value, result in zip(
+            shared.combiners, inits, joined, first.results, strict=True
+        ):
+            whole = value if op.name in IDEMPOTENT else combine(op, init, value)
+            self.values[result] = whole
+
+    def _identity(self, op: Op) -> Any:
+        return self.code.constant(identity(op.name, op.results[0].type))
+
+    def _turns(self, shared: Shared, carried: list[Any]) -> list[Any]:
+        """The iterations of one thread: every ``group``-th one."""
+        code, group = self.code, self.kernel.group
+        turns, rest = divmod(shared.trips, group)
+        size = sum(1 for _ in walk(shared.body))
+        has_loops = any(isinstance(n, For) for n in shared.body)
+        few = turns <= TURNS and turns * size <= UNROLLED and not has_loops
+        if few or self._keeps(shared):
+            for turn in range(turns):
+                self.turn = turn
+                number = code.add(self.member, code.integer(turn * group)) if turn else self.member
+                carried = self._iteration(shared, number, None, carried)
+        elif turns:
+
+            def body(turn: Any, inside: list[Any]) -> list[Any]:
+                number = code.add(code.times(turn, group), self.member)
+                return self._iteration(shared, number, None, inside)
+
+            long = any(op.name in ROUNDING for op in shared.combiners)
+            block = block_of(turns) if long else turns
+            carried = cascade(code, shared.combiners, turns, block, carried, body)
+        if rest:
+            number = code.add(self.member, code.integer(turns * group)) if turns else self.member
+            mine = code.compare("ult", self.member, code.integer(rest))
+            self.turn = turns
+            carried = self._iteration(shared, number, mine, carried)
+        return carried
+
+    def _scan(self, shared: Shared) -> None:
+        """A loop of which the threads of the group scan ``group`` iterations at a time."""
+        code, (loop,), ops = self.code, shared.loops, shared.combiners
+        terms = [
+            next(v for v in op.operands if v is not argument)
+            for op, argument in zip(ops, loop.arguments, strict=True)
+        ]
+        before, after = _parts(loop, ops, terms)
+        made = {r for n in before for r in results(n)}
+        used = dict.fromkeys(v for n in after for v in operands_of(n) if v in made)
+        outputs = [*terms, *used]
+        starts = [self._identity(op) for op in ops]
+        turns, rest = divmod(shared.trips, self.kernel.group)
+        again = self.depth > 0 or shared.trips > self.kernel.group
+        joiner = Joiner(code, self.kernel, self.member, self.slot)
+
+        def turn(number: Any, condition: Any, carried: list[Any]) -> list[Any]:
+            conditions = [c for c in (condition, self.valid) if c is not None]
+            self._decode(number, shared.order)
+            guard = code.both([*conditions, *self._bounds(shared)])
+            zeros = [self._zero(v.type) for v in used]
+            found = code.when(
+                guard,
+                lambda: self.nodes(before, False, outputs),
+                lambda: [*starts, *zeros],
+                [v.type for v in outputs],
+            )
+            self.values.update(zip(outputs, found, strict=True))
+            values, totals = joiner.scan(
+                ops, found[: len(ops)], self.scratch.get(shared, []), again
+            )
+            for op, carry, value in zip(ops, carried, values, strict=True):
+                self.values[op.results[0]] = combine(op, carry, value)
+            code.when(guard, lambda: self.nodes(after, False, []))
+            return [combine(op, c, t) for op, c, t in zip(ops, carried, totals, strict=True)]
+
+        carried = [self.use(v) for v in loop.inits]
+        if turns:
+
+            def body(count: Any, inside: list[Any]) -> list[Any]:
+                number = code.add(code.times(count, self.kernel.group), self.member)
+                return turn(number, None, inside)
+
+            carried = code.loop(
+                code.integer(0), code.integer(turns), code.integer(1), carried, body
+            )
+        if rest:
+            number = code.add(self.member, code.integer(turns * self.kernel.group))
+            mine = code.compare("ult", self.member, code.integer(rest))
+            carried = turn(number, mine, carried)
+        self.values.update(zip(loop.results, carried, strict=True))
+
+    def _keeps(self, shared: Shared) -> bool:
+        """Whether the loop's iterations have elements in registers."""
+        places = self.kernel.places
+        return any(
+            isinstance(n, (Load, Store)) and places.get(n.buffer) is Place.OWN for n in shared.body
+        )
+
+    def _iteration(
+        self, shared: Shared, number: Any, condition: Any, carried: list[Any]
+    ) -> list[Any]:
+        innermost = shared.loops[-1]
+
+        def inside() -> list[Any]:
+            self._decode(number, shared.order, shared.counted)
+            if shared.lead:
+                last = shared.order[-1]
+                before = self.code.integer(-shared.lead)
+                self.variables[last] = self.code.add(self.variables[last], before)
+            return self.code.when(self.code.both(self._bounds(shared)), run, lambda: carried, types)
+
+        def run() -> list[Any]:
+            self.values.update(zip(innermost.arguments, carried, strict=True))
+            self.walk = None if shared.pitch else (shared.order, number)
+            yielded = self.nodes(innermost.body, False, innermost.yields)
+            self.walk = None
+            return yielded
+
+        types = [v.type for v in carried]
+        return self.code.when(condition, inside, lambda: carried, types)
+
+    def _bounds(self, shared: Shared) -> list[Any]:
+        """Conditions that the bounds of the loops set."""
+        code = self.code
+        found = []
+        if shared.pitch:
+            last = shared.order[-1]
+            end = code.integer(last.extent)
+            # Those before the first one are large numbers without a sign.
+            found.append(code.compare("ult", self.variables[last], end))
+        for loop in shared.loops:
+            variable = self.variables[loop.var]
+            for expr in loop.upper:
+                if expr.range()[0] < loop.var.extent:
+                    found.append(code.compare("slt", variable, self.expr(expr)))
+            for expr in loop.lower:
+                if expr.range()[1] > 0:
+                    found.append(code.compare("sge", variable, self.expr(expr)))
+        return found
+
+    # Values
+
+    def use(self, value: Value) -> Any:
+        """The MLIR value of a value that is there already."""
+        if value.external is not None:
+            return self.externals[value.external]
+        return self.values[value]
+
+    def expr(self, expr: Expr) -> Any:
+        """An affine expression as a value of type index."""
+        return self.code.expr(expr, self._variable)
+
+    def _variable(self, var: Var) -> Any:
+        return self.externals[var.value] if var.value is not None else self.variables[var]
+
+
+class WideBody:
+    """Writes a body for several neighbouring iterations, of which the first is the current one."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.emitter = emitter
+        self.width = emitter.kernel.width
+        self.wide = set(wide_accesses(emitter.kernel))
+        #: The values of all iterations; one if they have the same.
+        self.values: dict[Value, list[Any]] = {}
+
+    def emit(self) -> None:
+        """All nodes in order."""
+        for node in self.emitter.kernel.body:
+            if isinstance(node, Load):
+                self.values[node.result] = self._load(node)
+            elif isinstance(node, Store):
+                self._store(node)
+            elif isinstance(node, Index):
+                self.values[node.result] = [self._expr(node, i) for i in range(self.width)]
+            else:
+                assert isinstance(node, Op)
+                self._op(node)
+
+    def _of(self, value: Value, i: int) -> Any:
+        if value.external is not None:
+            return self.emitter.externals[value.external]
+        found = self.values[value]
+        return found[i if len(found) > 1 else 0]
+
+    def _expr(self, node: Index, i: int) -> Any:
+        emitter, last = self.emitter, self.emitter.kernel.order[-1]
+        first = emitter.variables[last]
+        emitter.variables[last] = emitter.code.add(first, emitter.code.integer(i)) if i else first
+        value = emitter.expr(node.expr)
+        emitter.variables[last] = first
+        return value
+
+    def _op(self, node: Op) -> None:
+        given = [v for v in node.operands if v.external is None]
+        same = bool(given) and all(len(self.values[v]) == 1 for v in given)
+        times = 1 if same or not given else self.width
+        types = [r.type for r in node.results]
+        rows = []
+        for i in range(times):
+            operands = [self._of(v, i) for v in node.operands]
+            op = self.emitter.code.op(node.name, types, operands, node.attributes, node.location)
+            rows.append(list(op.results))
+        for position, result in enumerate(node.results):
+            self.values[result] = [row[position] for row in rows]
+
+    def _place(self, node: Load | Store) -> list[Any]:
+        index = [self.emitter.expr(e) for e in node.index]
+        return [self.emitter.memrefs[node.buffer], *index]
+
+    def _attributes(self, node: Load | Store) -> dict[str, Any]:
+        alignment = node.buffer.bytes_per_element * self.width
+        return {"alignment": ir.IntegerAttr.get(self.emitter.code.i64, alignment)}
+
+    def _load(self, node: Load) -> list[Any]:
+        code, type_ = self.emitter.code, node.result.type
+        if node not in self.wide:
+            op = code.op("memref.load", [type_], self._place(node), None, node.location)
+            return [op.results[0]]
+        vector = ir.VectorType.get([self.width], type_)
+        op = code.op(
+            "vector.load", [vector], self._place(node), self._attributes(node), node.location
+        )
+        places = (ir.DenseI64ArrayAttr.get([i]) for i in range(self.width))
+        return [
+            code.value("vector.extract", type_, op.results[0], static_position=place)
+            for place in places
+        ]
+
+    def _store(self, node: Store) -> None:
+        code = self.emitter.code
+        elements = [self._of(node.value, i) for i in range(self.width)]
+        vector = ir.VectorType.get([self.width], node.value.type)
+        value = code.value("vector.from_elements", vector, *elements)
+        code.op(
+            "vector.store", [], [value, *self._place(node)], self._attributes(node), node.location
+        )
+
+
+def _parts(loop: For, ops: list[Op], terms: list[Value]) -> tuple[list[Node], list[Node]]:
+    """The nodes of a scan's body that its terms need, and those that come after the scan."""
+    makers = {r: n for n in loop.body for r in results(n)}
+    needed: set[Node] = set()
+    pending = list(terms)
+    while pending:
+        node = makers.get(pending.pop())
+        if node is not None and node not in needed:
+            needed.add(node)
+            pending.extend(operands_of(node))
+    before = [n for n in loop.body if n in needed]
+    return before, [n for n in loop.body if n not in needed and n not in ops]

@@ -1,0 +1,450 @@
+"""A kernel as a ``gpu.func``, and its launch in the place of the nest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from polyblocks.affine.expr import Var
+from polyblocks.affine.mlir.views import VIEWS
+from polyblocks.affine.mlir.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Node,
+    Store,
+    StoreAt,
+    operands,
+    walk,
+)
+from polyblocks.codegen.gpu.emission.code import Code
+from polyblocks.codegen.gpu.emission.combine import Joiner
+from polyblocks.codegen.gpu.emission.emit import Emitter
+from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter, tile_types
+from polyblocks.codegen.gpu.emission.loads import Changes, Loads, is_inside, root
+from polyblocks.codegen.gpu.mapping.atomics import AtomicAt
+from polyblocks.codegen.gpu.mapping.banks import padded_shape
+from polyblocks.codegen.gpu.mapping.contraction import Operand, TiledKernel
+from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.mapping.placement import own_turns
+from polyblocks.codegen.gpu.plan import RESIDENT
+from polyblocks.mlir import ir
+
+if TYPE_CHECKING:
+    from polyblocks.codegen.gpu.emission.region import RegionKernel
+
+#: The module that holds the kernels.
+MODULE = "kernels"
+#: Made again in a kernel instead of being handed over.
+_REPEATED = (
+    *("arith.constant", "complex.constant"),
+    *("memref.extract_strided_metadata", "memref.get_global"),
+)
+
+
+@dataclass
+class Kernels:
+    """The kernels of a program.
+
+    Attributes:
+        module: the program.
+        kernels: its ``gpu.module``.
+        names: names that are taken.
+        changes: what the launches so far change.
+    """
+
+    module: Any
+    kernels: Any
+    names: set[str] = field(default_factory=set)
+    changes: Changes = field(default_factory=Changes)
+
+    @classmethod
+    def create(cls, module: Any) -> Kernels:
+        """Add an empty ``gpu.module`` to a program."""
+        module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+        with ir.InsertionPoint.at_block_begin(module.body):
+            op = ir.Operation.create(
+                "gpu.module", attributes={"sym_name": ir.StringAttr.get(MODULE)}, regions=1
+            )
+            op.regions[0].blocks.append()
+        return cls(module, op)
+
+    def add(self, kernel: Kernel, before: Any, resident: int) -> str:
+        """Write a kernel, and its launch before an operation; returns its name.
+
+        Args:
+            kernel: what to write.
+            before: the operation.
+            resident: blocks of it that a multiprocessor is to hold at once.
+        """
+        passed = Captures([kernel.nest.body], kernel.nest.source[0], self.changes)
+        memory = Memory(kernel)
+        sizes = (kernel.blocks, kernel.threads)
+        described = {**_description(kernel), RESIDENT: _number(resident)}
+        emit = partial(emit_nest, kernel, memory)
+        return self._write(kernel.nest.name, passed, [memory], sizes, described, before, emit)
+
+    def _unique(self, wish: str) -> str:
+        base = re.sub(r"[^A-Za-z0-9_]", "_", wish) or "kernel"
+        if base[0].isdigit():
+            base = f"k{base}"
+        name, number = base, 0
+        while name in self.names:
+            number += 1
+            name = f"{base}_{number}"
+        self.names.add(name)
+        return name
+
+    def add_region(self, kernel: RegionKernel, before: Any) -> str:
+        """As :meth:`add`, for a loop or branch that one block of threads runs."""
+        passed = Captures(
+            [nest.body for nest in kernel.nests],
+            before,
+            self.changes,
+            kernel.operands,
+            kernel.op,
+            kernel.stored,
+        )
+        sizes = (1, kernel.threads)
+        described = {**kernel.description(), RESIDENT: _number(1)}
+        return self._write(
+            kernel.name, passed, kernel.memories, sizes, described, before, kernel.emit
+        )
+
+    def _write(
+        self,
+        wish: str,
+        passed: Captures,
+        memories: list[Memory],
+        sizes: tuple[int, int],
+        description: dict[str, Any],
+        before: Any,
+        emit: Callable[[Code, dict[Any, Any], list[Any]], None],
+    ) -> str:
+        """A kernel, and its launch before an operation; returns its name.
+
+        ``emit`` writes the body: with the kernel's values of what is handed over and repeated, and
+        all workgroup memory, then all private memory, in the order of ``memories``.
+        """
+        name = self._unique(wish)
+        op = self._create(name, passed, memories, sizes, description)
+        block = op.regions[0].blocks[0]
+        values = list(block.arguments)
+        count = len(passed.arguments)
+        with ir.InsertionPoint(block):
+            code = Code(block)
+            known = dict(zip(passed.arguments, values[:count], strict=True))
+            passed.repeat(known, self._global)
+            emit(code, known, values[count:])
+            code.op("gpu.return", [])
+        launch = self._launch(sizes, name, passed.arguments, before)
+        self.changes.launch(launch, passed.stored_arguments())
+        return name
+
+    def _create(
+        self,
+        name: str,
+        passed: Captures,
+        memories: list[Memory],
+        sizes: tuple[int, int],
+        description: dict[str, Any],
+    ) -> Any:
+        """An empty kernel: its arguments come first, then all workgroup memory, then private."""
+        types = [v.type for v in passed.arguments]
+        workgroup = [t for memory in memories for t in memory.workgroup]
+        private = [t for memory in memories for t in memory.private]
+        blocks, threads = sizes
+        with ir.InsertionPoint(self.kernels.regions[0].blocks[0]):
+            op = ir.Operation.create(
+                "gpu.func",
+                attributes={
+                    "sym_name": ir.StringAttr.get(name),
+                    "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
+                    "kernel": ir.UnitAttr.get(),
+                    "known_block_size": ir.DenseI32ArrayAttr.get([threads, 1, 1]),
+                    "known_grid_size": ir.DenseI32ArrayAttr.get([blocks, 1, 1]),
+                    "workgroup_attributions": ir.IntegerAttr.get(
+                        ir.IntegerType.get_signless(64), len(workgroup)
+                    ),
+                    "arg_attrs": ir.ArrayAttr.get([passed.attributes(v) for v in passed.arguments]),
+                    **description,
+                },
+                regions=1,
+            )
+        inside = [*types, *workgroup, *private]
+        op.regions[0].blocks.append(*inside, arg_locs=[ir.Location.unknown()] * len(inside))
+        return op
+
+    def _global(self, symbol: str) -> None:
+        """Let the kernels' module have a constant of the program."""
+        block = self.kernels.regions[0].blocks[0]
+        if any(_symbol(op) == symbol for op in block.operations):
+            return
+        found = next(op for op in self.module.body.operations if _symbol(op) == symbol)
+        with ir.InsertionPoint.at_block_begin(block):
+            found.operation.clone()
+
+    def _launch(
+        self, extents: tuple[int, int], name: str, arguments: list[Any], before: Any
+    ) -> Any:
+        sizes = [extents[0], 1, 1, extents[1], 1, 1]
+        index = ir.IndexType.get()
+        with ir.InsertionPoint(before):
+            numbers = {
+                n: ir.Operation.create(
+                    "arith.constant",
+                    results=[index],
+                    attributes={"value": ir.IntegerAttr.get(index, n)},
+                ).results[0]
+                for n in dict.fromkeys(sizes)
+            }
+            segments = [0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, len(arguments), 0]
+            symbol = ir.Attribute.parse(f"@{MODULE}::@{name}")
+            return ir.Operation.create(
+                "gpu.launch_func",
+                operands=[*(numbers[n] for n in sizes), *arguments],
+                attributes={
+                    "kernel": symbol,
+                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments),
+                },
+            )
+
+
+def _symbol(op: Any) -> str:
+    attributes = op.operation.attributes
+    return str(attributes["sym_name"].value) if "sym_name" in attributes else ""
+
+
+def _number(n: int) -> Any:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), n)
+
+
+def _description(kernel: Kernel) -> dict[str, Any]:
+    """What a nest is and what it was made of, for reports."""
+    nest = kernel.nest
+    found: dict[str, Any] = {
+        KIND_ATTRIBUTE: ir.StringAttr.get(nest.kind),
+        SOURCES_ATTRIBUTE: ir.ArrayAttr.get([ir.StringAttr.get(s) for s in nest.sources]),
+    }
+    if nest.estimate is not None:
+        found[ESTIMATE_ATTRIBUTE] = nest.estimate
+    return found
+
+
+class Captures:
+    """What a nest uses from around it.
+
+    Attributes:
+        arguments: values to hand over: memory, and scalars that only the host knows.
+    """
+
+    def __init__(
+        self,
+        bodies: list[list[Node]],
+        before: Any,
+        changes: Changes,
+        more: Iterable[Any] = (),
+        region: Any = None,
+        stored: Iterable[Any] = (),
+    ) -> None:
+        """Find them.
+
+        Args:
+            bodies: the nests.
+            before: the operation in whose place the kernel is launched.
+            changes: what happens before it.
+            more: values that are used besides.
+            region: what is defined in this operation is there already.
+            stored: memory that is stored to besides.
+        """
+        self._region = region
+        self.arguments: list[Any] = []
+        self._repeated: list[Any] = []
+        self._taken: set[Any] = set()
+        self._written: set[Any] = set(stored)
+        needed: dict[Any, None] = dict.fromkeys(more)
+        for node in (node for body in bodies for node in walk(body)):
+            values = [node.value, *node.index] if isinstance(node, AtomicAt) else operands(node)
+            for value in values:
+                if value.external is not None:
+                    needed[value.external] = None
+            for var in _variables(node):
+                if var.value is not None:
+                    needed[var.value] = None
+            if isinstance(node, (Store, StoreAt, AtomicAt)) and node.buffer.kind != "local":
+                self._written.add(root(node.buffer.value))
+        needed.update((buffer.value, None) for body in bodies for buffer in buffers_of(body))
+        self._loads = Loads(before, changes, self._written)
+        for value in needed:
+            self._take(value)
+
+    def stored_arguments(self) -> list[Any]:
+        """The arguments that the kernel stores to."""
+        return [value for value in self.arguments if value in self._written]
+
+    def _take(self, value: Any) -> None:
+        if value in self._taken:
+            return
+        self._taken.add(value)
+        if self._region is not None and is_inside(value, self._region):
+            return
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            self.arguments.append(value)
+        elif owner.operation.name in (*_REPEATED, *VIEWS) or self._loads.repeatable(value):
+            for operand in owner.operation.operands:
+                self._take(operand)
+            self._repeated.append(value)
+        else:
+            self.arguments.append(value)
+
+    def repeat(self, known: dict[Any, Any], use_global: Any) -> None:
+        """Make constants and views again at the current insertion point."""
+        for value in self._repeated:
+            op = value.owner.operation
+            if op.name == "memref.get_global":
+                use_global(ir.FlatSymbolRefAttr(op.attributes["name"]).value)
+            new = op.clone()
+            for position, operand in enumerate(op.operands):
+                new.operands[position] = known[operand]
+            known.update(zip(op.results, new.results, strict=True))
+
+    def attributes(self, value: Any) -> Any:
+        """What the code generator may know of one of the arguments."""
+        if not isinstance(value.type, ir.MemRefType):
+            return ir.DictAttr.get({})
+        if value in self._written:
+            # Arguments are whole arrays: no two of them overlap. But LLVM takes `noalias` to say
+            # that nothing else changes the memory, no other thread either: what one thread stores
+            # and another one loads behind a barrier would not be loaded again.
+            return ir.DictAttr.get({})
+        return ir.DictAttr.get(
+            {"llvm.noalias": ir.UnitAttr.get(), "llvm.readonly": ir.UnitAttr.get()}
+        )
+
+
+def buffers_of(body: list[Node]) -> list[Buffer]:
+    """The buffers of the program that a nest touches."""
+    touched = (
+        node.buffer
+        for node in walk(body)
+        if isinstance(node, (Load, LoadAt, Store, StoreAt, AtomicAt))
+    )
+    return list(dict.fromkeys(b for b in touched if b.kind != "local"))
+
+
+def _variables(node: Any) -> list[Var]:
+    exprs: tuple[Any, ...] = ()
+    if isinstance(node, (Load, Store)):
+        exprs = node.index
+    elif isinstance(node, Index):
+        exprs = (node.expr,)
+    elif isinstance(node, For):
+        exprs = node.bounds
+    return [v for e in exprs for v in e.variables()]
+
+
+def _turns(kernel: Kernel, buffer: Buffer) -> int:
+    """Elements of a buffer that one thread keeps."""
+    return own_turns(kernel, list(kernel.uniform()), buffer)
+
+
+class Memory:
+    """Buffers of a kernel itself: in workgroup memory, or of every thread.
+
+    Attributes:
+        workgroup: memref types in workgroup memory.
+        private: memref types in each thread's memory.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.workgroup: list[Any] = []
+        self.private: list[Any] = []
+        self._buffers: list[Buffer] = []
+        self._own: list[Buffer] = []
+        self._operands: list[Operand] = []
+        self._scratch: list[tuple[Shared, int]] = []
+        shared_space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        own_space = ir.Attribute.parse("#gpu.address_space<private>")
+        for node in walk(kernel.body):
+            if not isinstance(node, Alloca):
+                continue
+            buffer = node.buffer
+            if kernel.places[buffer] is Place.WORKGROUP:
+                around = [kernel.groups] if kernel.groups > 1 else []
+                self.workgroup.append(
+                    ir.MemRefType.get(
+                        [*around, *padded_shape(kernel, buffer)],
+                        buffer.element,
+                        memory_space=shared_space,
+                    )
+                )
+                self._buffers.append(buffer)
+            else:
+                own = kernel.places[buffer] is Place.OWN
+                shape = [_turns(kernel, buffer)] if own else list(buffer.shape)
+                self.private.append(
+                    ir.MemRefType.get(shape, buffer.element, memory_space=own_space)
+                )
+                self._own.append(buffer)
+        elements = Joiner(None, kernel, None, None).scratch()  # type: ignore[arg-type]
+        for shared in kernel.shared.values():
+            if shared.combiners and elements:
+                for value in shared.loops[0].inits:
+                    self.workgroup.append(
+                        ir.MemRefType.get([elements], value.type, memory_space=shared_space)
+                    )
+                self._scratch.append((shared, len(shared.combiners)))
+        self._copied = kernel.copied
+        for buffer in kernel.copied:
+            self.workgroup.append(
+                ir.MemRefType.get(list(buffer.shape), buffer.element, memory_space=shared_space)
+            )
+
+        if isinstance(kernel, TiledKernel):
+            self.workgroup.extend(tile_types(kernel, shared_space))
+            self._operands = kernel.parts.operands
+
+    def tiles(self, values: list[Any]) -> dict[Operand, Any]:
+        """The memrefs of a contraction's operands; a kernel that has such has no other buffers."""
+        return dict(zip(self._operands, values, strict=False))
+
+    def assign(
+        self, values: list[Any]
+    ) -> tuple[dict[Buffer, Any], dict[Shared, list[Any]], dict[Buffer, Any]]:
+        """The memrefs of buffers, of what each reduction joins its parts in, and of copies."""
+        rest = iter(values)
+        memrefs = {buffer: next(rest) for buffer in self._buffers}
+        scratch = {shared: [next(rest) for _ in range(n)] for shared, n in self._scratch}
+        near = {buffer: next(rest) for buffer in self._copied}
+        memrefs.update({buffer: next(rest) for buffer in self._own})
+        return memrefs, scratch, near
+
+
+def emit_nest(
+    kernel: Kernel, memory: Memory, code: Code, known: dict[Any, Any], values: list[Any]
+) -> None:
+    """Write the body of a nest at the current insertion point.
+
+    Args:
+        kernel: how the nest runs.
+        memory: of the kernel.
+        code: of the function.
+        known: values from around -> those of the function.
+        values: the memrefs of ``memory``, workgroup memory first.
+    """
+    memrefs, scratch, near = memory.assign(values)
+    for buffer in buffers_of(kernel.nest.body):
+        memrefs[buffer] = known[buffer.value]
+    given = (code, kernel, memrefs, known, scratch, near)
+    if isinstance(kernel, TiledKernel):
+        ContractionEmitter(*given, tiles=memory.tiles(values)).emit()
+    else:
+        Emitter(*given).emit()

@@ -1,0 +1,295 @@
+"""A loop or branch that memory decides about, as one kernel: one block of threads runs all of it.
+
+How often a loop runs, or which branch is taken, is known to nobody but the device when a number in
+its memory says so, and a plan of launches has no decisions. So a single block does the nests inside
+one after the other. All its threads load the numbers that decide, and wait for each other wherever
+one of them may need what another one did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from polyblocks.affine.mlir.reader import SCALAR_DIALECTS, TERMINATORS
+from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
+from polyblocks.affine.mlir.views import VIEWS
+from polyblocks.affine.mlir.writer import KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
+from polyblocks.affine.model import For, Nest, Region
+from polyblocks.codegen.gpu.emission.code import Code
+from polyblocks.codegen.gpu.emission.combine import barrier
+from polyblocks.codegen.gpu.emission.function import Memory, emit_nest
+from polyblocks.codegen.gpu.emission.loads import LOADS, is_inside, root
+from polyblocks.codegen.gpu.mapping.atomics import form_atomics
+from polyblocks.codegen.gpu.mapping.banks import pitch_rows
+from polyblocks.codegen.gpu.mapping.barriers import place_barriers
+from polyblocks.codegen.gpu.mapping.kernel import Kernel
+from polyblocks.codegen.gpu.mapping.placement import place_buffers
+from polyblocks.codegen.gpu.mapping.sharing import Sharing
+from polyblocks.codegen.walk import nested
+from polyblocks.errors import UnsupportedError
+from polyblocks.mlir import ir
+from polyblocks.target import Multiprocessor
+
+#: Threads of the block at most, so that each may have all the registers it wants.
+THREADS = 256
+#: What may stand between nests.
+_BETWEEN = (
+    *("affine.apply", "memref.get_global", "memref.extract_strided_metadata", "cf.assert"),
+    *LOADS,
+    *VIEWS,
+    *TERMINATORS,
+)
+_STORES = ("affine.store", "memref.store")
+
+
+def decided_by_memory(op: Any) -> bool:
+    """Whether only the device knows how often a loop runs, what it counts, or the branch taken."""
+    if op.name == "scf.while":
+        return True
+    values = list(op.operands)
+    if op.name in ("affine.for", "scf.for"):
+        # Numbers that it carries from one iteration to the next.
+        values += op.regions[0].blocks[0].operations[-1].operands
+    return not all(map(_known_to_host, values))
+
+
+def results_to_memory(block: Any) -> dict[Any, list[tuple[int, Any]]]:
+    """Let whoever uses results of loops and branches that memory decides about load them.
+
+    Returns:
+        for each such operation the numbers of the results, and new memory for each.
+    """
+    found: dict[Any, list[tuple[int, Any]]] = {}
+    for op in list(block.operations):
+        op = op.operation
+        if REGION_ATTRIBUTE not in op.attributes:
+            continue
+        if not decided_by_memory(op):
+            for region in op.regions:
+                for inner in region.blocks:
+                    found |= results_to_memory(inner)
+            continue
+        pairs = []
+        # Before the operation that comes next: the loads keep the order of the results.
+        after = ir.InsertionPoint.after(op)
+        for number, result in enumerate(op.results):
+            if not list(result.uses):
+                continue
+            type_ = ir.MemRefType.get([], result.type)
+            with ir.InsertionPoint(op):
+                memref = ir.Operation.create(
+                    "memref.alloc",
+                    results=[type_],
+                    attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])},
+                ).results[0]
+            with after:
+                load = ir.Operation.create("memref.load", [result.type], [memref], loc=op.location)
+            result.replace_all_uses_with(load.results[0])
+            pairs.append((number, memref))
+        found[op] = pairs
+    return found
+
+
+def _known_to_host(value: Any) -> bool:
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        # The variable of a loop that the host unrolls, or what such a loop carries.
+        return bool(owner.owner.operation.name in ("affine.for", "scf.for"))
+    op = owner.operation
+    if op.name.startswith(SCALAR_DIALECTS) or op.name == "affine.apply":
+        return all(map(_known_to_host, op.operands))
+    return False
+
+
+class RegionKernel:
+    """One loop or branch, with all that is in it.
+
+    Attributes:
+        op: the loop or branch.
+        name: what the kernel is to be called.
+        threads: of the block.
+        nests: what is computed, in the order of the program.
+        kernels: how the block runs each of them.
+        memories: workgroup and private memory of each.
+        results: numbers of results, and the memory that gets them.
+        operands: values from around that are used besides the nests.
+        stored: memory that is stored to besides by the nests.
+    """
+
+    def __init__(
+        self, region: Region, chip: Multiprocessor, results: list[tuple[int, Any]]
+    ) -> None:
+        """Decide how the block runs each nest.
+
+        Args:
+            region: the loop or branch.
+            chip: what runs it.
+            results: numbers of results, and the memory that gets them.
+
+        Raises:
+            UnsupportedError: it does something besides nests and scalars.
+        """
+        self.op = region.operation
+        self.name = str(self.op.attributes[REGION_ATTRIBUTE].value)
+        self.results = results
+        _hoist_buffers(self.op)
+        self.nests = [n for body in region.bodies for part in body.all() for n in part.nests()]
+        most = max((_iterations(nest) for nest in self.nests), default=1)
+        self.threads = chip.warp
+        while self.threads < min(most, THREADS, chip.threads_per_block):
+            self.threads *= 2
+        self.kernels = [self._kernel(nest, chip) for nest in self.nests]
+        self.memories = [Memory(kernel) for kernel in self.kernels]
+        needed = sum(kernel.workgroup_bytes() for kernel in self.kernels)
+        if needed > chip.shared_per_block_optin:
+            raise UnsupportedError(
+                f"'{self.op.name}' needs {needed} bytes of workgroup memory, and a block has "
+                f"{chip.shared_per_block_optin}; use smaller arrays in it",
+                op=self.op.name,
+            )
+        # Views that a nest needs may stand between its operations.
+        self._last = {nest.source[-1]: i for i, nest in enumerate(self.nests)}
+        self._sources = {op for nest in self.nests for op in nest.source}
+        memory = [memref for _, memref in results]
+        besides = list(nested(self.op, besides=self._sources))
+        used = (v for op in besides for v in op.operands if not is_inside(v, self.op))
+        self.operands = list(dict.fromkeys([*used, *memory]))
+        stored = (op.operands[1] for op in besides if op.name in _STORES)
+        self.stored = {root(v) for v in (*stored, *memory)}
+
+    def _kernel(self, nest: Nest, chip: Multiprocessor) -> Kernel:
+        form_atomics(nest.body)
+        kernel = Kernel(nest, [], [], nest.body, self.threads, warp=chip.warp)
+        kernel.shared = Sharing(nest.body).of(self.threads)
+        place_buffers(kernel, chip)
+        pitch_rows(kernel, chip.sector)
+        place_barriers(kernel)
+        return kernel
+
+    def description(self) -> dict[str, Any]:
+        """What it is and what it was made of, for reports."""
+        sources = dict.fromkeys(s for nest in self.nests for s in nest.sources)
+        kind = "branch" if self.op.name == "scf.if" else "loop"
+        return {
+            KIND_ATTRIBUTE: ir.StringAttr.get(kind),
+            SOURCES_ATTRIBUTE: ir.ArrayAttr.get([ir.StringAttr.get(s) for s in sources]),
+        }
+
+    def emit(self, code: Code, known: dict[Any, Any], memory: list[Any]) -> None:
+        """Write the body at the current insertion point.
+
+        Args:
+            code: of the kernel.
+            known: values from around -> those of the kernel; gets those that are defined inside.
+            memory: all workgroup memory of the nests, then all private memory.
+        """
+        shared = iter(memory[: sum(len(m.workgroup) for m in self.memories)])
+        private = iter(memory[sum(len(m.workgroup) for m in self.memories) :])
+        self._parts = [
+            [next(shared) for _ in m.workgroup] + [next(private) for _ in m.private]
+            for m in self.memories
+        ]
+        self._code, self._known, self._loaded = code, known, False
+        self._operation(self.op)
+        for number, memref in self.results:
+            operands = [known[self.op.results[number]], known[memref]]
+            self._by_one(partial(code.op, "memref.store", [], operands))
+
+    def _operation(self, op: Any) -> None:
+        if op in self._sources:
+            if op in self._last:
+                self._nest(self._last[op])
+            return
+        if len(op.regions):
+            self._control(op)
+            return
+        if op.name in _STORES:
+            self._by_one(lambda: self._copy(op))
+            return
+        if op.name not in _BETWEEN and not op.name.startswith(SCALAR_DIALECTS):
+            raise UnsupportedError(
+                f"'{op.name}' stands in a loop or branch that memory decides about, outside of all "
+                "loop nests; express it on whole arrays",
+                op=op.name,
+            )
+        self._copy(op)
+        self._loaded = self._loaded or op.name in LOADS
+
+    def _copy(self, op: Any) -> None:
+        new = op.clone()
+        for position, operand in enumerate(op.operands):
+            new.operands[position] = self._known[operand]
+        self._known.update(zip(op.results, new.operation.results, strict=True))
+
+    def _by_one(self, store: Callable[[], Any]) -> None:
+        """Let the first thread store a number that every thread has."""
+        code = self._code
+        thread = code.id("thread")
+
+        def once() -> list[Any]:
+            store()
+            return []
+
+        barrier(code)
+        code.when(code.compare("eq", thread, code.integer(0)), once)
+        barrier(code)
+        self._loaded = False
+
+    def _control(self, op: Any) -> None:
+        """A loop or branch, with new blocks."""
+        attributes = {n: op.attributes[n] for n in op.attributes if n != REGION_ATTRIBUTE}
+        new = ir.Operation.create(
+            op.name,
+            results=[r.type for r in op.results],
+            operands=[self._known[v] for v in op.operands],
+            attributes=attributes,
+            regions=len(op.regions),
+            loc=op.location,
+        )
+        for region, old in zip(new.regions, op.regions, strict=True):
+            for block in old.blocks:
+                types = [a.type for a in block.arguments]
+                made = region.blocks.append(*types, arg_locs=[op.location] * len(types))
+                self._known.update(zip(block.arguments, made.arguments, strict=True))
+                with ir.InsertionPoint(made):
+                    # Whatever ran before may have loaded something.
+                    self._loaded = True
+                    for inner in block.operations:
+                        self._operation(inner.operation)
+        self._known.update(zip(op.results, new.results, strict=True))
+        self._loaded = True
+
+    def _nest(self, number: int) -> None:
+        kernel, code = self.kernels[number], self._code
+        if self._loaded:
+            # Nobody changes what others are still about to load.
+            barrier(code)
+        emit_nest(kernel, self.memories[number], code, self._known, self._parts[number])
+        barrier(code)
+        self._loaded = False
+
+
+def _hoist_buffers(region: Any) -> None:
+    """Move allocations before the loop or branch: the kernel gets them from outside.
+
+    What is in them does not outlive an iteration, so that all can have the same memory.
+    """
+    for op in [o for o in nested(region) if o.name == "memref.alloc" and not len(o.operands)]:
+        if list(op.results[0].uses):
+            op.move_before(region)
+        else:
+            op.erase()
+
+
+def _iterations(nest: Nest) -> int:
+    """Most iterations of a loop of the nest, with those nested perfectly in it."""
+    most = 1
+    for node in nest.body:
+        count, body = 1, [node]
+        while len(body) == 1 and isinstance(body[0], For):
+            count *= max(body[0].var.extent, 1)
+            body = body[0].body
+        most = max(most, count)
+    return most

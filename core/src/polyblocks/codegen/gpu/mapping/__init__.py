@@ -1,0 +1,1 @@
+"""How a nest runs on a GPU: threads, tiles, and the memory of each buffer."""

@@ -1,0 +1,109 @@
+"""Updates at run-time indices that threads may do in any order: one atomic operation each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from polyblocks.affine.analysis.reductions import NEED_FLAG
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Node,
+    Op,
+    Store,
+    StoreAt,
+    Value,
+    operands,
+    walk,
+)
+
+#: The name of each op in ``arith::AtomicRMWKind``, whose numbers differ between versions of MLIR.
+KINDS = {
+    "arith.addf": "addf",
+    "arith.addi": "addi",
+    "arith.maxsi": "maxs",
+    "arith.maxui": "maxu",
+    "arith.minsi": "mins",
+    "arith.minui": "minu",
+    "arith.ori": "ori",
+    "arith.andi": "andi",
+}
+#: Types that the hardware updates at once.
+_TYPES = ("f32", "f64", "i32", "i64")
+
+
+@dataclass(eq=False)
+class AtomicAt:
+    """``buffer[index] = op(buffer[index], value)`` in one piece."""
+
+    op: Op
+    value: Value
+    buffer: Buffer
+    index: list[Value]
+    location: Any = None
+
+
+def form_atomics(body: list[Node]) -> int:
+    """Replace a load, an op and a store at the same place by one update, in place; how many.
+
+    Only where nobody else in the nest looks at the buffer: then the order of the updates does not
+    matter, as far as the op allows (floating point: where reassociation is allowed). The results
+    of sums of floating-point numbers then differ from run to run in the last bits.
+    """
+    nodes = list(walk(body))
+    touched: dict[Buffer, list[Node]] = {}
+    uses: dict[Value, int] = {}
+    for node in nodes:
+        if isinstance(node, (Load, LoadAt, Store, StoreAt)):
+            touched.setdefault(node.buffer.base, []).append(node)
+        for value in operands(node):
+            uses[value] = uses.get(value, 0) + 1
+    return _replace(body, touched, uses)
+
+
+def _replace(nodes: list[Node], touched: dict[Buffer, list[Node]], uses: dict[Value, int]) -> int:
+    count = 0
+    for node in list(nodes):
+        if isinstance(node, For):
+            count += _replace(node.body, touched, uses)
+        elif isinstance(node, StoreAt):
+            found = _update(node, nodes, touched, uses)
+            if found is not None:
+                load, op, update = found
+                nodes[nodes.index(node)] = update  # type: ignore[call-overload]
+                nodes.remove(load)
+                nodes.remove(op)
+                count += 1
+    return count
+
+
+def _update(
+    store: StoreAt,
+    nodes: list[Node],
+    touched: dict[Buffer, list[Node]],
+    uses: dict[Value, int],
+) -> tuple[LoadAt, Op, AtomicAt] | None:
+    others = [n for n in touched[store.buffer.base] if n is not store]
+    load = others[0] if len(others) == 1 else None
+    if not isinstance(load, LoadAt):
+        return None
+    op = next((n for n in nodes if isinstance(n, Op) and store.value in n.results), None)
+    if op is None or op.name not in KINDS or str(store.value.type) not in _TYPES:
+        return None
+    if op.name in NEED_FLAG and "reassoc" not in str(op.attributes.get("fastmath", "")):
+        return None
+    if load.buffer is not store.buffer:
+        return None
+    exprs: dict[Value, Any] = {n.result: n.expr for n in nodes if isinstance(n, Index)}
+    if [exprs.get(v, v) for v in load.index] != [exprs.get(v, v) for v in store.index]:
+        return None
+    if load not in nodes or uses.get(load.result) != 1 or uses.get(store.value) != 1:
+        return None
+    if load.result not in op.operands:
+        return None
+    value = next(v for v in op.operands if v is not load.result)
+    return load, op, AtomicAt(op, value, store.buffer, list(store.index), store.location)

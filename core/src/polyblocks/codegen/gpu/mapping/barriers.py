@@ -1,0 +1,198 @@
+"""Where the threads of a block wait for each other: where one needs what another one did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from polyblocks.affine.access import digits_of_whole
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer, For, Load, LoadAt, Node, Store, StoreAt, walk
+from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared, uniform_nodes
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One access of memory that several threads see.
+
+    Attributes:
+        buffer: what is accessed.
+        index: where; None if that is known at run time only.
+        write: whether it stores.
+        shared: the shared loops that it is in; None for uniform code.
+        inner: variables of loops inside of these.
+    """
+
+    buffer: Buffer
+    index: tuple[Expr, ...] | None
+    write: bool
+    shared: Shared | None
+    inner: frozenset[Var] = frozenset()
+
+
+def place_barriers(kernel: Kernel) -> None:
+    """Fill ``kernel.barriers``: before which nodes of uniform code the block waits.
+
+    Accesses since the last barrier are remembered; a node that touches what one of them touched
+    gets a barrier, unless both only read or the same thread does both. The body of a loop is
+    looked at twice, since what its end did is there at its beginning. A reduction waits by itself.
+    """
+    kernel.barriers = set()
+    if kernel.group == 1:
+        return
+    _Walk(kernel).nodes(kernel.body, [])
+
+
+class _Walk:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.outer = set(kernel.order)
+        nodes = list(walk(kernel.body))
+        self.written = {n.buffer.base for n in nodes if isinstance(n, (Store, StoreAt))}
+
+    def nodes(self, nodes: list[Node], pending: list[Touch]) -> list[Touch]:
+        """Visit nodes in order; returns what is not yet seen by all threads afterwards."""
+        for node in nodes:
+            pending = self._node(node, pending)
+        return pending
+
+    def _node(self, node: Node, pending: list[Touch]) -> list[Touch]:
+        kernel = self.kernel
+        if isinstance(node, For) and node not in kernel.shared:
+            # One that may have no iteration waits for nobody: what is needed in it is waited for
+            # before it, and what was pending stays so.
+            if node.bounded and any(self._meet(a, b) for b in self._inside(node) for a in pending):
+                kernel.barriers.add(node)
+                pending = []
+            kept = pending if node.bounded else []
+            for _ in range(2):
+                pending = self.nodes(node.body, list(pending))
+            return list(dict.fromkeys([*kept, *pending]))
+        touches = list(self._touches(node))
+        if node in kernel.barriers or any(self._meet(a, b) for a in pending for b in touches):
+            kernel.barriers.add(node)
+            pending = []
+        shared = kernel.shared.get(node) if isinstance(node, For) else None
+        if shared is not None and shared.combiners and waits(kernel):
+            # The threads wait for each other's parts after the loop; in a scan, within each turn.
+            return touches if shared.scan else []
+        return [*pending, *touches]
+
+    def _inside(self, loop: For) -> Iterator[Touch]:
+        """All accesses in a loop that is not shared."""
+        for node in uniform_nodes(loop.body, self.kernel.shared):
+            if not isinstance(node, For) or node in self.kernel.shared:
+                yield from self._touches(node)
+
+    def _touches(self, node: Node) -> Iterator[Touch]:
+        if isinstance(node, For):
+            shared = self.kernel.shared[node]
+            own = set(shared.loops)
+            inner = {n.var for n in walk([node]) if isinstance(n, For) and n not in own}
+            for child in walk([node]):
+                for touch in self._access(child):
+                    yield replace(touch, shared=shared, inner=frozenset(inner))
+        else:
+            yield from self._access(node)
+
+    def _access(self, node: Node) -> Iterator[Touch]:
+        if not isinstance(node, (Load, Store, LoadAt, StoreAt)):
+            return
+        buffer = node.buffer
+        if (
+            self.kernel.places.get(buffer) in (Place.PRIVATE, Place.OWN)
+            or buffer.base not in self.written
+        ):
+            return
+        index = node.index if isinstance(node, (Load, Store)) else None
+        yield Touch(buffer, index, isinstance(node, (Store, StoreAt)), None)
+
+    def _meet(self, a: Touch, b: Touch) -> bool:
+        """Whether two threads may touch one element by these accesses, at least one storing."""
+        if not (a.write or b.write) or a.buffer.base is not b.buffer.base:
+            return False
+        if a.shared is None and b.shared is None and a.write and b.write:
+            # One thread stores for all.
+            return False
+        return not _same_thread(a, b) and not self._apart(a, b)
+
+    def _apart(self, a: Touch, b: Touch) -> bool:
+        """Whether the two never touch the same element, whatever iterations they are in."""
+        if a.buffer is not b.buffer or a.index is None or b.index is None:
+            return False
+        for mine, theirs in zip(a.index, b.index, strict=True):
+            # Only the outer iteration is the same for both.
+            fresh = {v: Expr.of(Var(v.extent)) for v in theirs.variables() if v not in self.outer}
+            low, high = (mine - theirs.substitute(fresh)).range()
+            if low > 0 or high < 0:
+                return True
+        return False
+
+
+def waits(kernel: Kernel) -> bool:
+    """Whether joining a reduction's parts goes through workgroup memory, with a barrier."""
+    return kernel.strided and kernel.groups >= kernel.warp or kernel.group > kernel.warp
+
+
+def _same_thread(a: Touch, b: Touch) -> bool:
+    """Whether an element is touched by the same thread both times."""
+    if a.buffer is not b.buffer or a.index is None or b.index is None:
+        return False
+    if a.shared is None or b.shared is None or a.inner or b.inner:
+        return False
+    return same_iteration(a.index, a.shared, b.index, b.shared)
+
+
+def same_iteration(
+    mine: tuple[Expr, ...], first: Shared, theirs: tuple[Expr, ...], second: Shared
+) -> bool:
+    """Whether iterations of two shared loops that touch one element have the same number."""
+    if first.trips != second.trips:
+        return False
+    number = Expr.of(Var(first.trips))
+    if _by_number(mine, first, number) != _by_number(theirs, second, number):
+        return False
+    return one_to_one(mine, first.order) or one_to_one(theirs, second.order)
+
+
+def _by_number(index: tuple[Expr, ...], shared: Shared, number: Expr) -> list[Expr]:
+    """An index as a function of the number of the iteration."""
+    values: dict[Var, Expr] = {}
+    stride = 1
+    for var, extent in zip(shared.order[::-1], shared.counted[::-1], strict=True):
+        values[var] = (number // stride) % extent
+        stride *= extent
+    if shared.lead:
+        values[shared.order[-1]] = values[shared.order[-1]] - shared.lead
+    return [digits_of_whole(e.substitute(values)) for e in index]
+
+
+def one_to_one(index: tuple[Expr, ...], variables: list[Var]) -> bool:
+    """Whether equal indices mean equal values of all the variables, whatever else varies.
+
+    Sufficient: one after the other has a factor larger than all that is not yet known can vary.
+    """
+    known: set[Var] = set()
+    missing = [v for v in variables if v.extent > 1]
+    while missing:
+        found = next((v for v in missing if any(_tells(e, v, known) for e in index)), None)
+        if found is None:
+            return False
+        known.add(found)
+        missing.remove(found)
+    return True
+
+
+def _tells(expr: Expr, var: Var, known: set[Var]) -> bool:
+    factor = expr.coefficient(var)
+    if not factor:
+        return False
+    rest = {
+        atom: c for atom, c in expr.terms if atom is not var and not (_variables(atom) <= known)
+    }
+    low, high = Expr(0, rest).range()
+    return abs(factor) > high - low
+
+
+def _variables(atom: object) -> set[Var]:
+    return {atom} if isinstance(atom, Var) else set(atom.dividend.variables())  # type: ignore[attr-defined]

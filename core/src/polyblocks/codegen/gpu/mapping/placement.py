@@ -1,0 +1,165 @@
+"""Where the buffers of one iteration of a group live."""
+
+from __future__ import annotations
+
+from polyblocks.affine.cost.block_cost import RESERVE
+from polyblocks.affine.expr import Expr
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    For,
+    Load,
+    LoadAt,
+    Node,
+    Store,
+    StoreAt,
+    walk,
+)
+from polyblocks.affine.tiles.walk_order import written_out
+from polyblocks.codegen.gpu.mapping.barriers import same_iteration
+from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.mapping.walks import in_step
+from polyblocks.occupancy import registers_for
+from polyblocks.target import Multiprocessor
+
+_ACCESSES = (Load, Store, LoadAt, StoreAt)
+#: Bytes of a buffer of which every thread of a group may have a copy.
+COPY_BYTES = 128
+#: Registers that the elements of all buffers that live at once may take of a thread, at most.
+OWN_REGISTERS = 48
+
+
+def place_buffers(kernel: Kernel, chip: Multiprocessor) -> None:
+    """Fill ``kernel.places`` and ``kernel.held``.
+
+    A buffer of a shared iteration belongs to the thread. One of the whole group is private too if
+    all its elements are stored by uniform code, which every thread runs: then every thread has a
+    copy, and none waits for another. If every element is only touched by the thread whose
+    iteration stores it, the threads keep their elements in registers. All others live in
+    workgroup memory.
+    """
+    kernel.places = {}
+    uniform = list(kernel.uniform())
+    owned = {n.buffer for n in uniform if isinstance(n, Alloca)}
+    for node in walk(kernel.body):
+        if isinstance(node, Alloca) and node.buffer not in owned:
+            kernel.places[node.buffer] = Place.PRIVATE
+    by_threads = _stored_by_threads(uniform, kernel)
+    lives = _lives(kernel)
+    elements = [0] * len(uniform)
+    # What is computed of an element may have its register: what is new begins half a node later.
+    taken = [0] * (2 * len(uniform) + 2)
+    room = registers_for(chip, kernel.threads, 1) - RESERVE
+    for buffer in sorted(owned, key=lambda b: b.number):
+        if kernel.group == 1 or (buffer not in by_threads and buffer.nbytes <= COPY_BYTES):
+            kernel.places[buffer] = Place.PRIVATE
+            continue
+        turns = own_turns(kernel, uniform, buffer)
+        words = turns * -(-buffer.bytes_per_element // 4)
+        needed = words + (turns if _has_place(kernel, buffer) else 0)
+        first, last = lives.get(buffer, (0, -1))
+        span = slice(2 * first + 1, max(2 * last, 2 * first + 1) + 1)
+        together = max(elements[first : last + 1], default=0) + words
+        if turns and together <= OWN_REGISTERS and max(taken[span]) + needed <= room:
+            elements[first : last + 1] = [n + words for n in elements[first : last + 1]]
+            taken[span] = [n + needed for n in taken[span]]
+            kernel.places[buffer] = Place.OWN
+        else:
+            kernel.places[buffer] = Place.WORKGROUP
+    kernel.held = max(taken, default=0)
+
+
+def _has_place(kernel: Kernel, buffer: Buffer) -> bool:
+    """Whether each element that a thread keeps waits together with an address.
+
+    It does if the iterations touch something else at a place of their own that no constant leads
+    to from the iteration before.
+    """
+    for shared in kernel.shared.values():
+        accesses = [n for n in shared.body if isinstance(n, (Load, Store))]
+        if not any(n.buffer is buffer for n in accesses):
+            continue
+        changing = {v for v in shared.order if v.extent > 1}
+        for node in accesses:
+            if node.buffer is buffer or in_step(node, shared.order):
+                continue
+            if len(changing) > 1 and changing <= {v for e in node.index for v in e.variables()}:
+                return True
+    return False
+
+
+def _lives(kernel: Kernel) -> dict[Buffer, tuple[int, int]]:
+    """The first and the last node of uniform code that touch a buffer.
+
+    What a loop touches lives as long as it runs: the next iteration may need it.
+    """
+    found: dict[Buffer, tuple[int, int]] = {}
+    position = 0
+
+    def visit(nodes: list[Node]) -> set[Buffer]:
+        nonlocal position
+        touched: set[Buffer] = set()
+        for node in nodes:
+            begin = position
+            position += 1
+            if isinstance(node, For) and node not in kernel.shared:
+                here = visit(node.body)
+            else:
+                here = {n.buffer for n in walk([node]) if isinstance(n, _ACCESSES)}
+            for buffer in here:
+                first, last = found.get(buffer, (begin, begin))
+                found[buffer] = min(first, begin), max(last, position - 1)
+            touched |= here
+        return touched
+
+    visit(kernel.body)
+    return found
+
+
+def own_turns(kernel: Kernel, uniform: list[Node], buffer: Buffer) -> int:
+    """Iterations of a thread that touch a buffer, if each element belongs to one thread; else 0."""
+    first: tuple[tuple[Expr, ...], Shared] | None = None
+    for node in uniform:
+        shared = kernel.shared.get(node) if isinstance(node, For) else None
+        if shared is None:
+            if isinstance(node, (Load, Store, LoadAt, StoreAt)) and node.buffer is buffer:
+                return 0
+            continue
+        accesses = [
+            n
+            for n in walk([node])
+            if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer is buffer
+        ]
+        if not accesses:
+            continue
+        if not _written_out(kernel, shared):
+            return 0
+        for access in accesses:
+            if not isinstance(access, (Load, Store)):
+                return 0
+            first = first or (access.index, shared)
+            if not same_iteration(*first, access.index, shared):
+                return 0
+    return kernel.turns(first[1]) if first is not None else 0
+
+
+def _written_out(kernel: Kernel, shared: Shared) -> bool:
+    """Whether the iterations of one thread may be written one after the other, without a loop."""
+    turns = kernel.turns(shared)
+    # A scan carries its running values from turn to turn in a loop.
+    if shared.scan or any(isinstance(n, For) for n in shared.body):
+        return False
+    return turns <= written_out([len(shared.body)])
+
+
+def _stored_by_threads(uniform: list[Node], kernel: Kernel) -> set[Buffer]:
+    """Buffers that shared iterations store to, or that are used at run-time indices."""
+    found: set[Buffer] = set()
+    for node in uniform:
+        if isinstance(node, For) and node in kernel.shared:
+            for inner in walk([node]):
+                if isinstance(inner, (Store, StoreAt)):
+                    found.add(inner.buffer)
+        elif isinstance(node, (StoreAt, LoadAt)):
+            found.add(node.buffer)
+    return found

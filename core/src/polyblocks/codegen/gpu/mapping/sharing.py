@@ -1,0 +1,177 @@
+"""Which loops of an iteration the threads of a group share, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from math import prod
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.analysis.reductions import ReductionNest, identity
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import Check, For, Load, Node, Store, StoreAt, walk
+from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT
+from polyblocks.affine.vectors.scan_vectors import scan_combiners
+from polyblocks.codegen.gpu.mapping.kernel import Shared
+
+#: Operations that joining the parts of a reduction takes, about.
+_JOIN = 40
+
+
+def outer_loops(body: list[Node]) -> tuple[list[For], list[Node]]:
+    """The outermost independent loops, nested perfectly, and what is in them."""
+    whole = body
+    loops: list[For] = []
+    while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
+        loop = body[0]
+        if loop.bounded or not is_parallel(loop, whole):
+            break
+        loops.append(loop)
+        body = loop.body
+    return loops, body
+
+
+class Sharing:
+    """Which loops of a body the threads of a group share, for groups of any size."""
+
+    def __init__(self, body: list[Node]) -> None:
+        self.body = body
+        # What loops could be shared depends on no group: asked once for all of them.
+        self._could = cache(lambda loop: _shared(loop, body))
+
+    def of(self, group: int, scans: bool = True) -> dict[For, Shared]:
+        """The loops that so many threads share, by the outermost of them; ``scans`` if wanted."""
+        found: dict[For, Shared] = {}
+        if group > 1:
+            self._visit(self.body, group, found)
+        # Each answer may be given pitches of its own.
+        return {loop: replace(s) for loop, s in found.items() if scans or not s.scan}
+
+    def _visit(self, nodes: list[Node], group: int, found: dict[For, Shared]) -> None:
+        for node in nodes:
+            if not isinstance(node, For):
+                continue
+            shared = self._could(node)
+            if shared is not None and not self._better_inside(shared, group):
+                found[node] = shared
+            else:
+                self._visit(node.body, group, found)
+
+    def _better_inside(self, shared: Shared, group: int) -> bool:
+        """Whether it is quicker to share a loop in the body, one iteration after the other."""
+        inner: dict[For, Shared] = {}
+        self._visit(shared.body, group, inner)
+        if not inner:
+            return False
+        outside = -(-shared.trips // group) * cost.work(shared.body)
+        rest = cost.work(shared.body) - sum(f.trips * cost.work(f.body) for f in inner)
+        inside = rest + sum(
+            -(-s.trips // group) * cost.work(s.body) + (_JOIN if s.combiners else 0)
+            for s in inner.values()
+        )
+        return shared.trips * inside < outside
+
+
+def _shared(loop: For, whole: list[Node]) -> Shared | None:
+    """The loop, with those nested perfectly in it, as one that threads share; None if it cannot."""
+    if loop.inits:
+        return _reduction(loop) or _scan(loop)
+    loops: list[For] = []
+    body: list[Node] = [loop]
+    while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
+        if not is_parallel(body[0], whole):
+            break
+        loops.append(body[0])
+        body = body[0].body
+    if not loops:
+        return None
+    return Shared(loops, fastest_last([f.var for f in loops], body))
+
+
+def chain_of(loop: For) -> list[For]:
+    """A loop that carries values with the loops in it that do nothing but carry them on."""
+    chain = [loop]
+    while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], For):
+        inner = chain[-1].body[0]
+        if inner.inits != chain[-1].arguments or chain[-1].yields != inner.results:
+            break
+        chain.append(inner)
+    return chain
+
+
+def _reduction(loop: For) -> Shared | None:
+    chain = chain_of(loop)
+    combiners = ReductionNest([], [], chain, chain[-1].body, []).combiners()
+    if combiners is None:
+        return None
+    for op in combiners:
+        if op.name not in IDEMPOTENT and identity(op.name, op.results[0].type) is None:
+            return None
+    # What one iteration stores another one must not touch.
+    bare = [For(f.var, f.body, lower=f.lower, upper=f.upper) for f in chain]
+    for outer, inner_loop in pairwise(bare):
+        outer.body = [inner_loop]
+    if not all(is_parallel(f, [bare[0]]) for f in bare):
+        return None
+    return Shared(chain, fastest_last([f.var for f in chain], chain[-1].body), combiners)
+
+
+def _scan(loop: For) -> Shared | None:
+    """A loop that uses its running values; each thread scans one of neighbouring iterations."""
+    combiners = scan_combiners(loop)
+    if combiners is None or any(isinstance(n, (For, Check, StoreAt)) for n in loop.body):
+        return None
+    if any(identity(op.name, op.results[0].type) is None for op in combiners):
+        return None
+    bare = For(loop.var, loop.body, lower=loop.lower, upper=loop.upper)
+    if not is_parallel(bare, [bare]):
+        return None
+    return Shared([loop], [loop.var], combiners, scan=True)
+
+
+def fastest_last(variables: list[Var], body: list[Node]) -> list[Var]:
+    """The variables, with the one along which most accesses are in order last.
+
+    Loops keep their order otherwise. Accesses of buffers that live in one iteration do not count:
+    their memory has no transactions.
+    """
+    if len(variables) < 2:
+        return list(variables)
+    score = {v: in_order(body, v) for v in variables}
+    # Ties go to the inner loop.
+    best = max(reversed(variables), key=lambda v: score[v])
+    return [*(v for v in variables if v is not best), best]
+
+
+def in_order(body: Iterable[Node], var: Var) -> float:
+    """How many bytes the accesses that move by one element with ``var`` move, by iteration."""
+    total = 0.0
+    for node, times in _weighted(body, 1.0):
+        if node.buffer.kind == "local":
+            continue
+        if stride_along(node.buffer, node.index, var) == 1:
+            total += times * node.buffer.bytes_per_element
+    return total
+
+
+def _weighted(nodes: Iterable[Node], times: float) -> Iterable[tuple[Load | Store, float]]:
+    """Affine accesses with how often one iteration does them."""
+    for node in nodes:
+        if isinstance(node, (Load, Store)):
+            yield node, times
+        elif isinstance(node, For):
+            yield from _weighted(node.body, times * max(node.trips, 1))
+
+
+def trips(loops: Iterable[For]) -> int:
+    """Iterations of nested loops together."""
+    return prod(loop.var.extent for loop in loops)
+
+
+def has_loops(nodes: list[Node]) -> bool:
+    """Whether there is a loop in these nodes."""
+    return any(isinstance(n, For) for n in walk(nodes))

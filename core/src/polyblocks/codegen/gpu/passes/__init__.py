@@ -1,0 +1,1 @@
+"""The passes of stage S4 that all GPUs share."""

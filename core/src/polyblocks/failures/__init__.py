@@ -1,0 +1,1 @@
+"""Which pass failed, and a file that shows it."""

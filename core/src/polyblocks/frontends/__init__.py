@@ -1,0 +1,1 @@
+"""What all frontends need: reports of functions, and programs in parts."""

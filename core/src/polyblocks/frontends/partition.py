@@ -1,0 +1,399 @@
+"""Which operations of a program the framework runs, and in which order; for any frontend.
+
+A frontend numbers the operations of its program from 0, in an order in which they may be executed.
+From the set of those that stay with the framework the order of execution follows: every operation
+gets a level, even for those that the framework runs, odd for compiled ones, never lower than that
+of what it reads. All compiled operations of one level form one part, so that no part can depend on
+itself through the framework, and independent work is not split.
+
+Which ones must stay is found by trying: parts are compiled and probed in turn until all of them
+compile, first without those that can never be compiled, then without those that fail alone; where a
+part fails although none of its operations does, it is cut in two. The plan is data, and is cached.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+from polyblocks.artifact import TRANSIENT, Artifact
+from polyblocks.errors import (
+    FallbackError,
+    MachineError,
+    NativeCrashError,
+    PluginError,
+    PolyBlocksError,
+    TargetError,
+    UnsupportedError,
+    of_machine,
+)
+from polyblocks.isolation.isolation import run_isolated
+from polyblocks.options import CompileOptions
+
+#: Kinds of fallback. A draw from the framework's generator is no lack of the compiler, and what the
+#: machine is to blame for may be otherwise the next time.
+UNSUPPORTED, CRASH, RANDOM, MACHINE = "unsupported", "crash", "framework-rng", "machine"
+
+#: After so many rounds, parts that still fail are left to the framework whole. Each round halves
+#: them, so this bounds a part that is hard to place to 1/64 of the program.
+ROUNDS = 8
+
+#: Probes that share one process.
+BATCH = 32
+
+#: Why an operation stays: the reason in one line, and its kind.
+Why = tuple[str, str]
+Probe = TypeVar("Probe")
+
+
+@dataclass(frozen=True)
+class Left:
+    """One operation that the framework runs.
+
+    Attributes:
+        index: its number.
+        op: the framework's name of it.
+        reason: why, in one line.
+        kind: ``unsupported``, ``crash``, ``framework-rng`` or ``machine``.
+    """
+
+    index: int
+    op: str
+    reason: str
+    kind: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; ``Left(**row)`` is the inverse."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the execution: a compiled part, or one operation run by the framework."""
+
+    compiled: bool
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What stays with the framework, and which operations begin a new part."""
+
+    left: tuple[Left, ...]
+    cuts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, artifact: Artifact) -> Plan:
+        """Read it from an artifact of kind ``plan``."""
+        data = artifact.manifest["plan"]
+        return cls(tuple(Left(**row) for row in data["left"]), tuple(data["cuts"]))
+
+
+class Operations(ABC):
+    """A program as the planner sees it: operations numbered from 0 in order of execution."""
+
+    name: str = "program"
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many operations there are."""
+
+    @abstractmethod
+    def operands(self, node: int) -> Collection[int]:
+        """The operations whose results this one reads."""
+
+    @abstractmethod
+    def op_name(self, node: int) -> str:
+        """The framework's name of an operation."""
+
+    @abstractmethod
+    def location(self, node: int) -> str:
+        """``file:line`` of the user's source; empty if unknown."""
+
+    @abstractmethod
+    def compile(self, nodes: Sequence[int]) -> None:
+        """Compile a part, so that it is in the cache; raises UnsupportedError if that fails."""
+
+    @abstractmethod
+    def probe(self, nodes: Sequence[int]) -> dict[int, Why]:
+        """Those of the operations that cannot be compiled alone; see :func:`run_probes`."""
+
+    def obvious(self) -> dict[int, Why]:
+        """Operations that need no attempt to know that they stay."""
+        return {}
+
+    def is_ordered(self, node: int) -> bool:
+        """Whether it has an effect, and keeps its place among others that have one."""
+        del node
+        return False
+
+
+def order(operations: Operations, left: Collection[int], cuts: Collection[int] = ()) -> list[Step]:
+    """The order of execution; every operation is in exactly one step.
+
+    Args:
+        operations: the program.
+        left: what the framework runs.
+        cuts: operations that begin a new part, although nothing before them is left.
+    """
+    left, cuts = set(left), set(cuts)
+    level: list[int] = []
+    last_effect = floor = 0
+    for node in range(len(operations)):
+        if node in cuts:
+            floor = max(level, default=0) + 1
+        depth = max((level[n] for n in operations.operands(node)), default=0)
+        depth = max(depth, floor)
+        depth += depth % 2 != (0 if node in left else 1)
+        if operations.is_ordered(node):
+            depth = max(depth, last_effect)
+            last_effect = depth
+        level.append(depth)
+    steps: list[Step] = []
+    for depth in range(max(level, default=0) + 1):
+        nodes = tuple(node for node, own in enumerate(level) if own == depth)
+        if depth % 2:
+            steps += [Step(True, nodes)] if nodes else []
+        else:
+            steps += [Step(False, (node,)) for node in nodes]
+    return steps
+
+
+def make_plan(operations: Operations, error: UnsupportedError) -> Artifact:
+    """Plan a program; the parts that compile are compiled (and cached) on the way.
+
+    Args:
+        operations: a program that does not compile whole.
+        error: what happened when it was tried.
+
+    Returns:
+        An Artifact of kind ``plan``, for :meth:`Plan.of`; see :func:`plan_artifact`.
+    """
+    return _Planner(operations, error).plan()
+
+
+def fallback_row(operations: Operations, left: Left) -> dict[str, Any]:
+    """One row of a report."""
+    return {
+        "op": left.op,
+        "reason": left.reason,
+        "cause": left.kind,
+        "location": operations.location(left.index),
+    }
+
+
+_without_framework: ContextVar[bool] = ContextVar("polyblocks_without_framework", default=False)
+
+
+@contextmanager
+def without_framework() -> Iterator[None]:
+    """What this thread compiles inside runs where no framework is: nothing may be left to it."""
+    token = _without_framework.set(True)
+    try:
+        yield
+    finally:
+        _without_framework.reset(token)
+
+
+def is_without_framework() -> bool:
+    """Whether this is inside :func:`without_framework`."""
+    return _without_framework.get()
+
+
+def check_may_stay(left: Left, location: str, options: CompileOptions, framework: str) -> None:
+    """Check that the framework may run an operation of a plan.
+
+    Args:
+        left: the operation.
+        location: ``file:line`` of the user's source; empty if unknown.
+        options: the checked options.
+        framework: its name, for the message.
+
+    Raises:
+        FallbackError: ``strict_target`` is set, and it is no draw of random numbers; or it is one,
+            and there will be no framework to make it.
+    """
+    if left.kind == RANDOM:
+        if not is_without_framework():
+            return
+        reason = (
+            f"it draws random numbers from {framework}'s generator, which a program that is "
+            "compiled ahead of time does not have; make the numbers an argument of the function, "
+            "or switch the draw off (dropout: outside of training)"
+        )
+    elif options.strict_target:
+        reason = f"{left.reason}; strict_target forbids that {framework} runs it"
+    else:
+        return
+    raise FallbackError(reason, op=left.op, location=location or None)
+
+
+class _Planner:
+    def __init__(self, operations: Operations, error: UnsupportedError) -> None:
+        self.operations = operations
+        self.reasons = dict(operations.obvious())
+        self.cuts: set[int] = set()
+        #: Operations that compile alone.
+        self.innocent: set[int] = set()
+        self.tried: dict[tuple[int, ...], UnsupportedError | None] = {}
+        if not self.reasons:
+            self.tried[tuple(range(len(operations)))] = error
+
+    def plan(self) -> Artifact:
+        rounds = 0
+        while failures := self._failures():
+            for nodes, failure in failures:
+                self._resolve(nodes, failure, last=rounds >= ROUNDS)
+            rounds += 1
+        left = left_operations(self.operations, self.reasons)
+        rows = [fallback_row(self.operations, item) for item in left]
+        return plan_artifact(
+            self.operations.name, left, sorted(self.cuts), rows, self.tried.values()
+        )
+
+    def _failures(self) -> list[tuple[tuple[int, ...], UnsupportedError]]:
+        found = []
+        for step in order(self.operations, self.reasons, self.cuts):
+            if not step.compiled:
+                continue
+            if step.nodes not in self.tried:
+                self.tried[step.nodes] = self._failure(step.nodes)
+            failure = self.tried[step.nodes]
+            if failure is not None:
+                found.append((step.nodes, failure))
+        return found
+
+    def _failure(self, nodes: tuple[int, ...]) -> UnsupportedError | None:
+        try:
+            self.operations.compile(nodes)
+        except UnsupportedError as error:
+            return error
+        return None
+
+    def _resolve(self, nodes: tuple[int, ...], failure: UnsupportedError, *, last: bool) -> None:
+        if isinstance(failure, MachineError):
+            # Each operation would meet it again.
+            self.reasons.update(dict.fromkeys(nodes, (failure.reason, MACHINE)))
+            return
+        suspects = [node for node in nodes if node not in self.innocent]
+        found = self.operations.probe(suspects) if suspects else {}
+        self.innocent |= set(suspects) - set(found)
+        if not found and not last and len(nodes) > 1:
+            self.cuts.add(nodes[len(nodes) // 2])
+            return
+        if not found:
+            found = dict.fromkeys(nodes, why(failure))
+        self.reasons.update(found)
+
+
+def plan_artifact(
+    name: str,
+    left: Sequence[Left],
+    cuts: Sequence[int],
+    rows: Sequence[Mapping[str, Any]],
+    failures: Iterable[UnsupportedError | None],
+) -> Artifact:
+    """A plan as an artifact.
+
+    Args:
+        name: of the program.
+        left: the operations that stay with the framework.
+        cuts: operations that begin a new part.
+        rows: of the report, one for each of ``left``.
+        failures: what was met on the way. If the machine is to blame for one of them, the
+            artifact is marked so that it is not kept.
+    """
+    manifest: dict[str, Any] = {
+        "kind": "plan",
+        "name": name,
+        "plan": {"left": [item.to_json() for item in left], "cuts": list(cuts)},
+        "report": {
+            "fallbacks": [
+                dict(row) for item, row in zip(left, rows, strict=True) if item.kind != RANDOM
+            ]
+        },
+    }
+    by_machine = any(item.kind == MACHINE for item in left)
+    if by_machine or any(error is not None and error.transient for error in failures):
+        manifest[TRANSIENT] = True
+    return Artifact(manifest)
+
+
+def left_operations(operations: Operations, reasons: Mapping[int, Why]) -> list[Left]:
+    """What stays with the framework, in order."""
+    return [
+        Left(node, operations.op_name(node), one_line(reasons[node][0]), reasons[node][1])
+        for node in sorted(reasons)
+    ]
+
+
+def one_line(reason: str, width: int = 300) -> str:
+    """A reason without line breaks, cut to a width."""
+    line = " ".join(reason.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def run_probes(probes: Sequence[Probe], attempt: Callable[[Probe], object]) -> list[Why | None]:
+    """Try things that may fail or crash, in isolated processes.
+
+    Many share one process; when that dies, its probes are repeated one by one to learn which one
+    was fatal.
+
+    Args:
+        probes: what to try.
+        attempt: raises when it cannot be compiled.
+
+    Returns:
+        For each probe why it failed, or None.
+
+    Raises:
+        TargetError, PluginError: nothing can be compiled, whatever the probe.
+    """
+    outcomes: list[Why | None] = []
+    for start in range(0, len(probes), BATCH):
+        outcomes += _run_batch(probes[start : start + BATCH], attempt)
+    return outcomes
+
+
+def _run_batch(batch: Sequence[Probe], attempt: Callable[[Probe], object]) -> list[Why | None]:
+    def job() -> bytes:
+        return json.dumps([_outcome(probe, attempt) for probe in batch]).encode()
+
+    try:
+        rows = json.loads(run_isolated(job, label="probes"))
+    except NativeCrashError as error:
+        if len(batch) == 1:
+            return [why(error)]
+        return [outcome for probe in batch for outcome in _run_batch([probe], attempt)]
+    except UnsupportedError as error:
+        return [why(error)] * len(batch)
+    return [None if row is None else (row[0], row[1]) for row in rows]
+
+
+def _outcome(probe: Probe, attempt: Callable[[Probe], object]) -> Why | None:
+    try:
+        attempt(probe)
+    except (TargetError, PluginError):
+        raise
+    except Exception as error:
+        return why(error)
+    return None
+
+
+def why(error: Exception) -> Why:
+    """The reason that an error is for an operation to stay, and its kind."""
+    by_machine = of_machine(error)
+    if by_machine is not None:
+        return by_machine.reason, MACHINE
+    if isinstance(error, UnsupportedError):
+        crash = isinstance(error, NativeCrashError)
+        kind = MACHINE if error.transient else CRASH if crash else UNSUPPORTED
+        return error.reason, kind
+    if isinstance(error, PolyBlocksError):
+        return str(error), UNSUPPORTED
+    return f"{type(error).__name__}: {error}", UNSUPPORTED

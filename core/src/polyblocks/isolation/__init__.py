@@ -1,0 +1,1 @@
+"""Compilation in a forked process, which native code may bring down."""

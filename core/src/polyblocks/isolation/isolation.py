@@ -1,0 +1,448 @@
+"""Isolation: run native compiler code in a forked child, so that its crash is only an error.
+
+A lowering that dies by a signal must not take the user's program with it. A fork keeps all that
+is imported and captured, and costs milliseconds where a fresh process costs seconds. What crosses
+back are frames on a pipe: events and errors as JSON, the result as bytes; nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import gc
+import json
+import logging
+import os
+import select
+import signal
+import struct
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import IO, Any, NoReturn
+
+from polyblocks import errors, events
+from polyblocks.errors import (
+    MachineError,
+    NativeCrashError,
+    PassError,
+    PolyBlocksError,
+    UnsupportedError,
+    of_machine,
+)
+from polyblocks.events import Event
+from polyblocks.isolation.frames import roomy
+from polyblocks.isolation.stall import StallWatch
+
+resource: ModuleType | None
+try:
+    import resource
+except ImportError:  # not a POSIX system; there is no os.fork either
+    resource = None
+
+logger = logging.getLogger(__name__)
+
+#: Held around every fork. Who runs native compiler code (LLVM, a JIT linker) in the user's
+#: process holds it too, since a child forked meanwhile would inherit that code's locks, taken.
+native_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # Also for the forks of others: the thread that held the lock is not in the child.
+    os.register_at_fork(after_in_child=native_lock._at_fork_reinit)  # type: ignore[attr-defined]
+
+#: A child that uses no CPU time for so long (seconds) is taken for blocked.
+STALL_S = 60.0
+
+_FRAME = struct.Struct("<cQ")
+_EVENT, _RESULT, _ERROR = b"E", b"R", b"X"
+_POLL_S = 0.1
+_PIPE_BYTES = 1 << 20
+_CRASH_SIGNALS = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS", "SIGTRAP", "SIGSYS")
+_DEFAULT_SIGNALS = (*_CRASH_SIGNALS, "SIGINT", "SIGTERM", "SIGHUP", "SIGCHLD", "SIGALRM")
+#: Lines of a dying process that say why; preferred to its last lines, which are a stack dump.
+_TELLING = ("assert", "llvm error", "fatal", "terminate called", "what():", "error:")
+
+_PR_SET_PDEATHSIG = 1
+_prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+
+_child_initializers: list[Callable[[], None]] = []
+_in_child = False
+
+
+def on_child_start(function: Callable[[], None]) -> Callable[[], None]:
+    """Register ``function`` to run first in every isolated child; usable as a decorator.
+
+    A framework's frontend puts things right here that do not survive a fork, such as its pool of
+    threads.
+    """
+    if function not in _child_initializers:
+        _child_initializers.append(function)
+    return function
+
+
+def is_isolated_child() -> bool:
+    """Whether this process is a child made by :func:`run_isolated`."""
+    return _in_child
+
+
+@roomy
+def run_isolated(
+    fn: Callable[[], bytes],
+    *,
+    emit: Callable[[Event], None] | None = None,
+    timeout_s: float = 600.0,
+    label: str = "",
+) -> bytes:
+    """Run ``fn`` in a forked child and return its bytes.
+
+    Events that ``fn`` emits reach this thread's listeners and this process's sink as if they had
+    been emitted here. Where there is no fork, inside a child, and with ``POLYBLOCKS_ISOLATE=0``
+    (for debuggers), ``fn`` runs in this process, unprotected.
+
+    Args:
+        fn: the job; what it changes in memory is lost.
+        emit: also receives the events.
+        timeout_s: seconds after which the child is killed.
+        label: what is being done, for messages; the stage and pass are added when known.
+
+    Raises:
+        PolyBlocksError: the child raised one; the same class with the same fields.
+        NativeCrashError: the child died by a signal, was killed after ``timeout_s``, or, twice,
+            did nothing for :data:`STALL_S` seconds.
+        MachineError: the child raised what says that the machine is to blame, see
+            :func:`polyblocks.errors.of_machine`, or no process can be started.
+        UnsupportedError: any other exception in the child, named with its message; the child's
+            traceback is a note on it.
+    """
+    with events.listening(emit) if emit is not None else contextlib.nullcontext():
+        if not hasattr(os, "fork") or _in_child or os.environ.get("POLYBLOCKS_ISOLATE") == "0":
+            return fn()
+        try:
+            with _scratch_file() as noise:
+                return _Parent(fn, noise, timeout_s, label).run()
+        except _StalledError as error:
+            # The next fork finds other locks held, or none.
+            logger.info("%s; trying once more", error)
+            with _scratch_file() as noise:
+                return _Parent(fn, noise, timeout_s, label).run()
+
+
+class _StalledError(NativeCrashError):
+    """The child waited for something that never came."""
+
+
+def _scratch_file() -> IO[bytes]:
+    if hasattr(os, "memfd_create"):  # works where no folder for temporary files can be written
+        return open(os.memfd_create("polyblocks-output"), "w+b")
+    return tempfile.TemporaryFile(prefix="polyblocks-")
+
+
+class _Parent:
+    """The parent's side of one isolated call."""
+
+    def __init__(
+        self, fn: Callable[[], bytes], noise: IO[bytes], timeout_s: float, label: str
+    ) -> None:
+        self.noise = noise
+        self.timeout_s = timeout_s
+        self.label = label
+        self.stage = ""
+        self.pass_name = ""
+        self.received = bytearray()
+        self.result: bytes | None = None
+        self.error: PolyBlocksError | None = None
+        self.status: int | None = None  # as waitpid gives it
+        self.reaped = False
+        self.stalled = False
+        # Under the lock no other child of ours inherits the write end, which would keep the
+        # pipe open after this child's death.
+        with native_lock:
+            self.pipe, write_end = os.pipe()
+            try:
+                _quiet_fork_warnings()
+                parent = os.getpid()
+                self.pid = os.fork()
+                if self.pid == 0:
+                    _child(fn, parent, write_end, noise.fileno())
+            except OSError as error:
+                os.close(self.pipe)
+                raise MachineError(
+                    f"no process can be started to compile in ({error}); free memory or "
+                    "processes, or set POLYBLOCKS_ISOLATE=0 to compile in this process"
+                ) from error
+            finally:
+                os.close(write_end)
+
+    def run(self) -> bytes:
+        """Relay events until the child is done; return its result or raise its error."""
+        try:
+            done = self._receive()
+        except BaseException:  # KeyboardInterrupt, or an observer's exception
+            self._kill()
+            raise
+        finally:
+            os.close(self.pipe)
+        if not done:
+            self._kill()
+            kind = _StalledError if self.stalled else NativeCrashError
+            why = f"doing nothing for {STALL_S:g} s" if self.stalled else f"{self.timeout_s:g} s"
+            text = f"the compiler was stopped after {why}{self._where()}{self._last_words()}"
+            raise _transient(kind(text))
+        if self.error is None and self.result is None:
+            self._reap_crashed()
+            crash = NativeCrashError(
+                f"the compiler {self._cause()}{self._where()}{self._last_words()}"
+            )
+            raise crash if self._crashed_by_itself() else _transient(crash)
+        self._reap(block=True)  # it has reported, so it exits now
+        if self.error is not None:
+            raise self.error
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s: %s", self.label, self._noise_text())
+        assert self.result is not None
+        return self.result
+
+    def _receive(self) -> bool:
+        """Read frames until a result, an error or the end; False if it never came."""
+        watch = StallWatch(self.pid, STALL_S)
+        deadline = time.monotonic() + self.timeout_s
+        poll = select.poll()
+        poll.register(self.pipe, select.POLLIN)
+        child_dead = False
+        while self.result is None and self.error is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            if poll.poll(min(left, _POLL_S) * 1000):
+                data = os.read(self.pipe, _PIPE_BYTES)
+                if not data:
+                    return True
+                self.received += data
+                self._take_frames()
+            elif child_dead:
+                # Dead and the pipe is dry, but some other process (forked by another thread of
+                # the user's) holds the write end: its end of file would never come.
+                return True
+            else:
+                child_dead = self._reap(block=False)
+                if not child_dead and watch.has_stalled():
+                    self.stalled = True
+                    return False
+        return True
+
+    def _take_frames(self) -> None:
+        while len(self.received) >= _FRAME.size:
+            kind, size = _FRAME.unpack_from(self.received)
+            end = _FRAME.size + size
+            if len(self.received) < end:
+                return
+            body = bytes(memoryview(self.received)[_FRAME.size : end])
+            del self.received[:end]
+            if kind == _RESULT:
+                self.result = body
+            elif kind == _ERROR:
+                self.error = _rebuild_error(json.loads(body))
+            else:
+                self._relay(json.loads(body))
+
+    def _relay(self, record: dict[str, Any]) -> None:
+        if record["kind"] == "stage-begin":
+            self.stage, self.pass_name = record["data"].get("stage", ""), ""
+        elif record["kind"] == "pass-begin":
+            self.pass_name = record["data"].get("name", "")
+        events.emit(record["kind"], **record["data"])
+
+    def _reap(self, *, block: bool) -> bool:
+        """Collect the child's exit status; True when it is gone."""
+        if not self.reaped:
+            try:
+                pid, status = os.waitpid(self.pid, 0 if block else os.WNOHANG)
+            except ChildProcessError:
+                # The program ignores SIGCHLD, or waits for any child: the status is lost.
+                self.reaped = True
+            else:
+                if pid == self.pid:
+                    self.reaped, self.status = True, status
+        return self.reaped
+
+    def _reap_crashed(self) -> None:
+        # Normally dead already. A job that closed the pipe and lives on is killed.
+        deadline = time.monotonic() + 2
+        while not self._reap(block=False) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        self._kill()
+
+    def _kill(self) -> None:
+        if not self._reap(block=False):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self._reap(block=True)
+
+    def _cause(self) -> str:
+        if self.status is None:
+            return "crashed (signal unknown, since this program does not let others wait)"
+        code = os.waitstatus_to_exitcode(self.status)
+        if code >= 0:
+            return f"left with exit status {code} and no result"
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
+        return f"crashed ({name}: {signal.strsignal(-code)}{hint})"
+
+    def _crashed_by_itself(self) -> bool:
+        if self.status is None:
+            return True
+        code = os.waitstatus_to_exitcode(self.status)
+        return code >= 0 or -code in {getattr(signal, name) for name in _CRASH_SIGNALS}
+
+    def _where(self) -> str:
+        place = f" in pass '{self.pass_name}'" if self.pass_name else ""
+        place += f" of stage {self.stage}" if self.stage else ""
+        place += f" while compiling '{self.label}'" if self.label else ""
+        return place
+
+    def _noise_text(self) -> str:
+        size = self.noise.seek(0, os.SEEK_END)
+        self.noise.seek(max(0, size - 16384))
+        return self.noise.read().decode(errors="replace")
+
+    def _last_words(self) -> str:
+        lines = [line.strip() for line in self._noise_text().splitlines() if line.strip()]
+        telling = [line for line in lines if any(word in line.lower() for word in _TELLING)]
+        words = " | ".join((telling or lines)[-3:])
+        return f"; its last output: {words[:400]}" if words else ""
+
+
+def _transient(error: UnsupportedError) -> UnsupportedError:
+    error.transient = True
+    return error
+
+
+_warning_filter: tuple[Any, ...] | None = None
+
+
+def _quiet_fork_warnings() -> None:
+    # Python and some frameworks warn about a fork with threads. This child touches nothing that
+    # another thread may hold: native code is kept out by the lock, Python's own locks are reset
+    # by Python. Limited to this module, so that the user's own forks still warn.
+    global _warning_filter
+    if _warning_filter is None or _warning_filter not in warnings.filters:
+        warnings.filterwarnings("ignore", module=__name__.replace(".", r"\.") + "$")
+        _warning_filter = warnings.filters[0]
+
+
+# --- the child -----------------------------------------------------------------------------------
+
+
+def _child(fn: Callable[[], bytes], parent: int, pipe: int, noise: int) -> NoReturn:
+    """Run ``fn``, report, leave. Nothing of the parent's is flushed, closed or finalized."""
+    status = 1
+    try:
+        while pipe <= 2:  # the parent has closed its standard files; they are replaced now
+            pipe = os.dup(pipe)
+        _become_child(parent, noise)
+
+        def send(kind: bytes, body: bytes) -> None:
+            rest = memoryview(_FRAME.pack(kind, len(body)) + body)
+            while rest:
+                rest = rest[os.write(pipe, rest) :]
+
+        def relay(event: Event) -> None:
+            record = {"kind": event.kind, "data": event.data}
+            send(_EVENT, json.dumps(record, default=str).encode())
+
+        try:
+            events.redirect(relay)
+            for function in _child_initializers:
+                function()
+            result = fn()
+            if not isinstance(result, bytes):
+                raise TypeError(f"an isolated job returns bytes, not {type(result).__name__}")
+            send(_RESULT, result)
+        except BaseException as error:
+            send(_ERROR, json.dumps(_error_record(error), default=str).encode())
+        status = 0
+    except BaseException:  # the parent is gone, or there is no memory left for a report
+        pass
+    finally:
+        os._exit(status)
+
+
+def _become_child(parent: int, noise: int) -> None:
+    global _in_child
+    _in_child = True
+    for name in _DEFAULT_SIGNALS:  # a handler of the user's must not run here
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    faulthandler.disable()
+    _die_quietly(parent)
+    _forget_depth()
+    os.dup2(noise, 1)
+    os.dup2(noise, 2)
+    # New objects: the old ones hold text of the parent's that would be written twice.
+    sys.stdin = open(os.devnull)  # noqa: SIM115 - these live as long as the process
+    sys.stdout = open(1, "w", buffering=1, closefd=False, errors="replace")  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False, errors="replace")  # noqa: SIM115
+    gc.freeze()  # finalizers of the parent's garbage belong to the parent
+    # Nothing here lives long enough to be worth a collection.
+    gc.disable()
+
+
+def _forget_depth() -> None:
+    """Let as many calls be nested here as if the program had not nested any yet.
+
+    Else it would depend on where a function is first called whether it can be compiled.
+    """
+    depth, frame = 0, sys._getframe().f_back
+    while frame is not None:
+        depth, frame = depth + 1, frame.f_back
+    sys.setrecursionlimit(sys.getrecursionlimit() + depth)
+
+
+def _die_quietly(parent: int) -> None:
+    """No core file, and no life after the parent's (on Linux; elsewhere EPIPE ends it)."""
+    if resource is not None:
+        # One byte, not none: that also stops dumps that go to a program (Linux core(5)).
+        _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (1 if hard else 0, hard))
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before that call
+            os._exit(1)
+
+
+def _error_record(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, (PassError, UnsupportedError)) or not isinstance(error, PolyBlocksError):
+        error = of_machine(error) or error
+    if isinstance(error, PolyBlocksError):
+        # A plugin's own subclass crosses as its nearest base of ours.
+        known = next(c for c in type(error).__mro__ if c.__module__ == errors.__name__)
+        record = {"class": known.__name__, "message": str(error), "fields": vars(error)}
+        if error.__cause__ is not None:
+            record["traceback"] = "".join(traceback.format_exception(error))
+        return record
+    reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+    fields: dict[str, Any] = {"reason": reason, "op": None, "location": None}
+    return {
+        "class": "UnsupportedError",
+        "message": reason,
+        "fields": fields,
+        "traceback": "".join(traceback.format_exception(error)),
+    }
+
+
+def _rebuild_error(record: dict[str, Any]) -> PolyBlocksError:
+    cls: type[PolyBlocksError] = getattr(errors, record["class"])
+    error = cls.__new__(cls, record["message"])
+    error.__dict__.update(record["fields"])
+    if "traceback" in record:
+        error.add_note("In the isolated process:\n" + record["traceback"])
+    return error

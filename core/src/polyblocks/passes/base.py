@@ -1,0 +1,31 @@
+"""The frame of a mid-level pass: change the model of the nests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.affine.model import Sequence
+
+
+class NestPass:
+    """Base of passes that work on the model; a subclass says ``name`` and ``transform``.
+
+    In a pipeline such passes share one model: it is read before the first of them and written
+    after the last (see :meth:`polyblocks.pipeline.PassContext.nests`).
+    """
+
+    def run(self, module: Any, context: Any) -> None:
+        """Prepare, read, transform, write: the pass by itself."""
+        from polyblocks.affine.mlir.held import HeldNests
+
+        self.prepare(module)
+        nests = HeldNests(module)
+        nests.apply(self.transform, context)
+        nests.write()
+
+    def prepare(self, module: Any) -> None:
+        """Change the module before it is read; only for the first pass of a row."""
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Change the sequence in place; changed nests have ``changed = True``."""
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""Stage S2: from tensors to affine nests over buffers."""

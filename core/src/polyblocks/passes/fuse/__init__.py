@@ -1,0 +1,1 @@
+"""Stage S3: nests that become one."""

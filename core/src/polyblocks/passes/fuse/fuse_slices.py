@@ -1,0 +1,407 @@
+"""fuse-slices: producers are computed where and as much as their consumers need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.analysis.coverage import covers, perfect_loops
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.mlir.regions import stands_before
+from polyblocks.affine.mlir.source import together
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Opaque,
+    Sequence,
+    Store,
+    StoreAt,
+    Value,
+    clone,
+    reads,
+    reads_from,
+    remove_dead,
+    replace_values,
+    walk,
+    writes,
+)
+from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.affine.tiles.stages import slots
+from polyblocks.affine.users import Users
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.normalize.classify_nests import name_nests
+from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
+from polyblocks.target import TargetDescription
+
+
+@dataclass(frozen=True)
+class FuseSlicesPass(NestPass):
+    """Fuse producers into consumers through the buffers between them.
+
+    Two forms, first the one for all buffers, then the other:
+
+    * *slice*: the producer is point-wise (small windows are, once unrolled); every load of the
+      buffer becomes the producer's body at that index. An element that is read several times is
+      computed several times, if that is cheaper than to load it from a first-level cache;
+    * *epilogue*: the consumer is point-wise and reads the buffer just where it is produced; its
+      body moves behind the producer's, reductions included.
+
+    Before::
+
+        affine.for %i = 0 to 9 { ... affine.store %v, %b[%i] }
+        affine.for %i = 0 to 8 {
+          %x = affine.load %b[%i]
+          %y = affine.load %b[%i + 1]
+          ... }
+
+    After: one nest that computes ``%v`` for ``%i`` and for ``%i + 1``; ``%b`` is gone.
+    """
+
+    name: ClassVar[str] = "fuse-slices"
+    #: Nodes in one straight-line body; more spills registers and takes long to compile.
+    max_nodes: int = 600
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Fuse through every buffer, in the order in which they are produced."""
+        if context.options.polyblocks_disable_affine_fusion:
+            return
+        users = Users(sequence)
+        # Slices first: what can be computed inside its consumers leaves nothing for an epilogue.
+        for form in (self._slice, self._epilogue):
+            for buffer in _candidates(sequence):
+                view = _View.of(users, buffer)
+                gone = form(users, view, context) if view is not None else None
+                if gone is not None:
+                    sequence.items.remove(gone)
+                    users.drop(gone)
+        drop_dead_nests(sequence)
+        name_nests(self.name, sequence, context)
+
+    def _slice(self, users: Users, view: _View, context: Any) -> Nest | None:
+        """Compute the producer inside all of its consumers; returns it if it is needed no more."""
+        producer = _pointwise(view.producer, view.buffer)
+        if producer is None or not view.only_nests_read or view.buffer.kind == "output":
+            return None
+        if not all(view.may_inline(users, c) for c in view.consumers):
+            return None
+        if not self._worth(view, producer, context):
+            return None
+        for consumer in view.consumers:
+            _inline(consumer, view.buffer, producer)
+            eliminate_common(consumer.body)
+            remove_dead(consumer.body)
+            consumer.changed = True
+            users.refresh(consumer)
+            _absorb(consumer, view.producer)
+        return view.producer
+
+    def _worth(self, view: _View, producer: _Producer, context: Any) -> bool:
+        """Whether all consumers compute the producer's elements themselves."""
+        times = 0
+        for consumer in view.consumers:
+            times += _distinct_reads(consumer.body, view.buffer, 1)
+        numel = max(view.buffer.numel, 1)
+        nodes = max(
+            _nodes(c.body) + _sites(c.body, view.buffer) * len(producer.body)
+            for c in view.consumers
+        )
+        cheap, numbers = self._cheap(view, producer, times, context.target)
+        accept = nodes <= self.max_nodes and (times <= numel or cheap)
+        context.decide(
+            self.name,
+            view.producer.name,
+            "fused" if accept else "kept apart",
+            buffer=list(view.buffer.shape),
+            buffer_bytes=view.buffer.nbytes,
+            consumers=[c.name for c in view.consumers],
+            redundancy=times / numel,
+            nodes=nodes,
+            **numbers,
+        )
+        return accept
+
+    def _cheap(
+        self, view: _View, producer: _Producer, times: int, target: TargetDescription
+    ) -> tuple[bool, dict[str, float]]:
+        """Whether computing an element anew for each read costs less than a cache does."""
+        del target
+        reads_ = times / max(view.buffer.numel, 1)
+        body = slots(producer.body)
+        anew = reads_ * body
+        # Computed once, stored, and loaded at every read.
+        stored = body + 2.0 + reads_
+        return anew <= stored, {"slots_anew": anew, "slots_stored": stored}
+
+    def _epilogue(self, users: Users, view: _View, context: Any) -> Nest | None:
+        """Move a point-wise consumer behind the producer's store; returns the consumer if so."""
+        if not view.consumers or view.first_reader is not view.consumers[0]:
+            return None
+        consumer = view.consumers[0]
+        store = view.store
+        loops, body = perfect_loops(consumer.body)
+        if any(isinstance(n, (For, StoreAt)) for n in body):
+            return None
+        if any(f.inits or f.bounded for f in loops):
+            return None
+        variables = [f.var for f in loops]
+        loads = [n for n in walk(body) if isinstance(n, Load) and n.buffer is view.buffer]
+        others = [n for n in walk(body) if isinstance(n, LoadAt) and n.buffer is view.buffer]
+        if others or not loads or any(n.index != loads[0].index for n in loads):
+            return None
+        if not covers(view.buffer, loads[0].index, variables):
+            return None
+        if not view.may_move_up(users, consumer):
+            return None
+        # A consumer of its own that is better computed inside somebody else keeps its freedom.
+        substitution: dict[Var, Expr] = {}
+        for mine, theirs in zip(loads[0].index, store.index, strict=True):
+            for var in mine.variables():
+                substitution[var] = theirs
+        keep = view.buffer.kind == "output" or not view.only_nests_read or len(view.consumers) > 1
+        stores = sum(isinstance(n, Store) for n in walk(view.producer.body))
+        if stores > 1 and _nodes(view.producer.body) + len(body) > self.max_nodes:
+            return None
+        place = _enclosing(view.producer.body, store)
+        values: dict[Value, Value] = {n.result: store.value for n in loads}
+        copy = clone([n for n in body if n not in loads], values, substitution)
+        mapping = {n.result: store.value for n in loads}
+        replace_values(copy, mapping)
+        position = place.index(store)
+        place[position + 1 :] = [*copy, *place[position + 1 :]]
+        if not keep:
+            place.remove(store)
+        context.decide(
+            self.name,
+            view.producer.name,
+            "epilogue",
+            consumers=[consumer.name],
+            buffer=list(view.buffer.shape),
+            buffer_bytes=view.buffer.nbytes,
+            kept=keep,
+        )
+        producer = view.producer
+        _absorb(producer, consumer)
+        eliminate_common(producer.body)
+        remove_dead(producer.body)
+        producer.changed = True
+        users.refresh(producer)
+        return consumer
+
+
+@dataclass(frozen=True)
+class FuseElementsPass(FuseSlicesPass):
+    """As ``fuse-slices``, for what no tile holds: recomputation against the way through memory.
+
+    Before and after: see ``fuse-slices``; a producer that is read five times is computed five
+    times here, if its buffer would have to be written and read.
+    """
+
+    name: ClassVar[str] = "fuse-elements"
+
+    def _cheap(
+        self, view: _View, producer: _Producer, times: int, target: TargetDescription
+    ) -> tuple[bool, dict[str, float]]:
+        extra = max(0, times - view.buffer.numel)
+        recompute = cost.compute_seconds(target, cost.operations(producer.body) * extra)
+        # Written (which reads the line first) and read once by each consumer; neighbours that
+        # are read again come from a cache.
+        trips = 2 + len(view.consumers)
+        traffic = cost.traffic_seconds(target, trips * view.buffer.nbytes, view.buffer.nbytes)
+        numbers = {"recompute_seconds": recompute, "traffic_seconds": traffic}
+        return recompute <= traffic, numbers
+
+
+@dataclass
+class _Producer:
+    """A point-wise producer: the value of its buffer at ``index`` of its variables."""
+
+    variables: dict[int, Var]
+    body: list[Node]
+    value: Value
+
+
+@dataclass
+class _View:
+    """One buffer, the nest that writes it and the nests that read it."""
+
+    buffer: Buffer
+    producer: Nest
+    store: Store
+    consumers: list[Nest]
+    first_reader: Nest | Opaque | None
+    only_nests_read: bool
+
+    @classmethod
+    def of(cls, users: Users, buffer: Buffer) -> _View | None:
+        """None unless one nest writes the buffer, as a whole, before anybody reads it."""
+        writers = users.writers(buffer)
+        if len(writers) != 1 or not isinstance(writers[0], Nest):
+            return None
+        producer = writers[0]
+        if reads_from(producer, buffer):
+            return None
+        stores = [
+            n
+            for n in walk(producer.body)
+            if isinstance(n, (Store, StoreAt)) and n.buffer.base is buffer
+        ]
+        if len(stores) != 1 or not isinstance(stores[0], Store) or stores[0].buffer is not buffer:
+            return None
+        loops = _loops_around(producer.body, stores[0])
+        if loops is None or not covers(buffer, stores[0].index, [f.var for f in loops]):
+            return None
+        if any(f.inits or f.bounded for f in loops):
+            return None
+        readers = users.readers(buffer)
+        if readers and users.before(readers[0], producer):
+            return None
+        consumers = [
+            it for it in readers if isinstance(it, Nest) and _reads_plainly(it.body, buffer)
+        ]
+        return cls(
+            buffer,
+            producer,
+            stores[0],
+            consumers,
+            readers[0] if readers else None,
+            len(consumers) == len(readers) and bool(readers),
+        )
+
+    def may_inline(self, users: Users, consumer: Nest) -> bool:
+        """Whether what the producer reads is still the same at the consumer, and inside it."""
+        inputs = {b.base for b in reads(self.producer)}
+        if inputs & {b.base for b in writes(consumer)}:
+            return False
+        return not users.written_between(inputs, self.producer, consumer)
+
+    def may_move_up(self, users: Users, consumer: Nest) -> bool:
+        """Whether the consumer can run right after the producer, in the same iteration."""
+        if not stands_before(consumer, self.producer):
+            return False
+        needs = {b.base for b in reads(consumer)} - {self.buffer}
+        makes = {b.base for b in writes(consumer)}
+        if users.written_between(needs | makes, self.producer, consumer):
+            return False
+        if users.read_between(makes, self.producer, consumer):
+            return False
+        # Iterations of the fused nest are interleaved: neither may touch what the other writes.
+        if needs & {b.base for b in writes(self.producer)}:
+            return False
+        return not makes & ({b.base for b in reads(self.producer) | writes(self.producer)})
+
+
+def _candidates(sequence: Sequence) -> list[Buffer]:
+    """Buffers in the order in which they are produced."""
+    seen: dict[Buffer, None] = {}
+    for item in sequence.items:
+        if isinstance(item, Nest):
+            for n in walk(item.body):
+                if isinstance(n, Store) and n.buffer.kind in ("alloc", "output"):
+                    seen.setdefault(n.buffer)
+    based = sequence.viewed()
+    return [b for b in seen if b not in based]
+
+
+def _pointwise(nest: Nest, buffer: Buffer) -> _Producer | None:
+    loops, body = perfect_loops(nest.body)
+    if any(isinstance(n, (For, StoreAt)) for n in body):
+        return None
+    if any(f.inits or f.bounded for f in loops):
+        return None
+    stores = [n for n in body if isinstance(n, Store)]
+    if len(stores) != 1:
+        return None
+    store = stores[0]
+    variables: dict[int, Var] = {}
+    for dim, expr in enumerate(store.index):
+        for var in expr.variables():
+            variables[dim] = var
+    return _Producer(variables, [n for n in body if n is not store], store.value)
+
+
+def _inline(consumer: Nest, buffer: Buffer, producer: _Producer) -> None:
+    mapping: dict[Value, Value] = {}
+    _inline_into(consumer.body, buffer, producer, mapping)
+    replace_values(consumer.body, mapping)
+
+
+def _inline_into(
+    nodes: list[Node], buffer: Buffer, producer: _Producer, mapping: dict[Value, Value]
+) -> None:
+    out: list[Node] = []
+    known: dict[tuple[Expr, ...], Value] = {}
+    for node in nodes:
+        if isinstance(node, For):
+            _inline_into(node.body, buffer, producer, mapping)
+        elif isinstance(node, Load) and node.buffer is buffer:
+            if node.index not in known:
+                values: dict[Value, Value] = {}
+                at = {var: node.index[dim] for dim, var in producer.variables.items()}
+                out.extend(clone(producer.body, values, at))
+                known[node.index] = values.get(producer.value, producer.value)
+            mapping[node.result] = known[node.index]
+            continue
+        out.append(node)
+    nodes[:] = out
+
+
+def _absorb(into: Nest, other: Nest) -> None:
+    """The fused nest also stands for the source ops of the other one."""
+    into.sources = together([other, into])
+
+
+def _distinct_reads(nodes: list[Node], buffer: Buffer, times: int) -> int:
+    total = 0
+    seen: set[tuple[Expr, ...]] = set()
+    for node in nodes:
+        if isinstance(node, For):
+            total += _distinct_reads(node.body, buffer, times * node.var.extent)
+        elif isinstance(node, Load) and node.buffer is buffer and node.index not in seen:
+            seen.add(node.index)
+            total += times
+    return total
+
+
+def _sites(nodes: list[Node], buffer: Buffer) -> int:
+    return len({n.index for n in walk(nodes) if isinstance(n, Load) and n.buffer is buffer})
+
+
+def _nodes(nodes: list[Node]) -> int:
+    return sum(1 for _ in walk(nodes))
+
+
+def _reads_plainly(nodes: list[Node], buffer: Buffer) -> bool:
+    """Whether all reads of the buffer are affine, and not through a view."""
+    return all(
+        isinstance(n, Load) and n.buffer is buffer
+        for n in walk(nodes)
+        if isinstance(n, (Load, LoadAt)) and n.buffer.base is buffer
+    )
+
+
+def _loops_around(nodes: list[Node], target: Node) -> list[For] | None:
+    for node in nodes:
+        if node is target:
+            return []
+        if isinstance(node, For):
+            inner = _loops_around(node.body, target)
+            if inner is not None:
+                return [node, *inner]
+    return None
+
+
+def _enclosing(nodes: list[Node], target: Node) -> list[Node]:
+    """The list of nodes that directly holds ``target``."""
+    for node in nodes:
+        if node is target:
+            return nodes
+        if isinstance(node, For):
+            found = _enclosing(node.body, target)
+            if found:
+                return found
+    return []

@@ -1,0 +1,357 @@
+"""fuse-tiles: chains of nests run tile by tile, with what is between them in on-chip buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from polyblocks.affine.cost.block_cost import room_of_block
+from polyblocks.affine.cost.tile_cost import Cost, alone, cost_of
+from polyblocks.affine.mlir.source import together
+from polyblocks.affine.model import (
+    Buffer,
+    Nest,
+    Node,
+    Opaque,
+    Sequence,
+    clone,
+    reads,
+    walk,
+    writes,
+)
+from polyblocks.affine.tiles.slices import Slices, slices
+from polyblocks.affine.tiles.stages import Stage
+from polyblocks.affine.tiles.staging import copy_nest, worth_copies
+from polyblocks.affine.tiles.tile_writer import tiled, workgroup_bytes
+from polyblocks.affine.tiles.updates import in_place
+from polyblocks.affine.users import Users
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.normalize.classify_nests import kind, name_nests
+
+
+@dataclass(frozen=True)
+class FuseTilesPass(NestPass):
+    """Group nests around a destination, tile the destination, compute producers where needed.
+
+    Groups grow from the consumers backwards: whoever writes a buffer that a group reads joins it
+    when the cost model says that the group with the best tile is faster than the parts. A tile
+    computes of every stage what it needs, its neighbours' parts included, so that tiles stay
+    independent; buffers that only the group uses shrink to the size of a tile. Nothing is asked
+    but accesses and costs: chains of stencils, normalizations over rows and updates of a part of a
+    buffer are the same thing. On GPUs tiles have copies of what they read several times, and steps
+    of a chain may write over what they have read (:mod:`polyblocks.affine.tiles.updates`).
+
+    Before::
+
+        affine.for %i = 0 to 1026 { ... affine.store %v, %b[%i] }
+        affine.for %i = 0 to 1024 { ... affine.load %b[%i] ... affine.load %b[%i + 2] ... }
+
+    After::
+
+        affine.for %t = 0 to 16 {
+          %l = memref.alloca() : memref<66xf32>
+          affine.for %r = 0 to 66 { ... %t * 64 + %r ... affine.store %v, %l[%r] }
+          affine.for %r = 0 to 64 { ... affine.load %l[%r] ... affine.load %l[%r + 2] ... } }
+    """
+
+    name: ClassVar[str] = "fuse-tiles"
+    #: Stages of one group.
+    max_stages: int = 64
+    #: Nodes of one group; LLVM's time grows with it.
+    max_nodes: int = 3000
+    #: Predicted times, with copies of the inputs over those without, up to which they are made.
+    worse: float = 1.5
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Grow groups from the last nest to the first, then write them."""
+        if context.options.polyblocks_disable_affine_fusion:
+            return
+        grouping = _Grouping(self, sequence, context)
+        groups = grouping.grow()
+        if context.target.multiprocessor is not None:
+            groups = grouping.stage_inputs(groups)
+        for group in groups:
+            grouping.write(group)
+        if groups:
+            name_nests(self.name, sequence, context)
+
+
+@dataclass(eq=False)
+class _Group:
+    """Stages that run together, in program order; the last one gives the destination."""
+
+    stages: list[Stage]
+    seconds: float
+    found: Slices | None = None
+    tile: tuple[int, ...] = ()
+    cost: Cost | None = None
+    local: set[Buffer] = field(default_factory=set)
+    refused: set[Buffer] = field(default_factory=set)
+    #: What is written in the place of the stages, if not the stages themselves.
+    staged: list[Stage] | None = None
+
+    @property
+    def last(self) -> Nest:
+        """Where the group stands in the program."""
+        return self.stages[-1].nest
+
+    def nests(self) -> set[Nest]:
+        """The nests of its stages."""
+        return {stage.nest for stage in self.stages}
+
+
+def _better(a: _Group, b: _Group) -> bool:
+    """Whether one group is better than another one; ties go to the second one."""
+    assert a.cost is not None
+    assert b.cost is not None
+    return (a.cost.over, a.seconds) < (b.cost.over, b.seconds)
+
+
+class _Grouping:
+    def __init__(self, owner: FuseTilesPass, sequence: Sequence, context: Any) -> None:
+        self.owner = owner
+        self.sequence = sequence
+        self.context = context
+        self.users = Users(sequence)
+        self.viewed = sequence.viewed()
+        self.nodes: dict[Nest, int] = {}
+        self.group_of: dict[Nest, _Group] = {}
+        for nest in sequence.nests():
+            stage = None if kind(nest) == "contraction" else Stage.of(nest)
+            if stage is not None and not stage.gathered & self.viewed:
+                seconds = alone(context.target, stage)
+                self.group_of[nest] = _Group([stage], seconds)
+                self.nodes[nest] = sum(1 for _ in walk(nest.body))
+
+    def grow(self) -> list[_Group]:
+        """The groups of more than one stage."""
+        done: list[_Group] = []
+        for nest in reversed(self.sequence.nests()):
+            group = self.group_of.get(nest)
+            if group is None or group.last is not nest:
+                continue
+            again = True
+            while again:
+                again = False
+                for buffer in self._candidates(group):
+                    merged = self._merge(group, buffer)
+                    if merged is None:
+                        group.refused.add(buffer)
+                        continue
+                    for stage in merged.stages:
+                        self.group_of[stage.nest] = merged
+                    group, again = merged, True
+                    break
+            if len(group.stages) > 1:
+                done.append(group)
+        return done
+
+    def stage_inputs(self, groups: list[_Group]) -> list[_Group]:
+        """Let the tiles of every group have copies of what they read several times.
+
+        What comes from outside is then read once, in the order in which it lies in memory; stages
+        of one nest become groups of their own, if that is what they do.
+        """
+        found: list[_Group] = []
+        alone = [g for g in dict.fromkeys(self.group_of.values()) if len(g.stages) == 1]
+        for group in [*groups, *alone]:
+            staged = self._staged(group)
+            if staged is not None or len(group.stages) > 1:
+                found.append(staged or group)
+        return found
+
+    def _staged(self, group: _Group) -> _Group | None:
+        copies = {b: b.like() for b in worth_copies(group.stages)}
+        if not copies:
+            return None
+        stages: list[Stage] = []
+        for buffer, copy in copies.items():
+            stage = Stage.of(copy_nest(buffer, copy))
+            if stage is None:
+                return None
+            stages.append(stage)
+        for stage in group.stages:
+            if any(n.buffer in copies for n in stage.loads):
+                body = clone(stage.nest.body, {}, {}, dict(copies))
+                changed = Stage.of(Nest(body, []))
+                if changed is None:
+                    return None
+                stages.append(changed)
+            else:
+                stages.append(stage)
+        nests = [s.nest for s in group.stages]
+        joined = self._joined(stages, group.tile, nests)
+        local = set(copies.values()) | (joined.local if joined is not None else set())
+        versions = in_place(stages, local)
+        if joined is not None and versions is not None:
+            again = self._joined(versions[0], joined.tile, nests, versions[1])
+            if again is not None and _better(again, joined):
+                joined, stages = again, versions[0]
+        accept = joined is not None and joined.cost is not None and joined.cost.over == 0
+        # The model does not see all that copies spare, but a tile may be too small for them.
+        accept = accept and joined is not None and joined.seconds < self.owner.worse * group.seconds
+        if joined is not None and joined.cost is not None:
+            self.context.decide(
+                self.owner.name,
+                group.last.name,
+                "inputs copied" if accept else "inputs left",
+                buffers=[list(b.shape) for b in copies],
+                in_place=versions is not None and stages is versions[0],
+                tile=list(joined.tile),
+                tile_bytes=joined.cost.tile_bytes,
+                seconds=joined.seconds,
+                seconds_before=group.seconds,
+            )
+        if joined is None or not accept:
+            return None
+        joined.staged, joined.stages = stages, group.stages
+        return joined
+
+    def _candidates(self, group: _Group) -> list[Buffer]:
+        """Buffers that join the group with those who write them, the latest written first."""
+        inside = group.nests()
+        found: dict[Buffer, float] = {}
+        for stage in group.stages:
+            for node in stage.accesses:
+                buffer = node.buffer
+                if buffer in group.refused or buffer in found or buffer.kind == "input":
+                    continue
+                outside = [w for w in self.users.writers(buffer.base) if w not in inside]
+                before = [w for w in outside if self.users.before(w, group.last)]
+                if before:
+                    found[buffer] = self.users.position(before[-1])
+        return sorted(found, key=lambda b: -found[b])
+
+    def _merge(self, group: _Group, buffer: Buffer) -> _Group | None:
+        """The group with all who write ``buffer``, if that is allowed and pays."""
+        if buffer.base is not buffer or buffer in self.viewed:
+            return None
+        parts: dict[_Group, None] = {group: None}
+        inside = group.nests()
+        for writer in self.users.writers(buffer):
+            if writer in inside:
+                continue
+            if isinstance(writer, Opaque) or self.users.before(group.last, writer):
+                return None
+            part = self.group_of.get(writer)
+            if part is None:
+                return None
+            parts.setdefault(part)
+        stages = [stage for part in parts for stage in part.stages]
+        stages.sort(key=lambda s: self.users.position(s.nest))
+        if len(stages) > self.owner.max_stages or stages[-1].nest is not group.last:
+            return None
+        if sum(self.nodes[s.nest] for s in stages) > self.owner.max_nodes:
+            return None
+        joined = self._joined(stages, group.tile)
+        if joined is None:
+            return None
+        apart = sum(part.seconds for part in parts)
+        assert joined.cost is not None
+        reason = ""
+        if joined.cost.over > 0:
+            reason = "room"
+        elif joined.seconds >= apart:
+            reason = "time"
+        elif self._blocked(stages):
+            reason = "order"
+        accept = not reason
+        self.context.decide(
+            self.owner.name,
+            group.last.name,
+            "fused" if accept else "kept apart",
+            with_=[s.nest.name for part in parts if part is not group for s in part.stages],
+            buffer=list(buffer.shape),
+            buffer_bytes=buffer.nbytes,
+            tile=list(joined.tile),
+            apart_seconds=apart,
+            fused_seconds=joined.seconds,
+            compute_seconds=joined.cost.compute,
+            memory_seconds=joined.cost.memory,
+            cache_seconds=joined.cost.cache,
+            redundancy=joined.cost.redundancy,
+            tile_bytes=joined.cost.tile_bytes,
+            **({} if accept else {"reason": reason}),
+        )
+        return joined if accept else None
+
+    def _joined(
+        self,
+        stages: list[Stage],
+        start: tuple[int, ...],
+        nests: list[Nest] | None = None,
+        updated: set[Buffer] | None = None,
+    ) -> _Group | None:
+        """These stages as one group with its best tile; None if they cannot be.
+
+        ``nests`` are those of the program that they stand for, if not their own; ``updated`` are
+        buffers with several versions.
+        """
+        inside = {stage.nest for stage in stages} | set(nests or ())
+        local: set[Buffer] = set()
+        kept: set[Buffer] = set()
+        for written in dict.fromkeys(s.buffer for stage in stages for s in stage.stores):
+            if written.base is not written or written in self.viewed:
+                return None
+            users = [*self.users.readers(written), *self.users.writers(written)]
+            if written.kind == "alloc" and all(u in inside for u in users):
+                local.add(written)
+            else:
+                kept.add(written)
+        own = dict.fromkeys(s.buffer for s in stages[-1].stores)
+        root = next((b for b in own if b in kept), None)
+        if root is None:
+            return None
+        found = slices(stages, root, kept, updated)
+        if found is None:
+            return None
+        tile, cost = cost_of(self.context.target, stages, found, local).best(start)
+        return _Group(stages, cost.seconds, found, tile, cost, local)
+
+    def _blocked(self, stages: list[Stage]) -> bool:
+        """Whether a stage cannot move down to the last one past the nests between them."""
+        inside = {stage.nest for stage in stages}
+        last = stages[-1].nest
+        for stage in stages[:-1]:
+            read = {b.base for b in reads(stage.nest)}
+            written = {b.base for b in writes(stage.nest)}
+            if self.users.written_between(read | written, stage.nest, last, inside):
+                return True
+            if self.users.read_between(written, stage.nest, last, inside):
+                return True
+        return False
+
+    def write(self, group: _Group) -> None:
+        """Put the nest of a group in the place of its last stage."""
+        body = self._body(group)
+        if body is None:
+            return
+        last = group.last
+        last.sources = together([stage.nest for stage in group.stages])
+        last.body = body
+        last.changed = True
+        for stage in group.stages[:-1]:
+            self.sequence.items.remove(stage.nest)
+
+    def _body(self, group: _Group) -> list[Node] | None:
+        """The body of the nest of a group; None if its tiles cannot be written.
+
+        The model of a block knows which buffers live at once, not whether one can take the place
+        of another: where they need more than there is, the tile gets smaller.
+        """
+        assert group.found is not None
+        chip = self.context.target.multiprocessor
+        most = room_of_block(chip) if chip is not None else 0
+        stages = group.staged or group.stages
+        tile = list(group.tile)
+        while True:
+            body = tiled(stages, group.found, tuple(tile), group.local, rows=chip is None)
+            if body is None or chip is None:
+                return body
+            if workgroup_bytes(stages, group.found, tuple(tile), group.local) <= most:
+                return body
+            free = [d for d, y in enumerate(group.found.tile) if y not in group.found.whole]
+            largest = max(free, key=lambda d: tile[d], default=0)
+            if not free or tile[largest] == 1:
+                return None
+            tile[largest] = -(-tile[largest] // 2)

@@ -1,0 +1,183 @@
+"""merge-loops: loops over the same values that touch the same data become one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.mlir.regions import stands_before
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    For,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Sequence,
+    Store,
+    Value,
+    reads,
+    remove_dead,
+    replace_values,
+    walk,
+    writes,
+)
+from polyblocks.affine.rewrites.merging import accesses, fits, forward, merged, split_between
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.normalize.classify_nests import name_nests
+from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
+
+#: Kinds of nests of which siblings are merged.
+_KINDS = {"copy", "pointwise", "reduction", "stencil"}
+
+
+@dataclass(frozen=True)
+class MergeLoopsPass(NestPass):
+    """Merge neighbours that load the same data, or load what the other one stores.
+
+    Inside of a nest these are the sweeps over a tile: what one loop stores and the next one loads
+    at the same place stays in a register, and a buffer that nobody loads any more goes. Nests
+    that read the same buffer, one of which may move up to the other, read it once.
+
+    Before::
+
+        affine.for %j = 0 to 1024 { ... affine.store %e, %t[%j] }
+        %s = affine.for %k = 0 to 1024 iter_args(...) { %x = affine.load %t[%k] ... }
+
+    After::
+
+        %s = affine.for %j = 0 to 1024 iter_args(...) { ... affine.store %e, %t[%j] ... %e ... }
+    """
+
+    name: ClassVar[str] = "merge-loops"
+    #: Instructions of an innermost loop's body; more values than registers would have to wait.
+    max_operations: int = 160
+    #: Accesses of it: as many streams as hardware follows.
+    max_accesses: int = 32
+    #: Nests that lie between two that are merged, at most.
+    reach: int = 8
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Merge inside of every nest, then siblings."""
+        if context.options.polyblocks_disable_affine_fusion:
+            return
+        for nest in sequence.nests():
+            self._inside(nest, context)
+        if self._siblings(sequence, context):
+            drop_dead_nests(sequence)
+            name_nests(self.name, sequence, context)
+
+    def _inside(self, nest: Nest, context: Any) -> None:
+        count = self._merge(nest.body)
+        if count:
+            _clean(nest)
+            context.decide(self.name, nest.name, "merged", loops=count)
+
+    def _merge(self, nodes: list[Node]) -> int:
+        """Merge neighbours in a list of nodes and below; how many loops there are less."""
+        count = 0
+        position = 0
+        while position < len(nodes):
+            first = nodes[position]
+            if not isinstance(first, For):
+                position += 1
+                continue
+            other = next(
+                (i for i in range(position + 1, len(nodes)) if isinstance(nodes[i], For)), None
+            )
+            if other is not None:
+                second = nodes[other]
+                assert isinstance(second, For)
+                parts = split_between(nodes[position + 1 : other], first, second)
+                if parts is not None and self._worth(first, second) and fits(first, second):
+                    before, after = parts
+                    nodes[position : other + 1] = [*before, merged(first, second), *after]
+                    position += len(before)
+                    count += 1
+                    continue
+            count += self._merge(first.body)
+            position += 1
+        return count
+
+    def _worth(self, a: For, b: For) -> bool:
+        """Whether one loop has less to load than two, and is not too long."""
+        mine, theirs = accesses([a]), accesses([b])
+        touched = {n.buffer for n in mine}
+        if not any(n.buffer in touched and isinstance(n, (Load, LoadAt)) for n in theirs):
+            return False
+        if len(mine) + len(theirs) > self.max_accesses:
+            return False
+        return cost.operations([a]) + cost.operations([b]) <= self.max_operations
+
+    def _siblings(self, sequence: Sequence, context: Any) -> int:
+        """Merge nests with earlier ones that read the same; the number that are gone."""
+        count = 0
+        position = 0
+        while position < len(sequence.items):
+            nest = sequence.items[position]
+            first = self._partner(sequence, position) if isinstance(nest, Nest) else None
+            if first is None or not isinstance(nest, Nest):
+                position += 1
+                continue
+            a, b = first.body[0], nest.body[0]
+            assert isinstance(a, For)
+            assert isinstance(b, For)
+            context.decide(self.name, first.name, "merged", with_=[nest.name])
+            first.body = [merged(a, b)]
+            first.sources = list(dict.fromkeys([*first.sources, *nest.sources]))
+            first.changed = True
+            sequence.items.remove(nest)
+            self._merge(first.body)
+            _clean(first)
+            count += 1
+        return count
+
+    def _partner(self, sequence: Sequence, position: int) -> Nest | None:
+        """The nearest nest before that one at ``position`` with which it can be merged.
+
+        One that stores what this one loads need not store it, if nobody else loads it.
+        """
+        nest = sequence.items[position]
+        assert isinstance(nest, Nest)
+        if nest.kind not in _KINDS or len(nest.body) != 1 or not isinstance(nest.body[0], For):
+            return None
+        loaded = {b.base for b in reads(nest)}
+        stored = {b.base for b in writes(nest)}
+        for item in reversed(sequence.items[max(0, position - self.reach) : position]):
+            read = {b.base for b in reads(item)}
+            written = {b.base for b in writes(item)}
+            shared = (read | written) & loaded
+            if isinstance(item, Nest) and shared and self._mergeable(item, nest):
+                return item if stands_before(nest, item) else None
+            if written & (loaded | stored) or read & stored:
+                return None
+        return None
+
+    def _mergeable(self, first: Nest, second: Nest) -> bool:
+        if first.kind not in _KINDS or len(first.body) != 1:
+            return False
+        a, b = first.body[0], second.body[0]
+        return isinstance(a, For) and isinstance(b, For) and self._worth(a, b) and fits(a, b)
+
+
+def _clean(nest: Nest) -> None:
+    """Forward what is stored, drop what nobody needs."""
+    known: dict[Value, Value] = {}
+    for node in walk(nest.body):
+        if isinstance(node, For) and not any(isinstance(n, For) for n in node.body):
+            forward(node.body, known)
+    replace_values(nest.body, known)
+    local = {n.buffer for n in walk(nest.body) if isinstance(n, Alloca)}
+    used = {n.buffer for n in accesses(nest.body) if isinstance(n, (Load, LoadAt))}
+    _drop_stores(nest.body, local - used)
+    remove_dead(nest.body)
+    nest.changed = True
+
+
+def _drop_stores(nodes: list[Node], buffers: set[Buffer]) -> None:
+    nodes[:] = [n for n in nodes if not (isinstance(n, Store) and n.buffer in buffers)]
+    for node in nodes:
+        if isinstance(node, For):
+            _drop_stores(node.body, buffers)

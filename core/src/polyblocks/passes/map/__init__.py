@@ -1,0 +1,1 @@
+"""Stage S3: vectors, threads, blocks and memory."""

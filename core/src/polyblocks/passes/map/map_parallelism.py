@@ -1,0 +1,144 @@
+"""map-parallelism: independent outer iterations become one loop over the threads of a team."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.cost.estimate import Estimator
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import For, Nest, Sequence, transform_indices
+from polyblocks.affine.rewrites.blocks import in_blocks
+from polyblocks.passes.base import NestPass
+
+
+@dataclass(frozen=True)
+class MapParallelismPass(NestPass):
+    """Collapse the outer parallel loops of a nest into one ``affine.parallel`` of level ``team``.
+
+    A nest that is too small to be worth waking threads stays a loop; in the body of a loop of the
+    program, where that is paid in every iteration, it must save more than it costs. The innermost
+    loop of a nest stays a loop of its own unless it is the only one, so that it can be vectorized;
+    where the others are so few that threads would wait for each other, its blocks are shared too.
+
+    Before::
+
+        affine.for %i = 0 to 4 { affine.for %j = 0 to 8 { affine.for %k = 0 to 512 { ... } } }
+
+    After::
+
+        affine.parallel (%t) = (0) to (32) { affine.for %k = 0 to 512 { ... } }
+          {polyblocks.level = "team"}
+    """
+
+    name: ClassVar[str] = "map-parallelism"
+    #: Iterations for each thread that are enough: no thread waits longer than one of them for the
+    #: others, and loops that stay inside keep their variables apart.
+    shares: int = 64
+    #: Part by which the thread with most to do may have more than its share.
+    waiting: float = 1.1
+    #: Iterations of a block of the innermost loop that threads share where the others are few.
+    block: int = 8192
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Map every nest."""
+        if context.target.multiprocessor is not None:
+            # `map-blocks` shares out what is inside of the outer iterations as well.
+            return
+        level = context.target.shared_level
+        # The body of a loop runs again and again: there the guess must not err.
+        estimator = Estimator(context.target, sequence.buffers) if sequence.name else None
+        for nest in sequence.nests():
+            if len(nest.body) != 1 or not isinstance(nest.body[0], For):
+                continue
+            loops = _enough(parallel_loops(nest), self.shares * level.size)
+            if not loops:
+                continue
+            work = cost.work(nest.body)
+            # One thread of a chip with `size` of them, with one operation per cycle or so and no
+            # vectors: the estimate errs to the side of too much time for tiny nests.
+            seconds = cost.compute_seconds(context.target, work * 4)
+            saved = seconds
+            if estimator is not None:
+                seconds = estimator.estimate(nest).predicted_seconds
+                # What the other threads take off it.
+                saved = seconds - seconds / min(level.size, _product(loops))
+            worth = level.size > 1 and saved > level.overhead
+            if worth and self._wait(loops, level.size):
+                loops = self._cut_inner(nest, loops)
+            context.decide(
+                self.name,
+                nest.name,
+                level.name if worth else "serial",
+                iterations=_product(loops),
+                predicted_seconds=seconds,
+                overhead_seconds=level.overhead,
+                vectors=estimator is not None,
+            )
+            if worth:
+                _collapse(nest, loops, level.name)
+                nest.changed = True
+
+    def _wait(self, loops: list[For], threads: int) -> bool:
+        """Whether threads wait long for others, which have one iteration of the loops more."""
+        iterations = _product(loops)
+        most = -(-iterations // threads)
+        return bool(loops) and most * threads > self.waiting * iterations
+
+    def _cut_inner(self, nest: Nest, loops: list[For]) -> list[For]:
+        """The loops, and one around blocks of the innermost one, if that can be cut."""
+        if len(loops[-1].body) != 1 or not isinstance(loops[-1].body[0], For):
+            return loops
+        inner = loops[-1].body[0]
+        if inner.inits or inner.bounded or inner.var.extent < 2 * self.block:
+            return loops
+        if any(isinstance(n, For) for n in inner.body) or not is_parallel(inner, nest.body):
+            return loops
+        outer = in_blocks(inner, self.block)
+        loops[-1].body = [outer]
+        return [*loops, outer]
+
+
+def parallel_loops(nest: Nest) -> list[For]:
+    """The outermost loops, nested perfectly, whose iterations are independent."""
+    loops: list[For] = []
+    body = nest.body
+    while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
+        loop = body[0]
+        if loop.bounded or not is_parallel(loop, nest.body):
+            break
+        loops.append(loop)
+        body = loop.body
+    # The innermost loop is for the vector unit, if there is another one for the threads.
+    if len(loops) > 1 and not any(isinstance(n, For) for n in body):
+        loops.pop()
+    return loops
+
+
+def _enough(loops: list[For], iterations: int) -> list[For]:
+    """The outer loops that together have so many iterations; all if they have fewer."""
+    for count in range(1, len(loops)):
+        if _product(loops[:count]) >= iterations:
+            return loops[:count]
+    return loops
+
+
+def _product(loops: list[For]) -> int:
+    n = 1
+    for loop in loops:
+        n *= loop.var.extent
+    return n
+
+
+def _collapse(nest: Nest, loops: list[For], level: str) -> None:
+    total = Var(_product(loops), "t")
+    values: dict[Var, Expr] = {}
+    rest = Expr.of(total)
+    for loop in reversed(loops):
+        values[loop.var] = rest % loop.var.extent
+        rest = rest // loop.var.extent
+    body = loops[-1].body
+    transform_indices(body, lambda e: e.substitute(values))
+    nest.body = [For(total, body, level=level)]

@@ -1,0 +1,167 @@
+"""Prefetches: what the next sweep needs comes into a cache while this one computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.access import address, stride_along
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Prefetch, Store, walk
+
+#: Bytes that a sweep reads ahead at least, if it goes from row to row.
+AHEAD = 4096
+#: A sweep of less iterations than the longest one has, by this factor, does not count.
+MINOR = 4
+#: A cache is asked to take this part of its size ahead at most, beside what is in use.
+CACHE_PART = 4
+
+
+def mark_prefetches(nest: Nest, target: Any) -> None:
+    """Let sweeps over a tile fetch what comes after them.
+
+    A tile that is swept several times is in a cache from the first time on; the memory rests then,
+    and the first sweep of the next tile waits for it. Hardware fetches ahead within a page at most,
+    of which rows of matrices often are one. So the longest sweep that reads a buffer again
+    fetches the same place of the next tile, the only one fetches the next rows of its tile, and the
+    longest one in front of a sweep that stores fetches the lines that will be stored to.
+
+    Args:
+        nest: loops around a body of several loops, which are marked as vectors already.
+        target: its TargetDescription.
+    """
+    caches = [level for level in target.memory if level.size]
+    if len(caches) < 2:
+        return
+    tile, body = _tile_loop(nest)
+    if tile is None:
+        return
+    sweeps = [sweep for node in body if (sweep := _Sweep.of(node)) is not None]
+    # Borders and the like count for nothing.
+    most = max((sweep.iterations for sweep in sweeps), default=0)
+    sweeps = [sweep for sweep in sweeps if MINOR * sweep.iterations >= most]
+    if len(sweeps) < 2:
+        return
+    for buffer in dict.fromkeys(b for sweep in sweeps for b in sweep.buffers):
+        if buffer.kind == "local" or buffer.nbytes <= caches[-2].size:
+            continue
+        users = [sweep for sweep in sweeps if buffer in sweep.buffers]
+        if len(users) > 1:
+            longest = max(reversed(users[1:]), key=lambda s: cost.operations(s.inner.body))
+            _next_tile(longest, buffer, tile.var, caches)
+        elif not _next_row(users[0], buffer, caches) and users[0] is not sweeps[0]:
+            _stored_later(users[0], buffer, sweeps[: sweeps.index(users[0])], caches)
+
+
+@dataclass
+class _Sweep:
+    """Loops, nested perfectly, around vectors; and the buffers that are accessed in them."""
+
+    loops: list[For]
+    buffers: dict[Buffer, None]
+
+    @classmethod
+    def of(cls, node: Node) -> _Sweep | None:
+        """The sweep that a loop is; None for anything else."""
+        loops: list[For] = []
+        while isinstance(node, For):
+            loops.append(node)
+            inner = [n for n in node.body if isinstance(n, For)]
+            if not inner:
+                break
+            if len(inner) > 1:
+                return None
+            (node,) = inner
+        if not loops or loops[-1].simd is None or loops[-1].simd.square:
+            return None
+        nodes = walk([loops[0]])
+        return cls(loops, dict.fromkeys(n.buffer for n in nodes if isinstance(n, (Load, Store))))
+
+    @property
+    def iterations(self) -> int:
+        """Of all its loops together, at most."""
+        return prod(loop.trips for loop in self.loops)
+
+    @property
+    def inner(self) -> For:
+        """The loop that is written in vectors."""
+        return self.loops[-1]
+
+    def walking(self, buffer: Buffer) -> Load | Store | None:
+        """The access to neighbours of the buffer that is furthest on; None if stores stream."""
+        found: list[tuple[int, Load | Store]] = []
+        for node in self.inner.body:
+            if not isinstance(node, (Load, Store)) or node.buffer is not buffer:
+                continue
+            if isinstance(node, Store) and node.stream:
+                return None
+            if stride_along(buffer, node.index, self.inner.var) == 1:
+                found.append((address(buffer, node.index).const, node))
+        return max(found, key=lambda pair: pair[0])[1] if found else None
+
+    def level(self, node: Load | Store, caches: list[Any]) -> int | None:
+        """The cache that has room for what the whole sweep touches by an access."""
+        strides = ((loop, stride_along(node.buffer, node.index, loop.var)) for loop in self.loops)
+        elements = prod(loop.trips for loop, stride in strides if stride != 0)
+        nbytes = elements * node.buffer.bytes_per_element
+        levels = [i for i, cache in enumerate(caches[:2]) if nbytes <= cache.size // CACHE_PART]
+        return levels[0] if levels else None
+
+
+def _tile_loop(nest: Nest) -> tuple[For | None, list[Node]]:
+    """The innermost loop that is alone in the one around it, and what is in it."""
+    tile: For | None = None
+    body = nest.body
+    while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
+        tile = body[0]
+        body = tile.body
+    return tile, body
+
+
+def _next_row(sweep: _Sweep, buffer: Buffer, caches: list[Any]) -> bool:
+    """Let a sweep fetch rows of a tile before it comes to them; whether it does."""
+    node = sweep.walking(buffer)
+    if not isinstance(node, Load) or len(sweep.loops) < 2:
+        return False
+    row = sweep.inner.trips * buffer.bytes_per_element
+    around = sweep.loops[-2].var
+    steps = [expr.coefficient(around) for expr in node.index]
+    if None in steps or not any(steps):
+        return False
+    levels = [i for i, cache in enumerate(caches[:2]) if row <= cache.size // CACHE_PART]
+    if not levels:
+        return False
+    ahead = Expr.of(around) + max(1, AHEAD // row)
+    moved = tuple(e.substitute({around: ahead}) for e in node.index)
+    sweep.inner.prefetches.append(Prefetch(buffer, moved, False, levels[0]))
+    return True
+
+
+def _next_tile(sweep: _Sweep, buffer: Buffer, tile: Var, caches: list[Any]) -> None:
+    node = sweep.walking(buffer)
+    level = None if node is None else sweep.level(node, caches)
+    if not isinstance(node, Load) or level is None:
+        return
+    steps = [expr.coefficient(tile) for expr in node.index]
+    if None in steps or not any(steps):
+        return
+    moved = tuple(e.substitute({tile: Expr.of(tile) + 1}) for e in node.index)
+    sweep.inner.prefetches.append(Prefetch(buffer, moved, False, level))
+
+
+def _stored_later(sweep: _Sweep, buffer: Buffer, earlier: list[_Sweep], caches: list[Any]) -> None:
+    node = sweep.walking(buffer)
+    level = None if node is None else sweep.level(node, caches)
+    if not isinstance(node, Store) or level is None:
+        return
+    shape = [(loop.var.extent, loop.bounded) for loop in sweep.loops]
+    alike = [s for s in earlier if [(n.var.extent, n.bounded) for n in s.loops] == shape]
+    if not alike or any(bounded for _, bounded in shape):
+        return
+    longest = max(alike, key=lambda s: cost.operations(s.inner.body))
+    pairs = zip(sweep.loops, longest.loops, strict=True)
+    places = {mine.var: Expr.of(theirs.var) for mine, theirs in pairs}
+    moved = tuple(e.substitute(places) for e in node.index)
+    longest.inner.prefetches.append(Prefetch(buffer, moved, True, level))

@@ -1,0 +1,110 @@
+"""Stores that pass the caches: large outputs that nobody reads again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.affine.access import address
+from polyblocks.affine.cost.estimate import SHARE
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Nest,
+    Opaque,
+    Sequence,
+    Store,
+    StoreAt,
+    reads,
+    reads_from,
+    writes,
+)
+
+#: Narrower pieces of a line are better gathered by the cache.
+MIN_BYTES = 32
+
+
+def mark_streams(
+    loop: For, across: Var | None, width: int, sequence: Sequence, target: Any
+) -> None:
+    """Let stores of whole vectors of a loop pass the caches where that saves reading lines.
+
+    A store brings the line into the cache that it writes to. For an output that the last cache does
+    not keep, and that is not read any more, that is a third more traffic than needed. Every vector
+    must be aligned, if its buffer is; whether it is, is asked at run time. Where rows begin
+    anywhere, the loop of a single store begins with a part of a vector, up to the first aligned
+    element.
+
+    Args:
+        loop: the loop whose iterations are lanes.
+        across: the variable of the loop around in a square tile, along which lanes may run too.
+        width: lanes.
+        sequence: the program.
+        target: its TargetDescription.
+    """
+    caches = [level for level in target.memory if level.size]
+    if not caches or loop.lower or loop.inits:
+        return
+    for node in loop.body:
+        if not isinstance(node, Store):
+            continue
+        nbytes = width * node.buffer.bytes_per_element
+        alignment = min(nbytes, caches[0].line)
+        if nbytes < MIN_BYTES or not _passes_by(node.buffer.base, caches[-1].size, sequence):
+            continue
+        if _is_aligned(node, loop.var, across, alignment):
+            node.stream = alignment
+        elif across is None and _is_alone(node, loop, width):
+            node.stream, node.peel = alignment, True
+
+
+def _is_alone(node: Store, loop: For, width: int) -> bool:
+    """Whether it is the only store of a long loop, and walks along memory."""
+    if not _begins_at_pointer(node.buffer) or loop.trips < 8 * width:
+        return False
+    stores = [n for n in loop.body if isinstance(n, (Store, StoreAt))]
+    return len(stores) == 1 and address(node.buffer, node.index).coefficient(loop.var) == 1
+
+
+def _passes_by(buffer: Buffer, cache: int, sequence: Sequence) -> bool:
+    """Whether a buffer is only written, and the last cache loses it to what is touched with it.
+
+    A nest that touches more than its share of the cache finds nothing there when it runs again, and
+    leaves little for whoever reads its outputs; but small outputs are better left there.
+    """
+    room = cache // SHARE
+    if buffer.kind != "output" or buffer.nbytes <= room // 2:
+        return False
+    if any(reads_from(item, buffer) for item in sequence.items):
+        return False
+    writers = (item for item in sequence.items if any(b.base is buffer for b in writes(item)))
+    return any(_touched_bytes(item) > room for item in writers)
+
+
+def _touched_bytes(item: Nest | Opaque) -> int:
+    """Bytes of all buffers of the program that an item reads and writes."""
+    parts: dict[Buffer, int] = {}
+    for seen in {*reads(item), *writes(item)}:
+        if seen.base.kind != "local":
+            parts[seen.base] = min(parts.get(seen.base, 0) + seen.nbytes, seen.base.nbytes)
+    return sum(parts.values())
+
+
+def _is_aligned(node: Store, var: Var, across: Var | None, alignment: int) -> bool:
+    """Whether all vectors begin at multiples of the alignment from the start of the buffer."""
+    buffer = node.buffer
+    if not _begins_at_pointer(buffer):
+        return False
+    place = address(buffer, node.index)
+    lanes = var if place.coefficient(var) == 1 else across
+    if lanes is None or place.coefficient(lanes) != 1:
+        return False
+    rest = place - Expr(0, {lanes: 1})
+    steps = [rest.const, *(factor for _, factor in rest.terms)]
+    return all(step * buffer.bytes_per_element % alignment == 0 for step in steps)
+
+
+def _begins_at_pointer(buffer: Buffer) -> bool:
+    """Whether the first element lies where the memref's pointer points."""
+    type_ = buffer.memref_type
+    return type_ is None or type_.get_strides_and_offset()[1] == 0

@@ -1,0 +1,1 @@
+"""Stage S3: nests in the form that the others expect."""

@@ -1,0 +1,208 @@
+"""form-reductions: an accumulation in memory becomes a value carried by its reduction loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from polyblocks.affine.analysis.coverage import covers, distinguishes, perfect_loops
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Opaque,
+    Sequence,
+    Store,
+    StoreAt,
+    Value,
+    replace_values,
+    walk,
+    writes,
+)
+from polyblocks.affine.users import Users
+from polyblocks.passes.base import NestPass
+
+
+@dataclass(frozen=True)
+class FormReductionsPass(NestPass):
+    """Loops that no store depends on move inside and carry what is accumulated.
+
+    The order of the accumulation does not change. Afterwards buffers have versions: a nest that
+    overwrites a whole buffer gets the buffer for itself, what was there before is another buffer.
+
+    Before::
+
+        affine.for %i = 0 to 4 { affine.for %k = 0 to 8 {
+          %s = affine.load %r[%i]
+          %x = affine.load %a[%i, %k]
+          %t = arith.addf %s, %x : f32
+          affine.store %t, %r[%i] } }
+
+    After::
+
+        affine.for %i = 0 to 4 {
+          %s = affine.load %r0[%i]
+          %t = affine.for %k = 0 to 8 iter_args(%acc = %s) -> f32 {
+            %x = affine.load %a[%i, %k]
+            %u = arith.addf %acc, %x : f32
+            affine.yield %u : f32 }
+          affine.store %t, %r[%i] }
+    """
+
+    name: ClassVar[str] = "form-reductions"
+
+    def transform(self, sequence: Sequence, context: object) -> None:
+        """Form reductions in every nest, then give buffers versions."""
+        del context
+        for nest in sequence.nests():
+            if _form(nest):
+                nest.changed = True
+        separate_versions(sequence)
+
+
+def _form(nest: Nest) -> bool:
+    loops, body = perfect_loops(nest.body)
+    if not loops or any(isinstance(n, (For, StoreAt)) for n in body):
+        return False
+    if any(loop.inits for loop in loops):
+        return False
+    stores = [n for n in body if isinstance(n, Store)]
+    if not stores or len({s.buffer.base for s in stores}) != len(stores):
+        return False
+    used: list[set[Var]] = [{v for e in s.index for v in e.variables()} for s in stores]
+    outer = used[0]
+    reduction = [loop for loop in loops if loop.var not in outer]
+    if not reduction or any(u != outer for u in used):
+        return False
+    by_base = {s.buffer.base: s for s in stores}
+    loads: dict[Store, list[Load]] = {s: [] for s in stores}
+    for n in body:
+        if isinstance(n, (Load, LoadAt)) and n.buffer.base in by_base:
+            store = by_base[n.buffer.base]
+            if not isinstance(n, Load) or n.buffer is not store.buffer or n.index != store.index:
+                return False
+            loads[store].append(n)
+    parallel = [loop for loop in loops if loop.var in outer]
+    inside = {loop.var for loop in reduction}
+    if any(v in inside for loop in parallel for e in loop.bounds for v in e.variables()):
+        # It cannot be outside of what its bounds depend on.
+        return False
+    if not all(distinguishes(s.index, loop.var) for s in stores for loop in parallel):
+        return False
+    if not _loads_precede_stores(body, stores, loads):
+        return False
+
+    inits = [Load(Value(s.value.type), s.buffer, s.index, s.location) for s in stores]
+    inner: list[Node] = [n for n in body if not isinstance(n, Store)]
+    carried = [Value(s.value.type) for s in stores]
+    replaced: dict[Value, Value] = {}
+    for store, argument in zip(stores, carried, strict=True):
+        for load in loads[store]:
+            replaced[load.result] = argument
+    dropped = {id(n) for ls in loads.values() for n in ls}
+    inner = [n for n in inner if id(n) not in dropped]
+    yields = [replaced.get(s.value, s.value) for s in stores]
+    replace_values(inner, replaced)
+
+    arguments = carried
+    for loop in reversed(reduction):
+        results = [Value(v.type) for v in carried]
+        new = For(
+            loop.var,
+            inner,
+            [],
+            arguments,
+            results,
+            yields,
+            lower=loop.lower,
+            upper=loop.upper,
+        )
+        inner, yields = [new], results
+        arguments = [Value(v.type) for v in carried]
+    # From the outside in, each loop starts with what the next outer one carries.
+    starts = [load.result for load in inits]
+    node = inner[0]
+    while isinstance(node, For):
+        node.inits = starts
+        starts = node.arguments
+        nested = [n for n in node.body if isinstance(n, For)]
+        if not nested:
+            break
+        node = nested[0]
+    outermost = inner[0]
+    assert isinstance(outermost, For)
+    body = [*inits, outermost]
+    for store, result in zip(stores, outermost.results, strict=True):
+        body.append(Store(result, store.buffer, store.index, store.location))
+    for loop in reversed(parallel):
+        body = [For(loop.var, body, lower=loop.lower, upper=loop.upper)]
+    nest.body = body
+    return True
+
+
+def _loads_precede_stores(
+    body: list[Node], stores: list[Store], loads: dict[Store, list[Load]]
+) -> bool:
+    position = {id(n): i for i, n in enumerate(body)}
+    return all(position[id(ld)] < position[id(s)] for s in stores for ld in loads[s])
+
+
+def separate_versions(sequence: Sequence) -> None:
+    """Rename what a buffer held before a nest overwrites the whole of it."""
+    users = Users(sequence)
+    # A buffer with views cannot be renamed.
+    viewed = sequence.viewed()
+    for nest in sequence.nests():
+        for buffer in sorted(writes(nest), key=lambda b: b.number):
+            if buffer.kind not in ("alloc", "output") or buffer in viewed:
+                continue
+            if users.writers(buffer)[0] is not nest and _overwrites(nest, buffer):
+                _rename_before(sequence, users, nest, buffer)
+
+
+def _overwrites(nest: Nest, buffer: Buffer) -> bool:
+    """Whether the nest stores every element once and reads it only where it stores it."""
+    loops: list[Var] = []
+    body = nest.body
+    while True:
+        stores = [n for n in body if isinstance(n, Store) and n.buffer is buffer]
+        if stores:
+            break
+        inner = [n for n in body if isinstance(n, For)]
+        if len(inner) != 1 or inner[0].inits or inner[0].bounded:
+            return False
+        loops.append(inner[0].var)
+        body = inner[0].body
+    if len(stores) != 1 or not covers(buffer, stores[0].index, loops):
+        return False
+    for n in walk(nest.body):
+        if isinstance(n, (Store, StoreAt)) and n.buffer.base is buffer and n is not stores[0]:
+            return False
+        reads_it = isinstance(n, (Load, LoadAt)) and n.buffer.base is buffer
+        same = isinstance(n, Load) and n.buffer is buffer and n.index == stores[0].index
+        if reads_it and not same:
+            return False
+    return True
+
+
+def _rename_before(sequence: Sequence, users: Users, nest: Nest, buffer: Buffer) -> None:
+    earlier = {*users.readers(buffer), *users.writers(buffer)}
+    touching = [item for item in earlier if users.before(item, nest)]
+    if any(isinstance(item, Opaque) for item in touching):
+        return
+    old = buffer.like()
+    sequence.buffers.append(old)
+    for item in (*touching, nest):
+        assert isinstance(item, Nest)
+        for n in walk(item.body):
+            if not isinstance(n, (Load, Store, LoadAt, StoreAt)) or n.buffer is not buffer:
+                continue
+            # The nest itself reads the old contents and stores the new ones.
+            if item is not nest or isinstance(n, Load):
+                n.buffer = old
+        item.changed = True
+        users.refresh(item)

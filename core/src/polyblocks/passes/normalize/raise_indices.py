@@ -1,0 +1,54 @@
+"""raise-indices: run-time indices that are affine after all become affine accesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.analysis.facts import Facts
+from polyblocks.affine.model import (
+    Check,
+    LoadAt,
+    Sequence,
+    StoreAt,
+    remove_dead,
+    replace_values,
+    walk,
+)
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.normalize.classify_nests import own_name
+
+
+@dataclass(frozen=True)
+class RaiseIndicesPass(NestPass):
+    """Follow integer arithmetic on loop variables; what it finds out replaces what is computed.
+
+    A load or store at indices that are affine, and in bounds, is an affine access. A check that
+    cannot fail is gone, and so is a choice with only one outcome.
+
+    Before (a flipped row)::
+
+        %j = arith.subi %c31, %i : index
+        %ok = arith.cmpi ult, %j, %c32 : index
+        cf.assert %ok, "index out of range"
+        %x = memref.load %a[%j] : memref<32xf32>
+
+    After::
+
+        %x = affine.load %a[-%i + 31] : memref<32xf32>
+    """
+
+    name: ClassVar[str] = "raise-indices"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Raise in every nest that has something to raise."""
+        for nest in sequence.nests():
+            if not any(isinstance(n, (LoadAt, StoreAt, Check)) for n in walk(nest.body)):
+                continue
+            facts = Facts()
+            raised = facts.block(nest.body)
+            if raised:
+                replace_values(nest.body, facts.same)
+                remove_dead(nest.body)
+                nest.changed = True
+                context.decide(self.name, own_name(nest, sequence), "raised", nodes=raised)

@@ -1,0 +1,227 @@
+"""split-fills: what is overwritten before anybody reads it is not written in the first place."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.analysis.boxes import (
+    Box,
+    covered,
+    difference,
+    intersection,
+    overlap,
+    touched,
+    volume,
+)
+from polyblocks.affine.analysis.coverage import perfect_loops
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Buffer,
+    Check,
+    For,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Opaque,
+    Sequence,
+    Store,
+    StoreAt,
+    clone,
+    reads,
+    walk,
+    writes,
+)
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.normalize.classify_nests import own_name
+
+Item = Nest | Opaque
+
+
+@dataclass(frozen=True)
+class SplitFillsPass(NestPass):
+    """Restrict a nest to the boxes that later nests do not overwrite.
+
+    Taken are nests of parallel loops with one store, such as the fill of a padded array or the copy
+    into which a part is written; a nest of which nothing is left is dropped. What the cost model
+    finds cheaper to write twice than to cut into pieces stays.
+
+    Before::
+
+        affine.for %i = 0 to 6 { affine.for %j = 0 to 100 { affine.store %zero, %b[%i, %j] } }
+        affine.for %i = 0 to 4 { affine.for %j = 0 to 100 { affine.store %v, %b[%i + 1, %j] } }
+
+    After::
+
+        affine.for %j = 0 to 100 { affine.store %zero, %b[0, %j] }
+        affine.for %j = 0 to 100 { affine.store %zero, %b[5, %j] }
+        affine.for %i = 0 to 4 { affine.for %j = 0 to 100 { affine.store %v, %b[%i + 1, %j] } }
+    """
+
+    name: ClassVar[str] = "split-fills"
+    #: Pieces of one nest, at most.
+    max_pieces: int = 8
+    #: Later nests to look at, at most, so that the pass takes linear time.
+    max_later: int = 64
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Split what is partly overwritten."""
+        order = _Order(sequence)
+        items: list[Item] = []
+        for item in sequence.items:
+            pieces = None
+            if isinstance(item, Nest):
+                pieces = self._pieces(item, order, sequence, context)
+            items.extend([item] if pieces is None else pieces)
+        sequence.items[:] = items
+
+    def _pieces(
+        self, nest: Nest, order: _Order, sequence: Sequence, context: Any
+    ) -> list[Nest] | None:
+        """The nests in the place of one; None to leave it."""
+        fill = _Fill.of(nest)
+        if fill is None:
+            return None
+        boxes = _overwritten(fill, order.after(nest, fill.store.buffer, self.max_later))
+        if not boxes:
+            return None
+        left = difference(fill.box, boxes)
+        saved = volume(fill.box) - sum(map(volume, left))
+        element = fill.store.buffer.bytes_per_element
+        seconds = cost.traffic_seconds(
+            context.target, saved * element, fill.store.buffer.nbytes
+        ) + cost.compute_seconds(context.target, saved * cost.operations(fill.body))
+        level = context.target.shared_level
+        extra = (len(left) - 1) * level.overhead
+        accept = saved > 0 and len(left) <= self.max_pieces and (extra <= 0 or seconds > extra)
+        context.decide(
+            self.name,
+            own_name(nest, sequence),
+            "split" if accept else "left whole",
+            pieces=len(left),
+            saved_bytes=saved * element,
+            saved_seconds=seconds,
+            overhead_seconds=max(extra, 0.0),
+        )
+        if not accept:
+            return None
+        out = []
+        for box in left:
+            piece = Nest(fill.within(box), [], changed=True)
+            piece.name, piece.kind, piece.sources = nest.name, nest.kind, nest.sources
+            out.append(piece)
+        return out
+
+
+@dataclass
+class _Fill:
+    """A nest of parallel loops around straight-line code with one store into a box.
+
+    Attributes:
+        loops: the loops from the outside in.
+        body: the straight-line code.
+        store: the store in it.
+        box: what it covers.
+    """
+
+    loops: list[For]
+    body: list[Node]
+    store: Store
+    box: Box
+
+    @classmethod
+    def of(cls, nest: Nest) -> _Fill | None:
+        loops, body = perfect_loops(nest.body)
+        if any(f.inits for f in loops):
+            return None
+        if any(isinstance(n, (For, StoreAt, Check)) for n in body):
+            return None
+        stores = [n for n in body if isinstance(n, Store)]
+        if len(stores) != 1 or stores[0].buffer.kind not in ("alloc", "output"):
+            return None
+        if stores[0].buffer.base in {b.base for b in reads(nest)}:
+            return None
+        box = covered(stores[0].index, loops)
+        return None if box is None else cls(loops, body, stores[0], box)
+
+    def within(self, box: Box) -> list[Node]:
+        """The code for a part of the box."""
+        at: dict[Var, Expr] = {}
+        fresh: list[Var] = []
+        for loop in self.loops:
+            dim = next(
+                (d for d, e in enumerate(self.store.index) if loop.var in set(e.variables())), None
+            )
+            if dim is None:
+                at[loop.var] = Expr(0)
+                continue
+            low, high = box[dim]
+            var = Var(high - low)
+            at[loop.var] = Expr.of(var) + (low - self.store.index[dim].const)
+            if high - low > 1:
+                fresh.append(var)
+        nodes = clone(self.body, {}, at)
+        for var in reversed(fresh):
+            nodes = [For(var, nodes)]
+        return nodes
+
+
+class _Order:
+    """Who touches each buffer, in program order."""
+
+    def __init__(self, sequence: Sequence) -> None:
+        self._position = {item: i for i, item in enumerate(sequence.items)}
+        self._touching: dict[Buffer, list[int]] = {}
+        self._items = list(sequence.items)
+        for i, item in enumerate(self._items):
+            for base in {b.base for b in reads(item) | writes(item)}:
+                self._touching.setdefault(base, []).append(i)
+
+    def after(self, item: Item, buffer: Buffer, limit: int) -> Iterator[Item]:
+        """The next items that touch the buffer, ``limit`` at most."""
+        positions = self._touching[buffer.base]
+        first = bisect_right(positions, self._position[item])
+        for i in positions[first : first + limit]:
+            yield self._items[i]
+
+
+def _overwritten(fill: _Fill, later: Iterable[Item]) -> list[Box]:
+    """Boxes that later nests overwrite before anybody reads what was there."""
+    buffer = fill.store.buffer
+    boxes: list[Box] = []
+    for item in later:
+        if not isinstance(item, Nest) or _reads_of(item, fill, boxes):
+            break
+        if any(b.base is buffer.base and b is not buffer for b in writes(item)):
+            break
+        boxes.extend(b for b in _covers(item.body, buffer, []) if overlap(b, fill.box))
+    return boxes
+
+
+def _reads_of(item: Nest, fill: _Fill, boxes: list[Box]) -> bool:
+    """Whether an item reads what was filled and not overwritten since."""
+    buffer = fill.store.buffer
+    for node in walk(item.body):
+        if not isinstance(node, (Load, LoadAt)) or node.buffer.base is not buffer.base:
+            continue
+        if not isinstance(node, Load) or node.buffer is not buffer:
+            return True
+        box = touched(node.index)
+        if overlap(box, fill.box) and difference(intersection(box, fill.box), boxes):
+            return True
+    return False
+
+
+def _covers(nodes: list[Node], buffer: Buffer, around: list[For]) -> Iterator[Box]:
+    """Boxes of the buffer that these nodes overwrite as a whole."""
+    for node in nodes:
+        if isinstance(node, For):
+            yield from _covers(node.body, buffer, [*around, node])
+        elif isinstance(node, Store) and node.buffer is buffer:
+            box = covered(node.index, around)
+            if box is not None:
+                yield box

@@ -1,0 +1,135 @@
+"""unroll-reductions: reductions over a few elements become straight-line code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from polyblocks.affine.access import address
+from polyblocks.affine.expr import Expr
+from polyblocks.affine.model import (
+    For,
+    Load,
+    Node,
+    Sequence,
+    Value,
+    clone,
+    remove_dead,
+    replace_values,
+    walk,
+)
+from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.normalize.normalize_nests import fold_constant_load
+
+
+@dataclass(frozen=True)
+class UnrollReductionsPass(NestPass):
+    """Unroll reduction loops of at most ``max_trips`` iterations in all, innermost first.
+
+    A small stencil or window is then a point-wise nest: its taps are separate loads, constant
+    weights are constants, and it can be fused like any other point-wise nest.
+
+    Before::
+
+        %r = affine.for %k = 0 to 2 iter_args(%acc = %z) -> f32 {
+          %x = affine.load %a[%i + %k]
+          %s = arith.addf %acc, %x : f32
+          affine.yield %s : f32 }
+
+    After::
+
+        %x0 = affine.load %a[%i]
+        %s0 = arith.addf %z, %x0 : f32
+        %x1 = affine.load %a[%i + 1]
+        %s1 = arith.addf %s0, %x1 : f32
+    """
+
+    name: ClassVar[str] = "unroll-reductions"
+    #: Enough for a 5 x 5 window; more would cost compile time and registers.
+    max_trips: int = 32
+    #: Nodes of the unrolled code.
+    max_nodes: int = 400
+
+    def transform(self, sequence: Sequence, context: object) -> None:
+        """Unroll in every nest."""
+        del context
+        for nest in sequence.nests():
+            mapping: dict[Value, Value] = {}
+            nest.body = self._unroll(nest.body, mapping)
+            if mapping:
+                replace_values(nest.body, mapping)
+                eliminate_common(nest.body)
+                remove_dead(nest.body)
+                nest.changed = True
+
+    def _unroll(
+        self, nodes: list[Node], mapping: dict[Value, Value], around: For | None = None
+    ) -> list[Node]:
+        """The nodes, small reductions unrolled; ``mapping`` gets the values of their results."""
+        out: list[Node] = []
+        for node in nodes:
+            if isinstance(node, For):
+                trips, count = _size(node)
+                small = node.inits and not (around is not None and _continues(around, node))
+                small = small and not any(isinstance(n, For) and n.bounded for n in walk([node]))
+                if small and trips <= self.max_trips and count * trips <= self.max_nodes:
+                    out.extend(_flat(node, mapping))
+                    continue
+                node.body = self._unroll(node.body, mapping, node)
+            out.append(node)
+        return out
+
+
+def _continues(outer: For, inner: For) -> bool:
+    """Whether a reduction's inner loop goes on in memory where its outer one moves.
+
+    Both will be one long loop, and the short one has no meaning of its own.
+    """
+    if not outer.inits or outer.body != [inner]:
+        return False
+    exprs = [address(n.buffer, n.index) for n in walk(inner.body) if isinstance(n, Load)]
+    factors = [(e.coefficient(outer.var), e.coefficient(inner.var)) for e in exprs]
+    return any(b for _, b in factors) and all(
+        a is not None and b is not None and a == b * inner.var.extent for a, b in factors
+    )
+
+
+def _size(loop: For) -> tuple[int, int]:
+    """Iterations of a loop and all loops in it, and nodes of their bodies."""
+    trips, count = loop.var.extent, 0
+    for n in walk(loop.body):
+        if isinstance(n, For):
+            trips *= n.var.extent
+        else:
+            count += 1
+    return trips, count
+
+
+def _flat(loop: For, mapping: dict[Value, Value]) -> list[Node]:
+    """The loop and all loops in it, unrolled; ``mapping`` gets the values of its results."""
+    out: list[Node] = []
+    current = list(loop.inits)
+    for i in range(loop.var.extent):
+        values = dict(zip(loop.arguments, current, strict=True))
+        body = clone(loop.body, values, {loop.var: Expr(i)})
+        inner_map: dict[Value, Value] = {}
+        for node in body:
+            if isinstance(node, For):
+                out.extend(_flat(node, inner_map))
+            else:
+                if isinstance(node, Load):
+                    node = fold_constant_load(node) or node
+                out.append(node)
+        if inner_map:
+            replace_values(out, inner_map)
+        current = [values.get(v, v) for v in loop.yields]
+        current = [_resolve(v, inner_map) for v in current]
+    mapping.update(zip(loop.results, current, strict=True))
+    return out
+
+
+def _resolve(value: Value, mapping: dict[Value, Value]) -> Value:
+    while value in mapping:
+        value = mapping[value]
+    return value

@@ -1,0 +1,118 @@
+"""widen-accumulators: sums and products of 16-bit floating-point numbers are kept in 32 bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.model import For, Node, Op, Sequence, Value, operands, walk
+from polyblocks.passes.base import NestPass
+
+#: Reductions in which a rounding at every step adds up.
+WIDENED = ("arith.addf", "arith.mulf")
+NARROW = ("f16", "bf16")
+
+
+@dataclass(frozen=True)
+class WidenAccumulatorsPass(NestPass):
+    """Carry what is accumulated from 16-bit numbers as f32 and round once, at the end.
+
+    That is what frameworks do, and what matrix units do. A product that only the sum uses is not
+    rounded either.
+
+    Before::
+
+        %r = affine.for %k = 0 to 64 iter_args(%s = %z) -> bf16 {
+          %m = arith.mulf %a, %b : bf16
+          %t = arith.addf %s, %m : bf16
+          affine.yield %t : bf16 }
+
+    After::
+
+        %w = arith.extf %z : bf16 to f32
+        %r32 = affine.for %k = 0 to 64 iter_args(%s = %w) -> f32 {
+          %a32 = arith.extf %a : bf16 to f32 ...
+          %m = arith.mulf %a32, %b32 : f32
+          %t = arith.addf %s, %m : f32
+          affine.yield %t : f32 }
+        %r = arith.truncf %r32 : f32 to bf16
+    """
+
+    name: ClassVar[str] = "widen-accumulators"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Widen in every nest that has such a reduction."""
+        for nest in sequence.nests():
+            shape = ReductionNest.of(nest)
+            combiners = shape.combiners(any_order=False) if shape is not None else None
+            if shape is None or combiners is None:
+                continue
+            chosen = [
+                i
+                for i, op in enumerate(combiners)
+                if op.name in WIDENED and str(op.results[0].type) in NARROW
+            ]
+            if not chosen:
+                continue
+            container = shape.parallel[-1].body if shape.parallel else nest.body
+            container[:] = _widen(shape, combiners, chosen)
+            nest.changed = True
+            context.decide(self.name, nest.name, "widened", accumulators=len(chosen))
+
+
+def _widen(shape: ReductionNest, combiners: list[Op], chosen: list[int]) -> list[Node]:
+    """The nodes inside the parallel loops, with the chosen carried values as f32."""
+    from polyblocks.mlir import ir
+
+    f32 = ir.F32Type.get()
+    first, last = shape.reductions[0], shape.reductions[-1]
+    widened: list[Node] = []
+    narrowed: list[Node] = []
+    users: dict[Value, int] = {}
+    for node in walk(last.body):
+        for operand in operands(node):
+            users[operand] = users.get(operand, 0) + 1
+    for i in chosen:
+        init = Value(f32)
+        widened.append(Op("arith.extf", [first.inits[i]], {}, [init]))
+        old_argument, old_result = last.arguments[i], first.results[i]
+        for outer, loop in zip([None, *shape.reductions], shape.reductions, strict=False):
+            loop.inits[i] = init if outer is None else outer.arguments[i]
+            loop.arguments[i] = Value(f32)
+            loop.results[i] = Value(f32)
+        for outer, inner in zip(shape.reductions, shape.reductions[1:], strict=False):
+            outer.yields[i] = inner.results[i]
+        last.yields[i] = _accumulate(last, combiners[i], old_argument, i, users)
+        narrowed.append(Op("arith.truncf", [first.results[i]], {}, [old_result]))
+    return [*shape.before, *widened, first, *narrowed, *shape.after]
+
+
+def _accumulate(loop: For, combiner: Op, argument: Value, i: int, users: dict[Value, int]) -> Value:
+    """Replace the combiner by one on f32; returns its result."""
+    f32 = loop.arguments[i].type
+    position = loop.body.index(combiner)
+    (term,) = [v for v in combiner.operands if v is not argument]
+    makers = {r: n for n in loop.body if isinstance(n, Op) for r in n.results}
+    maker = makers.get(term)
+    new: list[Node] = []
+
+    def wide(value: Value) -> Value:
+        result = Value(f32)
+        new.append(Op("arith.extf", [value], {}, [result]))
+        return result
+
+    if maker is not None and maker.name == "arith.mulf" and users.get(term) == 1:
+        loop.body.remove(maker)
+        position -= 1
+        product = Value(f32)
+        factors = [wide(v) for v in maker.operands]
+        new.append(Op("arith.mulf", factors, maker.attributes, [product], maker.location))
+        term = product
+    else:
+        term = wide(term)
+    total = Value(f32)
+    values = [loop.arguments[i], term]
+    new.append(Op(combiner.name, values, combiner.attributes, [total], combiner.location))
+    loop.body[position : position + 1] = new
+    return total

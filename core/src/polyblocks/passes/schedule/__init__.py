@@ -1,0 +1,1 @@
+"""Stage S3: the order of loops, and how reductions run."""

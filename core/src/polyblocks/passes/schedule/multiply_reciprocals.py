@@ -1,0 +1,133 @@
+"""multiply-reciprocals: what a loop divides by again and again is inverted once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.model import For, Node, Op, Sequence, Value, results
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.schedule.hoist_invariants import invariants
+
+#: For each type the exponents (of two) between which a number and its reciprocal are normal, and
+#: by how much others are moved first.
+_RANGES = {"f32": (-126, 126, 64), "f64": (-1022, 1022, 512)}
+#: Predicates of ``arith.cmpf``.
+_LESS, _GREATER = 4, 2
+
+
+@dataclass(frozen=True)
+class MultiplyReciprocalsPass(NestPass):
+    """Replace divisions by a number that a loop does not change by two multiplications.
+
+    ``x / d`` becomes ``(x * s) * (1 / (d * s))``, where the power of two ``s`` is 1 unless ``d`` is
+    so small or large that ``1 / d`` is not a normal number. Infinities, NaN and zeros on either
+    side come out as from the division; the result is off by at most 1.5 units in the last place
+    instead of 0.5, so the operation must allow that its terms are rearranged.
+
+    Before::
+
+        affine.for %j = 0 to 1024 {
+          %d = affine.load %sums[%i]
+          %q = arith.divf %x, %d fastmath<reassoc> : f32 ... }
+
+    After::
+
+        %d = affine.load %sums[%i]
+        %s = arith.select ... ; %t = arith.mulf %d, %s ; %r = arith.divf %one, %t
+        affine.for %j = 0 to 1024 {
+          %y = arith.mulf %x, %s ; %q = arith.mulf %y, %r ... }
+    """
+
+    name: ClassVar[str] = "multiply-reciprocals"
+    #: Iterations that pay for what is done in front of the loop.
+    min_trips: int = 32
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Rewrite the innermost loops of every nest."""
+        if context.options.polyblocks_disable_unsafe_math_canonicalizations:
+            return
+        if context.options.mlir_disable_fast_math:
+            return
+        for nest in sequence.nests():
+            count = sum(self._inside(node) for node in nest.body if isinstance(node, For))
+            if count:
+                nest.changed = True
+                context.decide(self.name, nest.name, "reciprocals", divisions=count)
+
+    def _inside(self, loop: For) -> int:
+        """Rewrite the loops in the body of ``loop``; the number of divisions."""
+        count = 0
+        out: list[Node] = []
+        for node in loop.body:
+            if isinstance(node, For):
+                inner = self._inside(node)
+                if not inner and not any(isinstance(n, For) for n in node.body):
+                    front, inner = self._rewrite(node)
+                    out.extend(front)
+                count += inner
+            out.append(node)
+        loop.body = out
+        return count
+
+    def _rewrite(self, loop: For) -> tuple[list[Node], int]:
+        """What comes in front of an innermost loop, and how many divisions it is for."""
+        if loop.trips < self.min_trips:
+            return [], 0
+        taken, kept = invariants(loop)
+        varying = {r for n in kept for r in results(n)} | set(loop.arguments)
+        divisions = [n for n in kept if isinstance(n, Op) and _is_division(n)]
+        divisions = [n for n in divisions if n.operands[1] not in varying]
+        if not divisions:
+            return [], 0
+        front = list(taken)
+        known: dict[Value, tuple[Value, Value]] = {}
+        body: list[Node] = []
+        for node in kept:
+            if not isinstance(node, Op) or node not in divisions:
+                body.append(node)
+                continue
+            x, d = node.operands
+            if d not in known:
+                known[d] = _invert(d, front)
+            scale, reciprocal = known[d]
+            moved = Value(x.type)
+            # Without flags: rearranged, the factors would overflow again.
+            body.append(Op("arith.mulf", [x, scale], {}, [moved], node.location))
+            body.append(Op("arith.mulf", [moved, reciprocal], {}, node.results, node.location))
+        loop.body = body
+        return front, len(divisions)
+
+
+def _is_division(op: Op) -> bool:
+    flags = str(op.attributes.get("fastmath", ""))
+    return op.name == "arith.divf" and "reassoc" in flags and str(op.results[0].type) in _RANGES
+
+
+def _invert(d: Value, front: list[Node]) -> tuple[Value, Value]:
+    """The scale and the reciprocal of the scaled divisor; their operations go to ``front``."""
+    from polyblocks.mlir import ir
+
+    low, high, shift = _RANGES[str(d.type)]
+    boolean = ir.IntegerType.get_signless(1)
+
+    def emit(name: str, operands: list[Value], type_: Any = None, **attributes: Any) -> Value:
+        value = Value(d.type if type_ is None else type_)
+        front.append(Op(name, operands, attributes, [value]))
+        return value
+
+    def constant(number: float) -> Value:
+        return emit("arith.constant", [], value=ir.FloatAttr.get(d.type, number))
+
+    def compare(predicate: int, a: Value, b: Value) -> Value:
+        kind = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
+        return emit("arith.cmpf", [a, b], boolean, predicate=kind)
+
+    size = emit("math.absf", [d])
+    small = compare(_LESS, size, constant(2.0**low))
+    large = compare(_GREATER, size, constant(2.0**high))
+    one = constant(1.0)
+    scale = emit("arith.select", [large, constant(2.0**-shift), one])
+    scale = emit("arith.select", [small, constant(2.0**shift), scale])
+    reciprocal = emit("arith.divf", [one, emit("arith.mulf", [d, scale])])
+    return scale, reciprocal

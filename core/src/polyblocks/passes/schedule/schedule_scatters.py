@@ -1,0 +1,302 @@
+"""schedule-scatters: stores at run-time indices are shared among threads without a race."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.analysis.coverage import perfect_loops
+from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG, identities
+from polyblocks.affine.element import element_bytes
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Buffer,
+    Check,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Nest,
+    Node,
+    Op,
+    Sequence,
+    Store,
+    StoreAt,
+    Value,
+    around,
+    clone,
+    operands,
+)
+from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
+from polyblocks.passes.base import NestPass
+
+
+@dataclass(frozen=True)
+class ScheduleScattersPass(NestPass):
+    """Choose how the updates of a scatter run in parallel.
+
+    Any two updates may meet in one element, so their loop is serial as it stands. There are two
+    ways out, and the cost model takes the faster one, or none:
+
+    * *columns*: a loop whose variable is itself an index of the destination moves outside and is
+      cut into as many parts as there are threads. Updates of an element keep their order;
+    * *copies*: every thread adds its share of the updates to a copy of the destination, and a
+      second nest combines the copies, in a fixed order: the result is the same in every run.
+
+    Before::
+
+        affine.for %i = 0 to 1000000 {
+          %old = memref.load %bins[%b] ... memref.store %new, %bins[%b] }
+
+    After (copies)::
+
+        affine.for %p = 0 to 2 {
+          affine.for %d = 0 to 256 { affine.store %zero, %copies[%p, %d] }
+          affine.for %i = 0 to 500000 {
+            %old = memref.load %copies[%p, %b] ... memref.store %new, %copies[%p, %b] } }
+        affine.for %d = 0 to 256 {
+          %x = affine.load %bins[%d] ... affine.store %sum, %bins[%d] }
+    """
+
+    name: ClassVar[str] = "schedule-scatters"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Schedule every scatter."""
+        target = context.target
+        level = target.shared_level
+        for nest in sequence.nests():
+            scatter = _Scatter.of(nest)
+            if scatter is None:
+                continue
+            # Load and store of one place are often checked in the same words.
+            eliminate_common(nest.body)
+            if scatter.drop_repeated_checks():
+                nest.changed = True
+            if target.multiprocessor is not None and scatter.start() is not None:
+                # Threads by the thousand: each update is one atomic operation.
+                context.decide(self.name, nest.name, "atomic")
+                continue
+            serial = scatter.seconds(target, level.size)
+            columns = scatter.columns(level.size, max(target.line, 1))
+            parts = 0 if columns is None else -(-columns[0].var.extent // columns[1])
+            start = scatter.start()
+            choices = {"serial": serial}
+            if parts > 1:
+                choices["columns"] = serial / parts + level.overhead
+            if start is not None:
+                merge = cost.traffic_seconds(
+                    target,
+                    2 * (level.size + 1) * scatter.buffer.nbytes,
+                    level.size * scatter.buffer.nbytes,
+                )
+                choices["copies"] = serial / level.size + merge + 2 * level.overhead
+            best = min(choices, key=lambda name: choices[name])
+            if level.size < 2:
+                best = "serial"
+            context.decide(self.name, nest.name, best, seconds=choices)
+            if best == "columns":
+                assert columns is not None
+                nest.body = scatter.in_columns(*columns)
+                nest.changed = True
+            elif best == "copies":
+                assert start is not None
+                at = sequence.items.index(nest)
+                sequence.items[at : at + 1] = scatter.in_copies(nest, start, level.size)
+
+
+def _varies(node: Node, varying: set[Value]) -> bool:
+    """Whether what a node makes differs between lanes."""
+    results = node.results if isinstance(node, Op) else [getattr(node, "result", None)]
+    return any(v in varying for v in results)
+
+
+@dataclass
+class _Scatter:
+    """Perfect loops around straight-line code with one store, at run-time indices.
+
+    Attributes:
+        loops: the loops, from the outside in.
+        body: the straight-line code.
+        store: the store.
+        loads: what reads the destination, at the same place.
+        fixed: for each index of the store its affine expression, None if it is none.
+    """
+
+    loops: list[For]
+    body: list[Node]
+    store: StoreAt
+    loads: list[LoadAt]
+    fixed: list[Expr | None]
+
+    @classmethod
+    def of(cls, nest: Nest) -> _Scatter | None:
+        loops, body = perfect_loops(nest.body)
+        if not loops or any(f.inits or f.bounded or f.level for f in loops):
+            return None
+        if any(isinstance(n, (For, Store)) for n in body):
+            return None
+        stores = [n for n in body if isinstance(n, StoreAt)]
+        if len(stores) != 1:
+            return None
+        (store,) = stores
+        loads: list[LoadAt] = []
+        exprs = {n.result: n.expr for n in body if isinstance(n, Index)}
+
+        def place(values: list[Value]) -> list[Any]:
+            return [exprs.get(v, v) for v in values]
+
+        for n in body:
+            if not isinstance(n, (Load, LoadAt)) or n.buffer.base is not store.buffer.base:
+                continue
+            if not isinstance(n, LoadAt) or n.buffer is not store.buffer:
+                return None
+            if place(n.index) != place(store.index):
+                return None
+            loads.append(n)
+        return cls(loops, body, store, loads, [exprs.get(v) for v in store.index])
+
+    @property
+    def buffer(self) -> Buffer:
+        """The destination."""
+        return self.store.buffer
+
+    def seconds(self, target: Any, threads: int) -> float:
+        """Time of one thread. What updates of neighbours share is done once for all of them.
+
+        The peak counts all threads' lanes.
+        """
+        lanes = max(target.vector_bits // 32, 1)
+        *outer, inner = self.loops
+        try:
+            found = lanes_of(inner) if lanes > 1 and is_parallel(inner, [inner]) else None
+        except NoLanesError:
+            found = None
+        shared = 0
+        each = cost.work(self.body) * inner.trips
+        if found is not None:
+            moving = [n for n in self.body if isinstance(n, StoreAt) or _varies(n, found.varying)]
+            shared = cost.work([n for n in self.body if n not in moving])
+            each = cost.work(moving) * -(-inner.trips // lanes)
+        rounds = math.prod(f.trips for f in outer)
+        return cost.compute_seconds(target, rounds * (shared + each)) * threads * lanes
+
+    def drop_repeated_checks(self) -> bool:
+        """Load and store of one place are checked once; whether something was dropped."""
+        seen: set[Value] = set()
+        kept: list[Node] = []
+        for n in self.body:
+            if isinstance(n, Check):
+                if n.condition in seen:
+                    continue
+                seen.add(n.condition)
+            kept.append(n)
+        dropped = len(kept) < len(self.body)
+        self.body[:] = kept
+        return dropped
+
+    def columns(self, threads: int, line: int) -> tuple[For, int] | None:
+        """A loop that is an index of the destination, and iterations of it for each thread.
+
+        Parts are whole cache lines, so that two threads do not write the same one.
+        """
+        best: tuple[For, int] | None = None
+        for loop in self.loops:
+            own = [e for e in self.fixed if e is not None and e.coefficient(loop.var)]
+            alone = len(own) == 1 and len(own[0].terms) == 1
+            if not alone:
+                continue
+            elements = max(1, line // self.buffer.bytes_per_element)
+            share = -(-loop.var.extent // threads)
+            share = -(-share // elements) * elements
+            parts = -(-loop.var.extent // share)
+            if best is None or parts >= -(-best[0].var.extent // best[1]):
+                best = loop, share
+        return best
+
+    def in_columns(self, loop: For, share: int) -> list[Node]:
+        """The nest with a loop over parts of ``loop`` outside and the rest of it inside."""
+        extent = loop.var.extent
+        outer, inner = Var(-(-extent // share)), Var(min(share, extent))
+        first = Expr.of(outer) * share
+        variables = {f.var: Expr.of(Var(f.var.extent)) for f in self.loops if f is not loop}
+        order = [next(iter(variables[f.var].variables())) for f in self.loops if f is not loop]
+        variables[loop.var] = first + Expr.of(inner)
+        nodes = clone(self.body, {}, variables)
+        upper = (Expr(extent) - first,) if extent % share else ()
+        nodes = [For(inner, nodes, upper=upper)]
+        for var in reversed(order):
+            nodes = [For(var, nodes)]
+        return [For(outer, nodes)]
+
+    def start(self) -> Op | None:
+        """The constant that copies start with; None if the updates cannot be combined later."""
+        makers = {r: n for n in self.body if isinstance(n, Op) for r in n.results}
+        op = makers.get(self.store.value)
+        if op is None or op.name not in COMMUTATIVE or len(self.loads) != 1:
+            return None
+        if op.name in NEED_FLAG and "reassoc" not in str(op.attributes.get("fastmath", "")):
+            return None
+        old = self.loads[0].result
+        if sum(v is old for n in self.body for v in operands(n)) != 1 or old not in op.operands:
+            return None
+        if sum(v is self.store.value for n in self.body for v in operands(n)) != 1:
+            return None
+        found = identities([op])
+        return None if found is None else found[0]
+
+    def in_copies(self, nest: Nest, start: Op, threads: int) -> list[Nest]:
+        """The nest in which every thread fills its copy, and the one that combines them."""
+        shape = (threads, *self.buffer.shape)
+        element = self.buffer.element
+        copies = Buffer(shape, element, "alloc", bytes_per_element=element_bytes(element))
+        part = Var(threads)
+        dims = [Var(e) for e in self.buffer.shape]
+        value = Value(element)
+        fill: list[Node] = [
+            Op(start.name, [], start.attributes, [value]),
+            Store(value, copies, (Expr.of(part), *(Expr.of(d) for d in dims))),
+        ]
+        updates = Nest([For(part, [*around(dims, fill), *self._share(part, copies)])], [])
+        merge = Nest(self._merge(copies, threads), [])
+        for new, kind in ((updates, nest.kind), (merge, "pointwise")):
+            new.name, new.kind, new.sources, new.changed = nest.name, kind, nest.sources, True
+        updates.name += "_parts"
+        return [updates, merge]
+
+    def _share(self, part: Var, copies: Buffer) -> list[Node]:
+        """The updates of one thread: a contiguous piece of the outermost loop."""
+        outermost = self.loops[0].var
+        length = -(-outermost.extent // copies.shape[0])
+        first = Expr.of(part) * length
+        piece = Var(length)
+        inner = [Var(f.var.extent) for f in self.loops[1:]]
+        variables = {f.var: Expr.of(v) for f, v in zip(self.loops[1:], inner, strict=True)}
+        variables[outermost] = first + Expr.of(piece)
+        which = Value(self.store.index[0].type)
+        nodes = clone(self.body, {}, variables, {self.buffer: copies})
+        for n in nodes:
+            if isinstance(n, (LoadAt, StoreAt)) and n.buffer is copies:
+                n.index = [which, *n.index]
+        nodes = around(inner, [Index(which, Expr.of(part)), *nodes])
+        upper = (Expr(outermost.extent) - first,) if outermost.extent % length else ()
+        return [For(piece, nodes, upper=upper)]
+
+    def _merge(self, copies: Buffer, threads: int) -> list[Node]:
+        """The copies, one after the other, combined with the destination."""
+        makers = {r: n for n in self.body if isinstance(n, Op) for r in n.results}
+        op = makers[self.store.value]
+        dims = [Var(e) for e in self.buffer.shape]
+        index = tuple(Expr.of(d) for d in dims)
+        total = Value(self.buffer.element)
+        body: list[Node] = [Load(total, self.buffer, index)]
+        for k in range(threads):
+            copy, new = Value(self.buffer.element), Value(self.buffer.element)
+            body.append(Load(copy, copies, (Expr(k), *index)))
+            body.append(Op(op.name, [total, copy], op.attributes, [new], op.location))
+            total = new
+        body.append(Store(total, self.buffer, index))
+        return around(dims, body)

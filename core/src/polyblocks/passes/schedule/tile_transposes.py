@@ -1,0 +1,214 @@
+"""tile-transposes: pointwise nests walk memory in order, in squares if the orders differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.analysis.coverage import perfect_loops
+from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    For,
+    Index,
+    Load,
+    Nest,
+    Node,
+    Op,
+    Sequence,
+    Store,
+    Value,
+    clone,
+)
+from polyblocks.affine.vectors.lanes import BITS
+from polyblocks.passes.base import NestPass
+
+
+@dataclass(frozen=True)
+class TileTransposesPass(NestPass):
+    """Put the loop inside along which memory is walked in order; tile two that compete.
+
+    The innermost tile is as long as a vector on both sides: ``vectorize-nests`` reads its rows and
+    transposes them in registers. Tiles around it take whole cache lines of few pages at a time.
+    What is left at the edges is done in nests of their own.
+
+    Before::
+
+        affine.for %i = 0 to 4096 { affine.for %j = 0 to 4096 {
+          %x = affine.load %a[%j, %i] ... affine.store %x, %b[%i, %j] } }
+
+    After::
+
+        affine.for %bi = 0 to 64 { affine.for %bj = 0 to 64 {
+          affine.for %ti = 0 to 4 { affine.for %tj = 0 to 4 {
+            affine.for %i = 0 to 16 { affine.for %j = 0 to 16 { ... } } } } } }
+    """
+
+    name: ClassVar[str] = "tile-transposes"
+    #: Vectors along one side of a block of tiles.
+    block: int = 8
+    #: Lanes of a tile at most: all of its rows are in registers at once.
+    max_width: int = 16
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Reorder or tile every nest of pointwise code."""
+        bits = context.target.vector_bits
+        if not bits:
+            return
+        for nest in sequence.nests():
+            loops, body = perfect_loops(nest.body)
+            if len(loops) < 2 or not _is_pointwise(loops, body):
+                continue
+            order = _orders(loops, body)
+            if order is None or not all(is_parallel(f, nest.body) for f in loops):
+                continue
+            inner, across = order
+            if across is None:
+                if inner is loops[-1].var:
+                    continue
+                nest.body = _nested([v for v in _vars(loops) if v is not inner] + [inner], body)
+                nest.changed = True
+                context.decide(self.name, nest.name, "innermost", extent=inner.extent)
+                continue
+            width = self._width(body, bits)
+            if width < 2 or min(inner.extent, across.extent) < width:
+                continue
+            edges = self._tile(nest, _vars(loops), across, inner, width)
+            position = sequence.items.index(nest) + 1
+            sequence.items[position:position] = edges
+            context.decide(
+                self.name, nest.name, "squares", width=width, extents=(across.extent, inner.extent)
+            )
+
+    def _width(self, body: list[Node], bits: int) -> int:
+        types = {str(v.type) for n in body for v in _values(n)}
+        if not all(t in BITS for t in types):
+            return 0
+        widest = max(8, *(BITS[t] for t in types))
+        return min(self.max_width, bits // widest)
+
+    def _tile(
+        self, nest: Nest, variables: list[Var], across: Var, inner: Var, width: int
+    ) -> list[Nest]:
+        """Tile the nest as far as whole tiles go; returns the nests of the edges."""
+        _, body = perfect_loops(nest.body)
+        others = [v for v in variables if v is not across and v is not inner]
+        whole = {v: v.extent - v.extent % width for v in (across, inner)}
+        edges = []
+        if whole[across] < across.extent:
+            edges.append(_edge(nest, body, variables, {across: (whole[across], across.extent)}))
+        if whole[inner] < inner.extent:
+            edges.append(
+                _edge(
+                    nest,
+                    body,
+                    variables,
+                    {across: (0, whole[across]), inner: (whole[inner], inner.extent)},
+                )
+            )
+        blocks, tiles, lanes = [], [], []
+        values: dict[Var, Expr] = {}
+        for v in (across, inner):
+            count = whole[v] // width
+            size = min(self.block, count)
+            block, tile, lane = Var(-(-count // size)), Var(size), Var(width)
+            rest = Expr(count) - Expr.of(block) * size
+            blocks.append(For(block, []))
+            tiles.append(For(tile, [], upper=(rest,) if count % size else ()))
+            lanes.append(For(lane, []))
+            values[v] = (Expr.of(block) * size + Expr.of(tile)) * width + Expr.of(lane)
+        new = clone(body, {}, values)
+        # Blocks go along the rows that are read across, tiles along the rows of the result: the
+        # lines of both are still there when their neighbours are wanted.
+        for loop in reversed([*(For(v, []) for v in others), *reversed(blocks), *tiles, *lanes]):
+            if loop.var.extent != 1:
+                loop.body = new
+                new = [loop]
+        nest.body = new
+        nest.changed = True
+        return edges
+
+
+def _vars(loops: list[For]) -> list[Var]:
+    return [f.var for f in loops]
+
+
+def _is_pointwise(loops: list[For], body: list[Node]) -> bool:
+    """Whether all iterations are straight-line code that never reads what it writes."""
+    if any(f.bounded or f.inits or f.level for f in loops):
+        return False
+    if not all(isinstance(n, (Op, Index, Load, Store)) for n in body):
+        return False
+    written = {n.buffer.base for n in body if isinstance(n, Store)}
+    return bool(written) and not any(isinstance(n, Load) and n.buffer.base in written for n in body)
+
+
+def _orders(loops: list[For], body: list[Node]) -> tuple[Var, Var | None] | None:
+    """The variable for the lanes, and the one along which other accesses are in order.
+
+    None if that is not all there is to say: an access is in order along no variable, or along a
+    third one.
+    """
+    found: dict[Var, float] = {}
+    accesses = [n for n in body if isinstance(n, (Load, Store))]
+    for access in accesses:
+        strides = {v: stride_along(access.buffer, access.index, v) for v in _vars(loops)}
+        if None in strides.values():
+            return None
+        unit = [v for v, stride in strides.items() if stride == 1]
+        if not unit and any(strides.values()):
+            return None
+        for v in unit:
+            # Stores count more, and the order that is there decides.
+            weight = 1.5 if isinstance(access, Store) else 1.0
+            found[v] = found.get(v, 0.0) + weight
+    if not found or len(found) > 2:
+        return None
+    inner = max(found, key=lambda v: (found[v], v is loops[-1].var))
+    across = next((v for v in found if v is not inner), None)
+    if across is None:
+        return inner, None
+    for access in accesses:
+        along = stride_along(access.buffer, access.index, inner)
+        if along not in (0, 1) and stride_along(access.buffer, access.index, across) != 1:
+            return None
+    if not any(_is_crossed(a, inner, across) for a in accesses):
+        return inner, None
+    return inner, across
+
+
+def _is_crossed(access: Load | Store, inner: Var, across: Var) -> bool:
+    along = stride_along(access.buffer, access.index, inner)
+    return along not in (0, 1) and stride_along(access.buffer, access.index, across) == 1
+
+
+def _values(node: Node) -> list[Value]:
+    if isinstance(node, Op):
+        return [*node.operands, *node.results]
+    if isinstance(node, Store):
+        return [node.value]
+    return [node.result] if isinstance(node, (Load, Index)) else []
+
+
+def _nested(variables: list[Var], body: list[Node]) -> list[Node]:
+    for v in reversed(variables):
+        body = [For(v, body)]
+    return body
+
+
+def _edge(
+    nest: Nest, body: list[Node], variables: list[Var], ranges: dict[Var, tuple[int, int]]
+) -> Nest:
+    """A nest over parts of some variables."""
+    values: dict[Var, Expr] = {}
+    new: list[Var] = []
+    for v in variables:
+        low, high = ranges.get(v, (0, v.extent))
+        part = Var(high - low)
+        values[v] = Expr.of(part) + low
+        new.append(part)
+    inner = _nested([v for v in new if v.extent != 1] or new[-1:], clone(body, {}, values))
+    edge = Nest(inner, [], changed=True)
+    edge.name, edge.kind, edge.sources = f"{nest.name}_edge", nest.kind, nest.sources
+    return edge

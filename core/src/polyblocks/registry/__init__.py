@@ -1,0 +1,1 @@
+"""Which plugins there are, and which one is asked for."""

@@ -1,0 +1,352 @@
+"""Reports: what was compiled, into which kernels, and what fell back to the framework and why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, overload
+
+from polyblocks.events import Event
+from polyblocks.explanation import units
+from polyblocks.options import overriding
+
+if TYPE_CHECKING:
+    from polyblocks.artifact import Artifact
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """One op that the framework runs itself.
+
+    Attributes:
+        op: the framework's name of the op.
+        reason: why it was not compiled, in one line.
+        location: ``file:line`` of the user's source; empty if unknown.
+    """
+
+    op: str
+    reason: str
+    location: str = ""
+
+    def __str__(self) -> str:
+        where = f" at {self.location}" if self.location else ""
+        return f"{self.op}{where}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One compiled program: an artifact, and where it came from.
+
+    Attributes:
+        name: the user's function, as the frontend names it.
+        target: the target's name.
+        arch: the architecture.
+        kernels: rows of the manifest; ``name`` and whatever else the target recorded.
+        seconds: what compiling took, at the time when it was compiled.
+        cached: it was taken from the cache; None for an artifact that was read from a file.
+        key: its key in the cache; empty for one from a file.
+        report: the manifest's report: passes with seconds, decisions with numbers, source ops.
+        arguments: rows of the manifest.
+        workspace_bytes: bytes of all intermediate buffers together.
+        digest: of the code; equal programs have equal ones.
+        profiled: whether the program can time its kernels (option ``profile``).
+        profile: time of each kernel call as the loaded program tells it, see
+            :meth:`Report.measure`; empty if it was not measured.
+    """
+
+    name: str
+    target: str
+    arch: str
+    kernels: tuple[dict[str, Any], ...]
+    seconds: float
+    cached: bool | None = None
+    key: str = ""
+    report: dict[str, Any] = field(default_factory=dict)
+    arguments: tuple[dict[str, Any], ...] = ()
+    workspace_bytes: int = 0
+    digest: str = ""
+    profiled: bool = False
+    profile: tuple[dict[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, artifact: Artifact, *, cached: bool | None = None, key: str = "") -> Part:
+        """Read the part off an artifact's manifest."""
+        manifest = artifact.manifest
+        report = manifest.get("report", {})
+        return cls(
+            name=manifest.get("name", ""),
+            target=manifest.get("target", ""),
+            arch=manifest.get("arch", ""),
+            kernels=tuple(manifest.get("kernels", ())),
+            seconds=float(report.get("seconds", 0.0)),
+            cached=cached,
+            key=key,
+            report=report,
+            arguments=tuple(manifest.get("arguments", ())),
+            workspace_bytes=int(manifest.get("workspace_bytes", 0)),
+            digest=_digest(manifest),
+            profiled="profile" in manifest,
+        )
+
+
+class Report:
+    """What happened while it watched; also what one artifact holds.
+
+    Example::
+
+        with polyblocks.explain() as report:
+            f(x)
+        print(report)
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[str, bool] = {}
+        self._parts: list[Part] = []
+        self._fallbacks: dict[Fallback, int] = {}
+        self.failures: list[str] = []
+
+    def add(self, event: Event) -> None:
+        """Take one event of the compiler."""
+        if event.kind in ("cache-hit", "cache-miss"):
+            # A miss followed by a hit of the same key in this process was compiled here.
+            self._keys.setdefault(event.data["key"], event.kind == "cache-hit")
+        elif event.kind == "fallback":
+            self.add_fallback(event.data)
+
+    def add_fallback(self, data: dict[str, Any]) -> None:
+        """Take one fallback: a dictionary with ``op``, ``reason`` and ``location``."""
+        fallback = Fallback(
+            str(data.get("op") or "?"),
+            str(data.get("reason") or ""),
+            str(data.get("location") or ""),
+        )
+        self._fallbacks[fallback] = self._fallbacks.get(fallback, 0) + 1
+
+    def add_artifact(
+        self, artifact: Artifact, *, cached: bool | None = None, key: str = ""
+    ) -> None:
+        """Take an artifact: a compiled program, or a frontend's plan with its fallbacks."""
+        if artifact.manifest.get("kind") == "plan":
+            for data in artifact.manifest.get("report", {}).get("fallbacks", ()):
+                self.add_fallback(data)
+        else:
+            self._parts.append(Part.of(artifact, cached=cached, key=key))
+
+    def measure(self, executables: Iterable[Any]) -> None:
+        """Take the times that loaded programs measured so far.
+
+        Args:
+            executables: with a method ``profile()`` where their target has one, see
+                :class:`polyblocks.runtime.executable.Executable`.
+        """
+        profiles: dict[str, list[dict[str, Any]]] = {}
+        for executable in executables:
+            rows = executable.profile() if hasattr(executable, "profile") else []
+            ran = rows and rows[0]["calls"]
+            digest = _digest(executable.manifest)
+            # Several loaded copies of one program: that which ran most.
+            if ran and ran > (profiles[digest][0]["calls"] if digest in profiles else 0):
+                profiles[digest] = rows
+        self._parts = [
+            replace(part, profile=tuple(profiles.get(part.digest, part.profile)))
+            for part in self.parts
+        ]
+
+    @property
+    def parts(self) -> list[Part]:
+        """What was compiled, or taken from the cache, in order."""
+        self._resolve()
+        return list(self._parts)
+
+    def simulation(self) -> list[dict[str, Any]]:
+        """What the simulator counted in the last calls of the programs: one row per launch.
+
+        Nothing for programs that were not built with the option ``simulate``, or have not run. See
+        :meth:`polyblocks.simt.simulated.SimulatedExecutable.counts` for the keys.
+        """
+        simulated = sys.modules.get("polyblocks.simt.simulated")
+        if simulated is None:
+            return []
+        digests = dict.fromkeys(part.digest for part in self.parts)
+        return [row for digest in digests for row in simulated.counts_of(digest)]
+
+    @property
+    def fallbacks(self) -> dict[Fallback, int]:
+        """What the framework runs itself -> how often that was reported."""
+        return dict(self._fallbacks)
+
+    @property
+    def whole(self) -> bool:
+        """Whether something was compiled and nothing fell back."""
+        return bool(self.parts) and not self._fallbacks
+
+    def document(self) -> dict[str, Any]:
+        """JSON values for ``polyblocks explain --json``, see ``explanation/schema.json``."""
+        from polyblocks.explanation.document import document
+
+        return document(self)
+
+    def html(self) -> str:
+        """A page with kernels, costs and decisions; needs no other file."""
+        from polyblocks.explanation.page import page
+
+        return page(self.document())
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values: ``parts``, ``fallbacks`` and ``failures``."""
+        return {
+            "parts": [asdict(part) for part in self.parts],
+            "fallbacks": [vars(f) | {"count": n} for f, n in self._fallbacks.items()],
+            "failures": list(self.failures),
+        }
+
+    def __str__(self) -> str:
+        lines = []
+        for part in self.parts:
+            origin = {True: ", from the cache", False: ", compiled", None: ""}[part.cached]
+            lines.append(
+                f"{part.name}: {_count(part.kernels, 'kernel')} for {part.target} ({part.arch})"
+                f"{origin}, {part.seconds:.2f} s to compile"
+            )
+            lines += [f"  {describe_kernel(kernel)}" for kernel in part.kernels]
+        if not lines:
+            lines.append("nothing was compiled")
+        lines += [f"simulated {_describe_launch(row)}" for row in self.simulation()]
+        if self._fallbacks:
+            lines.append(f"{_count(self._fallbacks, 'op')} left to the framework:")
+            lines += [
+                f"  {fallback}" + (f" ({n} times)" if n > 1 else "")
+                for fallback, n in self._fallbacks.items()
+            ]
+        else:
+            lines.append("nothing fell back")
+        lines += [f"failed: {failure}" for failure in self.failures]
+        return "\n".join(lines)
+
+    def _resolve(self) -> None:
+        """Look the keys up that were reported since the last time."""
+        if not self._keys:
+            return
+        from polyblocks.cache.cache import default_cache
+
+        cache = default_cache()
+        keys, self._keys = self._keys, {}
+        known = {part.key for part in self._parts}
+        for key, cached in keys.items():
+            artifact = cache.get(key) if key not in known else None
+            if artifact is not None and artifact.manifest.get("kind") == "program":
+                self.add_artifact(artifact, cached=cached, key=key)
+
+
+def describe_kernel(kernel: dict[str, Any]) -> str:
+    """One line on a kernel: name, kind, how it is run, size, then the ops and lines in it."""
+    facts = [kernel.get("kind") or ""]
+    if (parallel := kernel.get("parallel")) is not None:
+        facts.append(f"parallel over {parallel}" if parallel > 1 else "serial")
+    if kernel.get("calls", 1) > 1:
+        facts.append(f"called {kernel['calls']} times")
+    if kernel.get("code_bytes") is not None:
+        facts.append(f"{kernel['code_bytes']} bytes of code")
+    if (estimate := kernel.get("estimate")) is not None:
+        facts.append(f"predicted {units.seconds(estimate['predicted_seconds'])}")
+    known = {"name", "kind", "parallel", "calls", "code_bytes", "sources", "nests", "estimate"}
+    facts += [f"{k}={v}" for k, v in kernel.items() if k not in known and v is not None]
+    line = f"{kernel.get('name', '?')}: {', '.join(f for f in facts if f)}".removesuffix(": ")
+    sources = kernel.get("sources") or []
+    return line + (f"; from {', '.join(sources)}" if sources else "")
+
+
+@overload
+def explain(*, profile: bool = False) -> AbstractContextManager[Report]: ...
+
+
+@overload
+def explain(
+    function: Callable[..., Any],
+    *inputs: Any,
+    compile_options: Mapping[str, Any] | None = None,
+    frontend: str | None = None,
+    profile: bool = True,
+) -> Report: ...
+
+
+def explain(
+    function: Callable[..., Any] | None = None,
+    *inputs: Any,
+    compile_options: Mapping[str, Any] | None = None,
+    frontend: str | None = None,
+    profile: bool | None = None,
+) -> Any:
+    """What is compiled, into which kernels and why, and how long they take.
+
+    Args:
+        function: compiled and called with ``inputs`` a few times. Without it the result is a
+            context manager that watches what the ``with`` block does.
+        inputs: example arguments.
+        compile_options: see :class:`polyblocks.CompileOptions`.
+        frontend: which framework the function is written in; default: the only one installed.
+        profile: measure the time of every kernel; it must then be compiled for that, whatever is
+            in the cache. Default: for a function, but not for a block.
+
+    Returns:
+        A :class:`Report`, or a context manager that gives one.
+
+    Raises:
+        InputError: see :func:`polyblocks.compile`; or the function is compiled already.
+
+    Example::
+
+        report = polyblocks.explain(f, x)
+        Path("f.html").write_text(report.html())
+
+        with polyblocks.explain() as report:
+            f(x)
+        print(report)
+    """
+    if function is None:
+        return _watch(bool(profile))
+    from polyblocks.explanation.run import explain_call
+
+    return explain_call(function, inputs, compile_options, frontend, profile is not False)
+
+
+@contextmanager
+def _watch(profile: bool) -> Iterator[Report]:
+    from polyblocks.driver import collecting_loads
+    from polyblocks.registry.registry import get_registry
+
+    report = Report()
+    stop = get_registry().watch(report.add, "explain")
+    try:
+        if profile:
+            with overriding(profile=True), collecting_loads() as loaded:
+                try:
+                    yield report
+                finally:
+                    report.measure(loaded)
+        else:
+            yield report
+    finally:
+        stop()
+
+
+def _describe_launch(row: dict[str, Any]) -> str:
+    counts = row["counts"]
+    read, written = counts["global_read_floor"], counts["global_write_floor"]
+    found = len(row["findings"])
+    return (
+        f"{row['kernel']} on {row['grid']} x {row['block']}: reads {read} bytes, writes {written}, "
+        f"{counts['sectors']} sectors where {counts['ideal_sectors']} would do, "
+        f"{counts['bank_conflicts']} bank conflicts, {_count(range(found), 'finding')}"
+    )
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    blobs = manifest.get("blobs", {})
+    return ".".join(blobs[name]["sha256"] for name in sorted(blobs))
+
+
+def _count(things: Any, noun: str) -> str:
+    return f"{len(things)} {noun}" + ("" if len(things) == 1 else "s")

@@ -1,0 +1,52 @@
+"""Which ArrayInterface the arrays of a call need, where a program was loaded without one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from polyblocks.registry.frontend_choice import framework_of
+from polyblocks.registry.registry import FRONTENDS, get_registry
+from polyblocks.runtime.arrays import ArrayInterface
+from polyblocks.runtime.numpy_arrays import NumpyArrays
+from polyblocks.runtime.protocol_arrays import ProtocolArrays
+
+
+def by_framework(bound: Callable[[ArrayInterface], Callable[..., Any]], executable: Any) -> Any:
+    """A program as a function of arrays of any framework; results are of the first array's.
+
+    NumPy's arrays need nothing; those of a framework whose frontend is installed go through that;
+    all others must speak DLPack.
+
+    Args:
+        bound: makes a function of the program for one kind of arrays.
+        executable: the loaded program, for the protocols of its vendor.
+    """
+    plain = bound(NumpyArrays())
+    known: dict[str, Callable[..., Any]] = {"numpy": plain}
+
+    @functools.wraps(plain)
+    def call(*arrays: Any) -> Any:
+        package = type(arrays[0]).__module__.partition(".")[0] if arrays else "numpy"
+        chosen = known.get(package)
+        if chosen is None:
+            interface = interface_of(package, arrays[0], executable)
+            chosen = known[package] = bound(interface) if interface is not None else plain
+        return chosen(*arrays)
+
+    return call
+
+
+def interface_of(package: str, array: Any, executable: Any) -> ArrayInterface | None:
+    """The interface for arrays of a package; None: nobody can read them."""
+    registry = get_registry()
+    for name in registry.names(FRONTENDS):
+        # jaxlib's arrays are jax's: the package may be a part of the framework.
+        if package.startswith(framework_of(name) or "-"):
+            interface: ArrayInterface = registry.frontend(name).hook.array_interface()
+            return interface
+    protocols = executable.driver.array_protocols if hasattr(executable, "launcher") else ()
+    if hasattr(array, "__dlpack__") or any(hasattr(array, name) for name in protocols):
+        return ProtocolArrays(protocols, executable)
+    return None

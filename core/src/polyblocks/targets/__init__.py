@@ -1,0 +1,1 @@
+"""What targets have in common: the choice of one, descriptions of GPUs."""
