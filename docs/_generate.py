@@ -40,7 +40,7 @@ def passes() -> str:
     """The passes of S1 to S3, in order, by stage."""
     from polyblocks.options import CompileOptions
     from polyblocks.passes.standard import standard_pipeline
-    from polyblocks.pipeline import STAGES
+    from polyblocks.stages import STAGES
     from polyblocks.target import TargetDescription
 
     pipeline = standard_pipeline(TargetDescription("cpu", "", (), ()), CompileOptions())

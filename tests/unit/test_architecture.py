@@ -165,6 +165,120 @@ def test_what_a_warm_start_imports_does_not_import_mlir(name):
     assert not [m for m in module_level(CORE / f"{name}.py") if m.startswith(banned)]
 
 
+#: Rooms of the core, and the rooms that their files import from besides the top and themselves. A
+#: program passes through them from top to bottom.
+ROOMS: dict[str, str] = {
+    "registry": "",
+    "targets": "",
+    "cache": "",
+    "isolation": "",
+    "frontends": "isolation reports",
+    "stablehlo": "",
+    "passes": "affine affine/mlir "
+    "passes/tensor passes/bufferize passes/normalize passes/fuse passes/schedule passes/map",
+    "passes/tensor": "codegen",
+    "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
+    "passes/normalize": "affine affine/analysis affine/mlir affine/rewrites affine/tiles passes",
+    "passes/fuse": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/tiles "
+    "passes passes/normalize",
+    "passes/schedule": "affine affine/analysis affine/cost affine/rewrites affine/vectors passes",
+    "passes/map": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/vectors "
+    "codegen/gpu/emission codegen/gpu/mapping passes",
+    "affine": "",
+    "affine/analysis": "affine",
+    "affine/vectors": "affine affine/analysis",
+    "affine/mlir": "affine affine/vectors",
+    "affine/rewrites": "affine affine/analysis affine/vectors",
+    "affine/tiles": "affine affine/analysis",
+    "affine/cost": "affine affine/analysis affine/tiles",
+    "codegen": "isolation",
+    "codegen/vector_math": "codegen",
+    "codegen/gpu": "affine/cost affine/mlir codegen codegen/gpu/passes codegen/vector_math "
+    "passes/map",
+    "codegen/gpu/mapping": "affine affine/analysis affine/cost affine/tiles affine/vectors",
+    "codegen/gpu/emission": "affine affine/analysis affine/mlir affine/vectors codegen codegen/gpu "
+    "codegen/gpu/mapping",
+    "codegen/gpu/passes": "affine affine/mlir codegen codegen/gpu",
+    "runtime": "cache codegen isolation registry runtime/device",
+    "runtime/device": "cache runtime simt",
+    "simt": "registry runtime runtime/device",
+    "failures": "",
+    "reports": "cache explanation",
+    "explanation": "registry reports runtime",
+    "bisect": "codegen explanation failures isolation registry",
+    "testing": "registry",
+}
+#: Each of these is one thing, however many files it takes.
+LARGE_ROOMS = {"simt", "stablehlo", "codegen"}
+
+
+def rooms_imported(room: str) -> set[str]:
+    """Rooms that the files of a room import from, the room itself and the top left out."""
+    found = set()
+    for path in sorted((CORE / room).glob("*.py")):
+        for name, runs in imports(path):
+            parts = name.split(".")
+            folder = CORE.joinpath(*parts[1:])
+            if not runs or parts[0] != "polyblocks":
+                continue
+            if not folder.is_dir():
+                folder = folder.parent
+            # `from room import name` of something that is no module.
+            while not folder.is_dir():
+                folder = folder.parent
+            found.add(str(folder.relative_to(CORE)))
+    return found - {room, "."}
+
+
+def files_imported(path: Path) -> set[Path]:
+    """Files of the core that a file imports, also inside of functions."""
+    found = set()
+    for name, runs in imports(path):
+        parts = name.split(".")
+        file = CORE.joinpath(*parts[1:]).with_suffix(".py")
+        if runs and parts[0] == "polyblocks" and len(parts) > 1 and file.is_file():
+            found.add(file)
+    return found - {path}
+
+
+def circles(graph: dict[Path, set[Path]]) -> list[Path]:
+    """What is left when files that import nothing that is left are taken away, again and again."""
+    left = dict(graph)
+    while free := [path for path, needed in left.items() if not needed & left.keys()]:
+        for path in free:
+            del left[path]
+    return sorted(left)
+
+
+def test_files_import_each_other_in_no_circle():
+    assert circles({path: files_imported(path) for path in sources(CORE)}) == []
+
+
+def test_a_circle_is_found():
+    a, b, c = (CORE / f"{name}.py" for name in "abc")
+    assert circles({a: {b}, b: {a}, c: set()}) == [a, b]
+
+
+def test_every_folder_is_a_known_room():
+    folders = {str(p.parent.relative_to(CORE)) for p in sources(CORE)}
+    assert folders - {"."} == set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_from_its_neighbours_only(room):
+    allowed = set(ROOMS[room].split())
+    # `from polyblocks.a.b import c` also names the room a.b around the module c.
+    around = {str(parent) for name in allowed for parent in Path(name).parents}
+    assert rooms_imported(room) - allowed - around == set()
+    assert allowed - rooms_imported(room) == set(), "no longer needed"
+
+
+@pytest.mark.parametrize("room", [".", *ROOMS])
+def test_a_room_can_be_surveyed(room):
+    files = [p for p in (CORE / room).glob("*.py") if p.name != "__init__.py"]
+    assert room in LARGE_ROOMS or len(files) <= (26 if room == "." else 16)
+
+
 @pytest.mark.parametrize("name", sorted(PLUGINS))
 def test_plugins_never_import_each_other(name):
     others = set(PLUGINS) - {name}

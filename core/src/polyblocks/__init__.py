@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from polyblocks import errors
     from polyblocks.ahead_of_time import aot
     from polyblocks.api import compile, frontends, load, targets
+    from polyblocks.explanation.run import explain
     from polyblocks.hookspecs import hookimpl
     from polyblocks.options import CompileOptions
-    from polyblocks.reports.report import explain
 
 __version__ = "0.1.0"
 #: What brings this package; by it plugins tell it from another project's of the same name.
@@ -39,7 +39,7 @@ _PUBLIC: dict[str, tuple[str, str | None]] = {
     "aot": ("polyblocks.ahead_of_time", "aot"),
     "compile": ("polyblocks.api", "compile"),
     "errors": ("polyblocks.errors", None),
-    "explain": ("polyblocks.reports.report", "explain"),
+    "explain": ("polyblocks.explanation.run", "explain"),
     "frontends": ("polyblocks.api", "frontends"),
     "hookimpl": ("polyblocks.hookspecs", "hookimpl"),
     "load": ("polyblocks.api", "load"),

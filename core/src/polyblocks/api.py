@@ -120,7 +120,8 @@ def compile_until(path: Path, options: CompileOptions, until: str, after: str | 
     description = _describe(options)
 
     def job() -> bytes:
-        from polyblocks.pipeline import mark, watching
+        from polyblocks.pipeline import watching
+        from polyblocks.stages import mark
 
         ran: list[str] = []
 
@@ -162,7 +163,7 @@ def _read(path: Path) -> bytes:
 def _parse(data: bytes, name: str, after: str | None) -> tuple[Any, str | None]:
     """The module with a signature, and how far it came if its mark does not say so."""
     from polyblocks import mlir, signature
-    from polyblocks.pipeline import RESUME_ATTRIBUTE
+    from polyblocks.stages import RESUME_ATTRIBUTE
 
     try:
         module = mlir.parse(data)
@@ -232,7 +233,7 @@ def load(
 
 def stage_of_file(path: Path) -> str | None:
     """What a dump's file name says was done: ``S2``, ``S3:fuse-slices``, or None."""
-    from polyblocks.pipeline import STAGES
+    from polyblocks.stages import STAGES
 
     match = _DUMP.match(path.name)
     if match is None or match["stage"] not in STAGES:

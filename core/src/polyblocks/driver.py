@@ -160,7 +160,8 @@ def compile_module(
     """
     from polyblocks import signature
     from polyblocks.passes.standard import standard_pipeline
-    from polyblocks.pipeline import PassContext, mark
+    from polyblocks.pipeline import PassContext
+    from polyblocks.stages import mark
 
     registry = get_registry()
     target = registry.target(description.name)

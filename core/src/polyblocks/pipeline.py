@@ -17,25 +17,14 @@ from polyblocks import events
 from polyblocks.failures.blame import blaming
 from polyblocks.options import CompileOptions
 from polyblocks.passes.base import NestPass
+from polyblocks.stages import RESUME_ATTRIBUTE, STAGES, mark
 from polyblocks.target import TargetDescription
 
 if TYPE_CHECKING:
     from polyblocks.affine.mlir.held import HeldNests
 
-#: Stage -> its readable name; together they are the dump's file name and the resume point.
-STAGES: dict[str, str] = {
-    "S1": "tensor",
-    "S2": "affine",
-    "S3": "midlevel",
-    "S4": "target",
-    "S5": "llvm",
-}
-
 #: What writing the nests is called where times are told.
 WRITE_NESTS = "write-nests"
-
-#: Module attribute: the last stage, or ``stage:pass``, that a dumped module went through.
-RESUME_ATTRIBUTE = "polyblocks.done"
 
 
 @dataclass
@@ -330,19 +319,6 @@ def bytecode(module: Any) -> bytes:
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()
-
-
-def mark(module: Any, done: str | None) -> None:
-    """Record in the module how far it came (``S2`` or ``S3:fuse-slices``); None takes it away."""
-    from polyblocks import mlir
-
-    attributes = module.operation.attributes
-    if done is None:
-        if RESUME_ATTRIBUTE in attributes:
-            del attributes[RESUME_ATTRIBUTE]
-        return
-    with module.context:
-        attributes[RESUME_ATTRIBUTE] = mlir.ir.StringAttr.get(done)
 
 
 def _remaining(stage: str, passes: list[Any], module: Any) -> list[Any] | None:

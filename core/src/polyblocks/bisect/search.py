@@ -216,7 +216,7 @@ def _write_reproducer(result: Result, before: Step) -> None:
     """Write the module before the suspects, marked so that compiling it goes on with them."""
     from polyblocks import mlir
     from polyblocks.api import stage_of_file
-    from polyblocks.pipeline import RESUME_ATTRIBUTE, mark
+    from polyblocks.stages import RESUME_ATTRIBUTE, mark
 
     module = mlir.parse(before.path.read_bytes())
     done = stage_of_file(before.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import math
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polyblocks
 from polyblocks.explanation.decisions import (
@@ -17,7 +17,9 @@ from polyblocks.explanation.decisions import (
     sentence,
 )
 from polyblocks.program import DTYPES
-from polyblocks.reports.report import Part, Report
+
+if TYPE_CHECKING:
+    from polyblocks.reports.report import Part, Report
 
 #: Version of the document; raised when a reader of an older one would misunderstand it.
 SCHEMA = 1

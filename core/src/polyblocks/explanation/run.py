@@ -6,18 +6,19 @@ import ctypes
 import runpy
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from polyblocks.artifact import Artifact
 from polyblocks.errors import InputError
-from polyblocks.options import CompileOptions
+from polyblocks.options import CompileOptions, overriding
 from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.registry.frontend_choice import chosen_frontend
-from polyblocks.reports.report import Report, explain
+from polyblocks.reports.report import Report
 from polyblocks.runtime.arrays import HOST, ArrayInterface
 
 #: A function is called until this many seconds have passed or so many times, whatever is first.
@@ -25,6 +26,78 @@ SECONDS = 0.5
 RUNS = 50
 #: Calls that are always made: the first ones find caches cold and threads asleep.
 LEAST_RUNS = 4
+
+
+@overload
+def explain(*, profile: bool = False) -> AbstractContextManager[Report]: ...
+
+
+@overload
+def explain(
+    function: Callable[..., Any],
+    *inputs: Any,
+    compile_options: Mapping[str, Any] | None = None,
+    frontend: str | None = None,
+    profile: bool = True,
+) -> Report: ...
+
+
+def explain(
+    function: Callable[..., Any] | None = None,
+    *inputs: Any,
+    compile_options: Mapping[str, Any] | None = None,
+    frontend: str | None = None,
+    profile: bool | None = None,
+) -> Any:
+    """What is compiled, into which kernels and why, and how long they take.
+
+    Args:
+        function: compiled and called with ``inputs`` a few times. Without it the result is a
+            context manager that watches what the ``with`` block does.
+        inputs: example arguments.
+        compile_options: see :class:`polyblocks.CompileOptions`.
+        frontend: which framework the function is written in; default: the only one installed.
+        profile: measure the time of every kernel; it must then be compiled for that, whatever is
+            in the cache. Default: for a function, but not for a block.
+
+    Returns:
+        A :class:`Report`, or a context manager that gives one.
+
+    Raises:
+        InputError: see :func:`polyblocks.compile`; or the function is compiled already.
+
+    Example::
+
+        report = polyblocks.explain(f, x)
+        Path("f.html").write_text(report.html())
+
+        with polyblocks.explain() as report:
+            f(x)
+        print(report)
+    """
+    if function is None:
+        return _watch(bool(profile))
+    return explain_call(function, inputs, compile_options, frontend, profile is not False)
+
+
+@contextmanager
+def _watch(profile: bool) -> Iterator[Report]:
+    from polyblocks.driver import collecting_loads
+    from polyblocks.registry.registry import get_registry
+
+    report = Report()
+    stop = get_registry().watch(report.add, "explain")
+    try:
+        if profile:
+            with overriding(profile=True), collecting_loads() as loaded:
+                try:
+                    yield report
+                finally:
+                    report.measure(loaded)
+        else:
+            yield report
+    finally:
+        stop()
 
 
 def explain_script(path: Path, arguments: Sequence[str], profile: bool = True) -> Report:

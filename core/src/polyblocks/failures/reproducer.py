@@ -30,7 +30,7 @@ def write(
     snapshot itself. A folder that cannot be written is no second error.
     """
     from polyblocks import mlir
-    from polyblocks.pipeline import STAGES, mark
+    from polyblocks.stages import STAGES, mark
 
     stages = list(STAGES)
     before = stages[: stages.index(stage)]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from polyblocks.events import Event
 from polyblocks.explanation import units
-from polyblocks.options import overriding
 
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact
@@ -256,80 +254,6 @@ def describe_kernel(kernel: dict[str, Any]) -> str:
     line = f"{kernel.get('name', '?')}: {', '.join(f for f in facts if f)}".removesuffix(": ")
     sources = kernel.get("sources") or []
     return line + (f"; from {', '.join(sources)}" if sources else "")
-
-
-@overload
-def explain(*, profile: bool = False) -> AbstractContextManager[Report]: ...
-
-
-@overload
-def explain(
-    function: Callable[..., Any],
-    *inputs: Any,
-    compile_options: Mapping[str, Any] | None = None,
-    frontend: str | None = None,
-    profile: bool = True,
-) -> Report: ...
-
-
-def explain(
-    function: Callable[..., Any] | None = None,
-    *inputs: Any,
-    compile_options: Mapping[str, Any] | None = None,
-    frontend: str | None = None,
-    profile: bool | None = None,
-) -> Any:
-    """What is compiled, into which kernels and why, and how long they take.
-
-    Args:
-        function: compiled and called with ``inputs`` a few times. Without it the result is a
-            context manager that watches what the ``with`` block does.
-        inputs: example arguments.
-        compile_options: see :class:`polyblocks.CompileOptions`.
-        frontend: which framework the function is written in; default: the only one installed.
-        profile: measure the time of every kernel; it must then be compiled for that, whatever is
-            in the cache. Default: for a function, but not for a block.
-
-    Returns:
-        A :class:`Report`, or a context manager that gives one.
-
-    Raises:
-        InputError: see :func:`polyblocks.compile`; or the function is compiled already.
-
-    Example::
-
-        report = polyblocks.explain(f, x)
-        Path("f.html").write_text(report.html())
-
-        with polyblocks.explain() as report:
-            f(x)
-        print(report)
-    """
-    if function is None:
-        return _watch(bool(profile))
-    from polyblocks.explanation.run import explain_call
-
-    return explain_call(function, inputs, compile_options, frontend, profile is not False)
-
-
-@contextmanager
-def _watch(profile: bool) -> Iterator[Report]:
-    from polyblocks.driver import collecting_loads
-    from polyblocks.registry.registry import get_registry
-
-    report = Report()
-    stop = get_registry().watch(report.add, "explain")
-    try:
-        if profile:
-            with overriding(profile=True), collecting_loads() as loaded:
-                try:
-                    yield report
-                finally:
-                    report.measure(loaded)
-        else:
-            yield report
-    finally:
-        stop()
 
 
 def _describe_launch(row: dict[str, Any]) -> str:

@@ -12,7 +12,8 @@ from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import booleans, integer, integers, pairs
 from polyblocks.stablehlo.convert import convert
 from polyblocks.stablehlo.element import Element
-from polyblocks.stablehlo.lowering import Lowering, rule
+from polyblocks.stablehlo.lowering import Lowering
+from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.scalar_math import plus, times
 from polyblocks.stablehlo.shapes import pad, reassociate, reverse
 

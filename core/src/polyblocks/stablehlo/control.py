@@ -12,7 +12,8 @@ from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.convert import convert
 from polyblocks.stablehlo.element import I64, Element
 from polyblocks.stablehlo.elementwise import direction
-from polyblocks.stablehlo.lowering import Lowering, rule
+from polyblocks.stablehlo.lowering import Lowering
+from polyblocks.stablehlo.rules import rule
 
 #: Loops with a known number of iterations are written out up to this many operations.
 UNROLL_ITERATIONS = 8

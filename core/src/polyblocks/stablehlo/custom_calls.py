@@ -8,7 +8,8 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import text
-from polyblocks.stablehlo.lowering import Lowering, rule
+from polyblocks.stablehlo.lowering import Lowering
+from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.shapes import static_slice
 from polyblocks.stablehlo.sorting import sort
 

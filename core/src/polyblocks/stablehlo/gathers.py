@@ -12,7 +12,8 @@ from polyblocks.stablehlo import code
 from polyblocks.stablehlo.array import Array, known_array
 from polyblocks.stablehlo.attributes import integers
 from polyblocks.stablehlo.element import Element
-from polyblocks.stablehlo.lowering import Lowering, rule
+from polyblocks.stablehlo.lowering import Lowering
+from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.shapes import extract, insert, reshape, static_slice
 
 

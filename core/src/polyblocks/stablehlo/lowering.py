@@ -14,24 +14,12 @@ from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.constants import dense
 from polyblocks.stablehlo.element import BOOL, Element
 from polyblocks.stablehlo.folding import fold, range_of
+from polyblocks.stablehlo.rules import RULES
 from polyblocks.stablehlo.source import Sources
 
 #: From an operation and its operands to its results.
-Rule = Callable[["Lowering", Any, list[Array]], "list[Array] | Array"]
-RULES: dict[str, Rule] = {}
-
 #: An operand of a generic: a tensor and, for each of its dimensions, a loop or an expression.
 Operand = tuple[Any, Sequence[Any]]
-
-
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register the lowering of operations."""
-
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
-        return function
-
-    return register
 
 
 class Lowering:

@@ -9,7 +9,8 @@ from polyblocks.mlir import ir
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import integer
 from polyblocks.stablehlo.expand import define
-from polyblocks.stablehlo.lowering import Lowering, rule
+from polyblocks.stablehlo.lowering import Lowering
+from polyblocks.stablehlo.rules import rule
 
 
 class _Writer:

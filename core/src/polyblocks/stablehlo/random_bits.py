@@ -9,7 +9,8 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.expand import alone
-from polyblocks.stablehlo.lowering import Lowering, rule
+from polyblocks.stablehlo.lowering import Lowering
+from polyblocks.stablehlo.rules import rule
 
 _PIPELINE = "stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,reconcile-unrealized-casts"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -14,26 +14,10 @@ from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import integers, pairs
 from polyblocks.stablehlo.convert import convert
 from polyblocks.stablehlo.element import F32, F64, Element
-from polyblocks.stablehlo.lowering import Lowering, Operand, rule
+from polyblocks.stablehlo.lowering import Lowering, Operand
+from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.shapes import broadcast, pad, reshape, reverse
-
-
-def spread(
-    lowering: Lowering, arrays: Sequence[Array], loops: Sequence[Any]
-) -> tuple[list[Operand], Callable[[Sequence[Any]], list[Any]]]:
-    """Operands of a generic for arrays, and what makes their scalars of those loaded.
-
-    Constants are no operands.
-    """
-    operands = [lowering.operand(a, loops) for a in arrays if a.splat is None]
-
-    def scalars(loaded: Sequence[Any]) -> list[Any]:
-        rest = iter(loaded)
-        return [
-            next(rest) if a.splat is None else code.constant(a.element, a.splat) for a in arrays
-        ]
-
-    return operands, scalars
+from polyblocks.stablehlo.spread import spread
 
 
 @rule("stablehlo.reduce")

@@ -15,9 +15,10 @@ from polyblocks.stablehlo.attributes import boolean
 from polyblocks.stablehlo.convert import convert
 from polyblocks.stablehlo.element import BOOL, I64, Element
 from polyblocks.stablehlo.gathers import clamped_number, component, start_index
-from polyblocks.stablehlo.lowering import Lowering, rule
-from polyblocks.stablehlo.reductions import spread
+from polyblocks.stablehlo.lowering import Lowering
+from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.shapes import extract, insert, reshape, transpose
+from polyblocks.stablehlo.spread import spread
 
 
 @rule("stablehlo.scatter")

@@ -11,7 +11,8 @@ from polyblocks.stablehlo.attributes import integer
 from polyblocks.stablehlo.element import I32, Element
 from polyblocks.stablehlo.elementwise import total_order
 from polyblocks.stablehlo.expand import expand
-from polyblocks.stablehlo.lowering import Lowering, rule
+from polyblocks.stablehlo.lowering import Lowering
+from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.shapes import concatenate, reshape
 from polyblocks.stablehlo.sorting import SHORT
 

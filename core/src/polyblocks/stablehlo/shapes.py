@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,10 @@ from polyblocks.stablehlo.attributes import integer, integers
 from polyblocks.stablehlo.constants import from_attribute, from_complex
 from polyblocks.stablehlo.convert import convert
 from polyblocks.stablehlo.element import I64, Element
-from polyblocks.stablehlo.lowering import Lowering, rule
+from polyblocks.stablehlo.rules import rule
+
+if TYPE_CHECKING:
+    from polyblocks.stablehlo.lowering import Lowering
 
 
 @rule("stablehlo.constant", "chlo.constant")

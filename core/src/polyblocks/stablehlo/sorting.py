@@ -12,7 +12,8 @@ from polyblocks.stablehlo import code
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import boolean, integer
 from polyblocks.stablehlo.element import I32, I64
-from polyblocks.stablehlo.lowering import Lowering, rule
+from polyblocks.stablehlo.lowering import Lowering
+from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.shapes import iota
 
 #: Up to here every element is compared with every other one, which needs no loop around.

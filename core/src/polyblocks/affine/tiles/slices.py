@@ -252,3 +252,9 @@ def _union(a: Span | None, b: Span, extent: int) -> Span:
     if low[0] < 0 < low[1] or high[0] < 0 < high[1]:
         return Expr(0), Expr(extent - 1)
     return _clip((a[0] if low[0] < 0 else b[0], a[1] if high[1] > 0 else b[1]), extent)
+
+
+def fixed_extent(span: Span, at: dict[Var, Expr], end: dict[Var, Expr]) -> int | None:
+    """The extent of a span if it is the same for every tile, else None."""
+    difference = span[1].substitute(end) - span[0].substitute(at)
+    return difference.const + 1 if difference.is_constant else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, prod
 
-from polyblocks.affine.cost.tile_cost import fixed_extent
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
@@ -19,7 +18,7 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.affine.tiles.row_padding import ROW, padded_rows, row_of
-from polyblocks.affine.tiles.slices import Slices, Span
+from polyblocks.affine.tiles.slices import Slices, Span, fixed_extent
 from polyblocks.affine.tiles.stages import Stage, full, lifetimes
 from polyblocks.affine.tiles.walk_order import held_by_iterations
 

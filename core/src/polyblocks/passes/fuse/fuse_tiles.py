@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from polyblocks.affine.cost.block_cost import room_of_block
-from polyblocks.affine.cost.tile_cost import Cost, alone, cost_of
+from polyblocks.affine.cost.group_cost import alone, cost_of
+from polyblocks.affine.cost.tile_cost import Cost
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
     Buffer,

@@ -1,44 +1,13 @@
-"""What all groups of a block read: copied to workgroup memory once, when the block begins."""
+"""Copies to workgroup memory with which a block begins."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from polyblocks.affine.access import is_whole
-from polyblocks.affine.model import Buffer, Load, LoadAt, Store, StoreAt, walk
+from polyblocks.affine.model import Buffer
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import barrier
-from polyblocks.codegen.gpu.mapping.atomics import AtomicAt
 from polyblocks.codegen.gpu.mapping.kernel import Kernel
-
-#: Bytes of all copies of a block together, at most.
-BYTES = 32 << 10
-
-
-def same_for_all(kernel: Kernel) -> list[Buffer]:
-    """Buffers of the program of which every group reads all elements, whatever its iteration is."""
-    nodes = list(walk(kernel.body))
-    written = {n.buffer.base for n in nodes if isinstance(n, (Store, StoreAt, AtomicAt))}
-    found: dict[Buffer, bool] = {}
-    for node in nodes:
-        if not isinstance(node, (Load, LoadAt)) or node.buffer in kernel.places:
-            continue
-        whole = isinstance(node, Load) and _reads_all(node, kernel)
-        found[node.buffer] = found.get(node.buffer, True) and whole
-    return [
-        b
-        for b, whole in found.items()
-        if whole and b.base is b and b not in written and is_whole(b)
-    ]
-
-
-def _reads_all(node: Load, kernel: Kernel) -> bool:
-    """Whether the elements are the same in all outer iterations, and many are read in each."""
-    variables = {v for e in node.index for v in e.variables()}
-    if not variables or variables & set(kernel.order) or any(v.value for v in variables):
-        return False
-    ends = zip((e.range() for e in node.index), node.buffer.shape, strict=True)
-    return all((low, high) == (0, n - 1) for (low, high), n in ends)
 
 
 def copy_in(code: Code, kernel: Kernel, thread: Any, source: Any, target: Any, of: Buffer) -> None:

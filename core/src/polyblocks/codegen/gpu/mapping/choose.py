@@ -20,10 +20,10 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.affine.tiles.walk_order import written_out
-from polyblocks.codegen.gpu.emission.copies import BYTES, same_for_all
 from polyblocks.codegen.gpu.mapping.atomics import form_atomics
 from polyblocks.codegen.gpu.mapping.banks import pitch_rows
 from polyblocks.codegen.gpu.mapping.barriers import place_barriers, waits
+from polyblocks.codegen.gpu.mapping.block_inputs import BYTES, same_for_all
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, tiled_kernels
 from polyblocks.codegen.gpu.mapping.contraction_cost import predict_contraction
 from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
