@@ -11,6 +11,9 @@ from polyblocks.target import TargetDescription
 from polyblocks_cpu.describe import describe
 from polyblocks_cpu.emit import machine
 
+#: Bytes of one thread's working set in main memory: more than any last-level cache's share.
+MAIN_BYTES = 128 << 20
+
 #: Types of operands whose peak rate is measured, in the order of the tables.
 PEAKS = ("float32", "bfloat16", "int8")
 
@@ -84,8 +87,6 @@ def link(found: dict[str, Kernel]) -> Any:
 
 def working_sets() -> dict[str, int]:
     """Bytes for one thread that lie in each level of memory, and not in the one before it."""
-    from bench.ceilings import MAIN_BYTES
-
     target = describe(CompileOptions())
     sets = {level.name: _share(level, target) // 2 for level in target.memory if level.size}
     return {name: max(4096, size // 8192 * 8192) for name, size in sets.items()} | {

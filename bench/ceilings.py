@@ -23,9 +23,6 @@ from bench.memory import empty_at
 #: Seconds that one measurement runs at least.
 SPAN_S = 0.02
 
-#: Bytes of one thread's working set in main memory: more than any last-level cache's share.
-MAIN_BYTES = 128 << 20
-
 #: Attempts of each measurement.
 ATTEMPTS = 7
 

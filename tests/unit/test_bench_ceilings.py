@@ -99,7 +99,7 @@ def test_rates_are_those_of_all_threads(monkeypatch: pytest.MonkeyPatch) -> None
 def test_everything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ceilings, "SPAN_S", 1e-5)
     monkeypatch.setattr(ceilings, "ATTEMPTS", 1)
-    monkeypatch.setattr(ceilings, "MAIN_BYTES", 1 << 20)
+    monkeypatch.setattr(ceiling_code, "MAIN_BYTES", 1 << 20)
     found = ceilings.measure(1)
     assert list(found["peaks"]) == list(ceiling_code.PEAKS)
     assert found["peaks"]["float32"] > 1e5
