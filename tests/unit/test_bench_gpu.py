@@ -318,7 +318,7 @@ bundle = Bundle.read(Path("FOLDER"))
 print(once.run(bundle), fake.counts["launch"])
 print(chosen(bundle.program(COPY, "small"))[0])
 print(Path(polyblocks.__file__).parents[1] == Path("FOLDER") / "python")
-foreign = ("torch", "jax", "tensorflow", "torch_mlir", "llvmlite", "islpy", "rich", "jinja2")
+foreign = ("torch", "jax", "tensorflow", "torch_mlir", "llvmlite", "rich", "jinja2")
 print([name for name in foreign if name in sys.modules])
 """
 

@@ -141,7 +141,7 @@ import sys
 class Blocked:
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
-        if top in ("torch", "jax", "jaxlib", "tensorflow", "torch_mlir", "llvmlite", "islpy"):
+        if top in ("torch", "jax", "jaxlib", "tensorflow", "torch_mlir", "llvmlite"):
             raise ImportError(f"{name} is blocked")
 
 sys.meta_path.insert(0, Blocked())

@@ -20,7 +20,6 @@ HEAVY = (
     "tensorflow",
     "torch_mlir",
     "llvmlite",
-    "islpy",
     "numpy",
     "pluggy",
     "stevedore",

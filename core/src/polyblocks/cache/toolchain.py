@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 
 #: Distributions whose version changes the generated code, besides our own.
-GENERATORS = ("torch-mlir", "llvmlite", "islpy")
+GENERATORS = ("torch-mlir", "llvmlite")
 
 _METADATA = re.compile(r"(?P<name>[\w.]+)-(?P<version>[^-]+)(-.*)?\.(dist|egg)-info")
 
