@@ -179,6 +179,20 @@ class StoreAt:
 
 
 @dataclass(eq=False)
+class AtomicAt:
+    """``buffer[values] = op(buffer[values], value)`` in one piece.
+
+    ``op`` is the name of an operation whose operands may be exchanged.
+    """
+
+    op: str
+    value: Value
+    buffer: Buffer
+    index: list[Value]
+    location: Any = None
+
+
+@dataclass(eq=False)
 class Alloca:
     """A buffer that lives in one iteration of the enclosing loop."""
 
@@ -287,7 +301,7 @@ class For:
         return min((high - low).range()[1] for high in upper)
 
 
-Node = Op | Index | Load | Store | LoadAt | StoreAt | Alloca | Check | For
+Node = Op | Index | Load | Store | LoadAt | StoreAt | AtomicAt | Alloca | Check | For
 
 
 class Nest:
@@ -327,9 +341,9 @@ class Nest:
             reads: set[Buffer] = set()
             writes: set[Buffer] = set()
             for node in walk(self.body):
-                if isinstance(node, (Load, LoadAt)):
+                if isinstance(node, (Load, LoadAt, AtomicAt)):
                     reads.add(node.buffer)
-                elif isinstance(node, (Store, StoreAt)):
+                if isinstance(node, (Store, StoreAt, AtomicAt)):
                     writes.add(node.buffer)
             self._effects = frozenset(reads), frozenset(writes)
         return self._effects
@@ -439,7 +453,7 @@ def operands(node: Node) -> list[Value]:
         return [node.condition]
     if isinstance(node, LoadAt):
         return node.index
-    if isinstance(node, StoreAt):
+    if isinstance(node, (StoreAt, AtomicAt)):
         return [*node.index, node.value]
     if isinstance(node, For):
         return [*node.inits, *node.yields]
@@ -510,13 +524,17 @@ def clone(
         elif isinstance(n, Load):
             out.append(Load(fresh(n.result), buffer(n.buffer), at(n.index), n.location))
         elif isinstance(n, Store):
-            out.append(Store(use(n.value), buffer(n.buffer), at(n.index), n.location))
+            value, moved = use(n.value), at(n.index)
+            out.append(Store(value, buffer(n.buffer), moved, n.location, n.stream, n.peel))
         elif isinstance(n, LoadAt):
             where = [use(v) for v in n.index]
             out.append(LoadAt(fresh(n.result), buffer(n.buffer), where, n.location))
         elif isinstance(n, StoreAt):
             where = [use(v) for v in n.index]
             out.append(StoreAt(use(n.value), buffer(n.buffer), where, n.location))
+        elif isinstance(n, AtomicAt):
+            where = [use(v) for v in n.index]
+            out.append(AtomicAt(n.op, use(n.value), buffer(n.buffer), where, n.location))
         elif isinstance(n, Check):
             out.append(Check(use(n.condition), n.message, n.location))
         elif isinstance(n, Alloca):
@@ -532,9 +550,17 @@ def clone(
             body = clone(n.body, values, variables, buffers)
             yields = [use(v) for v in n.yields]
             results_ = [fresh(r) for r in n.results]
+            fetched = [
+                Prefetch(buffer(f.buffer), at(f.index), f.write, f.level) for f in n.prefetches
+            ]
             out.append(
                 For(
-                    var, body, inits, arguments, results_, yields, n.level, at(n.lower), at(n.upper)
+                    *(var, body, inits, arguments, results_, yields),
+                    level=n.level,
+                    lower=at(n.lower),
+                    upper=at(n.upper),
+                    simd=n.simd,
+                    prefetches=fetched,
                 )
             )
     return out
@@ -557,7 +583,7 @@ def replace_values(nodes: Iterable[Node], mapping: dict[Value, Value]) -> None:
             node.condition = use(node.condition)
         elif isinstance(node, LoadAt):
             node.index = [use(v) for v in node.index]
-        elif isinstance(node, StoreAt):
+        elif isinstance(node, (StoreAt, AtomicAt)):
             node.index = [use(v) for v in node.index]
             node.value = use(node.value)
         elif isinstance(node, For):
@@ -581,7 +607,8 @@ def remove_dead(nodes: list[Node]) -> None:
     """Remove ops, loads, carried values and loops that no store depends on, in place."""
     live = _live_values(nodes)
     _sweep(nodes, live)
-    used = {n.buffer for n in walk(nodes) if isinstance(n, (Load, LoadAt, Store, StoreAt))}
+    accesses = (Load, LoadAt, Store, StoreAt, AtomicAt)
+    used = {n.buffer for n in walk(nodes) if isinstance(n, accesses)}
     _drop_allocas(nodes, used)
 
 
@@ -597,7 +624,7 @@ def _live_values(nodes: list[Node]) -> set[Value]:
                 needs[result] = [init, yielded]
                 # The argument is what the yield of the iteration before was.
                 needs.setdefault(yielded, [])
-        elif isinstance(node, (Store, StoreAt, Check)):
+        elif isinstance(node, (Store, StoreAt, AtomicAt, Check)):
             pending.extend(operands(node))
         else:
             for result in results(node):

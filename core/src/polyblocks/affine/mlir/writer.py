@@ -174,6 +174,8 @@ class _Writer:
             )
         if isinstance(node, Alloca):
             return self._alloca(node.buffer)
+        # Atomic updates are formed in kernels, which are written elsewhere.
+        assert isinstance(node, For)
         return self._parallel(node) if node.level else self._for(node)
 
     def apply(self, expr: Expr) -> Any:

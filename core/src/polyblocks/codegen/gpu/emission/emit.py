@@ -11,6 +11,7 @@ from polyblocks.affine.analysis.reductions import ROUNDING, identity
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
+    AtomicAt,
     Buffer,
     Check,
     For,
@@ -31,7 +32,7 @@ from polyblocks.codegen.gpu.emission.cascade import block_of, cascade, combiners
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import Joiner, barrier
 from polyblocks.codegen.gpu.emission.copies import copy_all
-from polyblocks.codegen.gpu.mapping.atomics import KINDS, AtomicAt
+from polyblocks.codegen.gpu.mapping.atomics import KINDS
 from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
 from polyblocks.codegen.gpu.mapping.walks import in_step, offset
 from polyblocks.codegen.gpu.mapping.wide import wide_accesses, wide_buffers
@@ -283,7 +284,7 @@ class Emitter:
         type_ = node.value.type
         operands = [self.use(node.value), self.memrefs[node.buffer]]
         operands += [self.use(v) for v in node.index]
-        number = getattr(mlir.dialect("arith").AtomicRMWKind, KINDS[node.op.name])
+        number = getattr(mlir.dialect("arith").AtomicRMWKind, KINDS[node.op])
         kind = ir.IntegerAttr.get(self.code.i64, int(number))
 
         def update() -> list[Any]:

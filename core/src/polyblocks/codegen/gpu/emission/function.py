@@ -13,6 +13,7 @@ from polyblocks.affine.mlir.views import VIEWS
 from polyblocks.affine.mlir.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
 from polyblocks.affine.model import (
     Alloca,
+    AtomicAt,
     Buffer,
     For,
     Index,
@@ -29,7 +30,6 @@ from polyblocks.codegen.gpu.emission.combine import Joiner
 from polyblocks.codegen.gpu.emission.emit import Emitter
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter, tile_types
 from polyblocks.codegen.gpu.emission.loads import Changes, Loads, is_inside, root
-from polyblocks.codegen.gpu.mapping.atomics import AtomicAt
 from polyblocks.codegen.gpu.mapping.banks import padded_shape
 from polyblocks.codegen.gpu.mapping.contraction import Operand, TiledKernel
 from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
@@ -271,8 +271,7 @@ class Captures:
         self._written: set[Any] = set(stored)
         needed: dict[Any, None] = dict.fromkeys(more)
         for node in (node for body in bodies for node in walk(body)):
-            values = [node.value, *node.index] if isinstance(node, AtomicAt) else operands(node)
-            for value in values:
+            for value in operands(node):
                 if value.external is not None:
                     needed[value.external] = None
             for var in _variables(node):

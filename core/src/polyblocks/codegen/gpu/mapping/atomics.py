@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.affine.analysis.reductions import NEED_FLAG
 from polyblocks.affine.model import (
+    AtomicAt,
     Buffer,
     For,
     Index,
@@ -36,17 +36,6 @@ KINDS = {
 _TYPES = ("f32", "f64", "i32", "i64")
 
 
-@dataclass(eq=False)
-class AtomicAt:
-    """``buffer[index] = op(buffer[index], value)`` in one piece."""
-
-    op: Op
-    value: Value
-    buffer: Buffer
-    index: list[Value]
-    location: Any = None
-
-
 def form_atomics(body: list[Node]) -> int:
     """Replace a load, an op and a store at the same place by one update, in place; how many.
 
@@ -74,7 +63,7 @@ def _replace(nodes: list[Node], touched: dict[Buffer, list[Node]], uses: dict[Va
             found = _update(node, nodes, touched, uses)
             if found is not None:
                 load, op, update = found
-                nodes[nodes.index(node)] = update  # type: ignore[call-overload]
+                nodes[nodes.index(node)] = update
                 nodes.remove(load)
                 nodes.remove(op)
                 count += 1
@@ -106,4 +95,4 @@ def _update(
     if load.result not in op.operands:
         return None
     value = next(v for v in op.operands if v is not load.result)
-    return load, op, AtomicAt(op, value, store.buffer, list(store.index), store.location)
+    return load, op, AtomicAt(op.name, value, store.buffer, list(store.index), store.location)

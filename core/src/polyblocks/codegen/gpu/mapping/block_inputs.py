@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from polyblocks.affine.access import is_whole
-from polyblocks.affine.model import Buffer, Load, LoadAt, Store, StoreAt, walk
-from polyblocks.codegen.gpu.mapping.atomics import AtomicAt
+from polyblocks.affine.model import AtomicAt, Buffer, Load, LoadAt, Store, StoreAt, walk
 from polyblocks.codegen.gpu.mapping.kernel import Kernel
 
 #: Bytes of all copies of a block together, at most.

@@ -1,0 +1,122 @@
+"""Copies of nodes: every field of every kind of node is copied, or replaced as was asked."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, get_args
+
+import pytest
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Alloca,
+    AtomicAt,
+    Buffer,
+    Check,
+    For,
+    Index,
+    Load,
+    LoadAt,
+    Node,
+    Op,
+    Prefetch,
+    Simd,
+    Store,
+    StoreAt,
+    Value,
+    clone,
+)
+
+F32, INDEX = "f32", "index"
+ROW, OTHER = Var(8, "i"), Var(8, "j")
+OLD, NEW = Buffer((8, 8), F32, "input"), Buffer((8, 8), F32, "input")
+GIVEN, TAKEN = Value(F32), Value(F32)
+AT, TO = Value(INDEX), Value(INDEX)
+PLACE = (Expr.of(ROW), Expr.of(ROW) + 1)
+MOVED = (Expr.of(OTHER), Expr.of(OTHER) + 1)
+#: What is replaced by what; all else stays.
+REPLACED = {OLD: NEW, GIVEN: TAKEN, AT: TO, PLACE: MOVED}
+
+NODES: list[Node] = [
+    Op("math.exp", [GIVEN], {"fastmath": "reassoc"}, [Value(F32)], "here"),
+    Index(Value(INDEX), PLACE[1]),
+    Load(Value(F32), OLD, PLACE, "here"),
+    Store(GIVEN, OLD, PLACE, "here", stream=64, peel=True),
+    LoadAt(Value(F32), OLD, [AT], "here"),
+    StoreAt(GIVEN, OLD, [AT], "here"),
+    AtomicAt("arith.addf", GIVEN, OLD, [AT], "here"),
+    Alloca(Buffer((4,), F32, "local", bytes_per_element=4)),
+    Check(GIVEN, "too large", "here"),
+    For(
+        Var(8),
+        [],
+        [GIVEN],
+        [Value(F32)],
+        [Value(F32)],
+        [GIVEN],
+        "team",
+        PLACE,
+        PLACE,
+        Simd(8, masked=False),
+        [Prefetch(OLD, PLACE, True, 2)],
+    ),
+]
+
+
+def copied(node: Node) -> Node:
+    values, variables = {GIVEN: TAKEN, AT: TO}, {ROW: Expr.of(OTHER)}
+    (new,) = clone([node], values, variables, {OLD: NEW})
+    return new
+
+
+def same(old: Any, new: Any) -> bool:
+    """Whether ``new`` is the copy of a field."""
+    if isinstance(old, (list, tuple)) and old not in (PLACE,):
+        return len(old) == len(new) and all(map(same, old, new))
+    if isinstance(old, Prefetch):
+        return all(
+            same(getattr(old, f.name), getattr(new, f.name)) for f in dataclasses.fields(old)
+        )
+    if isinstance(old, (Value, Buffer, tuple)) and old in REPLACED:
+        return new == REPLACED[old]
+    if isinstance(old, Value):  # a result
+        return new is not old and new.type == old.type
+    if isinstance(old, Buffer):  # a local one
+        return new is not old and new.shape == old.shape and new.kind == old.kind
+    if isinstance(old, Var):
+        return new is not old and (new.extent, new.name) == (old.extent, old.name)
+    if isinstance(old, Expr):
+        return new == old.substitute({ROW: Expr.of(OTHER)})
+    return bool(new == old)
+
+
+def test_there_is_an_example_of_every_kind() -> None:
+    assert [type(node) for node in NODES] == list(get_args(Node))
+
+
+@pytest.mark.parametrize("node", NODES, ids=lambda node: type(node).__name__)
+def test_no_field_has_its_default(node: Node) -> None:
+    """Else a field that is forgotten would look as if it were copied."""
+    for field in dataclasses.fields(node):
+        made = field.default_factory
+        default = field.default if made is dataclasses.MISSING else made()
+        empty = isinstance(node, For) and field.name == "body"
+        assert empty or getattr(node, field.name) != default, field.name
+
+
+@pytest.mark.parametrize("node", NODES, ids=lambda node: type(node).__name__)
+def test_every_field_is_copied(node: Node) -> None:
+    new = copied(node)
+    assert type(new) is type(node)
+    assert new is not node
+    for field in dataclasses.fields(node):
+        assert same(getattr(node, field.name), getattr(new, field.name)), field.name
+
+
+def test_the_body_of_a_loop_is_copied() -> None:
+    inner = NODES[3]
+    loop = copied(For(Var(4), [inner]))
+    assert isinstance(loop, For)
+    (store,) = loop.body
+    assert isinstance(store, Store)
+    assert store.buffer is NEW
