@@ -4,7 +4,8 @@ A program that is compiled in parts calls both. If each had a team of threads of
 that wait for work, spinning, would take the cores from the other ones. Measured are medians of
 calls: of each alone, of each by turns with one thread that reads and writes as much memory (so
 that the caches hold as little of it as beside the other one), and of both by turns. The last is
-compared with the second. Inductor's functions run on PyTorch's own team.
+compared with the second, and with the first where arrays are larger than the caches anyway.
+Inductor's functions run on PyTorch's own team.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from bench import report
 CALLS = 200
 WARM_UP = 10
 ROUNDS = 3
+#: Of 1024 numbers each: 16 MB, which some caches hold, and 256 MB.
+ROWS = (4096, 65536)
 #: The most that a call may take by turns, see :attr:`Times.ratio`.
 BAR = 1.15
 
@@ -46,6 +49,7 @@ class Row:
     """A compiled function, and the operator beside it."""
 
     compiler: str
+    rows: int
     compiled: Times
     eager: Times
 
@@ -63,7 +67,11 @@ def medians(functions: Sequence[Callable[[], Any]]) -> list[float]:
 
 
 def measure(
-    compiler: str, compiled: Callable[[], Any], eager: Callable[[], Any], passing: Callable[[], Any]
+    compiler: str,
+    count: int,
+    compiled: Callable[[], Any],
+    eager: Callable[[], Any],
+    passing: Callable[[], Any],
 ) -> Row:
     """``passing`` stands for the memory that each of the others uses. Least of several medians."""
     orders = [[compiled], [eager], [compiled, passing], [eager, passing], [compiled, eager]]
@@ -74,13 +82,14 @@ def measure(
     (alone,), (eager_alone,), (apart, _), (eager_apart, _), (turns, eager_turns) = least
     return Row(
         compiler,
+        count,
         Times(alone, apart, turns),
         Times(eager_alone, eager_apart, eager_turns),
     )
 
 
-def rows() -> list[Row]:
-    """A layer norm of 4096x1024 (ours and Inductor's) beside ``relu`` of 16 MB."""
+def rows(count: int) -> list[Row]:
+    """A layer norm of so many rows (ours and Inductor's) beside ``relu`` of as many."""
     import numpy as np
     import torch
 
@@ -89,9 +98,9 @@ def rows() -> list[Row]:
     def layer_norm(x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.layer_norm(x, (1024,))
 
-    x, y = torch.randn(4096, 1024), torch.randn(4096, 1024)
+    x, y = torch.randn(count, 1024), torch.randn(count, 1024)
     ours = polyblocks_jit_torch(layer_norm, compile_options={"strict_target": True})
-    theirs = torch.compile(layer_norm)
+    theirs = torch.compile(layer_norm, dynamic=False)
     source, target = np.ones((2, *x.shape), np.float32)
 
     def passing() -> None:
@@ -99,21 +108,24 @@ def rows() -> list[Row]:
 
     with torch.no_grad():
         return [
-            measure("polyblocks", lambda: ours(x), y.relu, passing),
-            measure("Inductor", lambda: theirs(x), y.relu, passing),
+            measure("polyblocks", count, lambda: ours(x), y.relu, passing),
+            measure("Inductor", count, lambda: theirs(x), y.relu, passing),
         ]
 
 
 def table(found: Sequence[Row]) -> str:
     """A Markdown table of the times and ratios."""
     lines = [
-        "| compiler | function | alone, ms | other memory between | by turns | ratio |",
-        "|---" * 6 + "|",
+        "| compiler | function | rows | alone, ms | other memory between | by turns | ratio "
+        "| to alone |",
+        "|---" * 8 + "|",
     ]
     for row in found:
         for name, times in (("layer norm", row.compiled), ("eager relu", row.eager)):
-            cells = [row.compiler, name, f"{times.alone:.3f}", f"{times.apart:.3f}"]
-            lines.append(f"| {' | '.join(cells)} | {times.by_turns:.3f} | {times.ratio:.2f} |")
+            numbers = (times.alone, times.apart, times.by_turns)
+            cells = [row.compiler, name, str(row.rows), *(f"{ms:.3f}" for ms in numbers)]
+            cells += [f"{times.ratio:.2f}", f"{times.by_turns / times.alone:.2f}"]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -122,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, help="folder for the page; default: none")
     args = parser.parse_args(arguments)
-    found = rows()
+    found = [row for count in ROWS for row in rows(count)]
     print(table(found), end="")
     if args.results:
         import torch
@@ -134,7 +146,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{head['machine']['threads']} threads\n\n"
         )
         Path(f"{report.place(head, args.results)}-mixed-calls.md").write_text(title + table(found))
-    return 0 if max(found[0].compiled.ratio, found[0].eager.ratio) <= BAR else 1
+    ours = [row for row in found if row.compiler == "polyblocks"]
+    worst = max(times.ratio for row in ours for times in (row.compiled, row.eager))
+    return 0 if worst <= BAR else 1
 
 
 if __name__ == "__main__":

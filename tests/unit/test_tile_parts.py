@@ -9,7 +9,8 @@ import pytest
 from tests.support.nest_interpreter import Machine
 from tests.support.nests import TARGET, Context, buffer, check, run, weighted
 
-from polyblocks.affine.cost.tile_cost import TileCost, alone
+from polyblocks.affine.cost.group_cost import alone
+from polyblocks.affine.cost.tile_cost import TileCost
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Nest, Sequence, Store, walk
 from polyblocks.affine.tiles.slices import Slices, slices
