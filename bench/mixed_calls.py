@@ -24,8 +24,8 @@ from bench import report
 CALLS = 200
 WARM_UP = 10
 ROUNDS = 3
-#: Of 1024 numbers each: 16 MB, which some caches hold, and 256 MB.
-ROWS = (4096, 65536)
+#: Of 1024 numbers each: 16 MB, which some caches hold, and 64 MB, with a quarter of the calls.
+ROWS = (4096, 16384)
 #: The most that a call may take by turns, see :attr:`Times.ratio`.
 BAR = 1.15
 
@@ -54,10 +54,10 @@ class Row:
     eager: Times
 
 
-def medians(functions: Sequence[Callable[[], Any]]) -> list[float]:
+def medians(functions: Sequence[Callable[[], Any]], calls: int) -> list[float]:
     """Median milliseconds of each, called one after the other."""
     times: list[list[float]] = [[] for _ in functions]
-    for turn in range(CALLS + WARM_UP):
+    for turn in range(calls + WARM_UP):
         for function, found in zip(functions, times, strict=True):
             begin = time.perf_counter()
             function()
@@ -75,7 +75,8 @@ def measure(
 ) -> Row:
     """``passing`` stands for the memory that each of the others uses. Least of several medians."""
     orders = [[compiled], [eager], [compiled, passing], [eager, passing], [compiled, eager]]
-    rounds = [[medians(functions) for functions in orders] for _ in range(ROUNDS)]
+    calls = CALLS * ROWS[0] // count
+    rounds = [[medians(functions, calls) for functions in orders] for _ in range(ROUNDS)]
     least = [
         [min(column) for column in zip(*found, strict=True)] for found in zip(*rounds, strict=True)
     ]
