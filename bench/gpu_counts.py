@@ -66,8 +66,8 @@ class Counted:
         asked: bytes that threads ask for, over the floor.
         moved: bytes of the sectors that warps use, over the floor.
         coalescing: sectors used over the fewest that could hold what was asked for.
-        conflicts: cycles lost to bank conflicts, over accesses of workgroup memory.
-        workgroup: bytes asked for in workgroup memory, over the floor.
+        conflicts: cycles lost to bank conflicts, over accesses of shared memory.
+        workgroup: bytes asked for in shared memory, over the floor.
         width: bytes that a warp asks for at once, on average.
     """
 
@@ -167,8 +167,8 @@ def page(found: Sequence[Counted]) -> str:
         "",
         "Counted by the simulator on a number of blocks of each launch. Bytes are over the floor:",
         "what is needed of every argument, and the result, once. Asked: by threads; in sectors: of",
-        "the transactions of warps; on chip: in workgroup memory. Coalescing is sectors over the",
-        "fewest that could do, conflicts are lost cycles per access of workgroup memory, width is",
+        "the transactions of warps; on chip: in shared memory. Coalescing is sectors over the",
+        "fewest that could do, conflicts are lost cycles per access of shared memory, width is",
         "the bytes that a warp asks for at once.",
         "",
         "| case | chip | blocks | kernels | asked | in sectors | coalescing | on chip | conflicts "

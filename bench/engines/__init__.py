@@ -33,7 +33,7 @@ ENGINES = {
     "iree": "bench.engines.iree_cpu",
 }
 
-#: This compiler behind the other frameworks, for :mod:`bench.faces`.
+#: This compiler behind the other frameworks, for :mod:`bench.frontends`.
 FACES = {
     "polyblocks-jax": "bench.engines.jax_polyblocks",
     "polyblocks-tf": "bench.engines.tensorflow_polyblocks",

@@ -2,7 +2,7 @@
 // TARGET: gpu
 //
 // Rows and columns of a product share what they read: a block copies tiles of both operands to
-// workgroup memory, with a barrier before and after; its threads keep their sums in registers. What
+// shared memory, with a barrier before and after; its threads keep their sums in registers. What
 // the next turn needs is loaded while this one computes.
 
 // CHECK:       gpu.func @kernel

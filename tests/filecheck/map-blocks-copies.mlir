@@ -2,7 +2,7 @@
 // TARGET: gpu
 //
 // All rows are multiplied by the same factors: a block of several rows begins with a copy of them
-// in workgroup memory, and waits for it once.
+// in shared memory, and waits for it once.
 
 // CHECK:       gpu.func @kernel
 // CHECK-SAME:    workgroup(%[[W:.*]] : memref<1024xf32, #gpu.address_space<workgroup>>

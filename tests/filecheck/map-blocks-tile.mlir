@@ -1,7 +1,7 @@
 // PASSES: map-blocks
 // TARGET: gpu
 //
-// A tile's buffer that neighbours read lives in workgroup memory: one barrier before it is read,
+// A tile's buffer that neighbours read lives in shared memory: one barrier before it is read,
 // none before the second loop that writes another part of it. One that only its own thread reads
 // stays with the thread.
 

@@ -106,7 +106,7 @@ class Machine:
         self.nodes(block, np.ones(self.lanes.size, bool))
 
     def _own(self, type_: Any) -> Memref:
-        """Workgroup or private memory."""
+        """Shared or private memory."""
         shape = list(type_.shape)
         n = int(np.prod(shape))
         shared = "workgroup" in str(type_.memory_space)

@@ -21,8 +21,8 @@ from polyblocks.affine.model import (
     Value,
     walk,
 )
+from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import slices
-from polyblocks.affine.tiles.stages import Stage
 from polyblocks.affine.tiles.tile_writer import tiled
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
@@ -128,7 +128,7 @@ def run(sequence: Sequence, inputs: dict[Buffer, np.ndarray], out: Buffer) -> np
 
 def tiled_like(nests: list[Nest], tile: tuple[int, ...], out: Buffer) -> Nest:
     """All nests as one group with this tile."""
-    stages = [Stage.of(n) for n in nests]
+    stages = [FusionStage.of(n) for n in nests]
     assert all(s is not None for s in stages)
     found = slices(stages, out, set())
     assert found is not None

@@ -9,6 +9,7 @@ from polyblocks.affine.analysis.boxes import (
     Box,
     covered,
     difference,
+    hull,
     intersection,
     overlap,
     touched,
@@ -48,6 +49,12 @@ def test_intersection_and_overlap() -> None:
         a, b = some_box(rank), some_box(rank)
         assert points(intersection(a, b)) == points(a) & points(b)
         assert overlap(a, b) == bool(points(a) & points(b))
+        around = hull(a, b)
+        assert points(a) | points(b) <= points(around)
+        assert all(
+            {low, high} <= {*first, *second}
+            for (low, high), first, second in zip(around, a, b, strict=True)
+        )
 
 
 def test_first_pieces_are_long_in_memory() -> None:

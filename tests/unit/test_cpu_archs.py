@@ -136,12 +136,12 @@ def test_description_agrees_with_llvm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "hint"),
+    ("requested", "hint"),
     [("zenver4", "did you mean 'znver4'"), ("quantum", "known are native, x86-64, x86-64-v2")],
 )
-def test_unknown_arch_names_the_nearest(wish: str, hint: str) -> None:
-    with pytest.raises(TargetError, match=f"unknown arch '{wish}' for target 'cpu'; {hint}"):
-        lookup(wish)
+def test_unknown_arch_names_the_nearest(requested: str, hint: str) -> None:
+    with pytest.raises(TargetError, match=f"unknown arch '{requested}' for target 'cpu'; {hint}"):
+        lookup(requested)
 
 
 def test_what_old_chips_lack() -> None:

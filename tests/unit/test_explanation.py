@@ -451,7 +451,7 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             "the innermost loop of p is the one of 112 iterations that walks memory in order",
         ),
         (
-            {"what": "jammed", "nest": "p", "streams": 4},
+            {"what": "jammed", "nest": "p", "unroll_factor": 4},
             "p reduces 4 rows at once, which keeps the memory busy",
         ),
         (

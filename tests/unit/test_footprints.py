@@ -12,8 +12,8 @@ from polyblocks.affine.model import (
     Buffer,
     For,
     Index,
+    IndirectLoad,
     Load,
-    LoadAt,
     Nest,
     Node,
     Op,
@@ -159,7 +159,7 @@ class TestFootprints:
     def test_a_gather_touches_a_line_each(self):
         table = buffer(1000, 16)
         i = Var(10)
-        body: list[Node] = [LoadAt(Value("f32"), table, [Value("index"), Value("index")])]
+        body: list[Node] = [IndirectLoad(Value("f32"), table, [Value("index"), Value("index")])]
         touched = analyze(loops([i], body)).whole[table]
         assert (touched.read, touched.read_lines) == (40, 640)
 
@@ -265,7 +265,7 @@ class TestEstimate:
         cast = op("arith.index_cast", number.result)
 
         def seconds(*index: Value) -> float:
-            value = LoadAt(Value("f32"), table, list(index))
+            value = IndirectLoad(Value("f32"), table, list(index))
             body: list[Node] = [number, cast, place, value, Store(value.result, y, at(i, j))]
             return estimate(Nest(loops([i, j], body), []), table, ids, y).seconds["compute"]
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from polyblocks.isolation.frames import roomy
+from polyblocks.isolation.frames import with_large_frame
 
 
 def leaf(x: int) -> int:
@@ -30,14 +30,14 @@ def slowdown(times: list[float]) -> float:
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="about CPython's frames")
 def test_no_depth_is_slow() -> None:
-    below = roomy(seconds_at)
+    below = with_large_frame(seconds_at)
     # Where pieces of 16 KiB end, calls take a hundred times as long.
     best = [min(below(depth) for _ in range(3)) for depth in range(150)]
     assert slowdown(best) < 20
 
 
 def test_arguments_results_errors_and_name() -> None:
-    @roomy
+    @with_large_frame
     def divided(a: int, *, by: int) -> float:
         """A quotient."""
         return a / by
@@ -50,7 +50,7 @@ def test_arguments_results_errors_and_name() -> None:
 
 
 def test_recursion_is_still_limited() -> None:
-    @roomy
+    @with_large_frame
     def forever() -> None:
         forever()
 

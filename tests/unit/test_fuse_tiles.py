@@ -26,8 +26,8 @@ from polyblocks.affine.model import (
     around,
     walk,
 )
+from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import bounds, slices
-from polyblocks.affine.tiles.stages import Stage
 from polyblocks.affine.tiles.tile_writer import tiled
 from polyblocks.affine.tiles.updates import in_place
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass, _Grouping
@@ -176,7 +176,7 @@ def test_random_chains(seed: int) -> None:
             used.append(nest)
     used.reverse()
     tile = (rng.randint(1, out.shape[0]), rng.randint(1, out.shape[1]))
-    stages = [s for s in map(Stage.of, used) if s is not None]
+    stages = [s for s in map(FusionStage.of, used) if s is not None]
     assert len(stages) == len(used)
     found = slices(stages, out, set())
     assert found is not None
@@ -244,7 +244,7 @@ def test_a_result_that_others_read_is_not_cut_with_a_halo() -> None:
         weighted(b, (0,), (40,), (a, (0,), 2.0)),
         weighted(out, (0,), (38,), (b, (0,), 1.0), (b, (2,), 1.0)),
     ]
-    stages = [s for s in map(Stage.of, nests) if s is not None]
+    stages = [s for s in map(FusionStage.of, nests) if s is not None]
     found = slices(stages, out, {b})
     assert found is not None
     assert found.whole == set(found.tile)
@@ -283,7 +283,7 @@ def test_updates_in_place(tile: tuple[int, ...]) -> None:
     nests.append(weighted(out, (0, 0), (n, n), (u[-1], (0, 0), 2.0)))
     values = np.random.default_rng(1).random(source.shape)
     expected = run(Sequence(list(nests), [source, *u, out]), {source: values}, out)
-    stages = [Stage.of(nest) for nest in nests]
+    stages = [FusionStage.of(nest) for nest in nests]
     found = in_place(stages, set(u))
     assert found is not None
     stages, versions = found
@@ -312,7 +312,7 @@ def test_no_update_in_place_of_what_is_still_needed() -> None:
         weighted(b, (1,), (n - 2,), (a, (0,), 1.0), (a, (2,), 1.0)),
         weighted(out, (1,), (n - 2,), (a, (1,), 1.0), (b, (1,), 1.0)),
     ]
-    assert in_place([Stage.of(nest) for nest in nests], {a, b}) is None
+    assert in_place([FusionStage.of(nest) for nest in nests], {a, b}) is None
 
 
 def same(target: Buffer, source: Buffer, place: tuple[int, ...], box: tuple[int, ...]) -> Nest:

@@ -206,7 +206,7 @@ def test_names_in_any_spelling(target: str, spelling: str, arch: str, multiproce
 
 
 @pytest.mark.parametrize(
-    "target, wish, hint",
+    "target, requested, hint",
     [
         ("nvgpu", "sm_91", "did you mean 'sm_9"),
         ("nvgpu", "h2oo", "did you mean .*'h200'"),
@@ -216,9 +216,11 @@ def test_names_in_any_spelling(target: str, spelling: str, arch: str, multiproce
         ("amdgpu", "quantum", "known are native, gfx1100, .* and chips such as rx-7900-xtx"),
     ],
 )
-def test_unknown_arch_names_the_nearest(target: str, wish: str, hint: str) -> None:
-    with pytest.raises(TargetError, match=f"unknown arch '{wish}' for target '{target}'; {hint}"):
-        describe(target, wish)
+def test_unknown_arch_names_the_nearest(target: str, requested: str, hint: str) -> None:
+    with pytest.raises(
+        TargetError, match=f"unknown arch '{requested}' for target '{target}'; {hint}"
+    ):
+        describe(target, requested)
 
 
 def test_only_code_for_one_capability_has_the_accelerated_units() -> None:

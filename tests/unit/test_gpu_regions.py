@@ -25,7 +25,7 @@ func.func @main(%left: memref<i32>, %a: memref<64xf32>) {{
   }} attributes {{polyblocks.region = "loop1"}}
   return
 }}"""
-#: Neighbours of neighbours, so that the whole row is in workgroup memory.
+#: Neighbours of neighbours, so that the whole row is in shared memory.
 ROW = """
     affine.for %t = 0 to 1 {{
       %row = memref.alloca() : memref<{n}xf32>
@@ -51,7 +51,7 @@ def test_an_operation_between_nests_that_is_no_scalar() -> None:
 
 
 def test_more_workgroup_memory_than_a_block_has() -> None:
-    message = r"'scf.while' needs \d+ bytes of workgroup memory, and a block has 232448"
+    message = r"'scf.while' needs \d+ bytes of shared memory, and a block has 232448"
     with pytest.raises(UnsupportedError, match=message):
         map_blocks(WHILE.format(body=ROW.format(n=100_000)))
 

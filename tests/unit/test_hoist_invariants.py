@@ -8,8 +8,8 @@ from polyblocks.affine.model import (
     Check,
     For,
     Index,
+    IndirectLoad,
     Load,
-    LoadAt,
     Node,
     Op,
     Store,
@@ -31,7 +31,7 @@ def gather(j: Var, check_varies: bool = False) -> list[Node]:
         Op("arith.cmpi", [row], {}, [ok]),
         Check(ok, "out of range"),
         Index(column, Expr.of(j)),
-        LoadAt(x, TABLE, [row, column]),
+        IndirectLoad(x, TABLE, [row, column]),
         Store(x, OUT, (Expr(2), Expr.of(j))),
     ]
 
@@ -40,7 +40,7 @@ def test_row_and_check_leave_the_loop() -> None:
     j = Var(8)
     taken, kept = invariants(For(j, gather(j)))
     assert [type(n) for n in taken] == [Load, Op, Check]
-    assert [type(n) for n in kept] == [Index, LoadAt, Store]
+    assert [type(n) for n in kept] == [Index, IndirectLoad, Store]
 
 
 def test_check_of_every_element_stays() -> None:
@@ -54,7 +54,7 @@ def test_load_behind_a_check_that_stays_stays() -> None:
     j = Var(8)
     body = gather(j, check_varies=True)
     first, x = Value("index"), Value("f32")
-    body[3:3] = [Index(first, Expr(0)), LoadAt(x, TABLE, [first, first])]
+    body[3:3] = [Index(first, Expr(0)), IndirectLoad(x, TABLE, [first, first])]
     taken, _ = invariants(For(j, body))
     assert [type(n) for n in taken] == [Index]
 

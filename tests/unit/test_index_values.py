@@ -6,7 +6,7 @@ import pytest
 
 from polyblocks import mlir
 from polyblocks.affine.mlir import reader
-from polyblocks.affine.model import LoadAt, Op, walk
+from polyblocks.affine.model import IndirectLoad, Op, walk
 
 PROGRAM = """
 #map = affine_map<()[s0] -> ({expr})>
@@ -37,5 +37,5 @@ def test_operations(expr: str, names: list[str]) -> None:
     (nest,) = reader.read(module).nests()
     ops = [n for n in walk(nest.body) if isinstance(n, Op) and n.name != "arith.constant"]
     assert [op.name for op in ops] == names
-    (load,) = [n for n in walk(nest.body) if isinstance(n, LoadAt)]
+    (load,) = [n for n in walk(nest.body) if isinstance(n, IndirectLoad)]
     assert load.index == ops[-1].results

@@ -23,7 +23,7 @@ from polyblocks.errors import (
     UnsupportedError,
     of_machine,
 )
-from polyblocks.failures.blame import blaming
+from polyblocks.failures.attribution import attribute_failure
 from polyblocks.frontends.partition import CRASH, MACHINE, UNSUPPORTED, run_probes
 from polyblocks.isolation.isolation import run_isolated
 from polyblocks.options import CompileOptions
@@ -79,7 +79,7 @@ def test_no_pass_is_to_blame():
 
     with (
         pytest.raises(MachineError, match=r"No space left on device in pass 'write-files'"),
-        blaming(b"", "S3", [], None, Pass()),
+        attribute_failure(b"", "S3", [], None, Pass()),
     ):
         raise FULL
 

@@ -13,11 +13,11 @@ from polyblocks.affine.model import (
     Buffer,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Store,
-    StoreAt,
     Value,
 )
 
@@ -114,8 +114,8 @@ def rows_of_a_table(column: Expr, other: Expr) -> tuple[For, For]:
     body: list[Node] = [
         Index(here, column.substitute(at)),
         Index(there, other.substitute(at)),
-        LoadAt(x, table, [row, there]),
-        StoreAt(x, table, [row, here]),
+        IndirectLoad(x, table, [row, there]),
+        IndirectStore(x, table, [row, here]),
     ]
     inner = For(j, body)
     return For(i, [inner]), inner

@@ -12,7 +12,7 @@ from polyblocks.frontends.partition import (
     CRASH,
     MACHINE,
     UNSUPPORTED,
-    Left,
+    FallbackOp,
     Operations,
     Plan,
     Step,
@@ -75,7 +75,7 @@ def plan_of(operations):
 def test_one_bad_operation_splits_a_chain():
     operations = Pretended(CHAIN, bad=[2])
     plan, artifact = plan_of(operations)
-    assert plan == Plan((Left(2, "op2", "bad alone", UNSUPPORTED),), ())
+    assert plan == Plan((FallbackOp(2, "op2", "bad alone", UNSUPPORTED),), ())
     assert order(operations, {2}) == [
         Step(True, (0, 1)), Step(False, (2,)), Step(True, (3, 4))
     ]  # fmt: skip

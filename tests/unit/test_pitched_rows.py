@@ -1,4 +1,4 @@
-"""How threads count the rows that they walk: by transactions, and as workgroup memory does."""
+"""How threads count the rows that they walk: by transactions, and as shared memory does."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Nest, Node, Store, Value
 from polyblocks.codegen.gpu.mapping.banks import pitch_rows
 from polyblocks.codegen.gpu.mapping.barriers import same_iteration
-from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 
 
-def copy(rows: int, width: int, begin: int, pitch: int = 2048) -> tuple[Kernel, Shared]:
-    """A kernel that copies rows of a buffer from an element on to workgroup memory."""
+def copy(rows: int, width: int, begin: int, pitch: int = 2048) -> tuple[Kernel, DistributedLoop]:
+    """A kernel that copies rows of a buffer from an element on to shared memory."""
     t, i, j = Var(4), Var(rows), Var(width)
     source = Buffer((4096, pitch), "f32", "input", bytes_per_element=4)
     tile = Buffer((rows, width), "f32", "local", bytes_per_element=4)
@@ -26,9 +26,9 @@ def copy(rows: int, width: int, begin: int, pitch: int = 2048) -> tuple[Kernel, 
     inside: list[Node] = [Alloca(tile), loops[0]]
     outer = For(t, inside)
     kernel = Kernel(Nest([outer], []), [outer], [t], inside, group=256)
-    shared = Shared(loops, [i, j])
-    kernel.shared = {loops[0]: shared}
-    kernel.places = {tile: Place.WORKGROUP}
+    shared = DistributedLoop(loops, [i, j])
+    kernel.distributed = {loops[0]: shared}
+    kernel.places = {tile: Place.SHARED}
     return kernel, shared
 
 
@@ -59,14 +59,14 @@ def test_rows_that_begin_differently_are_counted_as_they_are() -> None:
 
 def test_elements_belong_to_the_iteration_of_the_same_number() -> None:
     i, j, k = Var(8), Var(56), Var(448)
-    rows, row = Shared([], [i, j]), Shared([], [k])
+    rows, row = DistributedLoop([], [i, j]), DistributedLoop([], [k])
     by_row, at_once = (Expr.of(i), Expr.of(j)), (Expr.of(k) // 56, Expr.of(k) % 56)
     assert same_iteration(by_row, rows, at_once, row)
     assert not same_iteration(by_row, rows, (at_once[0], Expr.of(k) % 55), row)
     # Counted with a pitch they are others.
     rows.pitch = 64
     assert not same_iteration(by_row, rows, at_once, row)
-    other = Shared([], [Var(8), Var(56)], pitch=64, lead=4)
+    other = DistributedLoop([], [Var(8), Var(56)], pitch=64, lead=4)
     there = tuple(Expr.of(v) for v in other.order)
     assert not same_iteration(by_row, rows, there, other)
     rows.lead = 4

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from polyblocks.affine.analysis.facts import binary
+from polyblocks.affine.analysis.known_values import binary
 from polyblocks.affine.expr import Expr, Var
 
 K = Var(7, "k")

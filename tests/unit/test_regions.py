@@ -10,10 +10,20 @@ from polyblocks import mlir
 from polyblocks.affine.analysis.coverage import covers, digits
 from polyblocks.affine.cost.estimate import scaled
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.mlir.held import HeldNests
+from polyblocks.affine.mlir.nest_cache import NestCache
 from polyblocks.affine.mlir.regions import stands_before
-from polyblocks.affine.model import Buffer, For, Nest, Region, Sequence, Store, Value, reads, writes
-from polyblocks.affine.tiles.stages import Stage
+from polyblocks.affine.model import (
+    Buffer,
+    ControlFlow,
+    For,
+    Nest,
+    Sequence,
+    Store,
+    Value,
+    reads,
+    writes,
+)
+from polyblocks.affine.tiles.fusion_stages import FusionStage
 
 PROGRAM = """
 func.func @main(%x: memref<10x64xf32>, %p: i1) {
@@ -42,13 +52,13 @@ func.func @main(%x: memref<10x64xf32>, %p: i1) {
 """
 
 
-def held() -> HeldNests:
+def held() -> NestCache:
     """The program's model; the module lives as long as it does."""
-    return HeldNests(mlir.parse(PROGRAM))
+    return NestCache(mlir.parse(PROGRAM))
 
 
 def bodies(sequence: Sequence) -> list[Sequence]:
-    return [b for item in sequence.items if isinstance(item, Region) for b in item.bodies]
+    return [b for item in sequence.items if isinstance(item, ControlFlow) for b in item.bodies]
 
 
 def test_bodies_are_sequences_with_names() -> None:
@@ -77,7 +87,7 @@ def test_what_lives_outside_is_carried_in_the_body() -> None:
 def test_a_loop_reads_what_it_may_leave_as_it_was() -> None:
     nests = held()
     main = nests.sequence
-    (region,) = [item for item in main.items if isinstance(item, Region)]
+    (region,) = [item for item in main.items if isinstance(item, ControlFlow)]
     x, state = (b for b in main.buffers if b.kind in ("input", "alloc"))
     assert writes(region) == {state}
     assert reads(region) == {x, state}
@@ -107,7 +117,7 @@ def test_writing_and_reading_again_gives_the_same() -> None:
     assert nests.write()
     text = str(nests.module)
     assert nests.module.operation.verify()
-    again = HeldNests(nests.module)
+    again = NestCache(nests.module)
     again.apply(touch, None)
     again.write()
     assert str(again.module) == text
@@ -122,7 +132,7 @@ def test_the_variable_of_a_loop_around_covers_nothing(outer: bool) -> None:
     assert covers(buffer, index, loops) is not outer
     assert (digits(buffer, index, loops) is None) is outer
     body: list[Any] = [For(j, [Store(Value(None), buffer, index)])]
-    stage = Stage.of(Nest(body if outer else [For(i, body)], []))
+    stage = FusionStage.of(Nest(body if outer else [For(i, body)], []))
     assert stage is not None
     assert (stage.places(stage.stores[0]) is None) is outer
 
@@ -145,7 +155,7 @@ func.func @main(%x: memref<64xf32>, %n: memref<index>, %y: memref<64xf32>) {
 
 
 def test_what_is_made_between_two_nests_is_not_there_before() -> None:
-    nests = HeldNests(mlir.parse(SCALARS))
+    nests = NestCache(mlir.parse(SCALARS))
     first, second = nests.sequence.nests()
     assert stands_before(first, second)
     assert not stands_before(second, first)

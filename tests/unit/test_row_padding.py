@@ -13,8 +13,8 @@ from polyblocks.affine.model import (
     Alloca,
     Buffer,
     For,
+    IndirectLoad,
     Load,
-    LoadAt,
     Nest,
     Node,
     Op,
@@ -191,7 +191,7 @@ def test_run_time_indices_are_none_beyond_the_row() -> None:
     i, j = Var(8), Var(30)
     at = (Expr.of(i), Expr.of(j))
     x, y = Value("index"), Value("f32")
-    body = [Load(x, b, at), LoadAt(y, table, [x]), Store(y, c, at)]
+    body = [Load(x, b, at), IndirectLoad(y, table, [x]), Store(y, c, at)]
     nests = between(body, i, j, b, c)
     nest = tiled_like(nests, (2, 30), output(nests))
     assert rows_of(nest)[1] == (30, False)

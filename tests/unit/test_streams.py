@@ -6,7 +6,7 @@ import pytest
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Sequence, Store, Value
-from polyblocks.passes.map.streams import mark_streams
+from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
 CHIP = TargetDescription(
@@ -47,7 +47,7 @@ def stream_of(
         body: list[Node] = [Load(Value("f32"), out, (Expr(0), Expr(0)))]
         nests.append(Nest(body, []))
     sequence = Sequence(list(nests), [out])
-    mark_streams(loop, j if across else None, width, sequence, CHIP)
+    mark_nontemporal_stores(loop, j if across else None, width, sequence, CHIP)
     return store.stream
 
 

@@ -13,15 +13,15 @@ from polyblocks.affine.cost.group_cost import alone
 from polyblocks.affine.cost.tile_cost import TileCost
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Nest, Sequence, Store, walk
+from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import Slices, slices
-from polyblocks.affine.tiles.stages import Stage
 from polyblocks.affine.tiles.tile_writer import tiled
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 
 
-def stage(nest: Nest) -> Stage:
+def stage(nest: Nest) -> FusionStage:
     """The nest as a stage."""
-    found = Stage.of(nest)
+    found = FusionStage.of(nest)
     assert found is not None
     return found
 

@@ -312,7 +312,7 @@ def _preload(target: Any) -> None:
     mlir.preload()
     ours = (
         "polyblocks.passes.standard",
-        "polyblocks.affine.mlir.held",
+        "polyblocks.affine.mlir.nest_cache",
         "polyblocks.affine.mlir.reader",
         "polyblocks.affine.mlir.value_ranges",
         "polyblocks.affine.mlir.writer",

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from polyblocks import events
-from polyblocks.failures.blame import blaming
+from polyblocks.failures.attribution import attribute_failure
 from polyblocks.options import CompileOptions
 from polyblocks.passes.base import NestPass
 from polyblocks.stages import RESUME_ATTRIBUTE, STAGES, mark
 from polyblocks.target import TargetDescription
 
 if TYPE_CHECKING:
-    from polyblocks.affine.mlir.held import HeldNests
+    from polyblocks.affine.mlir.nest_cache import NestCache
 
 #: What writing the nests is called where times are told.
 WRITE_NESTS = "write-nests"
@@ -48,7 +48,7 @@ class PassContext:
     verify: bool = True
     hold: bool = True
     _dump_count: int = field(default=0, repr=False)
-    _nests: HeldNests | None = field(default=None, repr=False)
+    _nests: NestCache | None = field(default=None, repr=False)
 
     @classmethod
     def create(
@@ -62,11 +62,11 @@ class PassContext:
         running = _active.get()
         if running is not None:
             return running
-        wish: bool | str = options.debug or os.environ.get("POLYBLOCKS_DEBUG", "")
+        requested: bool | str = options.debug or os.environ.get("POLYBLOCKS_DEBUG", "")
         folder = None
-        if wish:
-            base = Path("polyblocks_debug" if wish is True or wish == "1" else str(wish))
-            folder = _fresh_folder(base, name)
+        if requested:
+            plain = requested is True or requested == "1"
+            folder = _fresh_folder(Path("polyblocks_debug" if plain else str(requested)), name)
         passes = os.environ.get("POLYBLOCKS_DEBUG_PASSES", "") not in ("", "0")
         return cls(target, options, folder, passes)
 
@@ -84,12 +84,12 @@ class PassContext:
         """Whether a model of the nests is held, which may be ahead of the module."""
         return self._nests is not None
 
-    def nests(self, module: Any) -> HeldNests:
+    def nests(self, module: Any) -> NestCache:
         """The model of the module's nests, read unless it is held already."""
-        from polyblocks.affine.mlir.held import HeldNests
+        from polyblocks.affine.mlir.nest_cache import NestCache
 
         if self._nests is None:
-            self._nests = HeldNests(module)
+            self._nests = NestCache(module)
         return self._nests
 
     def flush(self) -> None:
@@ -262,7 +262,7 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
     # One snapshot per stage is cheap; the state right before a failing pass is made from it.
     snapshot = bytecode(module)
     finished: list[Any] = []
-    blame = partial(blaming, snapshot, stage, finished, context)
+    blame = partial(attribute_failure, snapshot, stage, finished, context)
     for p in todo:
         if not shares_nests(p):
             with blame():

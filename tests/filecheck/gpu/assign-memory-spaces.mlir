@@ -1,6 +1,6 @@
 // PASSES: assign-memory-spaces
 //
-// Arguments, their views and constants are global, allocations private; workgroup memory stays. A
+// Arguments, their views and constants are global, allocations private; shared memory stays. A
 // choice between two memrefs is made of memrefs of no space, as before.
 
 // CHECK:       memref.global "private" constant @c : memref<4xf32, #gpu.address_space<global>>

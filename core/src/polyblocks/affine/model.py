@@ -3,7 +3,7 @@
 It mirrors the affine dialect, without MLIR: types, attributes and locations are carried along as
 opaque handles. A :class:`Sequence` is the body of ``@main``: nests in program order, and opaque
 operations between which nothing may move. What loops and branches around whole nests do is a
-sequence again, see :class:`Region`.
+sequence again, see :class:`ControlFlow`.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Store:
 
 
 @dataclass(eq=False)
-class LoadAt:
+class IndirectLoad:
     """``result = buffer[values]``: indices known only at run time (a gather)."""
 
     result: Value
@@ -169,7 +169,7 @@ class LoadAt:
 
 
 @dataclass(eq=False)
-class StoreAt:
+class IndirectStore:
     """``buffer[values] = value``: indices known only at run time (a scatter)."""
 
     value: Value
@@ -179,7 +179,7 @@ class StoreAt:
 
 
 @dataclass(eq=False)
-class AtomicAt:
+class IndirectAtomic:
     """``buffer[values] = op(buffer[values], value)`` in one piece.
 
     ``op`` is the name of an operation whose operands may be exchanged.
@@ -301,7 +301,9 @@ class For:
         return min((high - low).range()[1] for high in upper)
 
 
-Node = Op | Index | Load | Store | LoadAt | StoreAt | AtomicAt | Alloca | Check | For
+#: What reads or writes one element, wherever its index comes from.
+Access = Load | Store | IndirectLoad | IndirectStore
+Node = Op | Index | Access | IndirectAtomic | Alloca | Check | For
 
 
 class Nest:
@@ -341,9 +343,9 @@ class Nest:
             reads: set[Buffer] = set()
             writes: set[Buffer] = set()
             for node in walk(self.body):
-                if isinstance(node, (Load, LoadAt, AtomicAt)):
+                if isinstance(node, (Load, IndirectLoad, IndirectAtomic)):
                     reads.add(node.buffer)
-                if isinstance(node, (Store, StoreAt, AtomicAt)):
+                if isinstance(node, (Store, IndirectStore, IndirectAtomic)):
                     writes.add(node.buffer)
             self._effects = frozenset(reads), frozenset(writes)
         return self._effects
@@ -359,7 +361,7 @@ class Opaque:
 
 
 @dataclass(eq=False)
-class Region(Opaque):
+class ControlFlow(Opaque):
     """A loop or branch around sequences, each of which passes change as they change ``@main``.
 
     To the sequence that it stands in it is opaque. What it reads and writes is what its bodies do;
@@ -405,12 +407,12 @@ class Sequence:
         """This sequence and those in it, outer before inner."""
         yield self
         for item in self.items:
-            if isinstance(item, Region):
+            if isinstance(item, ControlFlow):
                 for body in item.bodies:
                     yield from body.all()
 
     def viewed(self) -> set[Buffer]:
-        """The buffers of which there are views: somebody may touch them by another name."""
+        """The buffers of which there are views: something may touch them by another name."""
         return {b.base for b in self.buffers if b.base is not b}
 
 
@@ -451,9 +453,9 @@ def operands(node: Node) -> list[Value]:
         return [node.value]
     if isinstance(node, Check):
         return [node.condition]
-    if isinstance(node, LoadAt):
+    if isinstance(node, IndirectLoad):
         return node.index
-    if isinstance(node, (StoreAt, AtomicAt)):
+    if isinstance(node, (IndirectStore, IndirectAtomic)):
         return [*node.index, node.value]
     if isinstance(node, For):
         return [*node.inits, *node.yields]
@@ -464,21 +466,21 @@ def results(node: Node) -> list[Value]:
     """The values that a node defines for those after it."""
     if isinstance(node, (Op, For)):
         return node.results
-    if isinstance(node, (Index, Load, LoadAt)):
+    if isinstance(node, (Index, Load, IndirectLoad)):
         return [node.result]
     return []
 
 
 def reads(item: Nest | Opaque) -> Set[Buffer]:
     """Buffers that an item reads."""
-    if isinstance(item, Region):
+    if isinstance(item, ControlFlow):
         return item.effects()[0]
     return item.reads if isinstance(item, Opaque) else item.effects()[0]
 
 
 def writes(item: Nest | Opaque) -> Set[Buffer]:
     """Buffers that an item writes."""
-    if isinstance(item, Region):
+    if isinstance(item, ControlFlow):
         return item.effects()[1]
     return item.writes if isinstance(item, Opaque) else item.effects()[1]
 
@@ -526,15 +528,15 @@ def clone(
         elif isinstance(n, Store):
             value, moved = use(n.value), at(n.index)
             out.append(Store(value, buffer(n.buffer), moved, n.location, n.stream, n.peel))
-        elif isinstance(n, LoadAt):
+        elif isinstance(n, IndirectLoad):
             where = [use(v) for v in n.index]
-            out.append(LoadAt(fresh(n.result), buffer(n.buffer), where, n.location))
-        elif isinstance(n, StoreAt):
+            out.append(IndirectLoad(fresh(n.result), buffer(n.buffer), where, n.location))
+        elif isinstance(n, IndirectStore):
             where = [use(v) for v in n.index]
-            out.append(StoreAt(use(n.value), buffer(n.buffer), where, n.location))
-        elif isinstance(n, AtomicAt):
+            out.append(IndirectStore(use(n.value), buffer(n.buffer), where, n.location))
+        elif isinstance(n, IndirectAtomic):
             where = [use(v) for v in n.index]
-            out.append(AtomicAt(n.op, use(n.value), buffer(n.buffer), where, n.location))
+            out.append(IndirectAtomic(n.op, use(n.value), buffer(n.buffer), where, n.location))
         elif isinstance(n, Check):
             out.append(Check(use(n.condition), n.message, n.location))
         elif isinstance(n, Alloca):
@@ -581,9 +583,9 @@ def replace_values(nodes: Iterable[Node], mapping: dict[Value, Value]) -> None:
             node.value = use(node.value)
         elif isinstance(node, Check):
             node.condition = use(node.condition)
-        elif isinstance(node, LoadAt):
+        elif isinstance(node, IndirectLoad):
             node.index = [use(v) for v in node.index]
-        elif isinstance(node, (StoreAt, AtomicAt)):
+        elif isinstance(node, (IndirectStore, IndirectAtomic)):
             node.index = [use(v) for v in node.index]
             node.value = use(node.value)
         elif isinstance(node, For):
@@ -607,7 +609,7 @@ def remove_dead(nodes: list[Node]) -> None:
     """Remove ops, loads, carried values and loops that no store depends on, in place."""
     live = _live_values(nodes)
     _sweep(nodes, live)
-    accesses = (Load, LoadAt, Store, StoreAt, AtomicAt)
+    accesses = (Load, IndirectLoad, Store, IndirectStore, IndirectAtomic)
     used = {n.buffer for n in walk(nodes) if isinstance(n, accesses)}
     _drop_allocas(nodes, used)
 
@@ -624,7 +626,7 @@ def _live_values(nodes: list[Node]) -> set[Value]:
                 needs[result] = [init, yielded]
                 # The argument is what the yield of the iteration before was.
                 needs.setdefault(yielded, [])
-        elif isinstance(node, (Store, StoreAt, AtomicAt, Check)):
+        elif isinstance(node, (Store, IndirectStore, IndirectAtomic, Check)):
             pending.extend(operands(node))
         else:
             for result in results(node):

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from polyblocks.affine.model import For, LoadAt, Node, Op, StoreAt, Value, operands, results
+from polyblocks.affine.model import (
+    For,
+    IndirectLoad,
+    IndirectStore,
+    Node,
+    Op,
+    Value,
+    operands,
+    results,
+)
 from polyblocks.target import TargetDescription
 
 #: Operations per result of scalar ops that are not one instruction, from the lengths of the
@@ -73,7 +82,7 @@ def operations(nodes: list[Node]) -> int:
                 user in ("arith.addf", "arith.subf") for user in users.get(node.results[0], [""])
             )
             total += 0 if fused else operation_cost(node.name)
-        elif isinstance(node, (LoadAt, StoreAt)):
+        elif isinstance(node, (IndirectLoad, IndirectStore)):
             total += 4
         elif isinstance(node, For):
             total += operations(node.body)

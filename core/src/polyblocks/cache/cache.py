@@ -261,36 +261,36 @@ _default: tuple[tuple[str | None, str | None], Cache] | None = None
 def default_cache() -> Cache:
     """The cache that the environment names; the same object while that does not change."""
     global _default
-    wish = (
+    requested = (
         os.environ.get("POLYBLOCKS_CACHE_DIR"),
         os.environ.get("POLYBLOCKS_CACHE_MAX_BYTES"),
     )
-    if _default is None or _default[0] != wish:
-        _default = (wish, Cache())
+    if _default is None or _default[0] != requested:
+        _default = (requested, Cache())
     return _default[1]
 
 
 def _default_root() -> Path:
-    wish = os.environ.get("POLYBLOCKS_CACHE_DIR")
-    if wish:
-        return Path(wish).expanduser().absolute()
+    requested = os.environ.get("POLYBLOCKS_CACHE_DIR")
+    if requested:
+        return Path(requested).expanduser().absolute()
     import platformdirs
 
     return platformdirs.user_cache_path("polyblocks", appauthor=False)
 
 
 def _default_max_bytes() -> int:
-    wish = os.environ.get("POLYBLOCKS_CACHE_MAX_BYTES", "")
-    if not wish:
+    requested = os.environ.get("POLYBLOCKS_CACHE_MAX_BYTES", "")
+    if not requested:
         return DEFAULT_MAX_BYTES
-    if not wish.isdecimal():
+    if not requested.isdecimal():
         _warn_once(
-            f"max {wish}",
-            f"POLYBLOCKS_CACHE_MAX_BYTES must be a number of bytes, not {wish!r}; "
+            f"max {requested}",
+            f"POLYBLOCKS_CACHE_MAX_BYTES must be a number of bytes, not {requested!r}; "
             f"using {DEFAULT_MAX_BYTES}",
         )
         return DEFAULT_MAX_BYTES
-    return int(wish)
+    return int(requested)
 
 
 def _distrust(status: os.stat_result) -> str:

@@ -403,7 +403,7 @@ class Builder:
                 "vector.shape_cast", results=[flat], operands=[value]
             ).result
         some = dialect("vector").ReductionOp(i1, kind, value).result
-        # Lanes that nobody looks at may hold what was never written, on which LLVM must not branch.
+        # Lanes without a reader may hold what was never written, on which LLVM must not branch.
         return ir.Operation.create("llvm.freeze", results=[i1], operands=[some]).result
 
     def when_any(

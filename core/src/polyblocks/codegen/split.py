@@ -136,7 +136,7 @@ def _homes(fixed: Sequence[_Definition], moved: Sequence[_Definition], parts: in
     work[first.scalar_loops] += first.load
     work[True] *= VECTORS_FASTER
     total = sum(work.values())
-    # Rounded up: a share of less than half a module is one, but at nobody's expense.
+    # Rounded up: a share of less than half a module is one, but at nothing's expense.
     own = -(-parts * work[first.scalar_loops] // total)
     others = -(-parts * work[not first.scalar_loops] // total)
     return [
@@ -216,7 +216,7 @@ def _collect(child: _Child) -> bytes | None:
 
 
 def _discard(child: _Child | None) -> None:
-    """End a process whose result nobody wants any more."""
+    """End a process whose result nothing wants any more."""
     if child is None or not child.open:
         return
     child.open = False

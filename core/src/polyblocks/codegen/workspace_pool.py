@@ -22,7 +22,7 @@ SLOTS = 64
 HUGE_PAGE = 2 << 20
 
 # The state:
-#   i32  lock       1 while somebody holds it
+#   i32  lock       1 while something holds it
 #   i32  next       where to look for the next block to give up
 #   i64  idle       bytes of all idle blocks together
 #   i64  limit      bytes that may be idle

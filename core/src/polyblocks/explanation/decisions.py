@@ -241,7 +241,7 @@ def _innermost(d: Decision) -> str:
 
 
 def _jammed(d: Decision) -> str:
-    return f"{d['nest']} reduces {d['streams']} rows at once, which keeps the memory busy"
+    return f"{d['nest']} reduces {d['unroll_factor']} rows at once, which keeps the memory busy"
 
 
 def _squares(d: Decision) -> str:

@@ -15,9 +15,11 @@ KEEP = 50
 
 def folder() -> Path:
     """``POLYBLOCKS_REPRODUCERS``, or a folder of this user below the temporary folder."""
-    wish = os.environ.get("POLYBLOCKS_REPRODUCERS")
+    requested = os.environ.get("POLYBLOCKS_REPRODUCERS")
+    if requested:
+        return Path(requested)
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    return Path(wish) if wish else Path(tempfile.gettempdir()) / f"polyblocks-reproducers-{user}"
+    return Path(tempfile.gettempdir()) / f"polyblocks-reproducers-{user}"
 
 
 def write(

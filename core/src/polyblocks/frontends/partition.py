@@ -52,7 +52,7 @@ Probe = TypeVar("Probe")
 
 
 @dataclass(frozen=True)
-class Left:
+class FallbackOp:
     """One operation that the framework runs.
 
     Attributes:
@@ -68,7 +68,7 @@ class Left:
     kind: str
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; ``Left(**row)`` is the inverse."""
+        """Plain values; ``FallbackOp(**row)`` is the inverse."""
         return asdict(self)
 
 
@@ -84,14 +84,14 @@ class Step:
 class Plan:
     """What stays with the framework, and which operations begin a new part."""
 
-    left: tuple[Left, ...]
+    left: tuple[FallbackOp, ...]
     cuts: tuple[int, ...]
 
     @classmethod
     def of(cls, artifact: Artifact) -> Plan:
         """Read it from an artifact of kind ``plan``."""
         data = artifact.manifest["plan"]
-        return cls(tuple(Left(**row) for row in data["left"]), tuple(data["cuts"]))
+        return cls(tuple(FallbackOp(**row) for row in data["left"]), tuple(data["cuts"]))
 
 
 class Operations(ABC):
@@ -177,7 +177,7 @@ def make_plan(operations: Operations, error: UnsupportedError) -> Artifact:
     return _Planner(operations, error).plan()
 
 
-def fallback_row(operations: Operations, left: Left) -> dict[str, Any]:
+def fallback_row(operations: Operations, left: FallbackOp) -> dict[str, Any]:
     """One row of a report."""
     return {
         "op": left.op,
@@ -205,7 +205,9 @@ def is_without_framework() -> bool:
     return _without_framework.get()
 
 
-def check_may_stay(left: Left, location: str, options: CompileOptions, framework: str) -> None:
+def check_may_stay(
+    left: FallbackOp, location: str, options: CompileOptions, framework: str
+) -> None:
     """Check that the framework may run an operation of a plan.
 
     Args:
@@ -293,7 +295,7 @@ class _Planner:
 
 def plan_artifact(
     name: str,
-    left: Sequence[Left],
+    left: Sequence[FallbackOp],
     cuts: Sequence[int],
     rows: Sequence[Mapping[str, Any]],
     failures: Iterable[UnsupportedError | None],
@@ -324,10 +326,10 @@ def plan_artifact(
     return Artifact(manifest)
 
 
-def left_operations(operations: Operations, reasons: Mapping[int, Why]) -> list[Left]:
+def left_operations(operations: Operations, reasons: Mapping[int, Why]) -> list[FallbackOp]:
     """What stays with the framework, in order."""
     return [
-        Left(node, operations.op_name(node), one_line(reasons[node][0]), reasons[node][1])
+        FallbackOp(node, operations.op_name(node), one_line(reasons[node][0]), reasons[node][1])
         for node in sorted(reasons)
     ]
 

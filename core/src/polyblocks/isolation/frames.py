@@ -13,7 +13,7 @@ _R = TypeVar("_R")
 _SLOTS = 34_000
 
 
-def roomy(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def with_large_frame(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """A function below which frames lie in one piece of memory.
 
     CPython (3.11 and later) keeps frames in pieces of 16 KiB. A call that needs a new piece gets it

@@ -37,7 +37,7 @@ from polyblocks.errors import (
     of_machine,
 )
 from polyblocks.events import Event
-from polyblocks.isolation.frames import roomy
+from polyblocks.isolation.frames import with_large_frame
 from polyblocks.isolation.stall import StallWatch
 
 resource: ModuleType | None
@@ -90,7 +90,7 @@ def is_isolated_child() -> bool:
     return _in_child
 
 
-@roomy
+@with_large_frame
 def run_isolated(
     fn: Callable[[], bytes],
     *,

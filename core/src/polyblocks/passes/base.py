@@ -16,10 +16,10 @@ class NestPass:
 
     def run(self, module: Any, context: Any) -> None:
         """Prepare, read, transform, write: the pass by itself."""
-        from polyblocks.affine.mlir.held import HeldNests
+        from polyblocks.affine.mlir.nest_cache import NestCache
 
         self.prepare(module)
-        nests = HeldNests(module)
+        nests = NestCache(module)
         nests.apply(self.transform, context)
         nests.write()
 

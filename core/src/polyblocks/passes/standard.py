@@ -13,25 +13,26 @@ from polyblocks.passes.bufferize.hoist_buffers import HoistBuffersPass
 from polyblocks.passes.bufferize.lower_scatters import LowerScattersPass
 from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
-from polyblocks.passes.fuse.fuse_slices import FuseElementsPass, FuseSlicesPass
+from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
+from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
-from polyblocks.passes.fuse.merge_loops import MergeLoopsPass
+from polyblocks.passes.fuse.inline_producers import InlineProducersPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_blocks import MapBlocksPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
 from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.normalize.classify_nests import ClassifyNestsPass
+from polyblocks.passes.normalize.eliminate_overwritten_stores import EliminateOverwrittenStoresPass
 from polyblocks.passes.normalize.form_reductions import FormReductionsPass
 from polyblocks.passes.normalize.form_scans import FormScansPass
 from polyblocks.passes.normalize.forward_copies import ForwardCopiesPass
 from polyblocks.passes.normalize.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.normalize.raise_indices import RaiseIndicesPass
-from polyblocks.passes.normalize.separate_versions import SeparateVersionsPass
-from polyblocks.passes.normalize.split_fills import SplitFillsPass
+from polyblocks.passes.normalize.rename_buffers import RenameBuffersPass
 from polyblocks.passes.normalize.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.normalize.widen_accumulators import WidenAccumulatorsPass
-from polyblocks.passes.schedule.cascade_sums import CascadeSumsPass
+from polyblocks.passes.schedule.block_summation import BlockSummationPass
 from polyblocks.passes.schedule.flatten_nests import FlattenNestsPass
 from polyblocks.passes.schedule.hoist_invariants import HoistInvariantsPass
 from polyblocks.passes.schedule.jam_reductions import JamReductionsPass
@@ -91,17 +92,17 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 RaiseIndicesPass(),
                 FormReductionsPass(),
                 FormScansPass(),
-                SeparateVersionsPass(),
+                RenameBuffersPass(),
                 ForwardCopiesPass(),
                 # When all parts of an array are written to their place.
-                SplitFillsPass(),
+                EliminateOverwrittenStoresPass(),
                 # Before reductions are unrolled, while they can still be told from other code.
                 WidenAccumulatorsPass(),
                 UnrollReductionsPass(),
                 ClassifyNestsPass(),
                 FuseSlicesPass(),
                 FuseTilesPass(),
-                FuseElementsPass(),
+                InlineProducersPass(),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
                 SplitReductionsPass(),
@@ -109,10 +110,10 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 NarrowIndicesPass(),
                 OrderLoopsPass(),
                 JamReductionsPass(),
-                CascadeSumsPass(),
+                BlockSummationPass(),
                 ScheduleScattersPass(),
                 HoistInvariantsPass(),
-                MergeLoopsPass(),
+                FuseSiblingLoopsPass(),
                 TileTransposesPass(),
                 MultiplyReciprocalsPass(),
                 MapParallelismPass(),

@@ -164,8 +164,8 @@ def size_class(nbytes: int) -> int:
 
 def default_idle_bytes() -> int:
     """The default bound on idle memory of a pool, in bytes."""
-    wish = os.environ.get("POLYBLOCKS_BUFFER_POOL_BYTES", "")
-    return int(wish) if wish.isdecimal() else min(1 << 30, pages.total_memory() // 8)
+    requested = os.environ.get("POLYBLOCKS_BUFFER_POOL_BYTES", "")
+    return int(requested) if requested.isdecimal() else min(1 << 30, pages.total_memory() // 8)
 
 
 def _exporter(nbytes: int, give_back: Callable[[int], None]) -> type:

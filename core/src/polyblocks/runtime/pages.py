@@ -52,7 +52,7 @@ def map_pages(nbytes: int) -> tuple[int, int, int]:
         return base, base, length
     address = -(-base // HUGE_PAGE) * HUGE_PAGE
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        # Only a wish: what the system answers does not matter.
+        # Only a requested: what the system answers does not matter.
         _madvise(address, nbytes, mmap.MADV_HUGEPAGE)
     return address, base, length
 

@@ -20,7 +20,7 @@ from polyblocks.frontends.partition import (
     make_plan,
     order,
 )
-from polyblocks.isolation.frames import roomy
+from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks.registry.registry import get_registry
 from polyblocks_jax.capture import capture_jaxpr
@@ -58,7 +58,7 @@ class Partitioned:
     parts: dict[tuple[int, ...], Registered] = field(default_factory=dict)
 
 
-@roomy
+@with_large_frame
 def compile_jaxpr(
     closed: ClosedJaxpr,
     site: Site,

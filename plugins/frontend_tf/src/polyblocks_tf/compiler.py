@@ -17,7 +17,7 @@ from polyblocks.frontends.partition import (
     make_plan,
     order,
 )
-from polyblocks.isolation.frames import roomy
+from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.source import Source
 from polyblocks_tf import fingerprint
@@ -34,7 +34,7 @@ from polyblocks_tf.substitutions import SUBSTITUTIONS
 FRONTEND = "tf"
 
 
-@roomy
+@with_large_frame
 def compile_function(
     concrete: Any,
     *,

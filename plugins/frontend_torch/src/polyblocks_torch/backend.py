@@ -12,7 +12,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from polyblocks.errors import InputError, OptionError, TargetError
-from polyblocks.isolation.frames import roomy
+from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks_torch import direct
 from polyblocks_torch.accelerator import takes
@@ -50,7 +50,7 @@ def polyblocks_backend(
     return compile_frame(gm, example_inputs, options=checked, report=report)
 
 
-@roomy
+@with_large_frame
 def compile_frame(
     gm: fx.GraphModule,
     example_inputs: Sequence[Any],

@@ -18,7 +18,7 @@ from polyblocks_torch import fingerprint
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.launcher import make_call
-from polyblocks_torch.partition import Left, fallback_row, part_capture, steps
+from polyblocks_torch.partition import FallbackOp, fallback_row, part_capture, steps
 from polyblocks_torch.partitioned_call import BoxedCall, make_partitioned_call
 from polyblocks_torch.plan import FRONTEND, make_plan
 from polyblocks_torch.report import FunctionReport, Variant
@@ -81,7 +81,7 @@ def _compile(
     variant.cached = cached
     graph = capture.graph_module.graph
     nodes = list(graph.nodes)
-    left = {nodes[row["index"]]: Left(**row) for row in artifact.manifest["plan"]["left"]}
+    left = {nodes[row["index"]]: FallbackOp(**row) for row in artifact.manifest["plan"]["left"]}
     for node, why in left.items():
         row = fallback_row(node, why)
         check_may_stay(why, row["location"], options, "PyTorch")

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from polyblocks.frontends.partition import RANDOM, UNSUPPORTED, Left
+from polyblocks.frontends.partition import RANDOM, UNSUPPORTED, FallbackOp
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.graphs import graph_module
@@ -46,10 +46,10 @@ def obvious(graph: fx.Graph) -> dict[fx.Node, tuple[str, str]]:
     return found
 
 
-def left_nodes(graph: fx.Graph, reasons: Mapping[fx.Node, tuple[str, str]]) -> list[Left]:
+def left_nodes(graph: fx.Graph, reasons: Mapping[fx.Node, tuple[str, str]]) -> list[FallbackOp]:
     """The JSON form of what stays with the framework."""
     return [
-        Left(index, op_name(node), _one_line(reasons[node][0]), reasons[node][1])
+        FallbackOp(index, op_name(node), _one_line(reasons[node][0]), reasons[node][1])
         for index, node in enumerate(graph.nodes)
         if node in reasons
     ]
@@ -60,7 +60,7 @@ def _one_line(reason: str, width: int = 300) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def fallback_row(node: fx.Node, left: Left) -> dict[str, Any]:
+def fallback_row(node: fx.Node, left: FallbackOp) -> dict[str, Any]:
     """One row of a report."""
     return {
         "op": left.op,

@@ -46,8 +46,8 @@ def make_plan(capture: TorchCapture, error: UnsupportedError, options: CompileOp
 
     Returns:
         An Artifact of kind ``plan``: ``plan["left"]`` lists the nodes that the framework runs (see
-        :class:`polyblocks_torch.partition.Left`), ``plan["cuts"]`` the indices of nodes that begin
-        a new part.
+        :class:`polyblocks_torch.partition.FallbackOp`), ``plan["cuts"]`` the indices of nodes that
+        begin a new part.
     """
     return _Planner(capture, error, options).plan()
 

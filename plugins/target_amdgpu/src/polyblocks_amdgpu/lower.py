@@ -6,15 +6,15 @@ from typing import Any
 
 from polyblocks import events
 from polyblocks.artifact import Artifact
-from polyblocks.codegen.gpu.held_blocks import note_blocks
 from polyblocks.codegen.gpu.lower import lower_kernels
 from polyblocks.codegen.gpu.machine_code import STAGE
 from polyblocks.codegen.gpu.manifest import Resources
+from polyblocks.codegen.gpu.resident_blocks import note_blocks
 from polyblocks.codegen.gpu.stage import Dialect, kernel_stage
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.target import TargetDescription
-from polyblocks_amdgpu import code_object, linker, room
+from polyblocks_amdgpu import code_object, linker, register_pressure
 from polyblocks_amdgpu.emit import assembly, compile_object
 from polyblocks_amdgpu.passes.permit_atomics import PermitAtomicsPass
 
@@ -50,12 +50,12 @@ def _build(module: Any, context: PassContext) -> tuple[dict[str, bytes], dict[st
     code, resources = _linked(module, context)
     chip = context.target.multiprocessor
     assert chip is not None
-    if names := room.short(module, chip, resources):
-        room.ask(module, chip, names)
+    if names := register_pressure.short(module, chip, resources):
+        register_pressure.ask(module, chip, names)
         code, resources = _linked(module, context)
         # Registers in memory cost more than blocks that are not there.
         if spilled := [n for n in names if resources[n].spill_bytes or resources[n].stack_bytes]:
-            room.take_back(module, spilled)
+            register_pressure.take_back(module, spilled)
             code, resources = _linked(module, context)
         note_blocks(module, chip, resources, names)
     return {"hsaco": code}, resources

@@ -8,15 +8,15 @@ from typing import Any
 
 from polyblocks import events
 from polyblocks.artifact import Artifact
-from polyblocks.codegen.gpu.held_blocks import note_blocks
 from polyblocks.codegen.gpu.lower import lower_kernels
 from polyblocks.codegen.gpu.machine_code import STAGE
 from polyblocks.codegen.gpu.manifest import Resources
+from polyblocks.codegen.gpu.resident_blocks import note_blocks
 from polyblocks.codegen.gpu.stage import Dialect, kernel_stage
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.target import TargetDescription
-from polyblocks_nvgpu import ptxas, room
+from polyblocks_nvgpu import ptxas, register_pressure
 from polyblocks_nvgpu.emit import compile_ptx
 from polyblocks_nvgpu.passes.finish_kernels import FinishKernelsPass
 
@@ -58,16 +58,18 @@ def _build(module: Any, context: PassContext) -> tuple[dict[str, bytes], dict[st
     assembled = partial(ptxas.assemble, assembler, arch=arch)
     with events.timed_pass(STAGE, "assemble"):
         code, resources = assembled(ptx)
-        if names := room.crowded(module, resources):
-            ptx = room.with_room(ptx, names)
+        if names := register_pressure.crowded(module, resources):
+            ptx = register_pressure.with_room(ptx, names)
             code, resources = assembled(ptx)
             note_blocks(module, chip, resources, names)
         if names := [name for name, used in resources.items() if used.spill_bytes]:
-            ptx = room.with_loops(ptx, names, lambda text: assembled(text)[1])
+            ptx = register_pressure.with_loops(ptx, names, lambda text: assembled(text)[1])
             code, resources = assembled(ptx)
         if names := [name for name, used in resources.items() if used.spill_bytes]:
             plain = compile_ptx(module, replace(context, dump_folder=None), level=0)
-            ptx = room.with_least_moved(ptx, plain, names, lambda text: assembled(text)[1])
+            ptx = register_pressure.with_least_moved(
+                ptx, plain, names, lambda text: assembled(text)[1]
+            )
             code, resources = assembled(ptx)
     return {"ptx": ptx.encode(), "cubin": code}, resources
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 
+from polyblocks.affine.analysis.boxes import Box, hull, overlap
 from polyblocks.affine.expr import Atom, Div, Var
 from polyblocks.affine.model import Buffer
 
@@ -30,12 +31,11 @@ class Group:
     count: int
     write: bool
 
-    def box(self, widths: dict[Var, int]) -> Box:
+    def box(self, widths: dict[Var, int]) -> StridedBox:
         """What it touches while the variables of ``widths`` take so many values each."""
         assert self.terms is not None
         outer: list[Terms] = []
-        low: list[int] = []
-        high: list[int] = []
+        ranges: list[tuple[int, int]] = []
         counts: list[int] = []
         runs: list[int] = []
         for terms, constants in zip(self.terms, self.constants, strict=True):
@@ -54,27 +54,25 @@ class Group:
                     fixed.append((atom, factor))
             length, pieces = _run(moving, constants)
             outer.append(tuple(fixed))
-            low.append(least)
-            high.append(most)
+            ranges.append((least, most + 1))
             counts.append(min(length * pieces, most - least + 1))
             runs.append(pieces)
-        return Box(tuple(outer), low, high, counts, runs)
+        return StridedBox(tuple(outer), tuple(ranges), counts, runs)
 
 
 @dataclass
-class Box:
-    """A box in a buffer, relative to what the loops outside add to the indices (``outer``).
+class StridedBox:
+    """What is touched of a box in a buffer, relative to what the loops outside add to the indices.
 
     Attributes:
-        low: smallest index per dimension, inclusive.
-        high: largest index per dimension, inclusive.
-        counts: different indices per dimension; fewer than the hull has for strided accesses.
+        outer: per dimension, these terms of the index.
+        box: around everything that is touched.
+        counts: different indices per dimension; fewer than the box has for strided accesses.
         runs: per dimension, into how many runs of neighbours these indices fall.
     """
 
     outer: tuple[Terms, ...]
-    low: list[int]
-    high: list[int]
+    box: Box
     counts: list[int]
     runs: list[int]
 
@@ -83,22 +81,19 @@ class Box:
         """Number of elements."""
         return math.prod(self.counts)
 
-    def meets(self, other: Box) -> bool:
-        """Whether both have the same origin, and elements in common."""
-        return self.outer == other.outer and all(
-            a <= d and c <= b
-            for a, b, c, d in zip(self.low, self.high, other.low, other.high, strict=True)
-        )
+    def meets(self, other: StridedBox) -> bool:
+        """Whether both have the same origin, and boxes that overlap."""
+        return self.outer == other.outer and overlap(self.box, other.box)
 
-    def include(self, other: Box) -> None:
+    def include(self, other: StridedBox) -> None:
         """Grow to the hull of both."""
-        for d, (a, b) in enumerate(zip(other.low, other.high, strict=True)):
-            if (a, b) != (self.low[d], self.high[d]):
+        both = hull(self.box, other.box)
+        for d, (low, high) in enumerate(both):
+            if other.box[d] != self.box[d]:
                 self.counts[d] += other.counts[d]
-            self.low[d], self.high[d] = min(a, self.low[d]), max(b, self.high[d])
-            self.counts[d] = max(self.counts[d], other.counts[d])
-            self.counts[d] = min(self.counts[d], self.high[d] - self.low[d] + 1)
+            self.counts[d] = min(max(self.counts[d], other.counts[d]), high - low)
             self.runs[d] = max(self.runs[d], other.runs[d])
+        self.box = both
 
     def lines(self, buffer: Buffer, dims: list[tuple[int, int]], line: int) -> int:
         """Bytes of the memory lines that it touches.
@@ -115,7 +110,8 @@ class Box:
         step = 1
         for stride, d in dims:
             extent, count = buffer.shape[d], self.counts[d]
-            span = self.high[d] - self.low[d] + 1
+            low, high = self.box[d]
+            span = high - low
             if stride != step:
                 rows *= count
             elif count < span:

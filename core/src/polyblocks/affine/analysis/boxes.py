@@ -62,6 +62,11 @@ def intersection(a: Box, b: Box) -> Box:
     return tuple((low, max(low, high)) for low, high in ranges)
 
 
+def hull(a: Box, b: Box) -> Box:
+    """The smallest box around both."""
+    return tuple((min(la, lb), max(ha, hb)) for (la, ha), (lb, hb) in zip(a, b, strict=True))
+
+
 def subtract(box: Box, other: Box) -> list[Box]:
     """The part of ``box`` outside of ``other`` as disjoint boxes, two for each dimension at most.
 

@@ -10,9 +10,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from polyblocks.affine.access import strides
-from polyblocks.affine.analysis.access_boxes import Box, Group, Terms, nbytes, numel, round_up
+from polyblocks.affine.analysis.access_boxes import (
+    Group,
+    StridedBox,
+    Terms,
+    nbytes,
+    numel,
+    round_up,
+)
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Load, LoadAt, Node, Store, StoreAt
+from polyblocks.affine.model import Buffer, For, IndirectLoad, IndirectStore, Load, Node, Store
 
 
 @dataclass
@@ -126,9 +133,9 @@ def _collect(level: Level, nodes: Iterable[Node], shifts: dict[Var, Expr]) -> No
             for constants, e in zip(group.constants, index, strict=True):
                 constants.add(e.const)
             group.count += 1
-        elif isinstance(node, (LoadAt, StoreAt)):
+        elif isinstance(node, (IndirectLoad, IndirectStore)):
             # One that cannot be merged with any other.
-            group = Group(node.buffer, None, [], 1, isinstance(node, StoreAt))
+            group = Group(node.buffer, None, [], 1, isinstance(node, IndirectStore))
             level.groups.append(group)
         elif isinstance(node, For):
             var, trips, inside = node.var, node.trips, shifts
@@ -164,7 +171,7 @@ class _Measure:
 
     def touched(self, inside: list[tuple[list[Level], Group]]) -> dict[Buffer, Touched]:
         """What the groups touch while the loops of their paths run."""
-        boxes: dict[tuple[Buffer, bool], list[Box]] = {}
+        boxes: dict[tuple[Buffer, bool], list[StridedBox]] = {}
         scattered: dict[tuple[Buffer, bool], int] = {}
         most: dict[tuple[Buffer, bool], int] = {}
         for path, group in inside:

@@ -9,14 +9,15 @@ from polyblocks.affine.analysis.boxes import Box, overlap
 from polyblocks.affine.analysis.coverage import same_for
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    Access,
     Alloca,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Store,
-    StoreAt,
     Value,
     walk,
 )
@@ -25,16 +26,12 @@ from polyblocks.affine.model import (
 def is_parallel(loop: For, nodes: list[Node]) -> bool:
     """Whether no iteration of ``loop`` touches what another one writes."""
     local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
-    accesses = [
-        n
-        for n in walk(loop.body)
-        if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer not in local
-    ]
-    stores = [n for n in accesses if isinstance(n, (Store, StoreAt))]
+    accesses = [n for n in walk(loop.body) if isinstance(n, Access) and n.buffer not in local]
+    stores = [n for n in accesses if isinstance(n, (Store, IndirectStore))]
     inner = {n.var for n in walk(loop.body) if isinstance(n, For)}
     reach: _Reach | None = None
     exprs: dict[Value, Expr] = {}
-    if any(isinstance(n, (LoadAt, StoreAt)) for n in accesses):
+    if any(isinstance(n, (IndirectLoad, IndirectStore)) for n in accesses):
         exprs = {n.result: n.expr for n in walk(nodes) if isinstance(n, Index)}
     for store in stores:
         for other in accesses:
@@ -55,10 +52,9 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
     return True
 
 
-Access = Load | Store | LoadAt | StoreAt
-
-
-def _apart_in_memory(store: Store | StoreAt, other: Access, loop: For, inner: set[Var]) -> bool:
+def _apart_in_memory(
+    store: Store | IndirectStore, other: Access, loop: For, inner: set[Var]
+) -> bool:
     """Whether accesses through two views of one buffer meet in one iteration only."""
     if not isinstance(store, Store) or not isinstance(other, (Load, Store)):
         return False

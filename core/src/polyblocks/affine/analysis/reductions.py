@@ -108,7 +108,7 @@ class ReductionNest:
     def reorderable(self) -> bool:
         """Whether the reduction loops may run in any order.
 
-        So it is if every carried value is combined by one commutative op whose result nobody else
+        So it is if every carried value is combined by one commutative op whose result nothing else
         looks at.
         """
         return self.combiners() is not None

@@ -10,8 +10,8 @@ from math import ceil, log2, prod
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.cost.tile_cost import NOT_HIDDEN, Cost, TileCost, _Extents, _sizes
 from polyblocks.affine.model import Buffer, For, Load, Node, Store, walk
-from polyblocks.affine.tiles.stages import slots
-from polyblocks.affine.tiles.walk_order import held_by_iterations, written_out
+from polyblocks.affine.tiles.contiguity import held_by_iterations, written_out
+from polyblocks.affine.tiles.fusion_stages import slots
 from polyblocks.occupancy import registers_for
 from polyblocks.target import Multiprocessor
 
@@ -21,7 +21,7 @@ THREADS = 256
 LATENCY = 0.5e-6
 #: Seconds from one stage of a tile to the next: a barrier, and the loads that wait behind it.
 STAGE = 60e-9
-#: Bytes of workgroup memory that reductions may want besides the tile.
+#: Bytes of shared memory that reductions may want besides the tile.
 SCRATCH = 4096
 #: Blocks that a multiprocessor should have room for, so that one works while the other waits.
 BLOCKS = 2
@@ -43,7 +43,7 @@ RESERVE = 24
 class BlockCost(TileCost):
     """As :class:`TileCost`, for the blocks of a grid.
 
-    The threads of a block share every stage of a tile; local buffers are in workgroup memory, and
+    The threads of a block share every stage of a tile; local buffers are in shared memory, and
     what is read again stays there or in registers as far as it fits. A buffer of which every
     element belongs to one iteration of each stage is in registers of the threads that run these.
     There must be tiles for all multiprocessors, and several for each, so that one computes while
@@ -206,7 +206,7 @@ class BlockCost(TileCost):
         return held
 
     def _local(self, bytes_of: dict[Buffer, int], chip: Multiprocessor, held: set[Buffer]) -> int:
-        """Bytes of workgroup memory that the local buffers of a tile take."""
+        """Bytes of shared memory that the local buffers of a tile take."""
         room = registers_for(chip, chip.threads_per_block, 1) - RESERVE
         registers = min(HELD, room) * 4 * chip.threads_per_block
         most = 0
@@ -306,5 +306,5 @@ def _order(found: tuple[tuple[int, ...], Cost]) -> tuple[float, float]:
 
 
 def room_of_block(chip: Multiprocessor) -> int:
-    """Bytes of workgroup memory that the buffers of a block may take."""
+    """Bytes of shared memory that the buffers of a block may take."""
     return max(chip.shared_per_block, chip.shared_per_block_optin) - SCRATCH

@@ -15,16 +15,17 @@ from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.analysis.footprints import analyze
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
+    Access,
     Buffer,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Op,
     Store,
-    StoreAt,
     Value,
     operands,
     results,
@@ -233,7 +234,7 @@ class _Work:
         for node in straight:
             if isinstance(node, Op):
                 self.flops += times * flops(node)
-            elif isinstance(node, (Load, Store, LoadAt, StoreAt)):
+            elif isinstance(node, Access):
                 self.accessed += self._moves(node, times) * node.buffer.bytes_per_element
         for loop in loops:
             trips = loop.trips
@@ -241,7 +242,7 @@ class _Work:
             self.add(loop.body, times * trips)
             self._loops.pop()
 
-    def _moves(self, node: Load | Store | LoadAt | StoreAt, times: int) -> int:
+    def _moves(self, node: Access, times: int) -> int:
         """How often an access runs once it has left the loops that do not move it."""
         if not isinstance(node, (Load, Store)):
             return times
@@ -263,20 +264,20 @@ def lanes_per_element(nodes: Iterable[Node], var: Var, trips: int, lanes: int) -
     for node in nodes:
         if isinstance(node, Index):
             walks[node.result] = node.expr.coefficient(var)
-        elif isinstance(node, (LoadAt, StoreAt)):
+        elif isinstance(node, (IndirectLoad, IndirectStore)):
             # Whole rows are copied in vectors, whatever row it is.
             *rows, column = [walks.get(v, 0) for v in node.index] or [0]
             if any(row != 0 for row in rows) or column not in (0, 1):
                 return float(lanes)
         elif isinstance(node, (Load, Store)) and not _contiguous(node, var):
             return float(lanes)
-        if isinstance(node, (Op, Load, LoadAt)):
+        if isinstance(node, (Op, Load, IndirectLoad)):
             moved = _depends(node, var, walks)
             walks.update(dict.fromkeys(results(node), None if moved else 0))
     return -(-trips // lanes) * lanes / trips if trips else 1.0
 
 
-def _depends(node: Op | Load | LoadAt, var: Var, walks: dict[Value, int | None]) -> bool:
+def _depends(node: Op | Load | IndirectLoad, var: Var, walks: dict[Value, int | None]) -> bool:
     """Whether a result differs among the iterations of ``var``."""
     if isinstance(node, Load):
         return any(var in set(e.variables()) for e in node.index)

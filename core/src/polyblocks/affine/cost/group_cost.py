@@ -6,20 +6,20 @@ from polyblocks.affine.cost.block_cost import BlockCost
 from polyblocks.affine.cost.tile_cost import TileCost
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer
+from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import Slices
-from polyblocks.affine.tiles.stages import Stage
 from polyblocks.target import TargetDescription
 
 
 def cost_of(
-    target: TargetDescription, stages: list[Stage], found: Slices, local: set[Buffer]
+    target: TargetDescription, stages: list[FusionStage], found: Slices, local: set[Buffer]
 ) -> TileCost:
     """The model of a group on this target."""
     kind = TileCost if target.multiprocessor is None else BlockCost
     return kind(target, stages, found, local)
 
 
-def alone(target: TargetDescription, stage: Stage) -> float:
+def alone(target: TargetDescription, stage: FusionStage) -> float:
     """Seconds of one stage as a nest of its own."""
     found = Slices([])
     for node in stage.accesses:

@@ -9,8 +9,8 @@ from math import ceil, prod
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Store
+from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
 from polyblocks.affine.tiles.slices import Slices, Span
-from polyblocks.affine.tiles.stages import Stage, full, lifetimes
 from polyblocks.target import MemoryLevel, TargetDescription
 
 #: Vector instructions that starting an innermost loop costs: its bounds, its tail.
@@ -88,7 +88,7 @@ class TileCost:
     """
 
     target: TargetDescription
-    stages: list[Stage]
+    stages: list[FusionStage]
     found: Slices
     local: set[Buffer]
     _rows: list[_Row] = field(default_factory=list)
@@ -315,7 +315,7 @@ def _active(span: Span, extent: int) -> float:
     return min(1.0, extent / _reach(span))
 
 
-def _elements(stage: Stage, store: Store) -> int:
+def _elements(stage: FusionStage, store: Store) -> int:
     """How many elements a store writes, all tiles together."""
     places = stage.places(store)
     if places is None:

@@ -13,18 +13,18 @@ from polyblocks.affine.model import (
     Alloca,
     Buffer,
     Check,
+    ControlFlow,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Op,
     Opaque,
-    Region,
     Sequence,
     Store,
-    StoreAt,
     Value,
     around,
 )
@@ -56,8 +56,8 @@ class _Unreadable(Exception):
 def read(module: Any, whole: bool = False) -> Sequence:
     """Read the body of ``@main``.
 
-    With ``whole``, loops that carry values which nobody uses afterwards are nests of their own, and
-    scalars that say where views begin, or that several nests use, are part of no nest.
+    With ``whole``, loops that carry values which nothing uses afterwards are nests of their own,
+    and scalars that say where views begin, or that several nests use, are part of no nest.
     """
     from polyblocks import signature
 
@@ -236,7 +236,7 @@ class _Reader:
                     loop.var.value = variable
                     inner.exprs[variable] = first
             bodies.append(inner.read())
-        self.items.append(Region(op, set(), set(), bodies))
+        self.items.append(ControlFlow(op, set(), set(), bodies))
 
     def _copy(self, op: Any) -> Nest | Opaque:
         source, target = (self._find_buffer(v) for v in op.operands)
@@ -290,7 +290,9 @@ class _Reader:
         elif name == "affine.load" and self._is_at_run_time(op, variables):
             where = self._places(op, body, values, variables)
             buffer = self._get_buffer(op.operands[0])
-            body.append(LoadAt(self._define(op.results[0], values), buffer, where, op.location))
+            body.append(
+                IndirectLoad(self._define(op.results[0], values), buffer, where, op.location)
+            )
         elif name == "affine.load":
             result = self._define(op.results[0], values)
             index = self._map(op.attributes["map"], list(op.operands)[1:], values, variables)
@@ -304,12 +306,14 @@ class _Reader:
         elif name == "memref.load":
             where = [self._use(v, body, values, variables) for v in list(op.operands)[1:]]
             buffer = self._get_buffer(op.operands[0])
-            body.append(LoadAt(self._define(op.results[0], values), buffer, where, op.location))
+            body.append(
+                IndirectLoad(self._define(op.results[0], values), buffer, where, op.location)
+            )
         elif name == "memref.store":
             where = [self._use(v, body, values, variables) for v in list(op.operands)[2:]]
             buffer = self._get_buffer(op.operands[1])
             value = self._use(op.operands[0], body, values, variables)
-            body.append(StoreAt(value, buffer, where, op.location))
+            body.append(IndirectStore(value, buffer, where, op.location))
         elif name == "cf.assert":
             condition = self._use(op.operands[0], body, values, variables)
             body.append(Check(condition, op.attributes["msg"], op.location))
@@ -459,7 +463,7 @@ class _Reader:
         return all(self._repeatable(v) for v in op.operands)
 
     def _is_at_run_time(self, load: Any, variables: dict[Any, Expr]) -> bool:
-        """Whether an index is a number that somebody else has computed."""
+        """Whether an index is a number that another has computed."""
         known = (variables, self.exprs, self.constants)
         return self.whole and not all(
             any(v in each for each in known) for v in list(load.operands)[1:]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from polyblocks.affine.model import Load, LoadAt, Nest, Store, StoreAt, operands, walk
+from polyblocks.affine.model import (
+    Access,
+    Nest,
+    operands,
+    walk,
+)
 from polyblocks.mlir import ir
 
 #: On a loop or branch that is around whole nests, see ``form-regions``.
@@ -33,7 +38,7 @@ def stands_before(nest: Nest, place: Nest) -> bool:
     needed: list[Any] = []
     for node in walk(nest.body):
         needed.extend(v.external for v in operands(node) if v.external is not None)
-        if isinstance(node, (Load, Store, LoadAt, StoreAt)):
+        if isinstance(node, Access):
             buffer = node.buffer
             while buffer.value is None and buffer.viewed is not None:
                 buffer = buffer.viewed

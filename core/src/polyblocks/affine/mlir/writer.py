@@ -13,15 +13,15 @@ from polyblocks.affine.model import (
     Check,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Op,
     Opaque,
     Sequence,
     Store,
-    StoreAt,
     Value,
     walk,
 )
@@ -51,7 +51,7 @@ def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:
         if isinstance(item, Nest) and not item.changed
         for op in item.source
     }
-    doomed = [
+    to_erase = [
         op for item in before if isinstance(item, Nest) for op in item.source if id(op) not in kept
     ]
     block = after.block
@@ -71,7 +71,7 @@ def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:
                 _Writer(block, anchor).nest(item)
                 written.append((item, end, anchor))
         _find_sources(block, written)
-        for op in reversed(doomed):
+        for op in reversed(to_erase):
             op.erase()
         for _, mark, _ in written:
             mark.erase()
@@ -149,7 +149,7 @@ class _Writer:
                 attributes={"map": amap},
                 loc=node.location or self.unknown,
             )
-        if isinstance(node, LoadAt):
+        if isinstance(node, IndirectLoad):
             op = ir.Operation.create(
                 "memref.load",
                 results=[node.result.type],
@@ -158,7 +158,7 @@ class _Writer:
             )
             self.values[node.result] = op.results[0]
             return op
-        if isinstance(node, StoreAt):
+        if isinstance(node, IndirectStore):
             where = map(self.use, node.index)
             return ir.Operation.create(
                 "memref.store",
@@ -367,7 +367,7 @@ def _ones() -> Any:
 
 
 def _drop_unused_buffers(block: Any, sequence: Sequence) -> None:
-    """Erase allocations and views that nobody uses any more."""
+    """Erase allocations and views that nothing uses any more."""
     from polyblocks.affine.mlir.views import VIEWS
 
     removable = VIEWS | {"memref.alloc", "memref.alloca", "memref.get_global", "arith.constant"}

@@ -8,19 +8,19 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Store, Value, clone
 
 
-def jam(shape: ReductionNest, loop: For, streams: int) -> list[Node]:
-    """The nest with ``streams`` iterations of ``loop`` in one, and the iterations left over."""
-    count, rest = divmod(loop.var.extent, streams)
+def jam(shape: ReductionNest, loop: For, unroll_factor: int) -> list[Node]:
+    """``unroll_factor`` iterations of ``loop`` in one, and the iterations left over."""
+    count, rest = divmod(loop.var.extent, unroll_factor)
     step = Var(count)
     if any(isinstance(n, For) for n in shape.after):
         # Rows that stay cached until the rest has read them: neighbours.
-        copies = [Expr.of(step) * streams + k for k in range(streams)]
+        copies = [Expr.of(step) * unroll_factor + k for k in range(unroll_factor)]
     else:
-        copies = [Expr.of(step) + k * count for k in range(streams)]
+        copies = [Expr.of(step) + k * count for k in range(unroll_factor)]
     nests = _around(shape, loop, step, _copies(shape, loop.var, copies))
     if rest:
         left = Var(rest)
-        at = Expr.of(left) + streams * count
+        at = Expr.of(left) + unroll_factor * count
         nests += _around(shape, loop, left, _copies(shape, loop.var, [at]))
     return nests
 

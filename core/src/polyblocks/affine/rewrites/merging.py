@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from polyblocks.affine.analysis.boxes import overlap, touched
 from polyblocks.affine.analysis.coverage import same_for
-from polyblocks.affine.analysis.parallel import Access, is_parallel
+from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
+    Access,
     Alloca,
     Buffer,
     Check,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Op,
     Store,
-    StoreAt,
     Value,
     clone,
     operands,
@@ -30,12 +31,12 @@ from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 
 def accesses(nodes: list[Node]) -> list[Access]:
     """All accesses, those at run-time indices included."""
-    return [n for n in walk(nodes) if isinstance(n, (Load, Store, LoadAt, StoreAt))]
+    return [n for n in walk(nodes) if isinstance(n, Access)]
 
 
 def _written(nodes: list[Node]) -> set[Buffer]:
     """What nodes store to, by the buffers that own the memory."""
-    return {n.buffer.base for n in walk(nodes) if isinstance(n, (Store, StoreAt))}
+    return {n.buffer.base for n in walk(nodes) if isinstance(n, (Store, IndirectStore))}
 
 
 def same_header(a: For, b: For) -> bool:
@@ -62,7 +63,9 @@ def may_merge(a: For, b: For) -> bool:
         for y in theirs:
             if y.buffer.base is not x.buffer.base:
                 continue
-            if not isinstance(x, (Store, StoreAt)) and not isinstance(y, (Store, StoreAt)):
+            if not isinstance(x, (Store, IndirectStore)) and not isinstance(
+                y, (Store, IndirectStore)
+            ):
                 continue
             if y.buffer is not x.buffer:
                 return False
@@ -144,7 +147,7 @@ def split_between(nodes: list[Node], a: For, b: For) -> tuple[list[Node], list[N
         if ready:
             before.append(node)
             continue
-        if isinstance(node, (For, Check, LoadAt, StoreAt)):
+        if isinstance(node, (For, Check, IndirectLoad, IndirectStore)):
             return None
         after.append(node)
         late.update(results(node))
@@ -154,10 +157,10 @@ def split_between(nodes: list[Node], a: For, b: For) -> tuple[list[Node], list[N
     for node in (b, *walk(b.body)):
         if any(v in late for v in operands(node)):
             return None
-        if isinstance(node, (Load, Store, LoadAt, StoreAt)):
+        if isinstance(node, Access):
             if node.buffer.base in late_buffers:
                 return None
-            if isinstance(node, (Store, StoreAt)) and node.buffer.base in loaded:
+            if isinstance(node, (Store, IndirectStore)) and node.buffer.base in loaded:
                 return None
     return before, after
 
@@ -178,7 +181,7 @@ def forward(body: list[Node], known: dict[Value, Value]) -> None:
                 known[node.result] = at[place]
                 continue
             at[place] = node.result
-        elif isinstance(node, (Store, StoreAt, For)):
+        elif isinstance(node, (Store, IndirectStore, For)):
             written = _written([node])
             at = {place: value for place, value in at.items() if place[0].base not in written}
             if isinstance(node, Store):

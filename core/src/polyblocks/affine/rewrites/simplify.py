@@ -8,11 +8,11 @@ from polyblocks.affine.model import (
     Buffer,
     For,
     Index,
+    IndirectStore,
     Load,
     Node,
     Op,
     Store,
-    StoreAt,
     Value,
     replace_values,
     walk,
@@ -48,10 +48,12 @@ def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value
         elif isinstance(node, Load):
             key = ("load", node.buffer.base, node.buffer, node.index)
             results = [node.result]
-        elif isinstance(node, (Store, StoreAt)):
+        elif isinstance(node, (Store, IndirectStore)):
             forget(known, {node.buffer.base})
         elif isinstance(node, For):
-            stored = {n.buffer.base for n in walk(node.body) if isinstance(n, (Store, StoreAt))}
+            stored = {
+                n.buffer.base for n in walk(node.body) if isinstance(n, (Store, IndirectStore))
+            }
             forget(known, stored)
             _block(node.body, dict(known), mapping)
         if key is not None:

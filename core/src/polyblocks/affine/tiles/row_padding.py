@@ -12,7 +12,7 @@ from math import prod
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Load, Op, Store
-from polyblocks.affine.tiles.stages import Place, Stage
+from polyblocks.affine.tiles.fusion_stages import FusionStage, Place
 
 #: Elements to which rows are rounded up: as many as the widest vector has of the usual types.
 ROW = 16
@@ -30,8 +30,8 @@ def row_of(size: int) -> int:
 
 
 def padded_rows(
-    stage: Stage,
-    earlier: list[Stage],
+    stage: FusionStage,
+    earlier: list[FusionStage],
     size: int,
     firsts: Mapping[Var, Expr],
     origins: Mapping[Buffer, list[Expr]],
@@ -81,7 +81,7 @@ def _traps(op: Op) -> bool:
     return any(part in op.name for part in _TRAPS) and not op.name.endswith("f")
 
 
-def _apart(places: list[Place], other: Stage, buffer: Buffer) -> bool:
+def _apart(places: list[Place], other: FusionStage, buffer: Buffer) -> bool:
     """Whether another stage writes other rows of a buffer, if it writes it at all."""
     for store in other.stores:
         if store.buffer is not buffer:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import Buffer, Load
-from polyblocks.affine.tiles.stages import Stage, full
+from polyblocks.affine.tiles.fusion_stages import FusionStage, full
 
 Span = tuple[Expr, Expr]
 
@@ -37,7 +37,7 @@ class Slices:
 
 
 def slices(
-    stages: list[Stage], root: Buffer, kept: set[Buffer], updated: set[Buffer] | None = None
+    stages: list[FusionStage], root: Buffer, kept: set[Buffer], updated: set[Buffer] | None = None
 ) -> Slices | None:
     """The slices of ``stages`` for a tile of ``root``; None if they cannot be told.
 
@@ -47,7 +47,7 @@ def slices(
         kept: other buffers that are written here and used elsewhere.
         updated: buffers of which later stages write new versions over parts of the old ones.
     """
-    writers: dict[Buffer, list[Stage]] = {}
+    writers: dict[Buffer, list[FusionStage]] = {}
     for stage in stages:
         for store in stage.stores:
             writers.setdefault(store.buffer, []).append(stage)
@@ -67,7 +67,7 @@ def slices(
     return found
 
 
-def _region(stages: list[Stage], root: Buffer) -> list[tuple[int, int]]:
+def _region(stages: list[FusionStage], root: Buffer) -> list[tuple[int, int]]:
     """The smallest box that holds all that is written of a buffer, by dimension: first and end."""
     found: list[tuple[int, int]] = []
     for stage in stages:
@@ -84,7 +84,9 @@ def _region(stages: list[Stage], root: Buffer) -> list[tuple[int, int]]:
     return found or [(0, extent) for extent in root.shape]
 
 
-def _ordered(stages: list[Stage], writers: dict[Buffer, list[Stage]], updated: set[Buffer]) -> bool:
+def _ordered(
+    stages: list[FusionStage], writers: dict[Buffer, list[FusionStage]], updated: set[Buffer]
+) -> bool:
     """Whether every buffer is written before it is read, but for a stage's own elements.
 
     A buffer with several versions has one before it is read.
@@ -106,7 +108,7 @@ def _ordered(stages: list[Stage], writers: dict[Buffer, list[Stage]], updated: s
     return True
 
 
-def _span(stage: Stage, found: Slices, shared: set[Buffer]) -> bool:
+def _span(stage: FusionStage, found: Slices, shared: set[Buffer]) -> bool:
     """The loops of a stage, from the boxes of what it writes.
 
     A stage that writes several buffers computes what any of them needs, and so writes as much of
@@ -116,7 +118,7 @@ def _span(stage: Stage, found: Slices, shared: set[Buffer]) -> bool:
         box = found.boxes.get(store.buffer)
         places = stage.places(store)
         if box is None or places is None:
-            # Without a box: nobody in the group reads it.
+            # Without a box: nothing in the group reads it.
             return False
         for d, (place, (low, high)) in enumerate(zip(places, box, strict=True)):
             if place.whole:
@@ -146,7 +148,7 @@ def _span(stage: Stage, found: Slices, shared: set[Buffer]) -> bool:
     return True
 
 
-def _read(stage: Stage, found: Slices) -> None:
+def _read(stage: FusionStage, found: Slices) -> None:
     written = {store.buffer for store in stage.stores}
     guards = _guards(stage, found)
     for load in stage.loads:
@@ -174,7 +176,7 @@ def _keep(buffer: Buffer, found: Slices) -> None:
     found.whole.update(y for y in found.tile if y not in aligned)
 
 
-def _guards(stage: Stage, found: Slices) -> dict[int, tuple[int, Span]]:
+def _guards(stage: FusionStage, found: Slices) -> dict[int, tuple[int, Span]]:
     """By dimension: the one index that the stage writes, and the box of the tile around it.
 
     Only tiles that have the index run the stage.

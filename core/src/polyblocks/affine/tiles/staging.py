@@ -5,13 +5,13 @@ from __future__ import annotations
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Load, Nest, Store, Value, around
-from polyblocks.affine.tiles.stages import Stage
+from polyblocks.affine.tiles.fusion_stages import FusionStage
 
 #: Smaller buffers stay where they are: they are in the fastest cache all the time.
 MIN_BYTES = 4096
 
 
-def worth_copies(stages: list[Stage]) -> list[Buffer]:
+def worth_copies(stages: list[FusionStage]) -> list[Buffer]:
     """Buffers from outside of which the stages read elements several times, or out of order.
 
     Several times is at several places in one iteration, as a stencil does, or in several stages.
@@ -38,7 +38,7 @@ def worth_copies(stages: list[Stage]) -> list[Buffer]:
     ]
 
 
-def _is_crossed(stage: Stage, load: Load) -> bool:
+def _is_crossed(stage: FusionStage, load: Load) -> bool:
     """Whether a load is in order along one loop, and the stage's stores along another one."""
     if not stage.body_is_flat:
         return False

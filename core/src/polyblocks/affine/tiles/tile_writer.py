@@ -17,17 +17,17 @@ from polyblocks.affine.model import (
     clone,
     walk,
 )
+from polyblocks.affine.tiles.contiguity import held_by_iterations
+from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
 from polyblocks.affine.tiles.row_padding import ROW, padded_rows, row_of
 from polyblocks.affine.tiles.slices import Slices, Span, fixed_extent
-from polyblocks.affine.tiles.stages import Stage, full, lifetimes
-from polyblocks.affine.tiles.walk_order import held_by_iterations
 
 #: After the last stage of all groups.
 _ALWAYS = 1 << 30
 
 
 def tiled(
-    stages: list[Stage],
+    stages: list[FusionStage],
     found: Slices,
     tile: tuple[int, ...],
     local: set[Buffer],
@@ -54,8 +54,8 @@ def tiled(
     return body
 
 
-def workgroup_bytes(
-    stages: list[Stage], found: Slices, tile: tuple[int, ...], local: set[Buffer]
+def shared_bytes(
+    stages: list[FusionStage], found: Slices, tile: tuple[int, ...], local: set[Buffer]
 ) -> int:
     """Bytes of the local buffers of a tile that no thread keeps, an element more for each row."""
     _, at, end = _corners(found, tile)
@@ -132,13 +132,13 @@ class _Tile:
         self.storages: list[_Storage] = []
         self.held: set[Buffer] = set()
 
-    def place(self, stages: list[Stage]) -> bool:
+    def place(self, stages: list[FusionStage]) -> bool:
         """Give every local buffer its storage; whether all have sizes that are the same always."""
         if not self.rows:
             self.held = {b for b in self.local if held_by_iterations(stages, b)}
         return all(self._place(b, *used) for b, used in lifetimes(stages, self.local).items())
 
-    def body(self, stages: list[Stage]) -> list[Node] | None:
+    def body(self, stages: list[FusionStage]) -> list[Node] | None:
         if not self.place(stages):
             return None
         out: list[Node] = [Alloca(storage.buffer) for storage in self.storages]
@@ -183,7 +183,7 @@ class _Tile:
         self.buffers[buffer] = storage.buffer
         return True
 
-    def _stage(self, stage: Stage, earlier: list[Stage]) -> list[Node] | None:
+    def _stage(self, stage: FusionStage, earlier: list[FusionStage]) -> list[Node] | None:
         values: dict[Var, Expr] = {}
         loops: list[For] = []
         for var in stage.variables:
@@ -198,7 +198,7 @@ class _Tile:
         if guards is None:
             return None
         if not all(loop.trips for loop in (*guards, *loops)):
-            # No tile needs what the stage computes, such as a border that nobody reads.
+            # No tile needs what the stage computes, such as a border that nothing reads.
             return []
         body = clone(stage.body, dict[Value, Value](), values)
         for node in walk(body):
@@ -236,7 +236,7 @@ class _Tile:
         )
 
     def _whole_vectors(
-        self, stage: Stage, earlier: list[Stage], loop: For, values: dict[Var, Expr]
+        self, stage: FusionStage, earlier: list[FusionStage], loop: For, values: dict[Var, Expr]
     ) -> For:
         """The innermost loop of a stage, without bounds and remainders if nothing needs them."""
         var = stage.variables[-1]
@@ -257,7 +257,7 @@ class _Tile:
         values[var] = first + new
         return For(new, [])
 
-    def _guards(self, stage: Stage) -> list[For] | None:
+    def _guards(self, stage: FusionStage) -> list[For] | None:
         """Loops of at most one iteration: whether the tile has the constant index that is stored.
 
         None if stores of one stage need different ones.

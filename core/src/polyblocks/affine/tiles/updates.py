@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Load, Nest, Node, Store, Value, around, clone, walk
-from polyblocks.affine.tiles.stages import Stage
+from polyblocks.affine.tiles.fusion_stages import FusionStage
 
 
-def in_place(stages: list[Stage], local: set[Buffer]) -> tuple[list[Stage], set[Buffer]] | None:
+def in_place(
+    stages: list[FusionStage], local: set[Buffer]
+) -> tuple[list[FusionStage], set[Buffer]] | None:
     """The same stages with buffers that take the place of the ones they are made of.
 
     A stage that makes a new version of a buffer becomes two: one that computes the elements, which
@@ -16,7 +18,7 @@ def in_place(stages: list[Stage], local: set[Buffer]) -> tuple[list[Stage], set[
 
     Args:
         stages: in program order.
-        local: buffers that nobody else uses.
+        local: buffers that nothing else uses.
 
     Returns:
         The stages, and the buffers that have several versions; None if there is nothing to do.
@@ -39,7 +41,9 @@ def in_place(stages: list[Stage], local: set[Buffer]) -> tuple[list[Stage], set[
     return (stages, updated) if updated else None
 
 
-def _update(stages: list[Stage], new: Buffer, local: set[Buffer]) -> tuple[Stage, Buffer] | None:
+def _update(
+    stages: list[FusionStage], new: Buffer, local: set[Buffer]
+) -> tuple[FusionStage, Buffer] | None:
     """The stage that computes a new version of a buffer, and the buffer; None if it is not so."""
     writers = [s for s in stages if any(store.buffer is new for store in s.stores)]
     makers = [s for s in writers if _copied(s) is None]
@@ -78,7 +82,7 @@ def _placed(index: tuple[Expr, ...], new: Buffer, old: Buffer) -> tuple[Expr, ..
     return tuple(Expr(0) if d is None else index[d] for d in _dimensions(new, old) or ())
 
 
-def _copied(stage: Stage) -> Buffer | None:
+def _copied(stage: FusionStage) -> Buffer | None:
     """The buffer of which a stage does nothing but copy elements to the same places."""
     if len(stage.body) != 2 or len(stage.loads) != 1 or len(stage.stores) != 1:
         return None
@@ -87,15 +91,17 @@ def _copied(stage: Stage) -> Buffer | None:
     return load.buffer if same and load.buffer is not store.buffer else None
 
 
-def _is_last_use(stages: list[Stage], old: Buffer, maker: Stage, writers: list[Stage]) -> bool:
-    """Whether nobody but the new version's writers uses the old one from the maker on."""
+def _is_last_use(
+    stages: list[FusionStage], old: Buffer, maker: FusionStage, writers: list[FusionStage]
+) -> bool:
+    """Whether nothing but the new version's writers uses the old one from the maker on."""
     begin = stages.index(maker)
     return not any(
         n.buffer is old for s in stages[begin:] if s not in writers for n in s.accesses
     ) and not any(old in s.gathered for s in stages)
 
 
-def _keeps(writers: list[Stage], maker: Stage, new: Buffer) -> bool:
+def _keeps(writers: list[FusionStage], maker: FusionStage, new: Buffer) -> bool:
     """Whether no element is computed first and copied then."""
     made = _box(maker, new)
     for writer in writers[writers.index(maker) + 1 :]:
@@ -105,22 +111,24 @@ def _keeps(writers: list[Stage], maker: Stage, new: Buffer) -> bool:
     return True
 
 
-def _box(stage: Stage, buffer: Buffer) -> list[tuple[int, int]]:
+def _box(stage: FusionStage, buffer: Buffer) -> list[tuple[int, int]]:
     places = stage.places(stage.stores[0])
     if places is None:
         return [(0, n) for n in buffer.shape]
     return [p.range(n) for p, n in zip(places, buffer.shape, strict=True)]
 
 
-def _written(stages: list[Stage], new: Buffer, maker: Stage, old: Buffer) -> list[Stage] | None:
+def _written(
+    stages: list[FusionStage], new: Buffer, maker: FusionStage, old: Buffer
+) -> list[FusionStage] | None:
     """The stages with ``new`` in the place of ``old``."""
     kept = new.like()
-    found: list[Stage | None] = []
+    found: list[FusionStage | None] = []
     for stage in stages:
         stores = any(store.buffer is new for store in stage.stores)
         if stage is maker:
-            found.append(Stage.of(Nest(clone(stage.nest.body, {}, {}, {new: kept}), [])))
-            found.append(Stage.of(_store_back(stage, kept, new, old)))
+            found.append(FusionStage.of(Nest(clone(stage.nest.body, {}, {}, {new: kept}), [])))
+            found.append(FusionStage.of(_store_back(stage, kept, new, old)))
         elif stores:
             continue
         elif any(n.buffer is new for n in stage.loads):
@@ -128,14 +136,14 @@ def _written(stages: list[Stage], new: Buffer, maker: Stage, old: Buffer) -> lis
             for node in walk(body):
                 if isinstance(node, Load) and node.buffer is new:
                     node.buffer, node.index = old, _placed(node.index, new, old)
-            found.append(Stage.of(Nest(body, [])))
+            found.append(FusionStage.of(Nest(body, [])))
         else:
             found.append(stage)
     whole = [s for s in found if s is not None]
     return whole if len(whole) == len(found) else None
 
 
-def _store_back(maker: Stage, kept: Buffer, new: Buffer, old: Buffer) -> Nest:
+def _store_back(maker: FusionStage, kept: Buffer, new: Buffer, old: Buffer) -> Nest:
     """A nest that copies what a stage makes, by the same loops."""
     loops = [Var(v.extent) for v in maker.variables]
     names = {v: Expr.of(w) for v, w in zip(maker.variables, loops, strict=True)}

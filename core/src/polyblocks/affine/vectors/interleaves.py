@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from polyblocks.affine.access import address
 from polyblocks.affine.expr import Expr
-from polyblocks.affine.model import Buffer, For, Load, LoadAt, Node, Store, StoreAt
+from polyblocks.affine.model import Buffer, For, IndirectLoad, IndirectStore, Load, Node, Store
 
 #: Whether it stores, to what, its stride, and where, but for a constant.
 _Family = tuple[bool, Buffer, int, Expr]
@@ -92,8 +92,8 @@ def _at_once(body: Sequence[Node], nodes: Sequence[Load | Store]) -> bool:
     positions = [i for i, n in enumerate(body) if n in nodes]
     base, storing = nodes[0].buffer.base, isinstance(nodes[0], Store)
     for node in body[positions[0] : positions[-1]]:
-        if node in nodes or not isinstance(node, (Load, LoadAt, Store, StoreAt)):
+        if node in nodes or not isinstance(node, (Load, IndirectLoad, Store, IndirectStore)):
             continue
-        if node.buffer.base is base and (storing or isinstance(node, (Store, StoreAt))):
+        if node.buffer.base is base and (storing or isinstance(node, (Store, IndirectStore))):
             return False
     return True

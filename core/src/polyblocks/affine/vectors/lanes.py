@@ -12,15 +12,16 @@ from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
+    Access,
     Check,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Op,
     Store,
-    StoreAt,
     Value,
     operands,
 )
@@ -138,14 +139,14 @@ def _visit(
         if stride != 1 and node not in lanes.interleaved:
             raise NoLanesError(f"a store with stride {'unknown' if stride is None else stride}")
         _count_memory(lanes, str(node.buffer.element))
-    elif isinstance(node, LoadAt):
+    elif isinstance(node, IndirectLoad):
         if not any(v in varying for v in node.index):
             return
         if not walks_in_order(loop, node, lanes, makers):
             raise NoLanesError("a gather")
         varying.add(node.result)
         _count_memory(lanes, str(node.result.type))
-    elif isinstance(node, StoreAt):
+    elif isinstance(node, IndirectStore):
         if across is not None or not walks_in_order(loop, node, lanes, makers):
             raise NoLanesError("a scatter")
         _count_memory(lanes, str(node.buffer.element))
@@ -205,7 +206,7 @@ def _stride(loop: For, across: Var | None, node: Load | Store, lanes: Lanes) -> 
 
 
 def walks_in_order(
-    loop: For, node: LoadAt | StoreAt, lanes: Lanes, makers: dict[Value, Node]
+    loop: For, node: IndirectLoad | IndirectStore, lanes: Lanes, makers: dict[Value, Node]
 ) -> bool:
     """Whether an access at run-time indices is to neighbours: only its last index counts lanes."""
     *outer, last = node.index
@@ -218,7 +219,7 @@ def walks_in_order(
     )
 
 
-def last_is_contiguous(node: Load | Store | LoadAt | StoreAt) -> bool:
+def last_is_contiguous(node: Access) -> bool:
     """Whether neighbours along the last dimension are neighbours in memory."""
     steps = strides(node.buffer)
     return bool(steps) and steps[-1] == 1

@@ -70,7 +70,7 @@ def prefixes(op: Op, vector: Any) -> Any:
         ).results[0]
     distance = 1
     while distance < width:
-        # The first lanes have nobody so far before them: they take what changes nothing.
+        # The first lanes have nothing so far before them: they take what changes nothing.
         lanes = [*range(distance), *(width + k for k in range(width - distance))]
         earlier = _shuffle(vector if neutral is None else neutral, vector, lanes)
         vector = combine(op, earlier, vector)

@@ -8,17 +8,18 @@ from typing import Any, Protocol
 from polyblocks.affine.access import address
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
+    Access,
     Buffer,
     Check,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Op,
     Prefetch,
     Store,
-    StoreAt,
     Value,
 )
 from polyblocks.affine.vectors.interleaves import Interleave
@@ -121,7 +122,7 @@ class Frame:
         left = index_op("arith.andi", left, self.number(node.stream - 1))
         return index_op("arith.divui", left, self.number(size))
 
-    def store_vector(self, node: Store | StoreAt, value: Any, where: list[Any]) -> None:
+    def store_vector(self, node: Store | IndirectStore, value: Any, where: list[Any]) -> None:
         """A whole vector, past the caches in the version for that."""
         attributes = {}
         if self.streaming and isinstance(node, Store) and node.stream:
@@ -246,7 +247,7 @@ class Body:
             self.values.update(zip(node.results, op.results, strict=True))
         elif isinstance(node, Index):
             self.values[node.result] = self.at(node.expr)
-        elif isinstance(node, (Load, LoadAt)):
+        elif isinstance(node, (Load, IndirectLoad)):
             op = ir.Operation.create(
                 "memref.load",
                 results=[node.result.type],
@@ -254,7 +255,7 @@ class Body:
                 loc=location,
             )
             self.values[node.result] = op.results[0]
-        elif isinstance(node, (Store, StoreAt)):
+        elif isinstance(node, (Store, IndirectStore)):
             ir.Operation.create(
                 "memref.store",
                 operands=[
@@ -272,9 +273,9 @@ class Body:
                 loc=location,
             )
 
-    def where(self, node: Load | Store | LoadAt | StoreAt) -> list[Any]:
+    def where(self, node: Access) -> list[Any]:
         """The indices of an access in this iteration, or of lane 0."""
-        if isinstance(node, (LoadAt, StoreAt)):
+        if isinstance(node, (IndirectLoad, IndirectStore)):
             return [self.scalar(v) for v in node.index]
         return [self.at(e) for e in node.index]
 
@@ -314,9 +315,9 @@ class VectorBody(Body):
             self._op(node)
         elif isinstance(node, Index) and node.result in varying:
             self._index(node)
-        elif isinstance(node, (Load, LoadAt)) and node.result in varying:
+        elif isinstance(node, (Load, IndirectLoad)) and node.result in varying:
             self.load(node)
-        elif isinstance(node, (Store, StoreAt)):
+        elif isinstance(node, (Store, IndirectStore)):
             self.store(node)
         else:
             if isinstance(node, Op) and node.name == "arith.constant":
@@ -373,14 +374,14 @@ class VectorBody(Body):
         self.firsts[node.result] = first
         self.values[node.result] = index_op("arith.addi", broadcast(first, type_), lanes)
 
-    def where(self, node: Load | Store | LoadAt | StoreAt) -> list[Any]:
-        if not isinstance(node, (LoadAt, StoreAt)):
+    def where(self, node: Access) -> list[Any]:
+        if not isinstance(node, (IndirectLoad, IndirectStore)):
             return super().where(node)
         *outer, last = node.index
         first = self.firsts[last] if last in self.firsts else self.scalar(last)
         return [*(self.scalar(v) for v in outer), first]
 
-    def load(self, node: Load | LoadAt) -> None:
+    def load(self, node: Load | IndirectLoad) -> None:
         type_ = self.vector(node.result.type)
         memref, where = self.writer.memref(node.buffer), self.where(node)
         location = node.location or ir.Location.unknown()
@@ -553,7 +554,7 @@ class VectorBody(Body):
             location = node.location or ir.Location.unknown()
             ir.Operation.create(name, operands=operands, loc=location)
 
-    def store(self, node: Store | StoreAt) -> None:
+    def store(self, node: Store | IndirectStore) -> None:
         if isinstance(node, Store) and node in self.owner.lanes.interleaved:
             self._store_in_turns(node)
             return

@@ -52,7 +52,7 @@ class BindLoopsPass:
           memref.copy %own, %b }
         %r = bufferization.to_tensor %b restrict writable
 
-    The result of the program, or of a loop around, lends its buffer where nobody else needs it.
+    The result of the program, or of a loop around, lends its buffer where nothing else needs it.
     """
 
     name: ClassVar[str] = "bind-loops"
@@ -259,7 +259,7 @@ class _Binder:
         self._replace(op, dict(zip(kept, new.results, strict=True)), places)
 
     def _updated(self, op: Any, values: list[Any]) -> Any:
-        """A tensor of ours that a branch gives or updates, and nobody needs behind it."""
+        """A tensor of ours that a branch gives or updates, and nothing needs behind it."""
         for value in values:
             old = root(value)
             if old not in self.buffers or old.owner.operation.block != op.block:

@@ -165,7 +165,7 @@ def _apply(amap: Any, operands: list[Any]) -> Any:
 
 def _raise(main: Any) -> None:
     """Write integers that are affine in variables of loops as such where an index is wanted."""
-    from polyblocks.affine.analysis.facts import Facts
+    from polyblocks.affine.analysis.known_values import KnownValues
     from polyblocks.affine.expr import Expr, Var
     from polyblocks.affine.mlir.reader import expr_of
     from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
@@ -173,7 +173,7 @@ def _raise(main: Any) -> None:
     from polyblocks.affine.model import Op, Value
     from polyblocks.mlir import dialect, ir
 
-    facts = Facts()
+    known_values = KnownValues()
     values: dict[Any, Value] = {}
 
     originals: dict[Value, Any] = {}
@@ -192,38 +192,38 @@ def _raise(main: Any) -> None:
                     amap = op.attributes["upperBoundMap"].value
                     variable = op.regions[0].blocks[0].arguments[0]
                     var = Var(int(amap.results[0].value), value=variable)
-                    facts.exprs[value_of(variable)] = Expr.of(var)
+                    known_values.exprs[value_of(variable)] = Expr.of(var)
                 for region in op.regions:
                     for inner in region.blocks:
                         visit(inner)
             elif op.name == "affine.apply":
-                known = [facts.exprs.get(value_of(v)) for v in op.operands]
+                known = [known_values.exprs.get(value_of(v)) for v in op.operands]
                 dims = [e for e in known if e is not None]
                 if len(dims) == len(known):
                     amap = op.attributes["map"].value
                     (expr,) = amap.results
                     expr = expr_of(expr, dims[: amap.n_dims], dims[amap.n_dims :])
-                    facts.exprs[value_of(op.results[0])] = expr
+                    known_values.exprs[value_of(op.results[0])] = expr
             elif op.name.startswith("arith.") and len(op.results) == 1:
                 learn(op)
 
     def learn(op: Any) -> None:
         operands = [value_of(v) for v in op.operands]
         result = value_of(op.results[0])
-        facts.learn(Op(op.name, operands, attributes_of(op), [result]))
-        same = facts.same.get(result)
-        if result in facts.truths:
+        known_values.learn(Op(op.name, operands, attributes_of(op), [result]))
+        same = known_values.same.get(result)
+        if result in known_values.truths:
             with ir.InsertionPoint(op), op.location:
-                truth = ir.IntegerAttr.get(op.results[0].type, int(facts.truths[result]))
+                truth = ir.IntegerAttr.get(op.results[0].type, int(known_values.truths[result]))
                 constant = dialect("arith").ConstantOp(op.results[0].type, truth).result
-            facts.truths[value_of(constant)] = facts.truths[result]
+            known_values.truths[value_of(constant)] = known_values.truths[result]
             op.results[0].replace_all_uses_with(constant)
         elif same is not None:
             op.results[0].replace_all_uses_with(originals[same])
-        expr = facts.exprs.get(result if same is None else same)
+        expr = known_values.exprs.get(result if same is None else same)
         if expr is None or op.name == "arith.constant":
             return
-        facts.exprs[result] = expr
+        known_values.exprs[result] = expr
         if not isinstance(op.results[0].type, ir.IndexType) or expr.is_constant:
             return
         order: dict[Var, int] = {}

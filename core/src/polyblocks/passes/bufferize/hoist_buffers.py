@@ -11,7 +11,7 @@ class HoistBuffersPass:
     """Move allocations out of nests, to the block that the nest stands in.
 
     A loop or branch of the program keeps those that it makes: what is allocated in an iteration
-    does not outlive it, and whoever looks at the body knows that.
+    does not outlive it, and what looks at the body knows that.
 
     Before::
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class SelectElementsPass:
-    """Choose elements, not tensors: these would be pointers that nobody can follow.
+    """Choose elements, not tensors: these would be pointers that nothing can follow.
 
     A branch that does nothing but choose is folded to such a choice.
 

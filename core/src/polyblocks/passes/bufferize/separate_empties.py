@@ -27,7 +27,7 @@ class SeparateEmptiesPass:
     A tensor that one op accumulates into while others use it too (``cse`` merges the zeros that
     two sums start from) is filled again, or copied, for that op. This is not for speed: the
     buffer of such a tensor may be a result's (``eliminate-empties``), and bufferization, which
-    trusts that nobody else looks at results, would let the second sum run in the first one's. So
+    trusts that nothing else looks at results, would let the second sum run in the first one's. So
     is a tensor into which a slice is put while others use what it was behind that; if it consists
     of slices in an empty one (``cse`` merges what steps of a stencil have in common), these are
     put once more, which moves less than a copy.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.coverage import covers, perfect_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
@@ -13,14 +12,14 @@ from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
     Buffer,
     For,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Opaque,
     Sequence,
     Store,
-    StoreAt,
     Value,
     clone,
     reads,
@@ -31,7 +30,7 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.affine.rewrites.simplify import eliminate_common
-from polyblocks.affine.tiles.stages import slots
+from polyblocks.affine.tiles.fusion_stages import slots
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import name_nests
@@ -74,99 +73,105 @@ class FuseSlicesPass(NestPass):
         # Slices first: what can be computed inside its consumers leaves nothing for an epilogue.
         for form in (self._slice, self._epilogue):
             for buffer in _candidates(sequence):
-                view = _View.of(users, buffer)
-                gone = form(users, view, context) if view is not None else None
+                candidate = Candidate.of(users, buffer)
+                gone = form(users, candidate, context) if candidate is not None else None
                 if gone is not None:
                     sequence.items.remove(gone)
                     users.drop(gone)
         drop_dead_nests(sequence)
         name_nests(self.name, sequence, context)
 
-    def _slice(self, users: Users, view: _View, context: Any) -> Nest | None:
+    def _slice(self, users: Users, candidate: Candidate, context: Any) -> Nest | None:
         """Compute the producer inside all of its consumers; returns it if it is needed no more."""
-        producer = _pointwise(view.producer, view.buffer)
-        if producer is None or not view.only_nests_read or view.buffer.kind == "output":
+        producer = _pointwise(candidate.producer, candidate.buffer)
+        if producer is None or not candidate.only_nests_read or candidate.buffer.kind == "output":
             return None
-        if not all(view.may_inline(users, c) for c in view.consumers):
+        if not all(candidate.may_inline(users, c) for c in candidate.consumers):
             return None
-        if not self._worth(view, producer, context):
+        if not self._worth(candidate, producer, context):
             return None
-        for consumer in view.consumers:
-            _inline(consumer, view.buffer, producer)
+        for consumer in candidate.consumers:
+            _inline(consumer, candidate.buffer, producer)
             eliminate_common(consumer.body)
             remove_dead(consumer.body)
             consumer.changed = True
             users.refresh(consumer)
-            _absorb(consumer, view.producer)
-        return view.producer
+            _absorb(consumer, candidate.producer)
+        return candidate.producer
 
-    def _worth(self, view: _View, producer: _Producer, context: Any) -> bool:
+    def _worth(self, candidate: Candidate, producer: Producer, context: Any) -> bool:
         """Whether all consumers compute the producer's elements themselves."""
         times = 0
-        for consumer in view.consumers:
-            times += _distinct_reads(consumer.body, view.buffer, 1)
-        numel = max(view.buffer.numel, 1)
+        for consumer in candidate.consumers:
+            times += _distinct_reads(consumer.body, candidate.buffer, 1)
+        numel = max(candidate.buffer.numel, 1)
         nodes = max(
-            _nodes(c.body) + _sites(c.body, view.buffer) * len(producer.body)
-            for c in view.consumers
+            _nodes(c.body) + _sites(c.body, candidate.buffer) * len(producer.body)
+            for c in candidate.consumers
         )
-        cheap, numbers = self._cheap(view, producer, times, context.target)
+        cheap, numbers = self.is_cheaper(candidate, producer, times, context.target)
         accept = nodes <= self.max_nodes and (times <= numel or cheap)
         context.decide(
             self.name,
-            view.producer.name,
+            candidate.producer.name,
             "fused" if accept else "kept apart",
-            buffer=list(view.buffer.shape),
-            buffer_bytes=view.buffer.nbytes,
-            consumers=[c.name for c in view.consumers],
+            buffer=list(candidate.buffer.shape),
+            buffer_bytes=candidate.buffer.nbytes,
+            consumers=[c.name for c in candidate.consumers],
             redundancy=times / numel,
             nodes=nodes,
             **numbers,
         )
         return accept
 
-    def _cheap(
-        self, view: _View, producer: _Producer, times: int, target: TargetDescription
+    def is_cheaper(
+        self, candidate: Candidate, producer: Producer, times: int, target: TargetDescription
     ) -> tuple[bool, dict[str, float]]:
         """Whether computing an element anew for each read costs less than a cache does."""
         del target
-        reads_ = times / max(view.buffer.numel, 1)
+        reads_ = times / max(candidate.buffer.numel, 1)
         body = slots(producer.body)
         anew = reads_ * body
         # Computed once, stored, and loaded at every read.
         stored = body + 2.0 + reads_
         return anew <= stored, {"slots_anew": anew, "slots_stored": stored}
 
-    def _epilogue(self, users: Users, view: _View, context: Any) -> Nest | None:
+    def _epilogue(self, users: Users, candidate: Candidate, context: Any) -> Nest | None:
         """Move a point-wise consumer behind the producer's store; returns the consumer if so."""
-        if not view.consumers or view.first_reader is not view.consumers[0]:
+        if not candidate.consumers or candidate.first_reader is not candidate.consumers[0]:
             return None
-        consumer = view.consumers[0]
-        store = view.store
+        consumer = candidate.consumers[0]
+        store = candidate.store
         loops, body = perfect_loops(consumer.body)
-        if any(isinstance(n, (For, StoreAt)) for n in body):
+        if any(isinstance(n, (For, IndirectStore)) for n in body):
             return None
         if any(f.inits or f.bounded for f in loops):
             return None
         variables = [f.var for f in loops]
-        loads = [n for n in walk(body) if isinstance(n, Load) and n.buffer is view.buffer]
-        others = [n for n in walk(body) if isinstance(n, LoadAt) and n.buffer is view.buffer]
+        loads = [n for n in walk(body) if isinstance(n, Load) and n.buffer is candidate.buffer]
+        others = [
+            n for n in walk(body) if isinstance(n, IndirectLoad) and n.buffer is candidate.buffer
+        ]
         if others or not loads or any(n.index != loads[0].index for n in loads):
             return None
-        if not covers(view.buffer, loads[0].index, variables):
+        if not covers(candidate.buffer, loads[0].index, variables):
             return None
-        if not view.may_move_up(users, consumer):
+        if not candidate.may_move_up(users, consumer):
             return None
-        # A consumer of its own that is better computed inside somebody else keeps its freedom.
+        # A consumer of its own that is better computed inside another keeps its freedom.
         substitution: dict[Var, Expr] = {}
         for mine, theirs in zip(loads[0].index, store.index, strict=True):
             for var in mine.variables():
                 substitution[var] = theirs
-        keep = view.buffer.kind == "output" or not view.only_nests_read or len(view.consumers) > 1
-        stores = sum(isinstance(n, Store) for n in walk(view.producer.body))
-        if stores > 1 and _nodes(view.producer.body) + len(body) > self.max_nodes:
+        keep = (
+            candidate.buffer.kind == "output"
+            or not candidate.only_nests_read
+            or len(candidate.consumers) > 1
+        )
+        stores = sum(isinstance(n, Store) for n in walk(candidate.producer.body))
+        if stores > 1 and _nodes(candidate.producer.body) + len(body) > self.max_nodes:
             return None
-        place = _enclosing(view.producer.body, store)
+        place = _enclosing(candidate.producer.body, store)
         values: dict[Value, Value] = {n.result: store.value for n in loads}
         copy = clone([n for n in body if n not in loads], values, substitution)
         mapping = {n.result: store.value for n in loads}
@@ -177,14 +182,14 @@ class FuseSlicesPass(NestPass):
             place.remove(store)
         context.decide(
             self.name,
-            view.producer.name,
+            candidate.producer.name,
             "epilogue",
             consumers=[consumer.name],
-            buffer=list(view.buffer.shape),
-            buffer_bytes=view.buffer.nbytes,
+            buffer=list(candidate.buffer.shape),
+            buffer_bytes=candidate.buffer.nbytes,
             kept=keep,
         )
-        producer = view.producer
+        producer = candidate.producer
         _absorb(producer, consumer)
         eliminate_common(producer.body)
         remove_dead(producer.body)
@@ -193,31 +198,8 @@ class FuseSlicesPass(NestPass):
         return consumer
 
 
-@dataclass(frozen=True)
-class FuseElementsPass(FuseSlicesPass):
-    """As ``fuse-slices``, for what no tile holds: recomputation against the way through memory.
-
-    Before and after: see ``fuse-slices``; a producer that is read five times is computed five
-    times here, if its buffer would have to be written and read.
-    """
-
-    name: ClassVar[str] = "fuse-elements"
-
-    def _cheap(
-        self, view: _View, producer: _Producer, times: int, target: TargetDescription
-    ) -> tuple[bool, dict[str, float]]:
-        extra = max(0, times - view.buffer.numel)
-        recompute = cost.compute_seconds(target, cost.operations(producer.body) * extra)
-        # Written (which reads the line first) and read once by each consumer; neighbours that
-        # are read again come from a cache.
-        trips = 2 + len(view.consumers)
-        traffic = cost.traffic_seconds(target, trips * view.buffer.nbytes, view.buffer.nbytes)
-        numbers = {"recompute_seconds": recompute, "traffic_seconds": traffic}
-        return recompute <= traffic, numbers
-
-
 @dataclass
-class _Producer:
+class Producer:
     """A point-wise producer: the value of its buffer at ``index`` of its variables."""
 
     variables: dict[int, Var]
@@ -226,7 +208,7 @@ class _Producer:
 
 
 @dataclass
-class _View:
+class Candidate:
     """One buffer, the nest that writes it and the nests that read it."""
 
     buffer: Buffer
@@ -237,7 +219,7 @@ class _View:
     only_nests_read: bool
 
     @classmethod
-    def of(cls, users: Users, buffer: Buffer) -> _View | None:
+    def of(cls, users: Users, buffer: Buffer) -> Candidate | None:
         """None unless one nest writes the buffer, as a whole, before anybody reads it."""
         writers = users.writers(buffer)
         if len(writers) != 1 or not isinstance(writers[0], Nest):
@@ -248,7 +230,7 @@ class _View:
         stores = [
             n
             for n in walk(producer.body)
-            if isinstance(n, (Store, StoreAt)) and n.buffer.base is buffer
+            if isinstance(n, (Store, IndirectStore)) and n.buffer.base is buffer
         ]
         if len(stores) != 1 or not isinstance(stores[0], Store) or stores[0].buffer is not buffer:
             return None
@@ -307,9 +289,9 @@ def _candidates(sequence: Sequence) -> list[Buffer]:
     return [b for b in seen if b not in based]
 
 
-def _pointwise(nest: Nest, buffer: Buffer) -> _Producer | None:
+def _pointwise(nest: Nest, buffer: Buffer) -> Producer | None:
     loops, body = perfect_loops(nest.body)
-    if any(isinstance(n, (For, StoreAt)) for n in body):
+    if any(isinstance(n, (For, IndirectStore)) for n in body):
         return None
     if any(f.inits or f.bounded for f in loops):
         return None
@@ -321,17 +303,17 @@ def _pointwise(nest: Nest, buffer: Buffer) -> _Producer | None:
     for dim, expr in enumerate(store.index):
         for var in expr.variables():
             variables[dim] = var
-    return _Producer(variables, [n for n in body if n is not store], store.value)
+    return Producer(variables, [n for n in body if n is not store], store.value)
 
 
-def _inline(consumer: Nest, buffer: Buffer, producer: _Producer) -> None:
+def _inline(consumer: Nest, buffer: Buffer, producer: Producer) -> None:
     mapping: dict[Value, Value] = {}
     _inline_into(consumer.body, buffer, producer, mapping)
     replace_values(consumer.body, mapping)
 
 
 def _inline_into(
-    nodes: list[Node], buffer: Buffer, producer: _Producer, mapping: dict[Value, Value]
+    nodes: list[Node], buffer: Buffer, producer: Producer, mapping: dict[Value, Value]
 ) -> None:
     out: list[Node] = []
     known: dict[tuple[Expr, ...], Value] = {}
@@ -380,7 +362,7 @@ def _reads_plainly(nodes: list[Node], buffer: Buffer) -> bool:
     return all(
         isinstance(n, Load) and n.buffer is buffer
         for n in walk(nodes)
-        if isinstance(n, (Load, LoadAt)) and n.buffer.base is buffer
+        if isinstance(n, (Load, IndirectLoad)) and n.buffer.base is buffer
     )
 
 

@@ -20,10 +20,10 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import Slices, slices
-from polyblocks.affine.tiles.stages import Stage
 from polyblocks.affine.tiles.staging import copy_nest, worth_copies
-from polyblocks.affine.tiles.tile_writer import tiled, workgroup_bytes
+from polyblocks.affine.tiles.tile_writer import shared_bytes, tiled
 from polyblocks.affine.tiles.updates import in_place
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
@@ -34,7 +34,7 @@ from polyblocks.passes.normalize.classify_nests import kind, name_nests
 class FuseTilesPass(NestPass):
     """Group nests around a destination, tile the destination, compute producers where needed.
 
-    Groups grow from the consumers backwards: whoever writes a buffer that a group reads joins it
+    Groups grow from the consumers backwards: what writes a buffer that a group reads joins it
     when the cost model says that the group with the best tile is faster than the parts. A tile
     computes of every stage what it needs, its neighbours' parts included, so that tiles stay
     independent; buffers that only the group uses shrink to the size of a tile. Nothing is asked
@@ -81,7 +81,7 @@ class FuseTilesPass(NestPass):
 class _Group:
     """Stages that run together, in program order; the last one gives the destination."""
 
-    stages: list[Stage]
+    stages: list[FusionStage]
     seconds: float
     found: Slices | None = None
     tile: tuple[int, ...] = ()
@@ -89,7 +89,7 @@ class _Group:
     local: set[Buffer] = field(default_factory=set)
     refused: set[Buffer] = field(default_factory=set)
     #: What is written in the place of the stages, if not the stages themselves.
-    staged: list[Stage] | None = None
+    staged: list[FusionStage] | None = None
 
     @property
     def last(self) -> Nest:
@@ -118,7 +118,7 @@ class _Grouping:
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
         for nest in sequence.nests():
-            stage = None if kind(nest) == "contraction" else Stage.of(nest)
+            stage = None if kind(nest) == "contraction" else FusionStage.of(nest)
             if stage is not None and not stage.gathered & self.viewed:
                 seconds = alone(context.target, stage)
                 self.group_of[nest] = _Group([stage], seconds)
@@ -165,16 +165,16 @@ class _Grouping:
         copies = {b: b.like() for b in worth_copies(group.stages)}
         if not copies:
             return None
-        stages: list[Stage] = []
+        stages: list[FusionStage] = []
         for buffer, copy in copies.items():
-            stage = Stage.of(copy_nest(buffer, copy))
+            stage = FusionStage.of(copy_nest(buffer, copy))
             if stage is None:
                 return None
             stages.append(stage)
         for stage in group.stages:
             if any(n.buffer in copies for n in stage.loads):
                 body = clone(stage.nest.body, {}, {}, dict(copies))
-                changed = Stage.of(Nest(body, []))
+                changed = FusionStage.of(Nest(body, []))
                 if changed is None:
                     return None
                 stages.append(changed)
@@ -278,7 +278,7 @@ class _Grouping:
 
     def _joined(
         self,
-        stages: list[Stage],
+        stages: list[FusionStage],
         start: tuple[int, ...],
         nests: list[Nest] | None = None,
         updated: set[Buffer] | None = None,
@@ -309,7 +309,7 @@ class _Grouping:
         tile, cost = cost_of(self.context.target, stages, found, local).best(start)
         return _Group(stages, cost.seconds, found, tile, cost, local)
 
-    def _blocked(self, stages: list[Stage]) -> bool:
+    def _blocked(self, stages: list[FusionStage]) -> bool:
         """Whether a stage cannot move down to the last one past the nests between them."""
         inside = {stage.nest for stage in stages}
         last = stages[-1].nest
@@ -349,7 +349,7 @@ class _Grouping:
             body = tiled(stages, group.found, tuple(tile), group.local, rows=chip is None)
             if body is None or chip is None:
                 return body
-            if workgroup_bytes(stages, group.found, tuple(tile), group.local) <= most:
+            if shared_bytes(stages, group.found, tuple(tile), group.local) <= most:
                 return body
             free = [d for d, y in enumerate(group.found.tile) if y not in group.found.whole]
             largest = max(free, key=lambda d: tile[d], default=0)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from polyblocks import signature
 from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
 from polyblocks.affine.mlir.views import VIEWS
-from polyblocks.affine.model import Nest, Region, Sequence
+from polyblocks.affine.model import ControlFlow, Nest, Sequence
 from polyblocks.errors import UnsupportedError
 
 #: What may be left in ``@main`` besides launches and loops around them.
@@ -22,8 +22,8 @@ class MapBlocksPass:
 
     The outer independent loops are shared out over groups of threads: single threads, warps, or
     blocks, whatever the cost model finds quickest. The threads of a group share the loops inside;
-    reductions are joined by shuffles and through workgroup memory. Buffers of an iteration live
-    in registers or in workgroup memory, and threads wait for each other where one needs what
+    reductions are joined by shuffles and through shared memory. Buffers of an iteration live
+    in registers or in shared memory, and threads wait for each other where one needs what
     another one did. Reductions whose operands several outer iterations read are contractions:
     blocks compute tiles of them, see :mod:`polyblocks.codegen.gpu.mapping.contraction`. Does
     nothing for a target without grids.
@@ -74,7 +74,7 @@ class MapBlocksPass:
         chip = context.target.multiprocessor
         for item in sequence.items:
             if not isinstance(item, Nest):
-                if isinstance(item, Region):
+                if isinstance(item, ControlFlow):
                     self._region(item, kernels, results, context)
                 else:
                     kernels.changes.stay(item.operation)
@@ -93,7 +93,7 @@ class MapBlocksPass:
                     tile=list(kernel.tile),
                     width=kernel.width,
                     strided=kernel.strided,
-                    workgroup_bytes=kernel.workgroup_bytes(),
+                    shared_bytes=kernel.shared_bytes(),
                     registers=registers(kernel),
                     resident=resident,
                     barriers=len(kernel.barriers),
@@ -105,7 +105,7 @@ class MapBlocksPass:
             for op in reversed(item.source):
                 op.erase()
 
-    def _region(self, region: Region, kernels: Any, results: Any, context: Any) -> None:
+    def _region(self, region: ControlFlow, kernels: Any, results: Any, context: Any) -> None:
         """Nests in a loop or branch: kernels of their own, or all one if memory decides."""
         from polyblocks.codegen.gpu.emission.region import RegionKernel, decided_by_memory
 

@@ -14,23 +14,23 @@ from polyblocks.affine.model import (
     Alloca,
     Buffer,
     For,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Prefetch,
     Sequence,
     Simd,
     Store,
-    StoreAt,
     walk,
 )
 from polyblocks.affine.rewrites.blocks import in_blocks
 from polyblocks.affine.vectors.lanes import BITS, Lanes, NoLanesError, lanes_of, last_is_contiguous
 from polyblocks.affine.vectors.reduction_vectors import free_of_order
 from polyblocks.passes.base import NestPass
+from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
 from polyblocks.passes.map.prefetches import mark_prefetches
-from polyblocks.passes.map.streams import mark_streams
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class VectorizeNestsPass(NestPass):
                 simd = replace(self._simd(loop, lanes, target), line=target.memory[0].line)
                 loop = _outside_of_team(nest, loop, simd, self.block, level.size)
                 loop.simd = simd
-                mark_streams(loop, None, simd.width, sequence, target)
+                mark_nontemporal_stores(loop, None, simd.width, sequence, target)
                 for op in lanes.combiners:
                     free_of_order(op)
                 if loop.inits:
@@ -139,7 +139,7 @@ class VectorizeNestsPass(NestPass):
             return False
         flat.apply(nest, inner, outer.var)
         outer.simd = Simd(width, square=True)
-        mark_streams(inner, outer.var, width, flat.sequence, context.target)
+        mark_nontemporal_stores(inner, outer.var, width, flat.sequence, context.target)
         nest.changed = True
         context.decide(self.name, nest.name, "transposed", width=width)
         return True
@@ -277,7 +277,8 @@ class _FlatViews:
         """
         local = {n.buffer for n in self._needed(loop, across) if n.buffer.kind == "local"}
         return not any(
-            isinstance(n, (LoadAt, StoreAt)) and n.buffer in local for n in walk(nest.body)
+            isinstance(n, (IndirectLoad, IndirectStore)) and n.buffer in local
+            for n in walk(nest.body)
         )
 
     def apply(self, nest: Nest, loop: For, across: Var | None = None) -> None:

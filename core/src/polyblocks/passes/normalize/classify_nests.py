@@ -12,14 +12,14 @@ from polyblocks.affine.expr import Var
 from polyblocks.affine.mlir.source import sources
 from polyblocks.affine.model import (
     For,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Op,
     Sequence,
     Store,
-    StoreAt,
     walk,
 )
 from polyblocks.passes.base import NestPass
@@ -97,9 +97,9 @@ def own_name(nest: Nest, sequence: Sequence) -> str:
 def kind(nest: Nest) -> str:
     """The kind of a nest, from its structure."""
     nodes = list(walk(nest.body))
-    if any(isinstance(n, StoreAt) for n in nodes):
+    if any(isinstance(n, IndirectStore) for n in nodes):
         return "scatter"
-    if any(isinstance(n, LoadAt) for n in nodes):
+    if any(isinstance(n, IndirectLoad) for n in nodes):
         return "gather"
     if any(isinstance(n, For) and n.inits and is_scan(n) for n in nodes):
         return "scan"

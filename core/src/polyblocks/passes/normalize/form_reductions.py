@@ -8,16 +8,17 @@ from typing import ClassVar
 from polyblocks.affine.analysis.coverage import covers, distinguishes, perfect_loops
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
+    Access,
     Buffer,
     For,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Opaque,
     Sequence,
     Store,
-    StoreAt,
     Value,
     replace_values,
     walk,
@@ -61,12 +62,12 @@ class FormReductionsPass(NestPass):
         for nest in sequence.nests():
             if _form(nest):
                 nest.changed = True
-        separate_versions(sequence)
+        rename_buffers(sequence)
 
 
 def _form(nest: Nest) -> bool:
     loops, body = perfect_loops(nest.body)
-    if not loops or any(isinstance(n, (For, StoreAt)) for n in body):
+    if not loops or any(isinstance(n, (For, IndirectStore)) for n in body):
         return False
     if any(loop.inits for loop in loops):
         return False
@@ -81,7 +82,7 @@ def _form(nest: Nest) -> bool:
     by_base = {s.buffer.base: s for s in stores}
     loads: dict[Store, list[Load]] = {s: [] for s in stores}
     for n in body:
-        if isinstance(n, (Load, LoadAt)) and n.buffer.base in by_base:
+        if isinstance(n, (Load, IndirectLoad)) and n.buffer.base in by_base:
             store = by_base[n.buffer.base]
             if not isinstance(n, Load) or n.buffer is not store.buffer or n.index != store.index:
                 return False
@@ -151,7 +152,7 @@ def _loads_precede_stores(
     return all(position[id(ld)] < position[id(s)] for s in stores for ld in loads[s])
 
 
-def separate_versions(sequence: Sequence) -> None:
+def rename_buffers(sequence: Sequence) -> None:
     """Rename what a buffer held before a nest overwrites the whole of it."""
     users = Users(sequence)
     # A buffer with views cannot be renamed.
@@ -180,9 +181,9 @@ def _overwrites(nest: Nest, buffer: Buffer) -> bool:
     if len(stores) != 1 or not covers(buffer, stores[0].index, loops):
         return False
     for n in walk(nest.body):
-        if isinstance(n, (Store, StoreAt)) and n.buffer.base is buffer and n is not stores[0]:
+        if isinstance(n, (Store, IndirectStore)) and n.buffer.base is buffer and n is not stores[0]:
             return False
-        reads_it = isinstance(n, (Load, LoadAt)) and n.buffer.base is buffer
+        reads_it = isinstance(n, (Load, IndirectLoad)) and n.buffer.base is buffer
         same = isinstance(n, Load) and n.buffer is buffer and n.index == stores[0].index
         if reads_it and not same:
             return False
@@ -199,7 +200,7 @@ def _rename_before(sequence: Sequence, users: Users, nest: Nest, buffer: Buffer)
     for item in (*touching, nest):
         assert isinstance(item, Nest)
         for n in walk(item.body):
-            if not isinstance(n, (Load, Store, LoadAt, StoreAt)) or n.buffer is not buffer:
+            if not isinstance(n, Access) or n.buffer is not buffer:
                 continue
             # The nest itself reads the old contents and stores the new ones.
             if item is not nest or isinstance(n, Load):

@@ -9,19 +9,19 @@ from polyblocks.affine.analysis.coverage import distinguishes, perfect_loops
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     For,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Sequence,
     Store,
-    StoreAt,
     Value,
     replace_values,
 )
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import own_name
-from polyblocks.passes.normalize.form_reductions import separate_versions
+from polyblocks.passes.normalize.form_reductions import rename_buffers
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class FormScansPass(NestPass):
                     carried=len(scan.running),
                 )
         if found:
-            separate_versions(sequence)
+            rename_buffers(sequence)
 
 
 @dataclass
@@ -97,7 +97,7 @@ class _Scan:
         loops, body = perfect_loops(nest.body)
         if any(loop.inits or loop.bounded for loop in loops):
             return None
-        if any(isinstance(n, (For, StoreAt)) for n in body):
+        if any(isinstance(n, (For, IndirectStore)) for n in body):
             return None
         stores = [n for n in body if isinstance(n, Store)]
         bases = [s.buffer.base for s in stores]
@@ -152,7 +152,7 @@ def _loads_before(
     for n in body:
         if isinstance(n, Store) and n.buffer.base in by_base:
             stored.add(by_base[n.buffer.base])
-        if not isinstance(n, (Load, LoadAt)):
+        if not isinstance(n, (Load, IndirectLoad)):
             continue
         if n.buffer.base in results:
             return None

@@ -11,14 +11,15 @@ from polyblocks.affine.analysis.boxes import overlap, touched
 from polyblocks.affine.analysis.coverage import digits, distinguishes, perfect_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    Access,
     Buffer,
     For,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Sequence,
     Store,
-    StoreAt,
     reads,
     walk,
     writes,
@@ -199,7 +200,7 @@ class _Copy:
             n.buffer is self.source
             and (same or (isinstance(n, (Load, Store)) and self._stays_linear(n.index)))
             for n in walk(item.body)
-            if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer.base is self.source
+            if isinstance(n, Access) and n.buffer.base is self.source
         )
 
     def _stays_linear(self, index: Items[Expr]) -> bool:
@@ -213,7 +214,7 @@ class _Copy:
         loops, body = perfect_loops(item.body)
         if any(f.inits or f.bounded for f in loops):
             return False
-        if any(isinstance(n, (For, StoreAt, LoadAt)) for n in body):
+        if any(isinstance(n, (For, IndirectStore, IndirectLoad)) for n in body):
             return False
         stores = [n for n in body if isinstance(n, Store)]
         if len(stores) != 1 or stores[0].buffer is not self.source:
@@ -258,7 +259,7 @@ class _Copy:
         if not isinstance(item, Nest):
             return True
         for n in walk(item.body):
-            if not isinstance(n, (Load, Store, LoadAt, StoreAt)):
+            if not isinstance(n, Access):
                 continue
             if n.buffer.base is not self.target.base:
                 continue
@@ -268,7 +269,7 @@ class _Copy:
         return False
 
     def _unused_before(self, users: Users, first: Item) -> bool:
-        """Whether nobody touches the place from the first writer of the source to the copy."""
+        """Whether nothing touches the place from the first writer of the source to the copy."""
         box = touched(self.index)
         base = self.target.base
         return not any(
@@ -294,7 +295,7 @@ class _Copy:
 
     def _rewrite(self, nest: Nest) -> None:
         for n in walk(nest.body):
-            if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer is self.source:
+            if isinstance(n, Access) and n.buffer is self.source:
                 n.buffer = self.target
                 if isinstance(n, (Load, Store)):
                     n.index = self.place(n.index)

@@ -9,13 +9,13 @@ from polyblocks.affine.mlir.regions import nested_regions
 from polyblocks.affine.model import (
     Buffer,
     For,
+    IndirectStore,
     Load,
     Nest,
     Node,
     Op,
     Sequence,
     Store,
-    StoreAt,
     Value,
     reads,
     remove_dead,
@@ -31,7 +31,7 @@ class NormalizeNestsPass(NestPass):
 
     * ``memref.copy`` is a nest; a loop of one iteration is its body; a loop of none is nothing;
     * a load of a known constant is that constant;
-    * a nest that writes only what nobody reads is gone;
+    * a nest that writes only what nothing reads is gone;
     * allocations stand at the beginning of ``@main``, so that nests can move.
 
     Before::
@@ -161,7 +161,7 @@ def fold_constant_load(load: Load) -> Op | None:
 
 
 def drop_dead_nests(sequence: Sequence) -> None:
-    """Remove stores to allocations that nobody reads, and what was done for them."""
+    """Remove stores to allocations that nothing reads, and what was done for them."""
     while True:
         # A view may be read in the place of its base.
         read: set[Buffer] = {b.base for item in sequence.items for b in reads(item)}
@@ -179,7 +179,9 @@ def drop_dead_nests(sequence: Sequence) -> None:
 
 
 def _drop_stores(nodes: list[Node], buffers: set[Buffer]) -> None:
-    nodes[:] = [n for n in nodes if not (isinstance(n, (Store, StoreAt)) and n.buffer in buffers)]
+    nodes[:] = [
+        n for n in nodes if not (isinstance(n, (Store, IndirectStore)) and n.buffer in buffers)
+    ]
     for node in nodes:
         if isinstance(node, For):
             _drop_stores(node.body, buffers)

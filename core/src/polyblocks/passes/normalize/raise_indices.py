@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.facts import Facts
+from polyblocks.affine.analysis.known_values import KnownValues
 from polyblocks.affine.model import (
     Check,
-    LoadAt,
+    IndirectLoad,
+    IndirectStore,
     Sequence,
-    StoreAt,
     remove_dead,
     replace_values,
     walk,
@@ -43,12 +43,14 @@ class RaiseIndicesPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Raise in every nest that has something to raise."""
         for nest in sequence.nests():
-            if not any(isinstance(n, (LoadAt, StoreAt, Check)) for n in walk(nest.body)):
+            if not any(
+                isinstance(n, (IndirectLoad, IndirectStore, Check)) for n in walk(nest.body)
+            ):
                 continue
-            facts = Facts()
-            raised = facts.block(nest.body)
+            known_values = KnownValues()
+            raised = known_values.block(nest.body)
             if raised:
-                replace_values(nest.body, facts.same)
+                replace_values(nest.body, known_values.same)
                 remove_dead(nest.body)
                 nest.changed = True
                 context.decide(self.name, own_name(nest, sequence), "raised", nodes=raised)

@@ -13,12 +13,12 @@ from polyblocks.affine.model import (
     Buffer,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Sequence,
     Store,
-    StoreAt,
     walk,
 )
 from polyblocks.affine.subnests import change_subnests, parallel_shell
@@ -67,7 +67,7 @@ def _flatten(
     shape = ReductionNest.of_nodes(nodes)
     chain = [] if shape is None else list(shape.reductions)
     inside = list(walk(body))
-    gathered = {n.buffer for n in inside if isinstance(n, (LoadAt, StoreAt))}
+    gathered = {n.buffer for n in inside if isinstance(n, (IndirectLoad, IndirectStore))}
     flat = [
         n
         for n in inside

@@ -11,13 +11,13 @@ from polyblocks.affine.model import (
     Check,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Op,
     Sequence,
     Store,
-    StoreAt,
     Value,
     operands,
     results,
@@ -92,7 +92,7 @@ def invariants(loop: For) -> tuple[list[Node], list[Node]]:
         return [], loop.body
     varying: set[Value] = set(loop.arguments)
     written: set[Buffer] = {
-        n.buffer.base for n in walk(loop.body) if isinstance(n, (Store, StoreAt))
+        n.buffer.base for n in walk(loop.body) if isinstance(n, (Store, IndirectStore))
     }
     local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
     taken: list[Node] = []
@@ -100,14 +100,14 @@ def invariants(loop: For) -> tuple[list[Node], list[Node]]:
     checked = True
     for node in loop.body:
         fixed = not any(v in varying for v in operands(node))
-        if isinstance(node, (For, Store, StoreAt, Alloca)):
+        if isinstance(node, (For, Store, IndirectStore, Alloca)):
             fixed = False
         elif isinstance(node, Index):
             fixed = loop.var not in set(node.expr.variables())
         elif isinstance(node, Load):
             fixed = all(loop.var not in set(e.variables()) for e in node.index)
             fixed = fixed and node.buffer.base not in written and node.buffer not in local
-        elif isinstance(node, LoadAt):
+        elif isinstance(node, IndirectLoad):
             # What is still checked inside may be what makes this index right.
             fixed = fixed and checked and node.buffer.base not in written
         elif isinstance(node, Op):

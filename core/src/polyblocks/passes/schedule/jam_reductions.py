@@ -14,11 +14,11 @@ from polyblocks.affine.model import (
     Check,
     For,
     Index,
+    IndirectStore,
     Load,
     Node,
     Op,
     Sequence,
-    StoreAt,
     walk,
 )
 from polyblocks.affine.rewrites.jam import jam
@@ -57,7 +57,7 @@ class JamReductionsPass(NestPass):
     name: ClassVar[str] = "jam-reductions"
     #: Streams of one loop. On Zen 4, sums of 64 MiB by two cores: 41 GB/s with 1, 48 with 2,
     #: 60 with 4, 55 with 8.
-    streams: int = 4
+    unroll_factor: int = 4
     #: Operations per element and stream, beyond which the arithmetic hides the memory.
     max_operations: int = 8
     #: Values that a jammed loop carries; each will want several vector registers.
@@ -81,7 +81,7 @@ class JamReductionsPass(NestPass):
                 if shape is None or not self._streams(shape, max(private, default=0)):
                     return None
                 loop = self._loop(shape, 1 if around else level.size)
-                return None if loop is None else jam(shape, loop, self.streams)
+                return None if loop is None else jam(shape, loop, self.unroll_factor)
 
             new = change(nest.body, [])
             if new is not None:
@@ -90,13 +90,13 @@ class JamReductionsPass(NestPass):
                 continue
             eliminate_common(nest.body)
             separate_loops(sequence, nest)
-            context.decide(self.name, nest.name, "jammed", streams=self.streams)
+            context.decide(self.name, nest.name, "jammed", unroll_factor=self.unroll_factor)
 
     def _streams(self, shape: ReductionNest, cached: int) -> bool:
         """Whether each iteration walks memory in order and does little with what it reads."""
         if shape.trips < self.min_trips or len(shape.inner) > 4 * self.max_operations:
             return False
-        if len(shape.reductions[0].inits) * self.streams > self.max_carried:
+        if len(shape.reductions[0].inits) * self.unroll_factor > self.max_carried:
             return False
         if cost.operations(shape.inner) > self.max_operations:
             return False
@@ -105,7 +105,7 @@ class JamReductionsPass(NestPass):
         # What comes before is done for all copies first, and again where the rest needs it.
         if not all(isinstance(n, (Op, Index, Load, Alloca)) for n in shape.before):
             return False
-        if any(isinstance(n, (StoreAt, Check)) for n in walk(shape.after)):
+        if any(isinstance(n, (IndirectStore, Check)) for n in walk(shape.after)):
             return False
         own = {n.buffer for n in shape.before if isinstance(n, Alloca)}
         if any(n.buffer in own for n in (*shape.before, *shape.inner) if isinstance(n, Load)):
@@ -125,13 +125,13 @@ class JamReductionsPass(NestPass):
 
     def _loop(self, shape: ReductionNest, threads: int) -> For | None:
         """The outermost parallel loop that can be jammed and leaves work for all threads."""
-        if shape.iterations // self.streams < threads:
+        if shape.iterations // self.unroll_factor < threads:
             return None
         variables = {v for r in shape.reductions for e in r.bounds for v in e.variables()}
         loads = [n for n in walk(shape.inner) if isinstance(n, Load)]
         for position, loop in enumerate(shape.parallel):
             var = loop.var
-            if loop.bounded or loop.level or var.extent < self.streams or var in variables:
+            if loop.bounded or loop.level or var.extent < self.unroll_factor or var in variables:
                 continue
             if any(var in e.variables() for p in shape.parallel[position + 1 :] for e in p.bounds):
                 continue

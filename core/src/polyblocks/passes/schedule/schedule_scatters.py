@@ -17,14 +17,14 @@ from polyblocks.affine.model import (
     Check,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Op,
     Sequence,
     Store,
-    StoreAt,
     Value,
     around,
     clone,
@@ -128,8 +128,8 @@ class _Scatter:
 
     loops: list[For]
     body: list[Node]
-    store: StoreAt
-    loads: list[LoadAt]
+    store: IndirectStore
+    loads: list[IndirectLoad]
     fixed: list[Expr | None]
 
     @classmethod
@@ -139,20 +139,20 @@ class _Scatter:
             return None
         if any(isinstance(n, (For, Store)) for n in body):
             return None
-        stores = [n for n in body if isinstance(n, StoreAt)]
+        stores = [n for n in body if isinstance(n, IndirectStore)]
         if len(stores) != 1:
             return None
         (store,) = stores
-        loads: list[LoadAt] = []
+        loads: list[IndirectLoad] = []
         exprs = {n.result: n.expr for n in body if isinstance(n, Index)}
 
         def place(values: list[Value]) -> list[Any]:
             return [exprs.get(v, v) for v in values]
 
         for n in body:
-            if not isinstance(n, (Load, LoadAt)) or n.buffer.base is not store.buffer.base:
+            if not isinstance(n, (Load, IndirectLoad)) or n.buffer.base is not store.buffer.base:
                 continue
-            if not isinstance(n, LoadAt) or n.buffer is not store.buffer:
+            if not isinstance(n, IndirectLoad) or n.buffer is not store.buffer:
                 return None
             if place(n.index) != place(store.index):
                 return None
@@ -178,7 +178,9 @@ class _Scatter:
         shared = 0
         each = cost.work(self.body) * inner.trips
         if found is not None:
-            moving = [n for n in self.body if isinstance(n, StoreAt) or _varies(n, found.varying)]
+            moving = [
+                n for n in self.body if isinstance(n, IndirectStore) or _varies(n, found.varying)
+            ]
             shared = cost.work([n for n in self.body if n not in moving])
             each = cost.work(moving) * -(-inner.trips // lanes)
         rounds = math.prod(f.trips for f in outer)
@@ -279,7 +281,7 @@ class _Scatter:
         which = Value(self.store.index[0].type)
         nodes = clone(self.body, {}, variables, {self.buffer: copies})
         for n in nodes:
-            if isinstance(n, (LoadAt, StoreAt)) and n.buffer is copies:
+            if isinstance(n, (IndirectLoad, IndirectStore)) and n.buffer is copies:
                 n.index = [which, *n.index]
         nodes = around(inner, [Index(which, Expr.of(part)), *nodes])
         upper = (Expr(outermost.extent) - first,) if outermost.extent % length else ()

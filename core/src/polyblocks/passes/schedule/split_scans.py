@@ -12,14 +12,14 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
     For,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Op,
     Sequence,
     Store,
-    StoreAt,
     Value,
     clone,
     remove_dead,
@@ -118,7 +118,7 @@ class _Scan:
             return None
         if not any(isinstance(n, Store) for n in loop.body):
             return None
-        if any(isinstance(n, (For, StoreAt, LoadAt)) for n in loop.body):
+        if any(isinstance(n, (For, IndirectStore, IndirectLoad)) for n in loop.body):
             return None
         stored = {n.buffer.base for n in loop.body if isinstance(n, Store)}
         read = {n.buffer.base for n in (*shape.before, *loop.body) if isinstance(n, Load)}

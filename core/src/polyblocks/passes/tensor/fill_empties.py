@@ -17,12 +17,13 @@ _LONGEST_PERIOD = 64
 
 @dataclass(frozen=True)
 class FillEmptiesPass:
-    """Fill an empty tensor of which something is read that nobody has written.
+    """Fill an empty tensor of which something is read that nothing has written.
 
     Programs copy or compute on whole arrays while parts of them are still unset, and set these
     later: a circular pad does. Without the fill results would depend on what memory holds. A tensor
-    that slices cover until somebody reads it is not filled, nor one that ops write completely, nor
-    one that a loop carries. Where later slices cover a part, ``split-fills`` takes it off the fill.
+    that slices cover until something reads it is not filled, nor one that ops write completely, nor
+    one that a loop carries. What later slices cover ``eliminate-overwritten-stores`` takes off the
+    fill.
 
     Before::
 
@@ -59,7 +60,7 @@ class FillEmptiesPass:
 
 
 def _is_exposed(use: Any, windows: list[list[range]]) -> bool:
-    """Whether a use reads elements that nobody has written.
+    """Whether a use reads elements that nothing has written.
 
     Args:
         use: of an empty tensor into which slices were put.

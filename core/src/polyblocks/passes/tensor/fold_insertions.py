@@ -13,7 +13,7 @@ class FoldInsertionsPass:
     """Put a slice into a tensor directly, not into a slice of it that is put back.
 
     Frontends write to a window one dimension after the other. The slices between would be copied,
-    and of an empty tensor's nobody has written most.
+    and of an empty tensor's nothing has written most.
 
     Before::
 

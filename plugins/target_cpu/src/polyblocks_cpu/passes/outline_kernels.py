@@ -107,8 +107,10 @@ def _symbols(module: Any) -> Iterator[Any]:
 
 
 def _unique(attributes: Any, taken: set[str]) -> str:
-    wish = next((attributes[k].value for k in (KERNEL, REGION_ATTRIBUTE) if k in attributes), "")
-    base = re.sub(r"[^A-Za-z0-9_.]", "_", wish) or "kernel"
+    requested = next(
+        (attributes[k].value for k in (KERNEL, REGION_ATTRIBUTE) if k in attributes), ""
+    )
+    base = re.sub(r"[^A-Za-z0-9_.]", "_", requested) or "kernel"
     if base[0].isdigit():
         base = f"k{base}"
     name, number = base, 0

@@ -10,7 +10,7 @@ from polyblocks.affine.analysis.reductions import ROUNDING, ReductionNest, ident
 from polyblocks.affine.model import For, Op
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine
 from polyblocks.codegen.gpu.emission.code import Code
-from polyblocks.codegen.gpu.mapping.sharing import chain_of
+from polyblocks.codegen.gpu.mapping.distribution import chain_of
 
 #: Terms that are added up before a sum starts anew, at least.
 LEAST = 64

@@ -1,4 +1,4 @@
-"""Joining the parts of a reduction: by shuffles in a warp, through workgroup memory in a block."""
+"""Joining the parts of a reduction: by shuffles in a warp, through shared memory in a block."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Joiner:
         self.slot = slot
 
     def scratch(self) -> int:
-        """Elements of workgroup memory for each value; 0 if none is needed."""
+        """Elements of shared memory for each value; 0 if none is needed."""
         kernel = self.kernel
         if kernel.strided:
             return kernel.threads if kernel.groups >= kernel.warp else 0

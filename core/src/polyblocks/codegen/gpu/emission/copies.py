@@ -1,4 +1,4 @@
-"""Copies to workgroup memory with which a block begins."""
+"""Copies to shared memory with which a block begins."""
 
 from __future__ import annotations
 

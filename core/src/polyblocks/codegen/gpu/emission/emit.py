@@ -11,17 +11,17 @@ from polyblocks.affine.analysis.reductions import ROUNDING, identity
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
-    AtomicAt,
     Buffer,
     Check,
     For,
     Index,
+    IndirectAtomic,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Op,
     Store,
-    StoreAt,
     Value,
     results,
     walk,
@@ -33,12 +33,12 @@ from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import Joiner, barrier
 from polyblocks.codegen.gpu.emission.copies import copy_all
 from polyblocks.codegen.gpu.mapping.atomics import KINDS
-from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
-from polyblocks.codegen.gpu.mapping.walks import in_step, offset
+from polyblocks.codegen.gpu.mapping.contiguity import is_contiguous, offset
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.wide import wide_accesses, wide_buffers
 from polyblocks.mlir import ir
 
-#: Nodes up to which the iterations that one thread does of a shared loop are written out.
+#: Nodes up to which the iterations that one thread does of a distributed loop are written out.
 UNROLLED = 192
 #: Iterations up to which they are: as many loads in flight as pay.
 TURNS = 8
@@ -53,8 +53,8 @@ class Emitter:
         kernel: how the nest runs.
         memrefs: the memref of every buffer.
         externals: values that come from outside of the nest.
-        scratch: workgroup memory for the values that each shared reduction carries.
-        near: copies in workgroup memory of buffers of the program.
+        scratch: shared memory for the values that each distributed reduction carries.
+        near: copies in shared memory of buffers of the program.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Emitter:
         kernel: Kernel,
         memrefs: dict[Buffer, Any],
         externals: dict[Any, Any],
-        scratch: dict[Shared, list[Any]],
+        scratch: dict[DistributedLoop, list[Any]],
         near: dict[Buffer, Any],
     ) -> None:
         self.near = near
@@ -80,7 +80,7 @@ class Emitter:
         self.valid: Any = None
         self.depth = 0
         self.turn = 0
-        #: The variables of the shared loops around, and which of their iterations it is.
+        #: The variables of the distributed loops around, and which of their iterations it is.
         self.walk: tuple[list[Var], Any] | None = None
 
     def emit(self) -> None:
@@ -112,7 +112,7 @@ class Emitter:
         return []
 
     def _part(self) -> Any:
-        """The group whose part of workgroup memory the thread uses.
+        """The group whose part of shared memory the thread uses.
 
         That of a group without work holds nothing. What its threads load there may be an index,
         so they look at the first group's, which always has work.
@@ -188,7 +188,7 @@ class Emitter:
         Args:
             nodes: what to run.
             uniform: whether all threads of a group run them together.
-            outputs: values that whoever runs them wants.
+            outputs: values that what runs them wants.
         """
         for node in nodes:
             if uniform and node in self.kernel.barriers:
@@ -206,24 +206,24 @@ class Emitter:
             self.values[node.result] = self.expr(node.expr)
         elif isinstance(node, Load):
             self._load(node, self._place(node))
-        elif isinstance(node, LoadAt):
+        elif isinstance(node, IndirectLoad):
             self._load(node, self._place_at(node))
         elif isinstance(node, Store):
             self._store(node, self._place(node), uniform)
-        elif isinstance(node, StoreAt):
+        elif isinstance(node, IndirectStore):
             self._store(node, self._place_at(node), uniform)
         elif isinstance(node, For):
-            shared = self.kernel.shared.get(node) if uniform else None
-            if shared is not None and shared.scan:
-                self._scan(shared)
-            elif shared is not None:
-                self._shared(shared)
+            distributed = self.kernel.distributed.get(node) if uniform else None
+            if distributed is not None and distributed.scan:
+                self._scan(distributed)
+            elif distributed is not None:
+                self._shared(distributed)
             else:
                 self._serial(node, uniform)
         elif isinstance(node, Check):
             condition = self.use(node.condition)
             self.code.op("cf.assert", [], [condition], {"msg": node.message}, node.location)
-        elif isinstance(node, AtomicAt):
+        elif isinstance(node, IndirectAtomic):
             self._atomic(node, uniform)
         else:
             assert isinstance(node, Alloca)
@@ -237,7 +237,7 @@ class Emitter:
         """
         memref = self.near.get(node.buffer, self.memrefs[node.buffer])
         apart = node.buffer in self.near
-        if self.walk is None or apart or not in_step(node, self.walk[0]):
+        if self.walk is None or apart or not is_contiguous(node, self.walk[0]):
             return [memref, *self._at(node.buffer, [self.expr(e) for e in node.index])]
         order, number = self.walk
         last = self.variables[order[-1]]
@@ -262,25 +262,28 @@ class Emitter:
         )
         return self.code.value("memref.collapse_shape", type_, memref, reassociation=whole)
 
-    def _place_at(self, node: LoadAt | StoreAt) -> list[Any]:
+    def _place_at(self, node: IndirectLoad | IndirectStore) -> list[Any]:
         memref = self.near.get(node.buffer, self.memrefs[node.buffer])
         return [memref, *self._at(node.buffer, [self.use(v) for v in node.index])]
 
-    def _load(self, node: Load | LoadAt, place: list[Any]) -> None:
+    def _load(self, node: Load | IndirectLoad, place: list[Any]) -> None:
         op = self.code.op("memref.load", [node.result.type], place, None, node.location)
         self.values[node.result] = op.results[0]
 
-    def _store(self, node: Store | StoreAt, place: list[Any], uniform: bool) -> None:
+    def _store(self, node: Store | IndirectStore, place: list[Any], uniform: bool) -> None:
         operands = [self.use(node.value), *place]
 
         def store() -> list[Any]:
             self.code.op("memref.store", [], operands, None, node.location)
             return []
 
-        private = self.kernel.places.get(node.buffer) in (Place.PRIVATE, Place.OWN)
+        private = self.kernel.places.get(node.buffer) in (
+            Place.PRIVATE,
+            Place.DISTRIBUTED_REGISTERS,
+        )
         self.code.when(self._leader() if uniform and not private else None, store)
 
-    def _atomic(self, node: AtomicAt, uniform: bool) -> None:
+    def _atomic(self, node: IndirectAtomic, uniform: bool) -> None:
         type_ = node.value.type
         operands = [self.use(node.value), self.memrefs[node.buffer]]
         operands += [self.use(v) for v in node.index]
@@ -294,10 +297,10 @@ class Emitter:
         self.code.when(self._leader() if uniform else None, update)
 
     def _at(self, buffer: Buffer, index: list[Any]) -> list[Any]:
-        """Every group has its own part of workgroup memory, every thread its own elements."""
-        if self.kernel.places.get(buffer) is Place.OWN:
+        """Every group has its own part of shared memory, every thread its own elements."""
+        if self.kernel.places.get(buffer) is Place.DISTRIBUTED_REGISTERS:
             return [self.code.integer(self.turn)]
-        if self.kernel.groups > 1 and self.kernel.places.get(buffer) is Place.WORKGROUP:
+        if self.kernel.groups > 1 and self.kernel.places.get(buffer) is Place.SHARED:
             return [self.part, *index]
         return index
 
@@ -333,7 +336,7 @@ class Emitter:
 
         inits = [self.use(v) for v in node.inits]
         if ops := combiners_of(node):
-            inside = terms_inside(node, lambda inner: uniform and inner in self.kernel.shared)
+            inside = terms_inside(node, lambda inner: uniform and inner in self.kernel.distributed)
             block = block_of(node.var.extent, inside)
             results = cascade(code, ops, node.var.extent, block, inits, body)
         elif uniform and self._picks_copies(node):
@@ -358,7 +361,7 @@ class Emitter:
         """
         if node.var.extent > WRITTEN_OUT:
             return False
-        waits = any(inner in self.kernel.shared for inner in walk(node.body))
+        waits = any(inner in self.kernel.distributed for inner in walk(node.body))
         return waits and any(
             isinstance(inner, (Load, Store))
             and self.kernel.places.get(inner.buffer) is Place.PRIVATE
@@ -366,25 +369,25 @@ class Emitter:
             for inner in walk(node.body)
         )
 
-    def _shared(self, shared: Shared) -> None:
+    def _shared(self, distributed: DistributedLoop) -> None:
         """A loop whose iterations the threads of the group take in turns."""
-        first = shared.loops[0]
+        first = distributed.loops[0]
         inits = [self.use(v) for v in first.inits]
         starts = [
             init if op.name in IDEMPOTENT else self._identity(op)
-            for op, init in zip(shared.combiners, inits, strict=True)
+            for op, init in zip(distributed.combiners, inits, strict=True)
         ]
         types = [v.type for v in starts]
         parts = self.code.when(
-            self.valid, lambda: self._turns(shared, starts), lambda: starts, types
+            self.valid, lambda: self._turns(distributed, starts), lambda: starts, types
         )
-        if not shared.combiners:
+        if not distributed.combiners:
             return
         joiner = Joiner(self.code, self.kernel, self.member, self.slot)
-        scratch = self.scratch.get(shared, [])
-        joined = joiner.join(shared.combiners, parts, scratch, self.depth > 0)
+        scratch = self.scratch.get(distributed, [])
+        joined = joiner.join(distributed.combiners, parts, scratch, self.depth > 0)
         for op, init, value, result in zip(
-            shared.combiners, inits, joined, first.results, strict=True
+            distributed.combiners, inits, joined, first.results, strict=True
         ):
             whole = value if op.name in IDEMPOTENT else combine(op, init, value)
             self.values[result] = whole
@@ -392,37 +395,37 @@ class Emitter:
     def _identity(self, op: Op) -> Any:
         return self.code.constant(identity(op.name, op.results[0].type))
 
-    def _turns(self, shared: Shared, carried: list[Any]) -> list[Any]:
+    def _turns(self, distributed: DistributedLoop, carried: list[Any]) -> list[Any]:
         """The iterations of one thread: every ``group``-th one."""
         code, group = self.code, self.kernel.group
-        turns, rest = divmod(shared.trips, group)
-        size = sum(1 for _ in walk(shared.body))
-        has_loops = any(isinstance(n, For) for n in shared.body)
+        turns, rest = divmod(distributed.trips, group)
+        size = sum(1 for _ in walk(distributed.body))
+        has_loops = any(isinstance(n, For) for n in distributed.body)
         few = turns <= TURNS and turns * size <= UNROLLED and not has_loops
-        if few or self._keeps(shared):
+        if few or self._keeps(distributed):
             for turn in range(turns):
                 self.turn = turn
                 number = code.add(self.member, code.integer(turn * group)) if turn else self.member
-                carried = self._iteration(shared, number, None, carried)
+                carried = self._iteration(distributed, number, None, carried)
         elif turns:
 
             def body(turn: Any, inside: list[Any]) -> list[Any]:
                 number = code.add(code.times(turn, group), self.member)
-                return self._iteration(shared, number, None, inside)
+                return self._iteration(distributed, number, None, inside)
 
-            long = any(op.name in ROUNDING for op in shared.combiners)
+            long = any(op.name in ROUNDING for op in distributed.combiners)
             block = block_of(turns) if long else turns
-            carried = cascade(code, shared.combiners, turns, block, carried, body)
+            carried = cascade(code, distributed.combiners, turns, block, carried, body)
         if rest:
             number = code.add(self.member, code.integer(turns * group)) if turns else self.member
             mine = code.compare("ult", self.member, code.integer(rest))
             self.turn = turns
-            carried = self._iteration(shared, number, mine, carried)
+            carried = self._iteration(distributed, number, mine, carried)
         return carried
 
-    def _scan(self, shared: Shared) -> None:
+    def _scan(self, distributed: DistributedLoop) -> None:
         """A loop of which the threads of the group scan ``group`` iterations at a time."""
-        code, (loop,), ops = self.code, shared.loops, shared.combiners
+        code, (loop,), ops = self.code, distributed.loops, distributed.combiners
         terms = [
             next(v for v in op.operands if v is not argument)
             for op, argument in zip(ops, loop.arguments, strict=True)
@@ -432,14 +435,14 @@ class Emitter:
         used = dict.fromkeys(v for n in after for v in operands_of(n) if v in made)
         outputs = [*terms, *used]
         starts = [self._identity(op) for op in ops]
-        turns, rest = divmod(shared.trips, self.kernel.group)
-        again = self.depth > 0 or shared.trips > self.kernel.group
+        turns, rest = divmod(distributed.trips, self.kernel.group)
+        again = self.depth > 0 or distributed.trips > self.kernel.group
         joiner = Joiner(code, self.kernel, self.member, self.slot)
 
         def turn(number: Any, condition: Any, carried: list[Any]) -> list[Any]:
             conditions = [c for c in (condition, self.valid) if c is not None]
-            self._decode(number, shared.order)
-            guard = code.both([*conditions, *self._bounds(shared)])
+            self._decode(number, distributed.order)
+            guard = code.both([*conditions, *self._bounds(distributed)])
             zeros = [self._zero(v.type) for v in used]
             found = code.when(
                 guard,
@@ -449,7 +452,7 @@ class Emitter:
             )
             self.values.update(zip(outputs, found, strict=True))
             values, totals = joiner.scan(
-                ops, found[: len(ops)], self.scratch.get(shared, []), again
+                ops, found[: len(ops)], self.scratch.get(distributed, []), again
             )
             for op, carry, value in zip(ops, carried, values, strict=True):
                 self.values[op.results[0]] = combine(op, carry, value)
@@ -472,29 +475,32 @@ class Emitter:
             carried = turn(number, mine, carried)
         self.values.update(zip(loop.results, carried, strict=True))
 
-    def _keeps(self, shared: Shared) -> bool:
+    def _keeps(self, distributed: DistributedLoop) -> bool:
         """Whether the loop's iterations have elements in registers."""
         places = self.kernel.places
         return any(
-            isinstance(n, (Load, Store)) and places.get(n.buffer) is Place.OWN for n in shared.body
+            isinstance(n, (Load, Store)) and places.get(n.buffer) is Place.DISTRIBUTED_REGISTERS
+            for n in distributed.body
         )
 
     def _iteration(
-        self, shared: Shared, number: Any, condition: Any, carried: list[Any]
+        self, distributed: DistributedLoop, number: Any, condition: Any, carried: list[Any]
     ) -> list[Any]:
-        innermost = shared.loops[-1]
+        innermost = distributed.loops[-1]
 
         def inside() -> list[Any]:
-            self._decode(number, shared.order, shared.counted)
-            if shared.lead:
-                last = shared.order[-1]
-                before = self.code.integer(-shared.lead)
+            self._decode(number, distributed.order, distributed.counted)
+            if distributed.lead:
+                last = distributed.order[-1]
+                before = self.code.integer(-distributed.lead)
                 self.variables[last] = self.code.add(self.variables[last], before)
-            return self.code.when(self.code.both(self._bounds(shared)), run, lambda: carried, types)
+            return self.code.when(
+                self.code.both(self._bounds(distributed)), run, lambda: carried, types
+            )
 
         def run() -> list[Any]:
             self.values.update(zip(innermost.arguments, carried, strict=True))
-            self.walk = None if shared.pitch else (shared.order, number)
+            self.walk = None if distributed.pitch else (distributed.order, number)
             yielded = self.nodes(innermost.body, False, innermost.yields)
             self.walk = None
             return yielded
@@ -502,16 +508,16 @@ class Emitter:
         types = [v.type for v in carried]
         return self.code.when(condition, inside, lambda: carried, types)
 
-    def _bounds(self, shared: Shared) -> list[Any]:
+    def _bounds(self, distributed: DistributedLoop) -> list[Any]:
         """Conditions that the bounds of the loops set."""
         code = self.code
         found = []
-        if shared.pitch:
-            last = shared.order[-1]
+        if distributed.pitch:
+            last = distributed.order[-1]
             end = code.integer(last.extent)
             # Those before the first one are large numbers without a sign.
             found.append(code.compare("ult", self.variables[last], end))
-        for loop in shared.loops:
+        for loop in distributed.loops:
             variable = self.variables[loop.var]
             for expr in loop.upper:
                 if expr.range()[0] < loop.var.extent:

@@ -23,7 +23,7 @@ class ContractionEmitter(Emitter):
     """Writes a tiled kernel's body at the current insertion point.
 
     Attributes:
-        tiles: workgroup memory of every operand.
+        tiles: shared memory of every operand.
     """
 
     kernel: TiledKernel
@@ -193,7 +193,7 @@ class ContractionEmitter(Emitter):
                 self.code.when(mine if partly else None, store)
 
     def _compute(self, begin: Any, sums: list[Any]) -> list[Any]:
-        """The steps whose operands are in workgroup memory."""
+        """The steps whose operands are in shared memory."""
         code, kernel = self.code, self.kernel
         steps, depth = kernel.counts[2], kernel.depth
         body = kernel.parts.reduction.body

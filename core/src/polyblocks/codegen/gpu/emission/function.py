@@ -13,15 +13,15 @@ from polyblocks.affine.mlir.views import VIEWS
 from polyblocks.affine.mlir.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
 from polyblocks.affine.model import (
     Alloca,
-    AtomicAt,
     Buffer,
     For,
     Index,
+    IndirectAtomic,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Store,
-    StoreAt,
     operands,
     walk,
 )
@@ -32,7 +32,7 @@ from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter,
 from polyblocks.codegen.gpu.emission.loads import Changes, Loads, is_inside, root
 from polyblocks.codegen.gpu.mapping.banks import padded_shape
 from polyblocks.codegen.gpu.mapping.contraction import Operand, TiledKernel
-from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.placement import own_turns
 from polyblocks.codegen.gpu.plan import RESIDENT
 from polyblocks.mlir import ir
@@ -91,8 +91,8 @@ class Kernels:
         emit = partial(emit_nest, kernel, memory)
         return self._write(kernel.nest.name, passed, [memory], sizes, described, before, emit)
 
-    def _unique(self, wish: str) -> str:
-        base = re.sub(r"[^A-Za-z0-9_]", "_", wish) or "kernel"
+    def _unique(self, requested: str) -> str:
+        base = re.sub(r"[^A-Za-z0-9_]", "_", requested) or "kernel"
         if base[0].isdigit():
             base = f"k{base}"
         name, number = base, 0
@@ -120,7 +120,7 @@ class Kernels:
 
     def _write(
         self,
-        wish: str,
+        requested: str,
         passed: Captures,
         memories: list[Memory],
         sizes: tuple[int, int],
@@ -131,9 +131,9 @@ class Kernels:
         """A kernel, and its launch before an operation; returns its name.
 
         ``emit`` writes the body: with the kernel's values of what is handed over and repeated, and
-        all workgroup memory, then all private memory, in the order of ``memories``.
+        all shared memory, then all private memory, in the order of ``memories``.
         """
-        name = self._unique(wish)
+        name = self._unique(requested)
         op = self._create(name, passed, memories, sizes, description)
         block = op.regions[0].blocks[0]
         values = list(block.arguments)
@@ -156,7 +156,7 @@ class Kernels:
         sizes: tuple[int, int],
         description: dict[str, Any],
     ) -> Any:
-        """An empty kernel: its arguments come first, then all workgroup memory, then private."""
+        """An empty kernel: its arguments come first, then all shared memory, then private."""
         types = [v.type for v in passed.arguments]
         workgroup = [t for memory in memories for t in memory.workgroup]
         private = [t for memory in memories for t in memory.private]
@@ -277,7 +277,10 @@ class Captures:
             for var in _variables(node):
                 if var.value is not None:
                     needed[var.value] = None
-            if isinstance(node, (Store, StoreAt, AtomicAt)) and node.buffer.kind != "local":
+            if (
+                isinstance(node, (Store, IndirectStore, IndirectAtomic))
+                and node.buffer.kind != "local"
+            ):
                 self._written.add(root(node.buffer.value))
         needed.update((buffer.value, None) for body in bodies for buffer in buffers_of(body))
         self._loads = Loads(before, changes, self._written)
@@ -334,7 +337,7 @@ def buffers_of(body: list[Node]) -> list[Buffer]:
     touched = (
         node.buffer
         for node in walk(body)
-        if isinstance(node, (Load, LoadAt, Store, StoreAt, AtomicAt))
+        if isinstance(node, (Load, IndirectLoad, Store, IndirectStore, IndirectAtomic))
     )
     return list(dict.fromkeys(b for b in touched if b.kind != "local"))
 
@@ -356,10 +359,10 @@ def _turns(kernel: Kernel, buffer: Buffer) -> int:
 
 
 class Memory:
-    """Buffers of a kernel itself: in workgroup memory, or of every thread.
+    """Buffers of a kernel itself: in shared memory, or of every thread.
 
     Attributes:
-        workgroup: memref types in workgroup memory.
+        workgroup: memref types in shared memory.
         private: memref types in each thread's memory.
     """
 
@@ -369,14 +372,14 @@ class Memory:
         self._buffers: list[Buffer] = []
         self._own: list[Buffer] = []
         self._operands: list[Operand] = []
-        self._scratch: list[tuple[Shared, int]] = []
+        self._scratch: list[tuple[DistributedLoop, int]] = []
         shared_space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         own_space = ir.Attribute.parse("#gpu.address_space<private>")
         for node in walk(kernel.body):
             if not isinstance(node, Alloca):
                 continue
             buffer = node.buffer
-            if kernel.places[buffer] is Place.WORKGROUP:
+            if kernel.places[buffer] is Place.SHARED:
                 around = [kernel.groups] if kernel.groups > 1 else []
                 self.workgroup.append(
                     ir.MemRefType.get(
@@ -387,20 +390,20 @@ class Memory:
                 )
                 self._buffers.append(buffer)
             else:
-                own = kernel.places[buffer] is Place.OWN
+                own = kernel.places[buffer] is Place.DISTRIBUTED_REGISTERS
                 shape = [_turns(kernel, buffer)] if own else list(buffer.shape)
                 self.private.append(
                     ir.MemRefType.get(shape, buffer.element, memory_space=own_space)
                 )
                 self._own.append(buffer)
         elements = Joiner(None, kernel, None, None).scratch()  # type: ignore[arg-type]
-        for shared in kernel.shared.values():
-            if shared.combiners and elements:
-                for value in shared.loops[0].inits:
+        for distributed in kernel.distributed.values():
+            if distributed.combiners and elements:
+                for value in distributed.loops[0].inits:
                     self.workgroup.append(
                         ir.MemRefType.get([elements], value.type, memory_space=shared_space)
                     )
-                self._scratch.append((shared, len(shared.combiners)))
+                self._scratch.append((distributed, len(distributed.combiners)))
         self._copied = kernel.copied
         for buffer in kernel.copied:
             self.workgroup.append(
@@ -417,11 +420,11 @@ class Memory:
 
     def assign(
         self, values: list[Any]
-    ) -> tuple[dict[Buffer, Any], dict[Shared, list[Any]], dict[Buffer, Any]]:
+    ) -> tuple[dict[Buffer, Any], dict[DistributedLoop, list[Any]], dict[Buffer, Any]]:
         """The memrefs of buffers, of what each reduction joins its parts in, and of copies."""
         rest = iter(values)
         memrefs = {buffer: next(rest) for buffer in self._buffers}
-        scratch = {shared: [next(rest) for _ in range(n)] for shared, n in self._scratch}
+        scratch = {distributed: [next(rest) for _ in range(n)] for distributed, n in self._scratch}
         near = {buffer: next(rest) for buffer in self._copied}
         memrefs.update({buffer: next(rest) for buffer in self._own})
         return memrefs, scratch, near
@@ -437,7 +440,7 @@ def emit_nest(
         memory: of the kernel.
         code: of the function.
         known: values from around -> those of the function.
-        values: the memrefs of ``memory``, workgroup memory first.
+        values: the memrefs of ``memory``, shared memory first.
     """
     memrefs, scratch, near = memory.assign(values)
     for buffer in buffers_of(kernel.nest.body):

@@ -1,4 +1,4 @@
-"""Numbers that memory holds and kernels need: each kernel loads them again, nobody waits."""
+"""Numbers that memory holds and kernels need: each kernel loads them again, nothing waits."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _stored(op: Any) -> Iterator[Any]:
 class Loads:
     """Which scalars of the program a kernel may compute itself.
 
-    A scalar is computed from constants and loads. The kernel may load again what nobody has
+    A scalar is computed from constants and loads. The kernel may load again what nothing has
     changed since, and what it does not change itself.
 
     Attributes:

@@ -1,6 +1,6 @@
 """A loop or branch that memory decides about, as one kernel: one block of threads runs all of it.
 
-How often a loop runs, or which branch is taken, is known to nobody but the device when a number in
+How often a loop runs, or which branch is taken, is known to nothing but the device when a number in
 its memory says so, and a plan of launches has no decisions. So a single block does the nests inside
 one after the other. All its threads load the numbers that decide, and wait for each other wherever
 one of them may need what another one did.
@@ -16,7 +16,7 @@ from polyblocks.affine.mlir.reader import SCALAR_DIALECTS, TERMINATORS
 from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
 from polyblocks.affine.mlir.views import VIEWS
 from polyblocks.affine.mlir.writer import KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
-from polyblocks.affine.model import For, Nest, Region
+from polyblocks.affine.model import ControlFlow, For, Nest
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.function import Memory, emit_nest
@@ -24,9 +24,9 @@ from polyblocks.codegen.gpu.emission.loads import LOADS, is_inside, root
 from polyblocks.codegen.gpu.mapping.atomics import form_atomics
 from polyblocks.codegen.gpu.mapping.banks import pitch_rows
 from polyblocks.codegen.gpu.mapping.barriers import place_barriers
+from polyblocks.codegen.gpu.mapping.distribution import ThreadDistribution
 from polyblocks.codegen.gpu.mapping.kernel import Kernel
 from polyblocks.codegen.gpu.mapping.placement import place_buffers
-from polyblocks.codegen.gpu.mapping.sharing import Sharing
 from polyblocks.codegen.walk import nested
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
@@ -56,7 +56,7 @@ def decided_by_memory(op: Any) -> bool:
 
 
 def results_to_memory(block: Any) -> dict[Any, list[tuple[int, Any]]]:
-    """Let whoever uses results of loops and branches that memory decides about load them.
+    """Let what uses results of loops and branches that memory decides about load them.
 
     Returns:
         for each such operation the numbers of the results, and new memory for each.
@@ -112,14 +112,14 @@ class RegionKernel:
         threads: of the block.
         nests: what is computed, in the order of the program.
         kernels: how the block runs each of them.
-        memories: workgroup and private memory of each.
+        memories: shared and private memory of each.
         results: numbers of results, and the memory that gets them.
         operands: values from around that are used besides the nests.
         stored: memory that is stored to besides by the nests.
     """
 
     def __init__(
-        self, region: Region, chip: Multiprocessor, results: list[tuple[int, Any]]
+        self, region: ControlFlow, chip: Multiprocessor, results: list[tuple[int, Any]]
     ) -> None:
         """Decide how the block runs each nest.
 
@@ -142,10 +142,10 @@ class RegionKernel:
             self.threads *= 2
         self.kernels = [self._kernel(nest, chip) for nest in self.nests]
         self.memories = [Memory(kernel) for kernel in self.kernels]
-        needed = sum(kernel.workgroup_bytes() for kernel in self.kernels)
+        needed = sum(kernel.shared_bytes() for kernel in self.kernels)
         if needed > chip.shared_per_block_optin:
             raise UnsupportedError(
-                f"'{self.op.name}' needs {needed} bytes of workgroup memory, and a block has "
+                f"'{self.op.name}' needs {needed} bytes of shared memory, and a block has "
                 f"{chip.shared_per_block_optin}; use smaller arrays in it",
                 op=self.op.name,
             )
@@ -162,7 +162,7 @@ class RegionKernel:
     def _kernel(self, nest: Nest, chip: Multiprocessor) -> Kernel:
         form_atomics(nest.body)
         kernel = Kernel(nest, [], [], nest.body, self.threads, warp=chip.warp)
-        kernel.shared = Sharing(nest.body).of(self.threads)
+        kernel.distributed = ThreadDistribution(nest.body).of(self.threads)
         place_buffers(kernel, chip)
         pitch_rows(kernel, chip.sector)
         place_barriers(kernel)
@@ -183,7 +183,7 @@ class RegionKernel:
         Args:
             code: of the kernel.
             known: values from around -> those of the kernel; gets those that are defined inside.
-            memory: all workgroup memory of the nests, then all private memory.
+            memory: all shared memory of the nests, then all private memory.
         """
         shared = iter(memory[: sum(len(m.workgroup) for m in self.memories)])
         private = iter(memory[sum(len(m.workgroup) for m in self.memories) :])

@@ -6,16 +6,16 @@ from typing import Any
 
 from polyblocks.affine.analysis.reductions import NEED_FLAG
 from polyblocks.affine.model import (
-    AtomicAt,
     Buffer,
     For,
     Index,
+    IndirectAtomic,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Op,
     Store,
-    StoreAt,
     Value,
     operands,
     walk,
@@ -39,7 +39,7 @@ _TYPES = ("f32", "f64", "i32", "i64")
 def form_atomics(body: list[Node]) -> int:
     """Replace a load, an op and a store at the same place by one update, in place; how many.
 
-    Only where nobody else in the nest looks at the buffer: then the order of the updates does not
+    Only where nothing else in the nest looks at the buffer: then the order of the updates does not
     matter, as far as the op allows (floating point: where reassociation is allowed). The results
     of sums of floating-point numbers then differ from run to run in the last bits.
     """
@@ -47,7 +47,7 @@ def form_atomics(body: list[Node]) -> int:
     touched: dict[Buffer, list[Node]] = {}
     uses: dict[Value, int] = {}
     for node in nodes:
-        if isinstance(node, (Load, LoadAt, Store, StoreAt)):
+        if isinstance(node, (Load, IndirectLoad, Store, IndirectStore)):
             touched.setdefault(node.buffer.base, []).append(node)
         for value in operands(node):
             uses[value] = uses.get(value, 0) + 1
@@ -59,7 +59,7 @@ def _replace(nodes: list[Node], touched: dict[Buffer, list[Node]], uses: dict[Va
     for node in list(nodes):
         if isinstance(node, For):
             count += _replace(node.body, touched, uses)
-        elif isinstance(node, StoreAt):
+        elif isinstance(node, IndirectStore):
             found = _update(node, nodes, touched, uses)
             if found is not None:
                 load, op, update = found
@@ -71,14 +71,14 @@ def _replace(nodes: list[Node], touched: dict[Buffer, list[Node]], uses: dict[Va
 
 
 def _update(
-    store: StoreAt,
+    store: IndirectStore,
     nodes: list[Node],
     touched: dict[Buffer, list[Node]],
     uses: dict[Value, int],
-) -> tuple[LoadAt, Op, AtomicAt] | None:
+) -> tuple[IndirectLoad, Op, IndirectAtomic] | None:
     others = [n for n in touched[store.buffer.base] if n is not store]
     load = others[0] if len(others) == 1 else None
-    if not isinstance(load, LoadAt):
+    if not isinstance(load, IndirectLoad):
         return None
     op = next((n for n in nodes if isinstance(n, Op) and store.value in n.results), None)
     if op is None or op.name not in KINDS or str(store.value.type) not in _TYPES:
@@ -95,4 +95,4 @@ def _update(
     if load.result not in op.operands:
         return None
     value = next(v for v in op.operands if v is not load.result)
-    return load, op, AtomicAt(op.name, value, store.buffer, list(store.index), store.location)
+    return load, op, IndirectAtomic(op.name, value, store.buffer, list(store.index), store.location)

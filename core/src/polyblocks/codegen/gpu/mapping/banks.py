@@ -7,7 +7,7 @@ from math import gcd
 
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.model import Buffer, Load, Store
-from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.placement import own_turns
 
 #: Iterations that may be counted for each one that is done.
@@ -15,13 +15,13 @@ MOST_IDLE = 1.35
 
 
 def padded_shape(kernel: Kernel, buffer: Buffer, banks: int = 32) -> list[int]:
-    """The shape of a workgroup buffer: its last dimension is one longer where that helps.
+    """The shape of a shared buffer: its last dimension is one longer where that helps.
 
     It does if neighbouring threads walk along another dimension than the last one, and rows begin
     in a few of the banks only.
     """
     shape = list(buffer.shape)
-    if len(shape) < 2 or kernel.places.get(buffer) is not Place.WORKGROUP:
+    if len(shape) < 2 or kernel.places.get(buffer) is not Place.SHARED:
         return shape
     if conflicts(kernel, buffer, shape, banks) > conflicts(
         kernel, buffer, [*shape[:-1], shape[-1] + 1], banks
@@ -37,14 +37,14 @@ def conflicts(kernel: Kernel, buffer: Buffer, shape: list[int], banks: int = 32)
     )
     words = max(buffer.bytes_per_element // 4, 1)
     worst = 1
-    for shared in kernel.shared.values():
-        fastest = next((v for v in reversed(shared.order) if v.extent > 1), None)
+    for distributed in kernel.distributed.values():
+        fastest = next((v for v in reversed(distributed.order) if v.extent > 1), None)
         if fastest is None:
             continue
         # Accesses that differ by a constant, as in stencils, have the same strides.
         ways = {
             tuple(expr.terms for expr in node.index): node.index
-            for node in shared.body
+            for node in distributed.body
             if isinstance(node, (Load, Store)) and node.buffer is buffer
         }
         for index in ways.values():
@@ -57,43 +57,45 @@ def conflicts(kernel: Kernel, buffer: Buffer, shape: list[int], banks: int = 32)
 def pitch_rows(kernel: Kernel, sector: int) -> None:
     """Let threads step over the ends of rows as memory does.
 
-    If a loop's rows are shorter than those of the buffers in workgroup memory that it walks, a warp
+    If a loop's rows are shorter than those of the buffers in shared memory that it walks, a warp
     at the end of a row would find the beginning of the next one in banks that it already uses. So
     the iterations are counted with rows as long as the buffer's, where not too many are idle then.
     Where rows lie in the main memory, they are counted from the beginning of a transaction of
     ``sector`` bytes to the end of one, so that no two warps need the same.
     """
     length_of = cache(lambda buffer: padded_shape(kernel, buffer)[-1])
-    for shared in kernel.shared.values():
-        shared.pitch = shared.lead = 0
-        if shared.combiners or len(shared.order) < 2:
+    for distributed in kernel.distributed.values():
+        distributed.pitch = distributed.lead = 0
+        if distributed.combiners or len(distributed.order) < 2:
             continue
-        accesses = [n for n in shared.body if isinstance(n, (Load, Store))]
-        last = shared.order[-1]
+        accesses = [n for n in distributed.body if isinstance(n, (Load, Store))]
+        last = distributed.order[-1]
         rows = {
             length_of(n.buffer)
             for n in accesses
-            if kernel.places.get(n.buffer) is Place.WORKGROUP
+            if kernel.places.get(n.buffer) is Place.SHARED
             and len(n.buffer.shape) > 1
             and n.index[-1].coefficient(last) == 1
         }
         longer = [row for row in rows if last.extent < row <= last.extent * MOST_IDLE]
         if longer and last.extent % kernel.warp:
-            shared.pitch = max(longer)
-        ends = _transactions(kernel, shared, sector)
+            distributed.pitch = max(longer)
+        ends = _transactions(kernel, distributed, sector)
         if ends is not None and ends[1] <= last.extent * MOST_IDLE:
-            shared.lead, shared.pitch = ends
+            distributed.lead, distributed.pitch = ends
     _keep_owners(kernel)
 
 
-def _transactions(kernel: Kernel, shared: Shared, sector: int) -> tuple[int, int] | None:
+def _transactions(
+    kernel: Kernel, distributed: DistributedLoop, sector: int
+) -> tuple[int, int] | None:
     """Iterations before a row that begins inside a transaction, and how many are counted.
 
     None if rows do not begin alike, or begin and end with transactions.
     """
-    last = shared.order[-1]
+    last = distributed.order[-1]
     begins: set[tuple[int, int]] = set()
-    for node in shared.body:
+    for node in distributed.body:
         if not isinstance(node, (Load, Store)) or node.buffer in kernel.places:
             continue
         place = address(node.buffer, node.index)
@@ -113,16 +115,18 @@ def _transactions(kernel: Kernel, shared: Shared, sector: int) -> tuple[int, int
 
 def _keep_owners(kernel: Kernel) -> None:
     """Count all loops in the old way that would not give elements to the threads that keep them."""
-    own = [b for b, place in kernel.places.items() if place is Place.OWN]
+    own = [b for b, place in kernel.places.items() if place is Place.DISTRIBUTED_REGISTERS]
     for _ in own:
         for buffer in own:
             loops = [
-                shared
-                for shared in kernel.shared.values()
-                if any(isinstance(n, (Load, Store)) and n.buffer is buffer for n in shared.body)
+                distributed
+                for distributed in kernel.distributed.values()
+                if any(
+                    isinstance(n, (Load, Store)) and n.buffer is buffer for n in distributed.body
+                )
             ]
             if any(s.pitch for s in loops) and not own_turns(
                 kernel, list(kernel.uniform()), buffer
             ):
-                for shared in loops:
-                    shared.pitch = shared.lead = 0
+                for distributed in loops:
+                    distributed.pitch = distributed.lead = 0

@@ -7,8 +7,17 @@ from dataclasses import dataclass, replace
 
 from polyblocks.affine.access import digits_of_whole
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Load, LoadAt, Node, Store, StoreAt, walk
-from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared, uniform_nodes
+from polyblocks.affine.model import (
+    Access,
+    Buffer,
+    For,
+    IndirectStore,
+    Load,
+    Node,
+    Store,
+    walk,
+)
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place, uniform_nodes
 
 
 @dataclass(frozen=True)
@@ -19,14 +28,14 @@ class Touch:
         buffer: what is accessed.
         index: where; None if that is known at run time only.
         write: whether it stores.
-        shared: the shared loops that it is in; None for uniform code.
+        distributed: the distributed loops that it is in; None for uniform code.
         inner: variables of loops inside of these.
     """
 
     buffer: Buffer
     index: tuple[Expr, ...] | None
     write: bool
-    shared: Shared | None
+    distributed: DistributedLoop | None
     inner: frozenset[Var] = frozenset()
 
 
@@ -48,7 +57,7 @@ class _Walk:
         self.kernel = kernel
         self.outer = set(kernel.order)
         nodes = list(walk(kernel.body))
-        self.written = {n.buffer.base for n in nodes if isinstance(n, (Store, StoreAt))}
+        self.written = {n.buffer.base for n in nodes if isinstance(n, (Store, IndirectStore))}
 
     def nodes(self, nodes: list[Node], pending: list[Touch]) -> list[Touch]:
         """Visit nodes in order; returns what is not yet seen by all threads afterwards."""
@@ -58,8 +67,8 @@ class _Walk:
 
     def _node(self, node: Node, pending: list[Touch]) -> list[Touch]:
         kernel = self.kernel
-        if isinstance(node, For) and node not in kernel.shared:
-            # One that may have no iteration waits for nobody: what is needed in it is waited for
+        if isinstance(node, For) and node not in kernel.distributed:
+            # One that may have no iteration waits for nothing: what is needed in it is waited for
             # before it, and what was pending stays so.
             if node.bounded and any(self._meet(a, b) for b in self._inside(node) for a in pending):
                 kernel.barriers.add(node)
@@ -72,46 +81,46 @@ class _Walk:
         if node in kernel.barriers or any(self._meet(a, b) for a in pending for b in touches):
             kernel.barriers.add(node)
             pending = []
-        shared = kernel.shared.get(node) if isinstance(node, For) else None
-        if shared is not None and shared.combiners and waits(kernel):
+        distributed = kernel.distributed.get(node) if isinstance(node, For) else None
+        if distributed is not None and distributed.combiners and waits(kernel):
             # The threads wait for each other's parts after the loop; in a scan, within each turn.
-            return touches if shared.scan else []
+            return touches if distributed.scan else []
         return [*pending, *touches]
 
     def _inside(self, loop: For) -> Iterator[Touch]:
-        """All accesses in a loop that is not shared."""
-        for node in uniform_nodes(loop.body, self.kernel.shared):
-            if not isinstance(node, For) or node in self.kernel.shared:
+        """All accesses in a loop that is not distributed."""
+        for node in uniform_nodes(loop.body, self.kernel.distributed):
+            if not isinstance(node, For) or node in self.kernel.distributed:
                 yield from self._touches(node)
 
     def _touches(self, node: Node) -> Iterator[Touch]:
         if isinstance(node, For):
-            shared = self.kernel.shared[node]
-            own = set(shared.loops)
+            distributed = self.kernel.distributed[node]
+            own = set(distributed.loops)
             inner = {n.var for n in walk([node]) if isinstance(n, For) and n not in own}
             for child in walk([node]):
                 for touch in self._access(child):
-                    yield replace(touch, shared=shared, inner=frozenset(inner))
+                    yield replace(touch, distributed=distributed, inner=frozenset(inner))
         else:
             yield from self._access(node)
 
     def _access(self, node: Node) -> Iterator[Touch]:
-        if not isinstance(node, (Load, Store, LoadAt, StoreAt)):
+        if not isinstance(node, Access):
             return
         buffer = node.buffer
         if (
-            self.kernel.places.get(buffer) in (Place.PRIVATE, Place.OWN)
+            self.kernel.places.get(buffer) in (Place.PRIVATE, Place.DISTRIBUTED_REGISTERS)
             or buffer.base not in self.written
         ):
             return
         index = node.index if isinstance(node, (Load, Store)) else None
-        yield Touch(buffer, index, isinstance(node, (Store, StoreAt)), None)
+        yield Touch(buffer, index, isinstance(node, (Store, IndirectStore)), None)
 
     def _meet(self, a: Touch, b: Touch) -> bool:
         """Whether two threads may touch one element by these accesses, at least one storing."""
         if not (a.write or b.write) or a.buffer.base is not b.buffer.base:
             return False
-        if a.shared is None and b.shared is None and a.write and b.write:
+        if a.distributed is None and b.distributed is None and a.write and b.write:
             # One thread stores for all.
             return False
         return not _same_thread(a, b) and not self._apart(a, b)
@@ -130,7 +139,7 @@ class _Walk:
 
 
 def waits(kernel: Kernel) -> bool:
-    """Whether joining a reduction's parts goes through workgroup memory, with a barrier."""
+    """Whether joining a reduction's parts goes through shared memory, with a barrier."""
     return kernel.strided and kernel.groups >= kernel.warp or kernel.group > kernel.warp
 
 
@@ -138,15 +147,18 @@ def _same_thread(a: Touch, b: Touch) -> bool:
     """Whether an element is touched by the same thread both times."""
     if a.buffer is not b.buffer or a.index is None or b.index is None:
         return False
-    if a.shared is None or b.shared is None or a.inner or b.inner:
+    if a.distributed is None or b.distributed is None or a.inner or b.inner:
         return False
-    return same_iteration(a.index, a.shared, b.index, b.shared)
+    return same_iteration(a.index, a.distributed, b.index, b.distributed)
 
 
 def same_iteration(
-    mine: tuple[Expr, ...], first: Shared, theirs: tuple[Expr, ...], second: Shared
+    mine: tuple[Expr, ...],
+    first: DistributedLoop,
+    theirs: tuple[Expr, ...],
+    second: DistributedLoop,
 ) -> bool:
-    """Whether iterations of two shared loops that touch one element have the same number."""
+    """Whether iterations of two distributed loops that touch one element have the same number."""
     if first.trips != second.trips:
         return False
     number = Expr.of(Var(first.trips))
@@ -155,15 +167,15 @@ def same_iteration(
     return one_to_one(mine, first.order) or one_to_one(theirs, second.order)
 
 
-def _by_number(index: tuple[Expr, ...], shared: Shared, number: Expr) -> list[Expr]:
+def _by_number(index: tuple[Expr, ...], distributed: DistributedLoop, number: Expr) -> list[Expr]:
     """An index as a function of the number of the iteration."""
     values: dict[Var, Expr] = {}
     stride = 1
-    for var, extent in zip(shared.order[::-1], shared.counted[::-1], strict=True):
+    for var, extent in zip(distributed.order[::-1], distributed.counted[::-1], strict=True):
         values[var] = (number // stride) % extent
         stride *= extent
-    if shared.lead:
-        values[shared.order[-1]] = values[shared.order[-1]] - shared.lead
+    if distributed.lead:
+        values[distributed.order[-1]] = values[distributed.order[-1]] - distributed.lead
     return [digits_of_whole(e.substitute(values)) for e in index]
 
 

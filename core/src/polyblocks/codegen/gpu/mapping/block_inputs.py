@@ -1,9 +1,17 @@
-"""What all groups of a block read: copied to workgroup memory once, when the block begins."""
+"""What all groups of a block read: copied to shared memory once, when the block begins."""
 
 from __future__ import annotations
 
 from polyblocks.affine.access import is_whole
-from polyblocks.affine.model import AtomicAt, Buffer, Load, LoadAt, Store, StoreAt, walk
+from polyblocks.affine.model import (
+    Buffer,
+    IndirectAtomic,
+    IndirectLoad,
+    IndirectStore,
+    Load,
+    Store,
+    walk,
+)
 from polyblocks.codegen.gpu.mapping.kernel import Kernel
 
 #: Bytes of all copies of a block together, at most.
@@ -13,10 +21,12 @@ BYTES = 32 << 10
 def same_for_all(kernel: Kernel) -> list[Buffer]:
     """Buffers of the program of which every group reads all elements, whatever its iteration is."""
     nodes = list(walk(kernel.body))
-    written = {n.buffer.base for n in nodes if isinstance(n, (Store, StoreAt, AtomicAt))}
+    written = {
+        n.buffer.base for n in nodes if isinstance(n, (Store, IndirectStore, IndirectAtomic))
+    }
     found: dict[Buffer, bool] = {}
     for node in nodes:
-        if not isinstance(node, (Load, LoadAt)) or node.buffer in kernel.places:
+        if not isinstance(node, (Load, IndirectLoad)) or node.buffer in kernel.places:
             continue
         whole = isinstance(node, Load) and _reads_all(node, kernel)
         found[node.buffer] = found.get(node.buffer, True) and whole

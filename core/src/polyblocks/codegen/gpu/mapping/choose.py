@@ -9,28 +9,33 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
+    Access,
     Buffer,
     For,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
-    Store,
-    StoreAt,
     walk,
 )
-from polyblocks.affine.tiles.walk_order import written_out
+from polyblocks.affine.tiles.contiguity import written_out
 from polyblocks.codegen.gpu.mapping.atomics import form_atomics
 from polyblocks.codegen.gpu.mapping.banks import pitch_rows
 from polyblocks.codegen.gpu.mapping.barriers import place_barriers, waits
 from polyblocks.codegen.gpu.mapping.block_inputs import BYTES, same_for_all
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, tiled_kernels
 from polyblocks.codegen.gpu.mapping.contraction_cost import predict_contraction
-from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
+from polyblocks.codegen.gpu.mapping.distribution import (
+    ThreadDistribution,
+    fastest_last,
+    has_loops,
+    outer_loops,
+)
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.placement import place_buffers
 from polyblocks.codegen.gpu.mapping.predicted import CACHE_RATE, Predicted
 from polyblocks.codegen.gpu.mapping.registers import live_registers, registers, resident_blocks
-from polyblocks.codegen.gpu.mapping.sharing import Sharing, fastest_last, has_loops, outer_loops
 from polyblocks.codegen.gpu.mapping.wide import widest
 from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
@@ -42,7 +47,7 @@ STEP = 60e-9
 #: Seconds of a barrier, and of combining the values of the threads of a warp.
 BARRIER = 20e-9
 JOIN = 60e-9
-#: Seconds of a load from workgroup memory, several of them in flight.
+#: Seconds of a load from shared memory, several of them in flight.
 LOOK = 4e-9
 #: Seconds that the operations of an iteration take where nothing is loaded.
 ISSUE = 1e-9
@@ -52,11 +57,11 @@ IN_FLIGHT = 4
 BUSY = 512
 #: Bytes of a buffer that every multiprocessor keeps near, if it is read again and again.
 NEAR = 32 << 10
-#: Bytes of workgroup memory that the joins of reductions take, at most.
+#: Bytes of shared memory that the joins of reductions take, at most.
 SCRATCH = 4096
 #: What unused parts of transactions add to the time that threads wait.
 CROWD = 0.25
-#: Bytes of the main memory's caches that a byte of workgroup memory stands for.
+#: Bytes of the main memory's caches that a byte of shared memory stands for.
 WORKGROUP = 0.25
 #: The same of a byte that a multiprocessor keeps near, as long as others do not push it out.
 STREAMED = 0.5
@@ -78,7 +83,7 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     found: list[tuple[tuple[bool, float], Kernel, Predicted]] = []
     for group, groups, strided, copies in _choices(chip, has_loops(body)):
         kernel = kernels.of(group, groups, strided)
-        if group > 1 and not kernel.shared:
+        if group > 1 and not kernel.distributed:
             continue
         if copies:
             kernel.copied = same_for_all(kernel) if kernel.groups == groups else []
@@ -86,14 +91,14 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
                 continue
         else:
             _shrink(kernel, target.shared_level.size)
-        if kernel.workgroup_bytes() + SCRATCH > chip.shared_per_block_optin:
+        if kernel.shared_bytes() + SCRATCH > chip.shared_per_block_optin:
             continue
         predicted = _predict(kernel, target, chip)
         # Private memory that is no register is worse than anything the model knows of.
         scratch = registers(kernel) > chip.registers_per_thread
         found.append(((scratch, predicted.seconds), kernel, predicted))
     for tiled in tiled_kernels(nest, outer, body, chip.warp, chip.banks, chip.threads_per_block):
-        if tiled.workgroup_bytes() <= chip.shared_per_block:
+        if tiled.shared_bytes() <= chip.shared_per_block:
             predicted = predict_contraction(tiled, target, chip)
             found.append(((False, predicted.seconds), tiled, predicted))
     # Ties go to the simpler one, which comes first.
@@ -113,7 +118,7 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
 
 def _fit_grid(kernel: Kernel, chip: Multiprocessor) -> None:
     """Larger blocks where there would be too many; only of threads that work by themselves."""
-    while kernel.blocks > chip.grid_limits[0] and kernel.group == 1 and not kernel.shared:
+    while kernel.blocks > chip.grid_limits[0] and kernel.group == 1 and not kernel.distributed:
         if 2 * kernel.threads > chip.threads_per_block:
             return
         kernel.groups *= 2
@@ -159,7 +164,7 @@ class _Kernels:
         self._variables = [loop.var for loop in outer]
         # Neighbouring threads work on neighbouring outer iterations.
         self._by_threads = fastest_last(self._variables, body)
-        self._sharing = Sharing(body)
+        self._sharing = ThreadDistribution(body)
         self._live = live_registers(body)
 
     def of(self, group: int, groups: int, strided: bool) -> Kernel:
@@ -167,7 +172,7 @@ class _Kernels:
         order = self._by_threads if group == 1 or strided else self._variables
         kernel = Kernel(self.nest, self.outer, list(order), self.body, group, groups, strided)
         kernel.warp, kernel.live = self.chip.warp, self._live
-        kernel.shared = self._sharing.of(group, scans=not strided)
+        kernel.distributed = self._sharing.of(group, scans=not strided)
         if group > 1 and _differs(kernel):
             kernel.groups, kernel.strided = 1, False
         place_buffers(kernel, self.chip)
@@ -178,7 +183,7 @@ class _Kernels:
 def _differs(kernel: Kernel) -> bool:
     """Whether groups may do different things, so that they cannot wait for each other."""
     return any(
-        isinstance(n, For) and n not in kernel.shared and n.bounded for n in kernel.uniform()
+        isinstance(n, For) and n not in kernel.distributed and n.bounded for n in kernel.uniform()
     )
 
 
@@ -214,10 +219,10 @@ def _ideal(chip: Multiprocessor) -> Multiprocessor:
 
 def _idle(kernel: Kernel) -> float:
     """Threads for every thread that has work, in the loops that a group shares."""
-    if kernel.group == 1 or not kernel.shared:
+    if kernel.group == 1 or not kernel.distributed:
         return 1.0
-    slots = sum(-(-s.trips // kernel.group) * kernel.group for s in kernel.shared.values())
-    return slots / sum(max(s.trips, 1) for s in kernel.shared.values())
+    slots = sum(-(-s.trips // kernel.group) * kernel.group for s in kernel.distributed.values())
+    return slots / sum(max(s.trips, 1) for s in kernel.distributed.values())
 
 
 def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
@@ -226,17 +231,17 @@ def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
     for node in nodes:
         if not isinstance(node, For):
             continue
-        shared = None if inside else kernel.shared.get(node)
-        if shared is not None:
-            turns = -(-shared.trips // kernel.group)
-            seconds += _waits_for_loads(shared, turns, kernel)
-            seconds += turns * _steps(shared.body, kernel, True)
-            if shared.scan:
+        distributed = None if inside else kernel.distributed.get(node)
+        if distributed is not None:
+            turns = -(-distributed.trips // kernel.group)
+            seconds += _waits_for_loads(distributed, turns, kernel)
+            seconds += turns * _steps(distributed.body, kernel, True)
+            if distributed.scan:
                 seconds += turns * JOIN
                 if waits(kernel):
                     # Every thread looks at what all warps have come to.
                     seconds += turns * (2 * BARRIER + kernel.group / kernel.warp * LOOK)
-            elif shared.combiners:
+            elif distributed.combiners:
                 seconds += JOIN + (JOIN + BARRIER if waits(kernel) else 0)
             else:
                 seconds += BARRIER
@@ -245,14 +250,14 @@ def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
     return seconds
 
 
-def _waits_for_loads(shared: Shared, turns: int, kernel: Kernel) -> float:
-    """Seconds that a thread waits for what its iterations of a shared loop load themselves."""
-    loads = [n for n in shared.body if isinstance(n, (Load, LoadAt))]
+def _waits_for_loads(distributed: DistributedLoop, turns: int, kernel: Kernel) -> float:
+    """Seconds that a thread waits for what its iterations of a distributed loop load themselves."""
+    loads = [n for n in distributed.body if isinstance(n, (Load, IndirectLoad))]
     if any(n.buffer not in kernel.places and n.buffer not in kernel.copied for n in loads):
         # Without a loop around them, loads do not wait for each other.
-        together = IN_FLIGHT if turns <= written_out([len(shared.body)]) else 1
+        together = IN_FLIGHT if turns <= written_out([len(distributed.body)]) else 1
         return -(-turns // together) * STEP
-    own = all(kernel.places.get(n.buffer) is Place.OWN for n in loads)
+    own = all(kernel.places.get(n.buffer) is Place.DISTRIBUTED_REGISTERS for n in loads)
     return turns * (ISSUE if own else LOOK)
 
 
@@ -274,16 +279,16 @@ def _moved(
 ) -> Iterator[float]:
     for node in nodes:
         if isinstance(node, For):
-            shared = None if inside else kernel.shared.get(node)
-            if shared is None:
+            distributed = None if inside else kernel.distributed.get(node)
+            if distributed is None:
                 yield from _moved(node.body, kernel, chip, var, times * max(node.trips, 1), inside)
                 continue
-            fastest = var if kernel.strided else shared.order[-1]
+            fastest = var if kernel.strided else distributed.order[-1]
             count = times
-            for loop in shared.loops:
+            for loop in distributed.loops:
                 count *= max(loop.trips, 1)
-            yield from _moved(shared.body, kernel, chip, fastest, count, True)
-        elif isinstance(node, (Load, Store, LoadAt, StoreAt)):
+            yield from _moved(distributed.body, kernel, chip, fastest, count, True)
+        elif isinstance(node, Access):
             if node.buffer in kernel.copied:
                 yield times * WORKGROUP * node.buffer.bytes_per_element
             elif node.buffer in kernel.places:
@@ -299,25 +304,25 @@ def _moved(
 
 def _held(buffer: Buffer, kernel: Kernel) -> float:
     """Bytes of the main memory's caches that an access of a local buffer stands for."""
-    if kernel.places[buffer] is Place.OWN:
+    if kernel.places[buffer] is Place.DISTRIBUTED_REGISTERS:
         return 0.0
-    if kernel.places[buffer] is Place.WORKGROUP:
+    if kernel.places[buffer] is Place.SHARED:
         return WORKGROUP * buffer.bytes_per_element
     return buffer.bytes_per_element if buffer.numel > 16 else 0.0
 
 
-def _near(node: Load | Store | LoadAt | StoreAt, kernel: Kernel) -> bool:
+def _near(node: Access, kernel: Kernel) -> bool:
     """Whether all outer iterations touch the same elements, which stay near."""
     if not isinstance(node, Load) or node.buffer.nbytes > NEAR:
         return False
     return not any(v in kernel.order for e in node.index for v in e.variables())
 
 
-def _part(node: Load | Store | LoadAt | StoreAt, var: Var | None, chip: Multiprocessor) -> float:
+def _part(node: Access, var: Var | None, chip: Multiprocessor) -> float:
     """Bytes moved for one thread's access, whose neighbours move along ``var``."""
     size = node.buffer.bytes_per_element
     sector = max(chip.sector, size)
-    if isinstance(node, (LoadAt, StoreAt)):
+    if isinstance(node, (IndirectLoad, IndirectStore)):
         return float(min(sector, 2 * size))
     stride = None if var is None else stride_along(node.buffer, node.index, var)
     if stride is None:
@@ -329,4 +334,4 @@ def _part(node: Load | Store | LoadAt | StoreAt, var: Var | None, chip: Multipro
 
 def loops_of(kernel: Kernel) -> int:
     """Loops that the threads of a group share."""
-    return sum(1 for n in walk(kernel.body) if isinstance(n, For) and n in kernel.shared)
+    return sum(1 for n in walk(kernel.body) if isinstance(n, For) and n in kernel.distributed)

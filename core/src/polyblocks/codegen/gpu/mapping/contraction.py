@@ -2,7 +2,7 @@
 
 Of the outer loops of such a nest some move one part of the operands, the *rows*, others the other
 part, the *columns*; the rest is a *batch*. A block computes a tile of rows and columns, step by
-step along the reduction: its threads copy what a step needs to workgroup memory, then every thread
+step along the reduction: its threads copy what a step needs to shared memory, then every thread
 adds to the elements that it keeps in registers.
 """
 
@@ -15,9 +15,9 @@ from math import prod
 
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Buffer, For, Load, LoadAt, Nest, Node, Op, Store
-from polyblocks.codegen.gpu.mapping.kernel import Kernel, Shared
-from polyblocks.codegen.gpu.mapping.sharing import chain_of, fastest_last
+from polyblocks.affine.model import Buffer, For, IndirectLoad, Load, Nest, Node, Op, Store
+from polyblocks.codegen.gpu.mapping.distribution import chain_of, fastest_last
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel
 
 #: Elements of a thread along rows and along columns.
 _OF_THREAD = (1, 2, 4, 8)
@@ -32,7 +32,7 @@ _COPIED = 32
 
 @dataclass(frozen=True)
 class Operand:
-    """A load in the reduction that has a tile in workgroup memory.
+    """A load in the reduction that has a tile in shared memory.
 
     Attributes:
         load: one of the loads of these elements.
@@ -53,13 +53,13 @@ class Contraction:
         batch, rows, columns: the outer variables, the fastest one last.
         reduction: the chain of loops that carry values.
         before, after: straight-line code around these.
-        operands: what is copied to workgroup memory.
+        operands: what is copied to shared memory.
     """
 
     batch: list[Var]
     rows: list[Var]
     columns: list[Var]
-    reduction: Shared
+    reduction: DistributedLoop
     before: list[Node]
     after: list[Node]
     operands: list[Operand]
@@ -80,8 +80,8 @@ class TiledKernel(Kernel):
         parts: of the nest.
         of_thread: rows and columns of a thread.
         across: threads of a block along rows and along columns.
-        depth: steps of the reduction whose operands are in workgroup memory at a time.
-        banks: of the workgroup memory.
+        depth: steps of the reduction whose operands are in shared memory at a time.
+        banks: of the shared memory.
     """
 
     parts: Contraction = field(default=None)  # type: ignore[assignment]
@@ -133,7 +133,7 @@ class TiledKernel(Kernel):
         pad = max(1, self.banks // self.depth) if operand.steps_first and self.depth > 1 else 0
         return self.depth, length + pad
 
-    def workgroup_bytes(self) -> int:
+    def shared_bytes(self) -> int:
         """Bytes of the operands' tiles."""
         return sum(
             prod(self.shape(o)) * o.load.buffer.bytes_per_element for o in self.parts.operands
@@ -155,15 +155,15 @@ def contraction_of(outer: list[For], body: list[Node]) -> Contraction | None:
     assert isinstance(loop, For)
     # Every thread does all steps of its elements in their order.
     chain = chain_of(loop)
-    reduction = Shared(chain, [f.var for f in chain])
+    reduction = DistributedLoop(chain, [f.var for f in chain])
     if not loop.inits or any(f.bounded for f in (*outer, *chain)):
         return None
     if not all(isinstance(n, (Op, Load)) for n in reduction.body):
         return None
     before, after = body[:at], body[at + 1 :]
-    if not all(isinstance(n, (Op, Load, LoadAt, Store)) for n in (*before, *after)):
+    if not all(isinstance(n, (Op, Load, IndirectLoad, Store)) for n in (*before, *after)):
         return None
-    if any(isinstance(n, (LoadAt, Store)) for n in before):
+    if any(isinstance(n, (IndirectLoad, Store)) for n in before):
         return None
     written = {n.buffer.base for n in after if isinstance(n, Store)}
     loads = [n for n in reduction.body if isinstance(n, Load)]
@@ -174,7 +174,11 @@ def contraction_of(outer: list[For], body: list[Node]) -> Contraction | None:
 
 
 def _parts(
-    order: list[Var], reduction: Shared, loads: list[Load], before: list[Node], after: list[Node]
+    order: list[Var],
+    reduction: DistributedLoop,
+    loads: list[Load],
+    before: list[Node],
+    after: list[Node],
 ) -> Contraction | None:
     moved = {n: {v for e in n.index for v in e.variables()} & set(order) for n in loads}
     sets = [s for s in moved.values() if s]

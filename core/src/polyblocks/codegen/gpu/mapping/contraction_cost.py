@@ -1,4 +1,4 @@
-"""What a tiled contraction takes: units, workgroup memory, the caches behind, and waiting."""
+"""What a tiled contraction takes: units, shared memory, the caches behind, and waiting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def predict_contraction(
     """Seconds of a tiled kernel.
 
     Blocks run in waves, of which the last one may leave multiprocessors idle; a thread reads of
-    workgroup memory one value per row and one per column for each product of both.
+    shared memory one value per row and one per column for each product of both.
     """
     units = max(target.shared_level.size, 1)
     threads, blocks = kernel.threads, kernel.blocks
@@ -35,7 +35,7 @@ def predict_contraction(
     resident = min(
         chip.threads // threads,
         chip.registers // (needed * threads),
-        chip.shared // max(kernel.workgroup_bytes(), 1),
+        chip.shared // max(kernel.shared_bytes(), 1),
         chip.blocks,
     )
     if resident < 1:

@@ -22,14 +22,14 @@ class Place(Enum):
 
     #: Every thread has its own; the contents differ, or are the same in all threads of a group.
     PRIVATE = "private"
-    #: Every thread has the elements that its iterations of shared loops touch, in registers.
-    OWN = "own"
+    #: Every thread has the elements that its iterations of distributed loops touch, in registers.
+    DISTRIBUTED_REGISTERS = "distributed registers"
     #: In the memory that the threads of a block share.
-    WORKGROUP = "workgroup"
+    SHARED = "shared"
 
 
 @dataclass(eq=False)
-class Shared:
+class DistributedLoop:
     """Iterations that are shared out over the threads of a group.
 
     Attributes:
@@ -39,8 +39,8 @@ class Shared:
             independent.
         scan: whether the running values are used in the body.
         pitch: iterations that are counted for the variable that changes fastest, if more than its
-            extent; nobody does those beyond. 0 for as many as there are.
-        lead: iterations that are counted before its first one, and that nobody does.
+            extent; nothing does those beyond. 0 for as many as there are.
+        lead: iterations that are counted before its first one, and that nothing does.
     """
 
     loops: list[For]
@@ -80,11 +80,11 @@ class Kernel:
         groups: groups of a block.
         strided: threads of a group are ``groups`` threads apart, so that neighbouring threads work
             on neighbouring outer iterations; else they are neighbours.
-        shared: the loops in ``body`` that the threads of a group share, by the outermost of them;
-            every other loop outside of these is run by all threads together.
+        distributed: the loops in ``body`` that the threads of a group share, by the outermost of
+            them; every other loop outside of these is run by all threads together.
         places: where the buffers of an iteration live.
         barriers: nodes before which the threads of a block wait for each other.
-        copied: buffers of the program of which a block begins with a copy in workgroup memory,
+        copied: buffers of the program of which a block begins with a copy in shared memory,
             since all of its groups read the same elements.
         width: neighbouring outer iterations that a thread does with one access for all of them.
         warp: threads of a warp.
@@ -99,7 +99,7 @@ class Kernel:
     group: int = 1
     groups: int = 1
     strided: bool = False
-    shared: dict[For, Shared] = field(default_factory=dict)
+    distributed: dict[For, DistributedLoop] = field(default_factory=dict)
     places: dict[Buffer, Place] = field(default_factory=dict)
     barriers: set[Node] = field(default_factory=set)
     copied: list[Buffer] = field(default_factory=list)
@@ -133,13 +133,13 @@ class Kernel:
         """Whether the last block has groups without work."""
         return self.iterations % self.groups != 0
 
-    def turns(self, shared: Shared) -> int:
-        """Iterations of a shared loop that one thread does, at most."""
-        return -(-shared.trips // self.group)
+    def iterations_per_thread(self, distributed: DistributedLoop) -> int:
+        """Iterations of a distributed loop that one thread does, at most."""
+        return -(-distributed.trips // self.group)
 
-    def workgroup_bytes(self) -> int:
-        """Bytes of workgroup memory of the buffers that live there."""
-        found = (b for b, place in self.places.items() if place is Place.WORKGROUP)
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory of the buffers that live there."""
+        found = (b for b, place in self.places.items() if place is Place.SHARED)
         # A row more of each for padding.
         rows = (
             b.nbytes + (b.nbytes // b.shape[-1] if len(b.shape) > 1 and b.shape[-1] > 1 else 0)
@@ -148,14 +148,14 @@ class Kernel:
         return sum(rows) * self.groups + sum(b.nbytes for b in self.copied)
 
     def uniform(self) -> Iterator[Node]:
-        """The nodes that all threads of a group run together, outer before inner; shared loops
+        """The nodes that all threads of a group run together, outer before inner; distributed loops
         are nodes, what is in them is not."""
-        yield from uniform_nodes(self.body, self.shared)
+        yield from uniform_nodes(self.body, self.distributed)
 
 
-def uniform_nodes(nodes: list[Node], shared: dict[For, Shared]) -> Iterator[Node]:
-    """Nodes outside of shared loops, these included, in program order."""
+def uniform_nodes(nodes: list[Node], distributed: dict[For, DistributedLoop]) -> Iterator[Node]:
+    """Nodes outside of distributed loops, these included, in program order."""
     for node in nodes:
         yield node
-        if isinstance(node, For) and node not in shared:
-            yield from uniform_nodes(node.body, shared)
+        if isinstance(node, For) and node not in distributed:
+            yield from uniform_nodes(node.body, distributed)

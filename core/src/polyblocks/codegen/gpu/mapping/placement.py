@@ -5,24 +5,24 @@ from __future__ import annotations
 from polyblocks.affine.cost.block_cost import RESERVE
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
+    Access,
     Alloca,
     Buffer,
     For,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Store,
-    StoreAt,
     walk,
 )
-from polyblocks.affine.tiles.walk_order import written_out
+from polyblocks.affine.tiles.contiguity import written_out
 from polyblocks.codegen.gpu.mapping.barriers import same_iteration
-from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place, Shared
-from polyblocks.codegen.gpu.mapping.walks import in_step
+from polyblocks.codegen.gpu.mapping.contiguity import is_contiguous
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.occupancy import registers_for
 from polyblocks.target import Multiprocessor
 
-_ACCESSES = (Load, Store, LoadAt, StoreAt)
 #: Bytes of a buffer of which every thread of a group may have a copy.
 COPY_BYTES = 128
 #: Registers that the elements of all buffers that live at once may take of a thread, at most.
@@ -32,11 +32,11 @@ OWN_REGISTERS = 48
 def place_buffers(kernel: Kernel, chip: Multiprocessor) -> None:
     """Fill ``kernel.places`` and ``kernel.held``.
 
-    A buffer of a shared iteration belongs to the thread. One of the whole group is private too if
+    A buffer of a distributed iteration is the thread's. One of the whole group is private too if
     all its elements are stored by uniform code, which every thread runs: then every thread has a
     copy, and none waits for another. If every element is only touched by the thread whose
     iteration stores it, the threads keep their elements in registers. All others live in
-    workgroup memory.
+    shared memory.
     """
     kernel.places = {}
     uniform = list(kernel.uniform())
@@ -63,9 +63,9 @@ def place_buffers(kernel: Kernel, chip: Multiprocessor) -> None:
         if turns and together <= OWN_REGISTERS and max(taken[span]) + needed <= room:
             elements[first : last + 1] = [n + words for n in elements[first : last + 1]]
             taken[span] = [n + needed for n in taken[span]]
-            kernel.places[buffer] = Place.OWN
+            kernel.places[buffer] = Place.DISTRIBUTED_REGISTERS
         else:
-            kernel.places[buffer] = Place.WORKGROUP
+            kernel.places[buffer] = Place.SHARED
     kernel.held = max(taken, default=0)
 
 
@@ -75,13 +75,13 @@ def _has_place(kernel: Kernel, buffer: Buffer) -> bool:
     It does if the iterations touch something else at a place of their own that no constant leads
     to from the iteration before.
     """
-    for shared in kernel.shared.values():
-        accesses = [n for n in shared.body if isinstance(n, (Load, Store))]
+    for distributed in kernel.distributed.values():
+        accesses = [n for n in distributed.body if isinstance(n, (Load, Store))]
         if not any(n.buffer is buffer for n in accesses):
             continue
-        changing = {v for v in shared.order if v.extent > 1}
+        changing = {v for v in distributed.order if v.extent > 1}
         for node in accesses:
-            if node.buffer is buffer or in_step(node, shared.order):
+            if node.buffer is buffer or is_contiguous(node, distributed.order):
                 continue
             if len(changing) > 1 and changing <= {v for e in node.index for v in e.variables()}:
                 return True
@@ -102,10 +102,10 @@ def _lives(kernel: Kernel) -> dict[Buffer, tuple[int, int]]:
         for node in nodes:
             begin = position
             position += 1
-            if isinstance(node, For) and node not in kernel.shared:
+            if isinstance(node, For) and node not in kernel.distributed:
                 here = visit(node.body)
             else:
-                here = {n.buffer for n in walk([node]) if isinstance(n, _ACCESSES)}
+                here = {n.buffer for n in walk([node]) if isinstance(n, Access)}
             for buffer in here:
                 first, last = found.get(buffer, (begin, begin))
                 found[buffer] = min(first, begin), max(last, position - 1)
@@ -118,48 +118,44 @@ def _lives(kernel: Kernel) -> dict[Buffer, tuple[int, int]]:
 
 def own_turns(kernel: Kernel, uniform: list[Node], buffer: Buffer) -> int:
     """Iterations of a thread that touch a buffer, if each element belongs to one thread; else 0."""
-    first: tuple[tuple[Expr, ...], Shared] | None = None
+    first: tuple[tuple[Expr, ...], DistributedLoop] | None = None
     for node in uniform:
-        shared = kernel.shared.get(node) if isinstance(node, For) else None
-        if shared is None:
-            if isinstance(node, (Load, Store, LoadAt, StoreAt)) and node.buffer is buffer:
+        distributed = kernel.distributed.get(node) if isinstance(node, For) else None
+        if distributed is None:
+            if isinstance(node, Access) and node.buffer is buffer:
                 return 0
             continue
-        accesses = [
-            n
-            for n in walk([node])
-            if isinstance(n, (Load, Store, LoadAt, StoreAt)) and n.buffer is buffer
-        ]
+        accesses = [n for n in walk([node]) if isinstance(n, Access) and n.buffer is buffer]
         if not accesses:
             continue
-        if not _written_out(kernel, shared):
+        if not _written_out(kernel, distributed):
             return 0
         for access in accesses:
             if not isinstance(access, (Load, Store)):
                 return 0
-            first = first or (access.index, shared)
-            if not same_iteration(*first, access.index, shared):
+            first = first or (access.index, distributed)
+            if not same_iteration(*first, access.index, distributed):
                 return 0
-    return kernel.turns(first[1]) if first is not None else 0
+    return kernel.iterations_per_thread(first[1]) if first is not None else 0
 
 
-def _written_out(kernel: Kernel, shared: Shared) -> bool:
+def _written_out(kernel: Kernel, distributed: DistributedLoop) -> bool:
     """Whether the iterations of one thread may be written one after the other, without a loop."""
-    turns = kernel.turns(shared)
+    turns = kernel.iterations_per_thread(distributed)
     # A scan carries its running values from turn to turn in a loop.
-    if shared.scan or any(isinstance(n, For) for n in shared.body):
+    if distributed.scan or any(isinstance(n, For) for n in distributed.body):
         return False
-    return turns <= written_out([len(shared.body)])
+    return turns <= written_out([len(distributed.body)])
 
 
 def _stored_by_threads(uniform: list[Node], kernel: Kernel) -> set[Buffer]:
-    """Buffers that shared iterations store to, or that are used at run-time indices."""
+    """Buffers that distributed iterations store to, or that are used at run-time indices."""
     found: set[Buffer] = set()
     for node in uniform:
-        if isinstance(node, For) and node in kernel.shared:
+        if isinstance(node, For) and node in kernel.distributed:
             for inner in walk([node]):
-                if isinstance(inner, (Store, StoreAt)):
+                if isinstance(inner, (Store, IndirectStore)):
                     found.add(inner.buffer)
-        elif isinstance(node, (StoreAt, LoadAt)):
+        elif isinstance(node, (IndirectStore, IndirectLoad)):
             found.add(node.buffer)
     return found

@@ -36,7 +36,7 @@ def resident_blocks(kernel: Kernel, chip: Multiprocessor, units: int) -> int:
         chip: what runs it.
         units: multiprocessors of the chip.
     """
-    found = occupancy(chip, registers(kernel), kernel.workgroup_bytes(), kernel.threads)
+    found = occupancy(chip, registers(kernel), kernel.shared_bytes(), kernel.threads)
     return max(1, min(found.blocks, -(-kernel.blocks // units)))
 
 

@@ -28,7 +28,7 @@ class ExtractLaunchesPass:
 
     Loops of known length are unrolled into launches. Kernels learn the grid if all their launches
     have the same; constants of the program that are passed to kernels move into them. Neither
-    ``@main`` nor kernels that nobody launches are left.
+    ``@main`` nor kernels that nothing launches are left.
 
     Before::
 

@@ -18,7 +18,7 @@ class ScopeAtomicsPass:
     """Atomics are seen by the device, those on shared memory by the block.
 
     What comes out of MLIR orders all of memory for the whole system, which costs many times the
-    operation. An atomic whose result nobody looks at, or that is tried again until it succeeds,
+    operation. An atomic whose result nothing looks at, or that is tried again until it succeeds,
     orders nothing but itself. The value that such a loop starts with is loaded atomically too.
 
     Before::

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from polyblocks.codegen.gpu.held_blocks import assumed_blocks, held_blocks, threads_of
 from polyblocks.codegen.gpu.manifest import Resources
 from polyblocks.codegen.gpu.plan import kernels, name_of
+from polyblocks.codegen.gpu.resident_blocks import (
+    assumed_blocks,
+    resident_blocks_by_kernel,
+    threads_of,
+)
 from polyblocks.mlir import ir
 from polyblocks.occupancy import warps_of_block
 from polyblocks.target import Multiprocessor
@@ -24,7 +28,7 @@ def short(module: Any, chip: Multiprocessor, resources: Mapping[str, Resources])
         chip: the multiprocessor.
         resources: of the kernels, as the assembler says.
     """
-    held = held_blocks(module, chip, resources)
+    held = resident_blocks_by_kernel(module, chip, resources)
     return [
         name_of(kernel)
         for kernel in kernels(module)

@@ -13,12 +13,12 @@ from polyblocks.affine.model import (
     Buffer,
     Check,
     For,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Store,
-    StoreAt,
     walk,
 )
 
@@ -42,7 +42,7 @@ class Place:
 
 
 @dataclass
-class Stage:
+class FusionStage:
     """A nest of independent outer loops that writes each element of a box once.
 
     Attributes:
@@ -65,10 +65,10 @@ class Stage:
     _places: dict[Store, list[Place] | None] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, nest: Nest) -> Stage | None:
+    def of(cls, nest: Nest) -> FusionStage | None:
         """The nest as a stage; None if no slice of it can be computed alone."""
         nodes = list(walk(nest.body))
-        if any(isinstance(n, (StoreAt, Check, Alloca)) for n in nodes):
+        if any(isinstance(n, (IndirectStore, Check, Alloca)) for n in nodes):
             return None
         if any(isinstance(n, For) and (n.bounded or n.level) for n in nodes):
             return None
@@ -87,7 +87,7 @@ class Stage:
             loops,
             body,
             [n for n in nodes if isinstance(n, Load)],
-            {n.buffer for n in nodes if isinstance(n, LoadAt)},
+            {n.buffer for n in nodes if isinstance(n, IndirectLoad)},
             stores,
             slots(body),
         )
@@ -159,7 +159,7 @@ def slots(nodes: list[Node], registers: Container[Buffer] = ()) -> float:
     return max(operations, accesses) + 0.25 * min(operations, accesses) + inner
 
 
-def lifetimes(stages: list[Stage], local: set[Buffer]) -> dict[Buffer, tuple[int, int]]:
+def lifetimes(stages: list[FusionStage], local: set[Buffer]) -> dict[Buffer, tuple[int, int]]:
     """The first and the last stage that touches each local buffer, in order of the first."""
     found: dict[Buffer, tuple[int, int]] = {}
     for i, stage in enumerate(stages):
@@ -174,4 +174,4 @@ def full(var: Var) -> tuple[Expr, Expr]:
     return Expr(0), Expr(max(var.extent - 1, 0))
 
 
-__all__ = ["Place", "Stage", "full", "lifetimes", "slots"]
+__all__ = ["FusionStage", "Place", "full", "lifetimes", "slots"]

@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable, Collection
 from typing import Any
 
-from polyblocks.codegen.gpu.held_blocks import assumed_blocks
 from polyblocks.codegen.gpu.manifest import Resources
 from polyblocks.codegen.gpu.plan import kernels, name_of
+from polyblocks.codegen.gpu.resident_blocks import assumed_blocks
 
 _HEAD = re.compile(r"\.entry\s+([\w$]+)\b[^{]*")
 _AT_ONCE = re.compile(r"\.minnctapersm\s+\d+\s*\n")

@@ -1,4 +1,4 @@
-"""separate-versions: a buffer that is overwritten after it was read becomes several buffers."""
+"""rename-buffers: a buffer that is overwritten after it was read becomes several buffers."""
 
 from __future__ import annotations
 
@@ -7,33 +7,32 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    Access,
     Buffer,
     Load,
-    LoadAt,
     Nest,
     Node,
     Opaque,
     Sequence,
     Store,
-    StoreAt,
     Value,
     around,
     walk,
 )
-from polyblocks.affine.tiles.stages import Stage
+from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.users import Item, Users
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import own_name
 
 
 @dataclass(frozen=True)
-class SeparateVersionsPass(NestPass):
+class RenameBuffersPass(NestPass):
     """Give every generation of a buffer's contents a buffer of its own.
 
     Bufferization updates a part of an array in place when the old contents are not needed any
     more. Whoever read them before then stands in the way of every fusion. Memory is not lost:
     generations share bytes when memory is planned. What the new generation keeps of the old one is
-    copied; `split-fills` leaves of the copy what is not overwritten.
+    copied; `eliminate-overwritten-stores` leaves of the copy what is not overwritten.
 
     Before::
 
@@ -49,7 +48,7 @@ class SeparateVersionsPass(NestPass):
         affine.for ... { ... affine.load %b[%i] ... }
     """
 
-    name: ClassVar[str] = "separate-versions"
+    name: ClassVar[str] = "rename-buffers"
     #: The part of a buffer that must be overwritten: the rest is copied.
     min_part: float = 0.5
 
@@ -121,7 +120,7 @@ class _Version:
 
 def _part(nest: Nest, buffer: Buffer) -> float:
     """The part of the buffer that a nest surely writes; 0 if that is not easily told."""
-    stage = Stage.of(nest)
+    stage = FusionStage.of(nest)
     if stage is None:
         return 0.0
     part = 0.0
@@ -140,7 +139,7 @@ def _part(nest: Nest, buffer: Buffer) -> float:
 
 def _rename(nest: Nest, old: Buffer, new: Buffer) -> None:
     for node in walk(nest.body):
-        if isinstance(node, (Load, Store, LoadAt, StoreAt)) and node.buffer is old:
+        if isinstance(node, Access) and node.buffer is old:
             node.buffer = new
     nest.changed = True
 

@@ -13,10 +13,10 @@ from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import ReductionNest, identity
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Check, For, Load, Node, Store, StoreAt, walk
+from polyblocks.affine.model import Check, For, IndirectStore, Load, Node, Store, walk
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
-from polyblocks.codegen.gpu.mapping.kernel import Shared
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop
 
 #: Operations that joining the parts of a reduction takes, about.
 _JOIN = 40
@@ -35,48 +35,48 @@ def outer_loops(body: list[Node]) -> tuple[list[For], list[Node]]:
     return loops, body
 
 
-class Sharing:
+class ThreadDistribution:
     """Which loops of a body the threads of a group share, for groups of any size."""
 
     def __init__(self, body: list[Node]) -> None:
         self.body = body
-        # What loops could be shared depends on no group: asked once for all of them.
+        # What loops could be distributed depends on no group: asked once for all of them.
         self._could = cache(lambda loop: _shared(loop, body))
 
-    def of(self, group: int, scans: bool = True) -> dict[For, Shared]:
+    def of(self, group: int, scans: bool = True) -> dict[For, DistributedLoop]:
         """The loops that so many threads share, by the outermost of them; ``scans`` if wanted."""
-        found: dict[For, Shared] = {}
+        found: dict[For, DistributedLoop] = {}
         if group > 1:
             self._visit(self.body, group, found)
         # Each answer may be given pitches of its own.
         return {loop: replace(s) for loop, s in found.items() if scans or not s.scan}
 
-    def _visit(self, nodes: list[Node], group: int, found: dict[For, Shared]) -> None:
+    def _visit(self, nodes: list[Node], group: int, found: dict[For, DistributedLoop]) -> None:
         for node in nodes:
             if not isinstance(node, For):
                 continue
-            shared = self._could(node)
-            if shared is not None and not self._better_inside(shared, group):
-                found[node] = shared
+            distributed = self._could(node)
+            if distributed is not None and not self._better_inside(distributed, group):
+                found[node] = distributed
             else:
                 self._visit(node.body, group, found)
 
-    def _better_inside(self, shared: Shared, group: int) -> bool:
+    def _better_inside(self, distributed: DistributedLoop, group: int) -> bool:
         """Whether it is quicker to share a loop in the body, one iteration after the other."""
-        inner: dict[For, Shared] = {}
-        self._visit(shared.body, group, inner)
+        inner: dict[For, DistributedLoop] = {}
+        self._visit(distributed.body, group, inner)
         if not inner:
             return False
-        outside = -(-shared.trips // group) * cost.work(shared.body)
-        rest = cost.work(shared.body) - sum(f.trips * cost.work(f.body) for f in inner)
+        outside = -(-distributed.trips // group) * cost.work(distributed.body)
+        rest = cost.work(distributed.body) - sum(f.trips * cost.work(f.body) for f in inner)
         inside = rest + sum(
             -(-s.trips // group) * cost.work(s.body) + (_JOIN if s.combiners else 0)
             for s in inner.values()
         )
-        return shared.trips * inside < outside
+        return distributed.trips * inside < outside
 
 
-def _shared(loop: For, whole: list[Node]) -> Shared | None:
+def _shared(loop: For, whole: list[Node]) -> DistributedLoop | None:
     """The loop, with those nested perfectly in it, as one that threads share; None if it cannot."""
     if loop.inits:
         return _reduction(loop) or _scan(loop)
@@ -89,7 +89,7 @@ def _shared(loop: For, whole: list[Node]) -> Shared | None:
         body = body[0].body
     if not loops:
         return None
-    return Shared(loops, fastest_last([f.var for f in loops], body))
+    return DistributedLoop(loops, fastest_last([f.var for f in loops], body))
 
 
 def chain_of(loop: For) -> list[For]:
@@ -103,7 +103,7 @@ def chain_of(loop: For) -> list[For]:
     return chain
 
 
-def _reduction(loop: For) -> Shared | None:
+def _reduction(loop: For) -> DistributedLoop | None:
     chain = chain_of(loop)
     combiners = ReductionNest([], [], chain, chain[-1].body, []).combiners()
     if combiners is None:
@@ -117,20 +117,20 @@ def _reduction(loop: For) -> Shared | None:
         outer.body = [inner_loop]
     if not all(is_parallel(f, [bare[0]]) for f in bare):
         return None
-    return Shared(chain, fastest_last([f.var for f in chain], chain[-1].body), combiners)
+    return DistributedLoop(chain, fastest_last([f.var for f in chain], chain[-1].body), combiners)
 
 
-def _scan(loop: For) -> Shared | None:
+def _scan(loop: For) -> DistributedLoop | None:
     """A loop that uses its running values; each thread scans one of neighbouring iterations."""
     combiners = scan_combiners(loop)
-    if combiners is None or any(isinstance(n, (For, Check, StoreAt)) for n in loop.body):
+    if combiners is None or any(isinstance(n, (For, Check, IndirectStore)) for n in loop.body):
         return None
     if any(identity(op.name, op.results[0].type) is None for op in combiners):
         return None
     bare = For(loop.var, loop.body, lower=loop.lower, upper=loop.upper)
     if not is_parallel(bare, [bare]):
         return None
-    return Shared([loop], [loop.var], combiners, scan=True)
+    return DistributedLoop([loop], [loop.var], combiners, scan=True)
 
 
 def fastest_last(variables: list[Var], body: list[Node]) -> list[Var]:

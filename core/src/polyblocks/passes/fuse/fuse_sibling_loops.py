@@ -1,4 +1,4 @@
-"""merge-loops: loops over the same values that touch the same data become one."""
+"""fuse-sibling-loops: loops over the same values that touch the same data become one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from polyblocks.affine.model import (
     Alloca,
     Buffer,
     For,
+    IndirectLoad,
     Load,
-    LoadAt,
     Nest,
     Node,
     Sequence,
@@ -34,11 +34,11 @@ _KINDS = {"copy", "pointwise", "reduction", "stencil"}
 
 
 @dataclass(frozen=True)
-class MergeLoopsPass(NestPass):
+class FuseSiblingLoopsPass(NestPass):
     """Merge neighbours that load the same data, or load what the other one stores.
 
     Inside of a nest these are the sweeps over a tile: what one loop stores and the next one loads
-    at the same place stays in a register, and a buffer that nobody loads any more goes. Nests
+    at the same place stays in a register, and a buffer that nothing loads any more goes. Nests
     that read the same buffer, one of which may move up to the other, read it once.
 
     Before::
@@ -51,7 +51,7 @@ class MergeLoopsPass(NestPass):
         %s = affine.for %j = 0 to 1024 iter_args(...) { ... affine.store %e, %t[%j] ... %e ... }
     """
 
-    name: ClassVar[str] = "merge-loops"
+    name: ClassVar[str] = "fuse-sibling-loops"
     #: Instructions of an innermost loop's body; more values than registers would have to wait.
     max_operations: int = 160
     #: Accesses of it: as many streams as hardware follows.
@@ -105,7 +105,7 @@ class MergeLoopsPass(NestPass):
         """Whether one loop has less to load than two, and is not too long."""
         mine, theirs = accesses([a]), accesses([b])
         touched = {n.buffer for n in mine}
-        if not any(n.buffer in touched and isinstance(n, (Load, LoadAt)) for n in theirs):
+        if not any(n.buffer in touched and isinstance(n, (Load, IndirectLoad)) for n in theirs):
             return False
         if len(mine) + len(theirs) > self.max_accesses:
             return False
@@ -137,7 +137,7 @@ class MergeLoopsPass(NestPass):
     def _partner(self, sequence: Sequence, position: int) -> Nest | None:
         """The nearest nest before that one at ``position`` with which it can be merged.
 
-        One that stores what this one loads need not store it, if nobody else loads it.
+        One that stores what this one loads need not store it, if nothing else loads it.
         """
         nest = sequence.items[position]
         assert isinstance(nest, Nest)
@@ -163,14 +163,14 @@ class MergeLoopsPass(NestPass):
 
 
 def _clean(nest: Nest) -> None:
-    """Forward what is stored, drop what nobody needs."""
+    """Forward what is stored, drop what nothing needs."""
     known: dict[Value, Value] = {}
     for node in walk(nest.body):
         if isinstance(node, For) and not any(isinstance(n, For) for n in node.body):
             forward(node.body, known)
     replace_values(nest.body, known)
     local = {n.buffer for n in walk(nest.body) if isinstance(n, Alloca)}
-    used = {n.buffer for n in accesses(nest.body) if isinstance(n, (Load, LoadAt))}
+    used = {n.buffer for n in accesses(nest.body) if isinstance(n, (Load, IndirectLoad))}
     _drop_stores(nest.body, local - used)
     remove_dead(nest.body)
     nest.changed = True

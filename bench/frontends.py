@@ -1,4 +1,4 @@
-"""``python -m bench.faces``: the algorithms behind JAX and TensorFlow, against their own compiler.
+"""``python -m bench.frontends``: the algorithms in JAX and TensorFlow, against their own compilers.
 
 Each algorithm of :mod:`bench.algorithms` runs under this compiler and under ``jax.jit``, and under
 this compiler and ``tf.function(jit_compile=True)``; under this compiler behind PyTorch as well, so
@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run; the exit status is 1 if a result of ours is wrong or an algorithm does not compile."""
-    parser = argparse.ArgumentParser(prog="python -m bench.faces", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.frontends", description=__doc__)
     parser.add_argument("--only", default="", help="algorithms of these names, comma-separated")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each peer, and duels")
     parser.add_argument("--threads", type=int, default=2, help="of each peer (default: 2)")
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results["algorithms"] = run(results, chosen, Path(folder))
     results["summary"] = {ours: summary(results["algorithms"], ours) for ours in PAIRS}
     path = report.place(results, args.results)
-    path = path.with_name(path.name + "-faces.json")
+    path = path.with_name(path.name + "-frontends.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results, indent=2, allow_nan=False) + "\n")
     text = markdown(results)

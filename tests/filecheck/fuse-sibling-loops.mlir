@@ -1,4 +1,4 @@
-// PASSES: classify-nests,merge-loops
+// PASSES: classify-nests,fuse-sibling-loops
 //
 // A row that is computed and then summed is one loop: the sum uses what is stored, and a buffer
 // that nobody loads any more goes. Nests that read the same argument become one, also past a nest

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from bench import engines, faces
+from bench import engines, frontends
 from bench.algorithms import in_torch, table
 from bench.errors import max_error
 
@@ -48,7 +48,7 @@ def test_programs_are_found_by_package() -> None:
     assert engines.written_in("in_torch", "algorithms.n_body") is in_torch.n_body
     assert engines.written_in("in_torch", "softmax") is in_torch.softmax
     with pytest.raises(ValueError, match="no algorithm is called 'x'; they are blur_x_blur_y, "):
-        faces.named("life,x")
+        frontends.named("life,x")
 
 
 def test_several_results_are_joined() -> None:
@@ -74,10 +74,10 @@ def test_the_page_says_who_is_slower_and_who_did_not_run() -> None:
         entry("d", {"peer": "polyblocks-jax", "problem": "no"}, row("jax", 9.0)),
         entry("e", row("polyblocks-jax", 1.0, correct=False), row("jax", 2.0)),
     ]
-    found = faces.summary(entries, "polyblocks-jax")
+    found = frontends.summary(entries, "polyblocks-jax")
     assert found["geomean"] == pytest.approx((4.0 * 0.5 * 2.0) ** (1 / 3))
     assert found["slower"] == ["b", "d"]
-    assert faces.failures(entries) == [
+    assert frontends.failures(entries) == [
         "d: polyblocks-jax: no",
         "e: polyblocks-jax is wrong by 0.0",
     ]
@@ -87,9 +87,9 @@ def test_the_page_says_who_is_slower_and_who_did_not_run() -> None:
         "rounds": 3,
         "busy": 0.5,
         "algorithms": entries,
-        "summary": {ours: faces.summary(entries, ours) for ours in faces.PAIRS},
+        "summary": {ours: frontends.summary(entries, ours) for ours in frontends.PAIRS},
     }
-    text = faces.markdown(json.loads(json.dumps(results)))
+    text = frontends.markdown(json.loads(json.dumps(results)))
     assert "do not trust these numbers" in text
     assert "polyblocks-jax against jax: geometric mean 1.59×; below 0.95×: b, d" in text
     assert "| c * | – | 1e+03 | 9e+03 | 9.00 | – | – | – |" in text

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from polyblocks.affine.access import address
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Node, Store
-from polyblocks.affine.tiles.stages import Stage
+from polyblocks.affine.tiles.fusion_stages import FusionStage
 
 #: Iterations of one thread that are written out, so that the elements it keeps have registers.
 TURNS = 32
@@ -20,7 +20,7 @@ def written_out(sizes: Iterable[int]) -> int:
     return min(TURNS, NODES // max((*sizes, 1)))
 
 
-def held_by_iterations(stages: list[Stage], buffer: Buffer) -> bool:
+def held_by_iterations(stages: list[FusionStage], buffer: Buffer) -> bool:
     """Whether the stages touch each element of a buffer in the same iteration.
 
     The thread that runs that iteration of one of them can then run that of the others, and keep

@@ -1,4 +1,4 @@
-// PASSES: cascade-sums
+// PASSES: block-summation
 // ARCH: x86-64-v3
 //
 // Narrow vectors have fewer lanes, and so do wide elements: blocks are as much shorter, so that a

@@ -7,7 +7,7 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Load, Store
 
 
-def in_step(node: Load | Store, order: list[Var]) -> bool:
+def is_contiguous(node: Load | Store, order: list[Var]) -> bool:
     """Whether iteration ``n`` of the loops touches the element ``n`` times a stride further on.
 
     Args:

@@ -10,12 +10,12 @@ from polyblocks.affine.model import (
     Check,
     For,
     Index,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Node,
     Op,
     Store,
-    StoreAt,
     Value,
 )
 
@@ -26,7 +26,7 @@ _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge
 
 
 @dataclass
-class Facts:
+class KnownValues:
     """What is known of the values of a nest.
 
     Attributes:
@@ -53,7 +53,7 @@ class Facts:
             elif isinstance(node, Check) and self.truths.get(node.condition):
                 changes += 1
                 continue
-            elif isinstance(node, (LoadAt, StoreAt)):
+            elif isinstance(node, (IndirectLoad, IndirectStore)):
                 at = self._in_bounds(node)
                 if at is not None:
                     changes += 1
@@ -63,7 +63,7 @@ class Facts:
         nodes[:] = kept
         return changes
 
-    def _in_bounds(self, node: LoadAt | StoreAt) -> tuple[Expr, ...] | None:
+    def _in_bounds(self, node: IndirectLoad | IndirectStore) -> tuple[Expr, ...] | None:
         """The affine indices of an access; None if one is not, or may be out of bounds."""
         if node.buffer.viewed is not None:
             return None
@@ -187,7 +187,7 @@ def _bits(type_: Any) -> int:
     return type_.width if isinstance(type_, ir.IntegerType) and type_.width > 1 else 0
 
 
-def _raised(node: LoadAt | StoreAt, at: tuple[Expr, ...]) -> Node:
-    if isinstance(node, LoadAt):
+def _raised(node: IndirectLoad | IndirectStore, at: tuple[Expr, ...]) -> Node:
+    if isinstance(node, IndirectLoad):
         return Load(node.result, node.buffer, at, node.location)
     return Store(node.value, node.buffer, at, node.location)

@@ -37,10 +37,10 @@ def test_as_many_blocks_are_held_as_the_mapping_assumes() -> None:
 
 def test_what_would_spill_keeps_its_registers(monkeypatch: pytest.MonkeyPatch) -> None:
     # So many blocks leave a thread fewer registers than its tile has elements.
-    wish = 8
-    monkeypatch.setattr(registers, "resident_blocks", lambda *_: wish)
+    requested = 8
+    monkeypatch.setattr(registers, "resident_blocks", lambda *_: requested)
     kernels = compiled(CONVOLUTION, "gfx1200").kernels
     kernel = max(kernels, key=lambda kernel: kernel.registers)
     assert (kernel.spill_bytes, kernel.scratch_bytes) == (0, 0)
-    assert 1 <= kernel.assumed < wish
+    assert 1 <= kernel.assumed < requested
     assert kernel.resident >= kernel.assumed

@@ -7,13 +7,13 @@ from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
 from polyblocks.codegen.gpu import plan
-from polyblocks.codegen.gpu.held_blocks import (
+from polyblocks.codegen.gpu.manifest import Resources
+from polyblocks.codegen.gpu.resident_blocks import (
     assumed_blocks,
-    held_blocks,
     note_blocks,
+    resident_blocks_by_kernel,
     threads_of,
 )
-from polyblocks.codegen.gpu.manifest import Resources
 from polyblocks.occupancy import registers_for, shared_for
 
 TEXT = """
@@ -45,13 +45,15 @@ def test_what_kernels_say() -> None:
 @pytest.mark.parametrize("blocks", [1, 2, 3])
 def test_registers_and_all_shared_memory_count(blocks: int) -> None:
     many = Resources(registers=registers_for(CHIP, 256, blocks))
-    assert held_blocks(lowered(0), CHIP, {"first": many, "second": many}) == {
+    assert resident_blocks_by_kernel(lowered(0), CHIP, {"first": many, "second": many}) == {
         "first": blocks,
         "second": blocks,
     }
     room = shared_for(CHIP, blocks)
     some = Resources(registers=16, shared_bytes=room // 4)
-    held = held_blocks(lowered(room - room // 4), CHIP, {"first": some, "second": some})
+    held = resident_blocks_by_kernel(
+        lowered(room - room // 4), CHIP, {"first": some, "second": some}
+    )
     assert held["first"] == blocks < held["second"]
 
 

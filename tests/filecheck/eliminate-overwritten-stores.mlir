@@ -1,4 +1,4 @@
-// PASSES: normalize-nests,split-fills
+// PASSES: normalize-nests,eliminate-overwritten-stores
 //
 // Of the fill only the border is left: first and last row, then the columns.
 

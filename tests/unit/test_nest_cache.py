@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polyblocks import events, mlir
-from polyblocks.affine.mlir import held
+from polyblocks.affine.mlir import nest_cache
 from polyblocks.affine.model import Op, Sequence, walk
 from polyblocks.errors import PassError
 from polyblocks.options import CompileOptions
@@ -77,7 +77,7 @@ def test_what_is_written_is_what_the_passes_did(hold: bool) -> None:
 
 def test_nests_are_read_once_and_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    for name, place in (("read", held.reader), ("write", held.writer)):
+    for name, place in (("read", nest_cache.reader), ("write", nest_cache.writer)):
         original = getattr(place, name)
 
         def counted(*arguments: Any, name: str = name, original: Any = original) -> Any:

@@ -1,4 +1,4 @@
-"""cascade-sums: a long sum is a sum of sums, so that rounding errors stay small."""
+"""block-summation: a long sum is a sum of sums, so that rounding errors stay small."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polyblocks.passes.base import NestPass
 
 
 @dataclass(frozen=True)
-class CascadeSumsPass(NestPass):
+class BlockSummationPass(NestPass):
     """Cut the loops of sums and products into blocks that start from nothing.
 
     The error of a chain of additions grows with its length; that of a cascade, with the lengths
@@ -36,7 +36,7 @@ class CascadeSumsPass(NestPass):
           affine.yield %n : f32 }
     """
 
-    name: ClassVar[str] = "cascade-sums"
+    name: ClassVar[str] = "block-summation"
     #: Vectors of a block of the innermost loop; several of them are summed up side by side.
     vectors: int = 256
     #: Iterations of the loops around it.

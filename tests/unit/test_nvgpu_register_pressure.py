@@ -11,7 +11,7 @@ from polyblocks.codegen.gpu.mapping import registers
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext
 from polyblocks.registry.registry import get_registry
-from polyblocks_nvgpu import emit, lower, ptxas, room
+from polyblocks_nvgpu import emit, lower, ptxas, register_pressure
 
 TEXT = """
 .visible .entry first(
@@ -119,9 +119,9 @@ func.func @main(%x: tensor<1024x1024xf32>, %y: tensor<1024x1024xf32>) -> tensor<
 
 
 def test_only_the_named_kernels_may_take_all_registers() -> None:
-    changed = room.with_room(TEXT, ["first"])
+    changed = register_pressure.with_room(TEXT, ["first"])
     assert changed == TEXT.replace(".minnctapersm 8\n", "")
-    assert room.with_room(TEXT, []) == TEXT
+    assert register_pressure.with_room(TEXT, []) == TEXT
 
 
 def test_a_kernel_that_would_spill_gives_up_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,22 +130,22 @@ def test_a_kernel_that_would_spill_gives_up_blocks(monkeypatch: pytest.MonkeyPat
         pytest.skip("no assembler for sm_80")
     (before,) = compiled(PRODUCT, "sm_80").kernels
     # So many blocks leave a thread fewer registers than its tile has elements.
-    wish = 2048 // before.threads
-    monkeypatch.setattr(registers, "resident_blocks", lambda *_: wish)
+    requested = 2048 // before.threads
+    monkeypatch.setattr(registers, "resident_blocks", lambda *_: requested)
     (kernel,) = compiled(PRODUCT, "sm_80").kernels
     assert kernel.registers > 65536 // 2048
     assert (kernel.spill_bytes, kernel.scratch_bytes) == (0, 0)
-    assert 1 <= kernel.assumed < wish
+    assert 1 <= kernel.assumed < requested
     assert kernel.resident >= kernel.assumed
 
 
 def test_loops_are_found_wherever_they_stand() -> None:
-    assert room.loops(LOOPS[LOOPS.index(".visible .entry fill") :]) == [
+    assert register_pressure.loops(LOOPS[LOOPS.index(".visible .entry fill") :]) == [
         "$OUTER",
         "$FIRST",
         "$SECOND",
     ]
-    assert room.loops(TEXT) == []
+    assert register_pressure.loops(TEXT) == []
 
 
 def test_a_kernel_that_spills_keeps_the_loop_that_needs_it() -> None:
@@ -157,7 +157,7 @@ def test_a_kernel_that_spills_keeps_the_loop_that_needs_it() -> None:
         return ptxas.assemble(assembler, text, "sm_80")[1]
 
     assert resources_of(LOOPS)["fill"].spill_bytes
-    kept = room.with_loops(LOOPS, ["fill"], resources_of)
+    kept = register_pressure.with_loops(LOOPS, ["fill"], resources_of)
     assert resources_of(kept)["fill"].spill_bytes == 0
     assert kept == LOOPS.replace("$FIRST:\n", '$FIRST:\n\t.pragma "nounroll";\n')
 
@@ -179,13 +179,13 @@ def test_all_loops_are_kept_where_one_is_not_enough() -> None:
     def resources_of(text: str) -> dict[str, Resources]:
         return {"fill": Resources(registers=64, spill_bytes=12 - 4 * text.count("nounroll"))}
 
-    kept = room.with_loops(LOOPS, ["fill"], resources_of)
+    kept = register_pressure.with_loops(LOOPS, ["fill"], resources_of)
     assert kept.count("nounroll") == 3
 
 
 def test_loops_stay_as_they_are_where_keeping_them_does_not_help() -> None:
     resources = {"fill": Resources(registers=64, spill_bytes=8)}
-    assert room.with_loops(LOOPS, ["fill"], lambda _: resources) == LOOPS
+    assert register_pressure.with_loops(LOOPS, ["fill"], lambda _: resources) == LOOPS
 
 
 def _plainly(text: str) -> str:
@@ -196,14 +196,18 @@ def test_a_kernel_that_spills_nevertheless_is_taken_from_the_plain_text() -> Non
     def resources_of(text: str) -> dict[str, Resources]:
         return {"fill": Resources(registers=64, spill_bytes=0 if "again" in text else 8)}
 
-    assert room.with_least_moved(LOOPS, _plainly(LOOPS), ["fill"], resources_of) == _plainly(LOOPS)
-    assert room.with_least_moved(_plainly(LOOPS), LOOPS, ["fill"], resources_of) == _plainly(LOOPS)
+    assert register_pressure.with_least_moved(
+        LOOPS, _plainly(LOOPS), ["fill"], resources_of
+    ) == _plainly(LOOPS)
+    assert register_pressure.with_least_moved(
+        _plainly(LOOPS), LOOPS, ["fill"], resources_of
+    ) == _plainly(LOOPS)
 
 
 def test_the_plain_text_is_not_taken_where_kernels_share_something_else() -> None:
     other = _plainly(LOOPS).replace(".visible .entry", ".shared .b8 more[4];\n.visible .entry", 1)
     resources = {"fill": Resources(registers=64, spill_bytes=8)}
-    assert room.with_least_moved(LOOPS, other, ["fill"], lambda _: resources) == LOOPS
+    assert register_pressure.with_least_moved(LOOPS, other, ["fill"], lambda _: resources) == LOOPS
 
 
 def test_the_plain_text_is_made_where_loops_are_not_enough(

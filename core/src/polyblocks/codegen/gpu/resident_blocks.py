@@ -26,7 +26,7 @@ def threads_of(kernel: Any) -> int:
     return int(x * y * z)
 
 
-def held_blocks(
+def resident_blocks_by_kernel(
     module: Any, chip: Multiprocessor, resources: Mapping[str, Resources]
 ) -> dict[str, int]:
     """Blocks that a multiprocessor holds at once, by kernel.
@@ -57,7 +57,7 @@ def note_blocks(
         resources: of the kernels, as the assembler says of the code as it is.
         names: of kernels.
     """
-    held = held_blocks(module, chip, resources)
+    held = resident_blocks_by_kernel(module, chip, resources)
     with module.context:
         number = ir.IntegerType.get_signless(32)
         for kernel in kernels(module):

@@ -1,7 +1,7 @@
 """``@main`` in two forms: its nests as a model that passes change, and MLIR that follows later.
 
 Reading all nests and writing them back costs more than most passes do. The model is read once and
-stays while one pass after the other works on it; the module is brought up to date when somebody
+stays while one pass after the other works on it; the module is brought up to date when something
 wants to see it.
 """
 
@@ -14,7 +14,7 @@ from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence, reads, write
 from polyblocks.mlir import ir
 
 
-class HeldNests:
+class NestCache:
     """The model of one module's ``@main``.
 
     Attributes:
@@ -61,7 +61,7 @@ class HeldNests:
 
 
 def _prune(sequence: Sequence) -> None:
-    """Keep the buffers that somebody uses, as reading the module again would."""
+    """Keep the buffers that something uses, as reading the module again would."""
     used: dict[Buffer, None] = {}
     for item in sequence.items:
         for buffer in (*reads(item), *writes(item)):

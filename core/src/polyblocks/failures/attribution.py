@@ -11,7 +11,7 @@ from polyblocks.failures import reproducer
 
 
 @contextmanager
-def blaming(
+def attribute_failure(
     snapshot: bytes, stage: str, finished: Sequence[Any], context: Any, running: Any = None
 ) -> Iterator[None]:
     """Turn a failure inside the block into an error that names the pass; errors of ours pass.

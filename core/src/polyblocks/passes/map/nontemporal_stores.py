@@ -1,4 +1,4 @@
-"""Stores that pass the caches: large outputs that nobody reads again."""
+"""Stores that pass the caches: large outputs that nothing reads again."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
     For,
+    IndirectStore,
     Nest,
     Opaque,
     Sequence,
     Store,
-    StoreAt,
     reads,
     reads_from,
     writes,
@@ -24,7 +24,7 @@ from polyblocks.affine.model import (
 MIN_BYTES = 32
 
 
-def mark_streams(
+def mark_nontemporal_stores(
     loop: For, across: Var | None, width: int, sequence: Sequence, target: Any
 ) -> None:
     """Let stores of whole vectors of a loop pass the caches where that saves reading lines.
@@ -62,7 +62,7 @@ def _is_alone(node: Store, loop: For, width: int) -> bool:
     """Whether it is the only store of a long loop, and walks along memory."""
     if not _begins_at_pointer(node.buffer) or loop.trips < 8 * width:
         return False
-    stores = [n for n in loop.body if isinstance(n, (Store, StoreAt))]
+    stores = [n for n in loop.body if isinstance(n, (Store, IndirectStore))]
     return len(stores) == 1 and address(node.buffer, node.index).coefficient(loop.var) == 1
 
 
@@ -70,7 +70,7 @@ def _passes_by(buffer: Buffer, cache: int, sequence: Sequence) -> bool:
     """Whether a buffer is only written, and the last cache loses it to what is touched with it.
 
     A nest that touches more than its share of the cache finds nothing there when it runs again, and
-    leaves little for whoever reads its outputs; but small outputs are better left there.
+    leaves little for what reads its outputs; but small outputs are better left there.
     """
     room = cache // SHARE
     if buffer.kind != "output" or buffer.nbytes <= room // 2:

@@ -1,4 +1,4 @@
-// PASSES: separate-versions
+// PASSES: rename-buffers
 //
 // The middle of %b is overwritten after %b was read: what was before gets a buffer of its own.
 

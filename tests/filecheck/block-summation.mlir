@@ -1,4 +1,4 @@
-// PASSES: cascade-sums
+// PASSES: block-summation
 //
 // A long sum becomes a sum of sums of blocks, the last of which is shorter; a sum over two loops
 // starts anew for every row. A maximum stays.

@@ -1,4 +1,4 @@
-"""split-fills: what is overwritten before anybody reads it is not written in the first place."""
+"""eliminate-overwritten-stores: what is overwritten unread is not written."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from polyblocks.affine.model import (
     Buffer,
     Check,
     For,
+    IndirectLoad,
+    IndirectStore,
     Load,
-    LoadAt,
     Nest,
     Node,
     Opaque,
     Sequence,
     Store,
-    StoreAt,
     clone,
     reads,
     walk,
@@ -43,7 +43,7 @@ Item = Nest | Opaque
 
 
 @dataclass(frozen=True)
-class SplitFillsPass(NestPass):
+class EliminateOverwrittenStoresPass(NestPass):
     """Restrict a nest to the boxes that later nests do not overwrite.
 
     Taken are nests of parallel loops with one store, such as the fill of a padded array or the copy
@@ -62,7 +62,7 @@ class SplitFillsPass(NestPass):
         affine.for %i = 0 to 4 { affine.for %j = 0 to 100 { affine.store %v, %b[%i + 1, %j] } }
     """
 
-    name: ClassVar[str] = "split-fills"
+    name: ClassVar[str] = "eliminate-overwritten-stores"
     #: Pieces of one nest, at most.
     max_pieces: int = 8
     #: Later nests to look at, at most, so that the pass takes linear time.
@@ -138,7 +138,7 @@ class _Fill:
         loops, body = perfect_loops(nest.body)
         if any(f.inits for f in loops):
             return None
-        if any(isinstance(n, (For, StoreAt, Check)) for n in body):
+        if any(isinstance(n, (For, IndirectStore, Check)) for n in body):
             return None
         stores = [n for n in body if isinstance(n, Store)]
         if len(stores) != 1 or stores[0].buffer.kind not in ("alloc", "output"):
@@ -206,7 +206,7 @@ def _reads_of(item: Nest, fill: _Fill, boxes: list[Box]) -> bool:
     """Whether an item reads what was filled and not overwritten since."""
     buffer = fill.store.buffer
     for node in walk(item.body):
-        if not isinstance(node, (Load, LoadAt)) or node.buffer.base is not buffer.base:
+        if not isinstance(node, (Load, IndirectLoad)) or node.buffer.base is not buffer.base:
             continue
         if not isinstance(node, Load) or node.buffer is not buffer:
             return True

@@ -1,4 +1,4 @@
-"""merge-loops on the model, without MLIR: what it makes computes what was there before."""
+"""fuse-sibling-loops on the model, without MLIR: what it makes computes what was there before."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.affine.rewrites.merging import forward
+from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
-from polyblocks.passes.fuse.merge_loops import MergeLoopsPass
 from polyblocks.passes.normalize.classify_nests import name_nests
 
 
@@ -33,7 +33,7 @@ def merge(sequence: Sequence, **options: int) -> Context:
     context = Context()
     name_nests("test", sequence, context)
     context.decisions.clear()
-    MergeLoopsPass(**options).transform(sequence, context)
+    FuseSiblingLoopsPass(**options).transform(sequence, context)
     return context
 
 
@@ -329,7 +329,7 @@ def test_without_fusion_nothing_is_merged() -> None:
     context = Context()
     context.options.polyblocks_disable_affine_fusion = True
     name_nests("test", sequence, context)
-    MergeLoopsPass().transform(sequence, context)
+    FuseSiblingLoopsPass().transform(sequence, context)
     assert len(sequence.nests()) == 2
 
 

@@ -1,0 +1,42 @@
+"""inline-producers: what no tile holds is computed again rather than written to memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.passes.fuse.fuse_slices import Candidate, FuseSlicesPass, Producer
+from polyblocks.target import TargetDescription
+
+
+@dataclass(frozen=True)
+class InlineProducersPass(FuseSlicesPass):
+    """As ``fuse-slices``, but recomputation is weighed against the way through memory.
+
+    Before::
+
+        affine.for %i = 0 to 9 { ... affine.store %v, %b[%i] }
+        affine.for %i = 0 to 8 {
+          %x = affine.load %b[%i]
+          %y = affine.load %b[%i + 1]
+          ... }
+
+    After: one nest, also where ``%v`` takes longer than a load from a first-level cache, if that is
+    quicker than to write ``%b`` and to read it.
+    """
+
+    name: ClassVar[str] = "inline-producers"
+
+    def is_cheaper(
+        self, candidate: Candidate, producer: Producer, times: int, target: TargetDescription
+    ) -> tuple[bool, dict[str, float]]:
+        extra = max(0, times - candidate.buffer.numel)
+        recompute = cost.compute_seconds(target, cost.operations(producer.body) * extra)
+        # Written (which reads the line first) and read once by each consumer; neighbours that
+        # are read again come from a cache.
+        trips = 2 + len(candidate.consumers)
+        nbytes = candidate.buffer.nbytes
+        traffic = cost.traffic_seconds(target, trips * nbytes, nbytes)
+        numbers = {"recompute_seconds": recompute, "traffic_seconds": traffic}
+        return recompute <= traffic, numbers
