@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from polyblocks.codegen.gpu.mapping import choose
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
-from polyblocks.codegen.gpu.mapping.predicted import Predicted
+from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 from polyblocks.passes.fuse import fuse_tiles
 
 r = torch.randn

@@ -6,7 +6,7 @@ from math import ceil
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
-from polyblocks.codegen.gpu.mapping.predicted import CACHE_RATE, Predicted
+from polyblocks.codegen.gpu.mapping.kernel_cost import CACHE_RATE, Predicted
 from polyblocks.codegen.gpu.mapping.registers import registers
 from polyblocks.target import Multiprocessor, TargetDescription
 
