@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from polyblocks import driver
-from polyblocks.pipeline import RESUME_ATTRIBUTE
+from polyblocks.attributes import RESUME_ATTRIBUTE
 
 FOLDER = Path(os.environ["CONFORMANCE_PROGRAMS"])
 

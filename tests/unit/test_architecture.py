@@ -193,10 +193,9 @@ ROOMS: dict[str, str] = {
     "affine/cost": "affine affine/analysis affine/tiles",
     "codegen": "isolation",
     "codegen/vector_math": "codegen",
-    "codegen/gpu": "affine/cost affine/mlir codegen codegen/gpu/passes codegen/vector_math "
-    "passes/map",
+    "codegen/gpu": "affine/cost affine/mlir codegen codegen/gpu/passes codegen/vector_math",
     "codegen/gpu/mapping": "affine affine/analysis affine/cost affine/tiles affine/vectors",
-    "codegen/gpu/emission": "affine affine/analysis affine/mlir affine/vectors codegen codegen/gpu "
+    "codegen/gpu/emission": "affine affine/analysis affine/mlir affine/vectors codegen "
     "codegen/gpu/mapping",
     "codegen/gpu/passes": "affine affine/mlir codegen codegen/gpu",
     "runtime": "cache codegen isolation registry runtime/device",

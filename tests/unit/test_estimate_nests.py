@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polyblocks import mlir
 from polyblocks.affine.cost.estimate import combine
-from polyblocks.passes.map.estimate_nests import from_attribute, to_attribute
 
 ROW = {
     "iterations": 4,
@@ -18,14 +16,6 @@ ROW = {
     "predicted_seconds": 1.3e-6,
     "bound": "compute",
 }
-
-
-def test_attributes_hold_json_values():
-    module = mlir.parse("module {}")
-    with module.context:
-        assert from_attribute(to_attribute(ROW)) == ROW
-        with pytest.raises(TypeError, match="no attribute for a list"):
-            to_attribute({"a": [1]})
 
 
 def test_several_nests_are_added_up():

@@ -11,7 +11,7 @@ from gpu_kernels import amdgpu, lower, nvgpu, program
 from polyblocks import mlir
 from polyblocks.codegen.gpu import host_program
 from polyblocks.codegen.gpu.machine_code import refuse_calls
-from polyblocks.codegen.gpu.plan import read_launches, to_attribute
+from polyblocks.codegen.gpu.plan import read_launches
 from polyblocks.errors import PassError, TargetError, UnsupportedError
 from polyblocks_amdgpu import code_object, linker, msgpack
 from polyblocks_nvgpu import ptxas
@@ -145,8 +145,6 @@ def test_modules_of_another_form() -> None:
         lower("module { }", nvgpu("sm_80"))
     with pytest.raises(ValueError, match="no launch plan; extract-launches makes it"):
         read_launches(mlir.parse("module { }"))
-    with pytest.raises(TypeError, match="object is no JSON value of a plan"):
-        to_attribute(object())
 
 
 def test_too_much_shared_memory() -> None:

@@ -6,6 +6,7 @@ import pytest
 from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
+from polyblocks.attributes import RESIDENT_ATTRIBUTE
 from polyblocks.codegen.gpu import plan
 from polyblocks.codegen.gpu.manifest import Resources
 from polyblocks.codegen.gpu.resident_blocks import (
@@ -64,4 +65,4 @@ def test_no_more_blocks_are_noted_than_were_assumed() -> None:
         note_blocks(module, CHIP, {"first": used, "second": used}, ["first"])
         first, second = plan.kernels(module)
         assert (assumed_blocks(first), assumed_blocks(second)) == (noted, 1)
-        assert plan.RESIDENT not in second.attributes
+        assert RESIDENT_ATTRIBUTE not in second.attributes

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polyblocks.attributes import RESUME_ATTRIBUTE
 from polyblocks.errors import InputError
 from polyblocks.options import CompileOptions
 from polyblocks.registry.frontend_choice import chosen_frontend
@@ -163,14 +164,13 @@ def _read(path: Path) -> bytes:
 def _parse(data: bytes, name: str, after: str | None) -> tuple[Any, str | None]:
     """The module with a signature, and how far it came if its mark does not say so."""
     from polyblocks import mlir, signature
-    from polyblocks.stages import RESUME_ATTRIBUTE
 
     try:
         module = mlir.parse(data)
         done = after
         if done is None and RESUME_ATTRIBUTE not in module.operation.attributes:
             done = stage_of_file(Path(name))
-        if b"polyblocks.arg" not in data and b"polyblocks.result" not in data:
+        if not signature.is_in(data):
             on_memrefs = signature.infer(module)
             if on_memrefs and done is None:
                 done = "S2:bufferize"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks import events
 from polyblocks.artifact import SCHEMA, TRANSIENT, Artifact
+from polyblocks.attributes import NAME_ATTRIBUTE
 from polyblocks.cache.cache import Cache, cache_key, default_cache, toolchain_versions
 from polyblocks.errors import PassError, PluginError, UnsupportedError, of_machine
 from polyblocks.isolation.isolation import run_isolated
@@ -295,7 +296,7 @@ def _chip(description: TargetDescription) -> dict[str, Any]:
 
 def _module_name(module: Any) -> str:
     attributes = module.operation.attributes
-    return attributes["polyblocks.name"].value if "polyblocks.name" in attributes else "main"
+    return attributes[NAME_ATTRIBUTE].value if NAME_ATTRIBUTE in attributes else "main"
 
 
 def _workspace_bytes(arguments: list[dict[str, Any]]) -> int:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from polyblocks import events
+from polyblocks.attributes import RESUME_ATTRIBUTE
 from polyblocks.failures.attribution import attribute_failure
 from polyblocks.options import CompileOptions
 from polyblocks.passes.base import NestPass
-from polyblocks.stages import RESUME_ATTRIBUTE, STAGES, mark
+from polyblocks.stages import STAGES, mark
 from polyblocks.target import TargetDescription
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.attributes import (
+    ARGUMENT_ATTRIBUTE,
+    ARGUMENTS_ATTRIBUTE,
+    NAME_ATTRIBUTE,
+    RESULT_ATTRIBUTE,
+)
 from polyblocks.program import DTYPES, ArraySpec, Program
-
-ARGUMENT = "polyblocks.arg"
-RESULT = "polyblocks.result"
-#: Module attribute with the rows that the arguments had at the end of S3.
-KEPT = "polyblocks.arguments"
 
 
 def main_of(module: Any) -> Any:
@@ -85,6 +86,11 @@ def spec_of(row: dict[str, Any]) -> ArraySpec:
     return ArraySpec(tuple(row["shape"]), row["dtype"], tuple(row["strides"]))
 
 
+def is_in(data: bytes) -> bool:
+    """Whether the text or bytecode of a module carries a signature."""
+    return ARGUMENT_ATTRIBUTE.encode() in data or RESULT_ATTRIBUTE.encode() in data
+
+
 def attach(program: Program) -> None:
     """Write the Program's signature onto its ``@main``."""
     from polyblocks.mlir import ir
@@ -94,12 +100,12 @@ def attach(program: Program) -> None:
         arguments = [entry("input", a.name, a.spec, a.constant) for a in program.arguments]
         results = [entry("output", r.name, r.spec, False, r.updates) for r in program.results]
         function.attributes["arg_attrs"] = ir.ArrayAttr.get(
-            [ir.DictAttr.get({ARGUMENT: to_attribute(row)}) for row in arguments]
+            [ir.DictAttr.get({ARGUMENT_ATTRIBUTE: to_attribute(row)}) for row in arguments]
         )
         function.attributes["res_attrs"] = ir.ArrayAttr.get(
-            [ir.DictAttr.get({RESULT: to_attribute(row)}) for row in results]
+            [ir.DictAttr.get({RESULT_ATTRIBUTE: to_attribute(row)}) for row in results]
         )
-        program.module.operation.attributes["polyblocks.name"] = ir.StringAttr.get(program.name)
+        program.module.operation.attributes[NAME_ATTRIBUTE] = ir.StringAttr.get(program.name)
 
 
 def infer(module: Any) -> bool:
@@ -148,10 +154,15 @@ def infer(module: Any) -> bool:
             read, written = _use_of(argument) if any(memrefs) else (True, False)
             role = "output" if written and not read else "input"
             updates = i if read and written else None
-            arguments.append(ir.DictAttr.get({ARGUMENT: row(role, f"arg{i}", type_, updates)}))
+            arguments.append(
+                ir.DictAttr.get({ARGUMENT_ATTRIBUTE: row(role, f"arg{i}", type_, updates)})
+            )
         function.attributes["arg_attrs"] = ir.ArrayAttr.get(arguments)
         function.attributes["res_attrs"] = ir.ArrayAttr.get(
-            [ir.DictAttr.get({RESULT: row("output", f"out{i}", t)}) for i, t in enumerate(outputs)]
+            [
+                ir.DictAttr.get({RESULT_ATTRIBUTE: row("output", f"out{i}", t)})
+                for i, t in enumerate(outputs)
+            ]
         )
         if any(memrefs):
             del function.attributes["res_attrs"]
@@ -188,7 +199,9 @@ def rows(module: Any, results: bool = False) -> list[dict[str, Any]]:
     """
     from polyblocks.mlir import ir
 
-    attribute, key = ("res_attrs", RESULT) if results else ("arg_attrs", ARGUMENT)
+    attribute, key = (
+        ("res_attrs", RESULT_ATTRIBUTE) if results else ("arg_attrs", ARGUMENT_ATTRIBUTE)
+    )
     with module.context:
         kept = module.operation.attributes
         try:
@@ -197,9 +210,9 @@ def rows(module: Any, results: bool = False) -> list[dict[str, Any]]:
             return [from_attribute(ir.DictAttr(a)[key]) for a in found]
         except (ValueError, KeyError):
             # A target's lowering is under way; it takes the arguments apart.
-            if KEPT not in kept or results:
+            if ARGUMENTS_ATTRIBUTE not in kept or results:
                 raise
-            return [from_attribute(row) for row in ir.ArrayAttr(kept[KEPT])]
+            return [from_attribute(row) for row in ir.ArrayAttr(kept[ARGUMENTS_ATTRIBUTE])]
 
 
 def keep(module: Any) -> None:
@@ -213,7 +226,7 @@ def keep_rows(module: Any, rows_: list[dict[str, Any]]) -> None:
 
     with module.context:
         found = ir.ArrayAttr.get([to_attribute(row) for row in rows_])
-        module.operation.attributes[KEPT] = found
+        module.operation.attributes[ARGUMENTS_ATTRIBUTE] = found
 
 
 def set_rows(module: Any, rows_: list[dict[str, Any]]) -> None:
@@ -222,5 +235,5 @@ def set_rows(module: Any, rows_: list[dict[str, Any]]) -> None:
 
     with module.context:
         main_of(module).attributes["arg_attrs"] = ir.ArrayAttr.get(
-            [ir.DictAttr.get({ARGUMENT: to_attribute(row)}) for row in rows_]
+            [ir.DictAttr.get({ARGUMENT_ATTRIBUTE: to_attribute(row)}) for row in rows_]
         )

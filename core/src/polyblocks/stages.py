@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.attributes import RESUME_ATTRIBUTE
+
 #: Stage -> its readable name; together they are the dump's file name and the resume point.
 STAGES: dict[str, str] = {
     "S1": "tensor",
@@ -12,9 +14,6 @@ STAGES: dict[str, str] = {
     "S4": "target",
     "S5": "llvm",
 }
-
-#: Module attribute: the last stage, or ``stage:pass``, that a dumped module went through.
-RESUME_ATTRIBUTE = "polyblocks.done"
 
 
 def mark(module: Any, done: str | None) -> None:

@@ -114,7 +114,7 @@ def lower(data: bytes) -> Lowered:
     from polyblocks import mlir
 
     module = mlir.parse(data)
-    if b"polyblocks.arg" not in data and b"polyblocks.result" not in data:
+    if not signature.is_in(data):
         signature.infer(module)
     lowered = _lower_llvm(module) or _lower_func(module)
     _check_lowered(module)

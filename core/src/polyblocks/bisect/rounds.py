@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyblocks import signature
+from polyblocks.attributes import ARGUMENT_ATTRIBUTE, RESULT_ATTRIBUTE
 from polyblocks.bisect import inputs as random_inputs
 from polyblocks.bisect.compare import Difference, Expected
 from polyblocks.bisect.execute import VARIANTS, Array, Program, RunError
@@ -61,7 +62,7 @@ def input_rows(data: bytes) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
     from polyblocks import mlir
 
     module = mlir.parse(data)
-    if b"polyblocks.arg" not in data and b"polyblocks.result" not in data:
+    if not signature.is_in(data):
         signature.infer(module)
     rows = signature.rows(module)
     inputs = [row for row in rows if row["role"] == "input"]
@@ -71,7 +72,7 @@ def input_rows(data: bytes) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
         for k, row in enumerate(rows)
         if row["role"] == "input" and row["updates"] is not None
     }
-    if b"polyblocks.result" in data or b"polyblocks.arg" not in data:
+    if RESULT_ATTRIBUTE.encode() in data or ARGUMENT_ATTRIBUTE.encode() not in data:
         outputs = signature.rows(module, results=True)
         updated = {row["updates"]: row for row in outputs if row["updates"] is not None}
     fresh = [row for row in outputs if row["updates"] is None]

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from polyblocks.attributes import RESUME_ATTRIBUTE
 from polyblocks.bisect import rounds as rounds_
 from polyblocks.bisect.collect import Compilation
 from polyblocks.bisect.execute import VARIANTS, Program, RunError
@@ -216,7 +217,7 @@ def _write_reproducer(result: Result, before: Step) -> None:
     """Write the module before the suspects, marked so that compiling it goes on with them."""
     from polyblocks import mlir
     from polyblocks.api import stage_of_file
-    from polyblocks.stages import RESUME_ATTRIBUTE, mark
+    from polyblocks.stages import mark
 
     module = mlir.parse(before.path.read_bytes())
     done = stage_of_file(before.path)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from polyblocks.api import stage_of_file
+from polyblocks.attributes import RESUME_ATTRIBUTE
 from polyblocks.errors import InputError
 
 _NUMBERED = re.compile(r"^(\d+)-S\d+-[\w-]+\.mlir$")
-_DONE = re.compile(r'polyblocks\.done = "[^"]*"')
+_DONE = re.compile(rf'{re.escape(RESUME_ATTRIBUTE)} = "[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Step:
 
     def module(self) -> bytes:
         """The module's text without the mark of how far it came."""
-        return _DONE.sub('polyblocks.done = ""', self.path.read_text()).encode()
+        return _DONE.sub(f'{RESUME_ATTRIBUTE} = ""', self.path.read_text()).encode()
 
 
 def read_steps(folder: Path) -> list[Step]:

@@ -15,6 +15,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyblocks.attributes import RARE_ATTRIBUTE
 from polyblocks.mlir import dialect, ir
 
 #: Positions of the predicates in ``arith.cmpf``/``arith.cmpi`` enumerations.
@@ -28,9 +29,6 @@ INT_OF = {"f32": "i32", "f64": "i64"}
 _PACK = {"f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 
 Number = int | float
-
-#: Attribute of an ``scf.if`` that serves arguments that are hardly ever there.
-RARE = "polyblocks.rare"
 
 
 def bits_of(kind: str, value: float) -> int:
@@ -421,7 +419,7 @@ class Builder:
             "scf.if",
             results=results,
             operands=[rarely(some) if vectors else some],
-            attributes={RARE: ir.UnitAttr.get()} if vectors else None,
+            attributes={RARE_ATTRIBUTE: ir.UnitAttr.get()} if vectors else None,
             regions=2,
         )
         then_block = branch.regions[0].blocks.append()

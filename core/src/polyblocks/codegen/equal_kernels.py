@@ -6,11 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-#: Names of the nests that a kernel was made of, one for each call of it, in the order of calls.
-NESTS = "polyblocks.nests"
-#: What the calls of a kernel cost, an array with one entry for each, in the order of calls.
-ESTIMATES = "polyblocks.estimates"
-
 #: By attribute what a kernel had of it; nothing where it had none.
 Origin = dict[str, list[Any]]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar
 
-from polyblocks.codegen.builder import RARE, rarely
+from polyblocks.attributes import RARE_ATTRIBUTE
+from polyblocks.codegen.builder import rarely
 from polyblocks.codegen.straight_line import is_read, is_straight_line, is_write
 from polyblocks.codegen.walk import nested
 from polyblocks.mlir import dialect, ir
@@ -53,7 +54,7 @@ class MergeRareBranchesPass:
 
 def is_rare_branch(op: Any) -> bool:
     """Whether it serves arguments that are hardly ever there."""
-    return op.name == "scf.if" and RARE in op.attributes
+    return op.name == "scf.if" and RARE_ATTRIBUTE in op.attributes
 
 
 def _merge(block: Any) -> bool:
@@ -146,7 +147,7 @@ def _if_any(conditions: Sequence[Any], types: Sequence[Any]) -> Any:
         "scf.if",
         results=types,
         operands=[rarely(reduce(_or, some))],
-        attributes={RARE: ir.UnitAttr.get()},
+        attributes={RARE_ATTRIBUTE: ir.UnitAttr.get()},
         regions=2,
     )
 

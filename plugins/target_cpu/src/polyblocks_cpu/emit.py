@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from polyblocks import events
+from polyblocks.attributes import KIND_ATTRIBUTE
 from polyblocks.codegen import llvm
 from polyblocks.codegen.loop_hints import SCALAR_LOOPS
 from polyblocks.codegen.split import parts_for, run_parts, split_module
@@ -19,7 +20,7 @@ from polyblocks_cpu.elf import read_symbols
 from polyblocks_cpu.load import CLOCK, PROFILE
 from polyblocks_cpu.openmp import SYMBOLS
 from polyblocks_cpu.passes.emit_entry import ENTRY
-from polyblocks_cpu.passes.outline_kernels import KIND, LOOP
+from polyblocks_cpu.passes.outline_kernels import LOOP
 
 STAGE = "S5"
 
@@ -95,7 +96,7 @@ def _llvm_text(module: Any, spec: llvm.Machine) -> str:
     from polyblocks import mlir
 
     kinds = {
-        op.operation.attributes["sym_name"].value: op.operation.attributes.get(KIND, None)
+        op.operation.attributes["sym_name"].value: op.operation.attributes.get(KIND_ATTRIBUTE, None)
         for op in module.body.operations
         if op.operation.name == "llvm.func"
     }

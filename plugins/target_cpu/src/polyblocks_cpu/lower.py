@@ -6,7 +6,14 @@ from typing import Any
 
 from polyblocks import signature
 from polyblocks.artifact import Artifact
-from polyblocks.codegen.equal_kernels import ESTIMATES, NESTS
+from polyblocks.attributes import (
+    CHECKS_ATTRIBUTE,
+    ESTIMATES_ATTRIBUTE,
+    KIND_ATTRIBUTE,
+    NESTS_ATTRIBUTE,
+    SOURCES_ATTRIBUTE,
+    VECTOR_ATTRIBUTE,
+)
 from polyblocks.codegen.expand_copies import ExpandCopiesPass
 from polyblocks.codegen.expand_fma import ExpandFmaPass
 from polyblocks.codegen.expand_half_conversions import ExpandHalfConversionsPass
@@ -27,16 +34,10 @@ from polyblocks_cpu.load import object_name
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
 from polyblocks_cpu.passes.hoist_addresses import HoistAddressesPass
 from polyblocks_cpu.passes.hold_halves_as_integers import HoldHalvesAsIntegersPass
-from polyblocks_cpu.passes.lower_asserts import CHECKS, LowerAssertsPass
+from polyblocks_cpu.passes.lower_asserts import LowerAssertsPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
-from polyblocks_cpu.passes.outline_kernels import (
-    KIND,
-    SOURCES,
-    TRIPS,
-    VECTOR,
-    OutlineKernelsPass,
-)
+from polyblocks_cpu.passes.outline_kernels import TRIPS, OutlineKernelsPass
 from polyblocks_cpu.passes.outline_teams import OutlineTeamsPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
 from polyblocks_cpu.permute import pick_from
@@ -171,19 +172,21 @@ def _kernels(module: Any) -> list[dict[str, Any]]:
     ``estimate`` (of all calls, see :class:`polyblocks.affine.cost.estimate.Estimate`).
     """
     from polyblocks.affine.cost.estimate import combine
-    from polyblocks.passes.map.estimate_nests import from_attribute
+    from polyblocks.affine.mlir.json_attributes import from_attribute
 
     rows = []
     for op in module.body.operations:
         a = op.operation.attributes
         if TRIPS in a:
             row: dict[str, Any] = {"name": a["sym_name"].value, "parallel": a[TRIPS].value}
-            row["kind"] = a[KIND].value if KIND in a else ""
-            row["vector"] = list(a[VECTOR]) if VECTOR in a else []
-            row["sources"] = [s.value for s in a[SOURCES]] if SOURCES in a else []
+            row["kind"] = a[KIND_ATTRIBUTE].value if KIND_ATTRIBUTE in a else ""
+            row["vector"] = list(a[VECTOR_ATTRIBUTE]) if VECTOR_ATTRIBUTE in a else []
+            row["sources"] = (
+                [s.value for s in a[SOURCES_ATTRIBUTE]] if SOURCES_ATTRIBUTE in a else []
+            )
             row["calls"] = a[CALLS].value if CALLS in a else 1
-            row["nests"] = [n.value for n in a[NESTS]] if NESTS in a else []
-            row["estimate"] = combine([from_attribute(e) for e in a.get(ESTIMATES, ())])
+            row["nests"] = [n.value for n in a[NESTS_ATTRIBUTE]] if NESTS_ATTRIBUTE in a else []
+            row["estimate"] = combine([from_attribute(e) for e in a.get(ESTIMATES_ATTRIBUTE, ())])
             rows.append(row)
     return rows
 
@@ -196,5 +199,7 @@ def _profile(module: Any) -> list[dict[str, str]]:
 
 def _checks(module: Any) -> list[str]:
     """Messages of the program's run-time checks, by status less one."""
-    attributes = module.operation.attributes
-    return [a.value for a in attributes[CHECKS]] if CHECKS in attributes else []
+    from polyblocks.affine.mlir.json_attributes import read_json
+
+    messages: list[str] = read_json(module, CHECKS_ATTRIBUTE, [])
+    return messages

@@ -7,7 +7,6 @@ from typing import Any
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.index_values import apply_map
-from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
 from polyblocks.affine.mlir.views import VIEWS, IndexMap, view_index
 from polyblocks.affine.model import (
     Alloca,
@@ -28,6 +27,14 @@ from polyblocks.affine.model import (
     Value,
     around,
 )
+from polyblocks.attributes import (
+    ESTIMATE_ATTRIBUTE,
+    KERNEL_ATTRIBUTE,
+    KIND_ATTRIBUTE,
+    LEVEL_ATTRIBUTE,
+    REGION_ATTRIBUTE,
+    SOURCES_ATTRIBUTE,
+)
 from polyblocks.mlir import ir
 
 #: Dialects whose operations without regions compute scalars from scalars.
@@ -43,8 +50,6 @@ STRAIGHT_LINE = {
 }
 #: What ends a block.
 TERMINATORS = {"affine.yield", "func.return", "scf.condition", "scf.yield"}
-#: The parallel level of an ``affine.parallel``.
-LEVEL_ATTRIBUTE = "polyblocks.level"
 #: Larger constants are left in memory.
 MAX_CONSTANT = 4096
 
@@ -202,14 +207,14 @@ class _Reader:
                 self._opaque(op)
             return
         nest = Nest(body, list(ops))
-        named = [op.attributes for op in ops if "polyblocks.kernel" in op.attributes]
+        named = [op.attributes for op in ops if KERNEL_ATTRIBUTE in op.attributes]
         if len(named) == 1:
             (attributes,) = named
-            nest.name = attributes["polyblocks.kernel"].value
-            nest.kind = attributes["polyblocks.kind"].value
-            nest.sources = [s.value for s in attributes["polyblocks.sources"]]
-            if "polyblocks.estimate" in attributes:
-                nest.estimate = attributes["polyblocks.estimate"]
+            nest.name = attributes[KERNEL_ATTRIBUTE].value
+            nest.kind = attributes[KIND_ATTRIBUTE].value
+            nest.sources = [s.value for s in attributes[SOURCES_ATTRIBUTE]]
+            if ESTIMATE_ATTRIBUTE in attributes:
+                nest.estimate = attributes[ESTIMATE_ATTRIBUTE]
         self.items.append(nest)
 
     def _apply(self, op: Any) -> bool:

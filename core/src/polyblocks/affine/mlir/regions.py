@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from polyblocks.affine.model import (
-    Access,
-    Nest,
-    operands,
-    walk,
-)
+from polyblocks.affine.model import Access, Nest, operands, walk
+from polyblocks.attributes import REGION_ATTRIBUTE
 from polyblocks.mlir import ir
 
-#: On a loop or branch that is around whole nests, see ``form-regions``.
-REGION_ATTRIBUTE = "polyblocks.region"
 #: Those that run their body again and again.
 LOOPS = ("affine.for", "scf.for", "scf.while")
 

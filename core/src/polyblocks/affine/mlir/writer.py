@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from polyblocks.affine.expr import Expr, Mod, Var
-from polyblocks.affine.mlir.reader import LEVEL_ATTRIBUTE
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
@@ -27,14 +26,15 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.vectors.transpose_writer import write_square
 from polyblocks.affine.vectors.vector_writer import write_loop
+from polyblocks.attributes import (
+    ESTIMATE_ATTRIBUTE,
+    KERNEL_ATTRIBUTE,
+    KIND_ATTRIBUTE,
+    LEVEL_ATTRIBUTE,
+    SOURCES_ATTRIBUTE,
+    VECTOR_ATTRIBUTE,
+)
 from polyblocks.mlir import dialect, ir
-
-KERNEL_ATTRIBUTE = "polyblocks.kernel"
-KIND_ATTRIBUTE = "polyblocks.kind"
-SOURCES_ATTRIBUTE = "polyblocks.sources"
-ESTIMATE_ATTRIBUTE = "polyblocks.estimate"
-#: Lanes of the vectors in a nest, ascending; absent if it has none.
-VECTOR_ATTRIBUTE = "polyblocks.vector"
 
 
 def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:

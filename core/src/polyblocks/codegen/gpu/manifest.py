@@ -8,17 +8,18 @@ from math import prod
 from typing import Any
 
 from polyblocks import signature
-from polyblocks.affine.mlir.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
-from polyblocks.codegen.equal_kernels import ESTIMATES, NESTS
-from polyblocks.codegen.gpu.plan import (
-    ALIGNMENTS,
-    CHECKS,
-    RESIDENT,
-    kernels,
-    name_of,
-    read,
-    read_launches,
+from polyblocks.affine.mlir.json_attributes import from_attribute, read_json
+from polyblocks.attributes import (
+    ALIGNMENTS_ATTRIBUTE,
+    CHECKS_ATTRIBUTE,
+    ESTIMATE_ATTRIBUTE,
+    ESTIMATES_ATTRIBUTE,
+    KIND_ATTRIBUTE,
+    NESTS_ATTRIBUTE,
+    RESIDENT_ATTRIBUTE,
+    SOURCES_ATTRIBUTE,
 )
+from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches
 
 #: The manifest's ``entry``: there is no function to call, the launches are the program.
 ENTRY = "launches"
@@ -69,14 +70,14 @@ def manifest_of(module: Any, resources: Mapping[str, Resources]) -> dict[str, An
         ``alignment`` (bytes) if kernels rely on one that is more than its elements'.
     """
     arguments = signature.rows(module)
-    for row in read(module, ALIGNMENTS, []):
+    for row in read_json(module, ALIGNMENTS_ATTRIBUTE, []):
         arguments[row["argument"]]["alignment"] = row["bytes"]
     launches = read_launches(module)
     return {
         "entry": ENTRY,
         "arguments": arguments,
         "launches": launches,
-        "checks": read(module, CHECKS, []),
+        "checks": read_json(module, CHECKS_ATTRIBUTE, []),
         "kernels": [
             _row(kernel, launches, resources.get(name_of(kernel))) for kernel in kernels(module)
         ],
@@ -98,7 +99,6 @@ def _row(
 ) -> dict[str, Any]:
     """A kernel's row, with the keys that reports know and ``resources``."""
     from polyblocks.affine.cost.estimate import combine
-    from polyblocks.passes.map.estimate_nests import from_attribute
 
     name = name_of(kernel)
     mine = [row for row in launches if row["kernel"] == name]
@@ -111,9 +111,11 @@ def _row(
         "vector": [],
         "sources": [s.value for s in a[SOURCES_ATTRIBUTE]] if SOURCES_ATTRIBUTE in a else [],
         "calls": len(mine),
-        "resident_blocks": a[RESIDENT].value if RESIDENT in a else 1,
-        "nests": [n.value for n in a[NESTS]] if NESTS in a else [name] * len(mine),
-        "estimate": combine([from_attribute(e) for e in a.get(ESTIMATES, estimates)]),
+        "resident_blocks": a[RESIDENT_ATTRIBUTE].value if RESIDENT_ATTRIBUTE in a else 1,
+        "nests": [n.value for n in a[NESTS_ATTRIBUTE]]
+        if NESTS_ATTRIBUTE in a
+        else [name] * len(mine),
+        "estimate": combine([from_attribute(e) for e in a.get(ESTIMATES_ATTRIBUTE, estimates)]),
         "code_bytes": resources.code_bytes if resources else None,
         **({"resources": asdict(resources)} if resources else {}),
     }

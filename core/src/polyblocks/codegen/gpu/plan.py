@@ -25,20 +25,13 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Module attribute with the launches.
-LAUNCHES = "polyblocks.launches"
-#: Module attribute with the messages of the run-time checks; status k > 0 is message k - 1.
-CHECKS = "polyblocks.checks"
-#: Module attribute: alignment in bytes, by number of the program's argument, that kernels rely on.
-ALIGNMENTS = "polyblocks.alignments"
-#: Attribute of a kernel: blocks that a multiprocessor is to hold at once, as the mapping assumes.
-RESIDENT = "polyblocks.resident"
+from polyblocks.affine.mlir.json_attributes import read_json, write_json
+from polyblocks.attributes import LAUNCHES_ATTRIBUTE
 
 
 def write_launches(module: Any, launches: list[dict[str, Any]]) -> None:
     """Attach the plan to the module."""
-    with module.context:
-        module.operation.attributes[LAUNCHES] = to_attribute(launches)
+    write_json(module, LAUNCHES_ATTRIBUTE, launches)
 
 
 def read_launches(module: Any) -> list[dict[str, Any]]:
@@ -47,57 +40,10 @@ def read_launches(module: Any) -> list[dict[str, Any]]:
     Raises:
         ValueError: it has none.
     """
-    attributes = module.operation.attributes
-    if LAUNCHES not in attributes:
+    found: list[dict[str, Any]] | None = read_json(module, LAUNCHES_ATTRIBUTE, None)
+    if found is None:
         raise ValueError("the module has no launch plan; extract-launches makes it")
-    found: list[dict[str, Any]] = from_attribute(attributes[LAUNCHES])
     return found
-
-
-def read(module: Any, name: str, default: Any) -> Any:
-    """A module attribute as JSON values."""
-    attributes = module.operation.attributes
-    return from_attribute(attributes[name]) if name in attributes else default
-
-
-def write(module: Any, name: str, value: Any) -> None:
-    """JSON values as a module attribute."""
-    with module.context:
-        module.operation.attributes[name] = to_attribute(value)
-
-
-def to_attribute(value: Any) -> Any:
-    """JSON values (no null) as an MLIR attribute; needs a current context.
-
-    Raises:
-        TypeError: a value of another kind.
-    """
-    from polyblocks.mlir import ir
-
-    if isinstance(value, bool):
-        return ir.BoolAttr.get(value)
-    if isinstance(value, int):
-        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
-    if isinstance(value, float):
-        return ir.FloatAttr.get(ir.F64Type.get(), value)
-    if isinstance(value, str):
-        return ir.StringAttr.get(value)
-    if isinstance(value, list):
-        return ir.ArrayAttr.get([to_attribute(v) for v in value])
-    if isinstance(value, dict):
-        return ir.DictAttr.get({key: to_attribute(v) for key, v in value.items()})
-    raise TypeError(f"{type(value).__name__} is no JSON value of a plan")
-
-
-def from_attribute(attribute: Any) -> Any:
-    """The inverse of :func:`to_attribute`."""
-    from polyblocks.mlir import ir
-
-    if isinstance(attribute, ir.BoolAttr | ir.IntegerAttr | ir.FloatAttr | ir.StringAttr):
-        return attribute.value
-    if isinstance(attribute, ir.ArrayAttr):
-        return [from_attribute(a) for a in attribute]
-    return {a.name: from_attribute(a.attr) for a in attribute}
 
 
 def kernels(module: Any) -> list[Any]:

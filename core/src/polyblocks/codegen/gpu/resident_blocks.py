@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from polyblocks.attributes import RESIDENT_ATTRIBUTE
 from polyblocks.codegen.gpu.manifest import Resources
-from polyblocks.codegen.gpu.plan import RESIDENT, kernels, name_of, read_launches
+from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches
 from polyblocks.mlir import ir
 from polyblocks.occupancy import occupancy
 from polyblocks.target import Multiprocessor
@@ -17,7 +18,7 @@ _SIZE = "gpu.known_block_size"
 def assumed_blocks(kernel: Any) -> int:
     """Blocks of a kernel that are to be held at once; 1 where nothing is said."""
     attributes = kernel.attributes
-    return int(attributes[RESIDENT].value) if RESIDENT in attributes else 1
+    return int(attributes[RESIDENT_ATTRIBUTE].value) if RESIDENT_ATTRIBUTE in attributes else 1
 
 
 def threads_of(kernel: Any) -> int:
@@ -63,4 +64,4 @@ def note_blocks(
         for kernel in kernels(module):
             if name_of(kernel) in names:
                 blocks = min(held[name_of(kernel)], assumed_blocks(kernel))
-                kernel.attributes[RESIDENT] = ir.IntegerAttr.get(number, blocks)
+                kernel.attributes[RESIDENT_ATTRIBUTE] = ir.IntegerAttr.get(number, blocks)

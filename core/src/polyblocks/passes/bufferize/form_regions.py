@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.attributes import REGION_ATTRIBUTE
 from polyblocks.passes.tensor.control_flow import (
     CONTROL_FLOW,
     LOOPS,
@@ -42,7 +43,7 @@ class FormRegionsPass:
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was control flow."""
         from polyblocks import mlir, signature
-        from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE, nested_regions
+        from polyblocks.affine.mlir.regions import nested_regions
 
         ir = mlir.ir
         found = control_flow_of(module)
@@ -84,7 +85,6 @@ class FormRegionsPass:
 
 def _name(block: Any, prefix: str) -> None:
     """Mark the loops and branches in a block; names of what is in them begin with theirs."""
-    from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
     from polyblocks.mlir import ir
 
     counts: dict[str, int] = {}
@@ -168,7 +168,6 @@ def _raise(main: Any) -> None:
     from polyblocks.affine.analysis.known_values import KnownValues
     from polyblocks.affine.expr import Expr, Var
     from polyblocks.affine.mlir.reader import expr_of
-    from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
     from polyblocks.affine.mlir.writer import affine_expr
     from polyblocks.affine.model import Op, Value
     from polyblocks.mlir import dialect, ir

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.attributes import REGION_ATTRIBUTE
+
 
 @dataclass(frozen=True)
 class HoistBuffersPass:
@@ -28,7 +30,7 @@ class HoistBuffersPass:
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether it did more than upstream's passes, which verify."""
         from polyblocks import mlir, signature
-        from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE, nested_regions
+        from polyblocks.affine.mlir.regions import nested_regions
 
         del context
         ir = mlir.ir

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.cost.estimate import Estimator
+from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import Sequence
+from polyblocks.attributes import ESTIMATE_ATTRIBUTE, KERNEL_ATTRIBUTE
 from polyblocks.passes.base import NestPass
-
-KERNEL = "polyblocks.kernel"
-#: Attribute of a nest: a dictionary, :meth:`polyblocks.affine.cost.estimate.Estimate.to_json`.
-ESTIMATE = "polyblocks.estimate"
 
 
 @dataclass(frozen=True)
@@ -39,34 +37,6 @@ class EstimateNestsPass(NestPass):
             if not nest.changed:
                 # In place: to write a nest takes longer than to estimate it.
                 for op in nest.source:
-                    if KERNEL in op.attributes:
-                        op.attributes[ESTIMATE] = nest.estimate
+                    if KERNEL_ATTRIBUTE in op.attributes:
+                        op.attributes[ESTIMATE_ATTRIBUTE] = nest.estimate
             context.decide(self.name, nest.name, "estimate", **numbers)
-
-
-def to_attribute(value: Any) -> Any:
-    """JSON values as an MLIR attribute (needs a current context).
-
-    Raises:
-        TypeError: it holds something else than dictionaries, strings and numbers.
-    """
-    from polyblocks.mlir import ir
-
-    if isinstance(value, dict):
-        return ir.DictAttr.get({name: to_attribute(entry) for name, entry in value.items()})
-    if isinstance(value, str):
-        return ir.StringAttr.get(value)
-    if isinstance(value, int):
-        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
-    if isinstance(value, float):
-        return ir.FloatAttr.get_f64(value)
-    raise TypeError(f"no attribute for a {type(value).__name__}")
-
-
-def from_attribute(attribute: Any) -> Any:
-    """The inverse of :func:`to_attribute`."""
-    from polyblocks.mlir import ir
-
-    if isinstance(attribute, ir.DictAttr):
-        return {entry.name: from_attribute(entry.attr) for entry in attribute}
-    return attribute.value

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
 from polyblocks.affine.mlir.views import VIEWS
 from polyblocks.affine.model import ControlFlow, Nest, Sequence
+from polyblocks.attributes import REGION_ATTRIBUTE
 from polyblocks.errors import UnsupportedError
 
 #: What may be left in ``@main`` besides launches and loops around them.

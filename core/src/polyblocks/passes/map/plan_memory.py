@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from polyblocks import signature
 from polyblocks.affine.element import element_bytes
-from polyblocks.affine.mlir.regions import LOOPS, REGION_ATTRIBUTE
+from polyblocks.affine.mlir.regions import LOOPS
+from polyblocks.attributes import REGION_ATTRIBUTE
 from polyblocks.program import ArraySpec
 
 #: A cache line on all targets; also what vector loads like best.

@@ -30,6 +30,7 @@ from polyblocks.affine.model import (
     clone,
     operands,
 )
+from polyblocks.affine.rewrites.blocks import block_bounds
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
@@ -223,12 +224,11 @@ class _Scatter:
         """The nest with a loop over parts of ``loop`` outside and the rest of it inside."""
         extent = loop.var.extent
         outer, inner = Var(-(-extent // share)), Var(min(share, extent))
-        first = Expr.of(outer) * share
+        first, upper = block_bounds(outer, extent, share)
         variables = {f.var: Expr.of(Var(f.var.extent)) for f in self.loops if f is not loop}
         order = [next(iter(variables[f.var].variables())) for f in self.loops if f is not loop]
         variables[loop.var] = first + Expr.of(inner)
         nodes = clone(self.body, {}, variables)
-        upper = (Expr(extent) - first,) if extent % share else ()
         nodes = [For(inner, nodes, upper=upper)]
         for var in reversed(order):
             nodes = [For(var, nodes)]
@@ -273,7 +273,7 @@ class _Scatter:
         """The updates of one thread: a contiguous piece of the outermost loop."""
         outermost = self.loops[0].var
         length = -(-outermost.extent // copies.shape[0])
-        first = Expr.of(part) * length
+        first, upper = block_bounds(part, outermost.extent, length)
         piece = Var(length)
         inner = [Var(f.var.extent) for f in self.loops[1:]]
         variables = {f.var: Expr.of(v) for f, v in zip(self.loops[1:], inner, strict=True)}
@@ -284,7 +284,6 @@ class _Scatter:
             if isinstance(n, (IndirectLoad, IndirectStore)) and n.buffer is copies:
                 n.index = [which, *n.index]
         nodes = around(inner, [Index(which, Expr.of(part)), *nodes])
-        upper = (Expr(outermost.extent) - first,) if outermost.extent % length else ()
         return [For(piece, nodes, upper=upper)]
 
     def _merge(self, copies: Buffer, threads: int) -> list[Node]:

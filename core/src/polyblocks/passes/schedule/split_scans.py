@@ -24,6 +24,7 @@ from polyblocks.affine.model import (
     clone,
     remove_dead,
 )
+from polyblocks.affine.rewrites.blocks import block_bounds
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
 from polyblocks.passes.base import NestPass
 
@@ -168,14 +169,13 @@ class _Scan:
         body: list[Node],
     ) -> For:
         """The scan's loop over one part."""
-        extent, first = self.loop.var.extent, Expr.of(part) * length
+        first, upper = block_bounds(part, self.loop.var.extent, length)
         inner = Var(length)
         arguments = [Value(v.type) for v in self.loop.arguments]
         values.update(zip(self.loop.arguments, arguments, strict=True))
         nodes = clone(body, values, around | {self.loop.var: first + Expr.of(inner)})
         yields = [values.get(v, v) for v in self.loop.yields]
         results = [Value(v.type) for v in arguments]
-        upper = (Expr(extent) - first,) if extent % length else ()
         return For(inner, nodes, inits, arguments, results, yields, upper=upper)
 
     def _totals(self, totals: list[Buffer], count: int, length: int) -> list[Node]:

@@ -21,6 +21,7 @@ from polyblocks.affine.model import (
     Value,
     clone,
 )
+from polyblocks.affine.rewrites.blocks import block_bounds
 from polyblocks.affine.vectors.lanes import BITS
 from polyblocks.passes.base import NestPass
 
@@ -113,11 +114,11 @@ class TileTransposesPass(NestPass):
             count = whole[v] // width
             size = min(self.block, count)
             block, tile, lane = Var(-(-count // size)), Var(size), Var(width)
-            rest = Expr(count) - Expr.of(block) * size
+            first, upper = block_bounds(block, count, size)
             blocks.append(For(block, []))
-            tiles.append(For(tile, [], upper=(rest,) if count % size else ()))
+            tiles.append(For(tile, [], upper=upper))
             lanes.append(For(lane, []))
-            values[v] = (Expr.of(block) * size + Expr.of(tile)) * width + Expr.of(lane)
+            values[v] = (first + Expr.of(tile)) * width + Expr.of(lane)
         new = clone(body, {}, values)
         # Blocks go along the rows that are read across, tiles along the rows of the result: the
         # lines of both are still there when their neighbours are wanted.

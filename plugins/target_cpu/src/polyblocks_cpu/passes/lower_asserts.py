@@ -7,11 +7,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks import signature
+from polyblocks.attributes import CHECKS_ATTRIBUTE
 from polyblocks.codegen.checks import guard_tail, needed
 from polyblocks.codegen.walk import nested
-
-#: Array attribute on the module: messages of the checks; status k > 0 stands for message k - 1.
-CHECKS = "polyblocks.checks"
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class LowerAssertsPass:
                     _leave(op, status, code, end)
                 else:
                     guard_tail(op, partial(_store, status, code))
-            module.operation.attributes[CHECKS] = ir.ArrayAttr.get(
+            module.operation.attributes[CHECKS_ATTRIBUTE] = ir.ArrayAttr.get(
                 [ir.StringAttr.get(message) for message in messages]
             )
 

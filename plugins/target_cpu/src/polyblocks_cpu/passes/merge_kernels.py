@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks.codegen.equal_kernels import ESTIMATES, NESTS, EqualKernels
+from polyblocks.attributes import (
+    ESTIMATE_ATTRIBUTE,
+    ESTIMATES_ATTRIBUTE,
+    NESTS_ATTRIBUTE,
+    SOURCES_ATTRIBUTE,
+)
+from polyblocks.codegen.equal_kernels import EqualKernels
 from polyblocks.codegen.walk import nested
-from polyblocks_cpu.passes.outline_kernels import ESTIMATE, SOURCES, TRIPS
+from polyblocks_cpu.passes.outline_kernels import TRIPS
 
 #: How many calls of a kernel there are, on a kernel with more than one.
 CALLS = "polyblocks.calls"
@@ -38,16 +44,22 @@ class MergeKernelsPass:
             op.operation for op in module.body.operations if TRIPS in op.operation.attributes
         ]
         with module.context, ir.Location.unknown():
-            equal = EqualKernels(functions, (SOURCES, NESTS, ESTIMATE))
+            equal = EqualKernels(
+                functions, (SOURCES_ATTRIBUTE, NESTS_ATTRIBUTE, ESTIMATE_ATTRIBUTE)
+            )
             for function in functions:
                 if function.attributes["sym_name"].value in equal.replaced:
                     function.erase()
             calls = Counter(map(equal.keeper, equal.origins))
             for name, function in equal.keepers.items():
-                unique = list(dict.fromkeys(equal.gathered(name, SOURCES)))
-                function.attributes[SOURCES] = ir.ArrayAttr.get(unique)
-                function.attributes[NESTS] = ir.ArrayAttr.get(equal.gathered(name, NESTS))
-                function.attributes[ESTIMATES] = ir.ArrayAttr.get(equal.gathered(name, ESTIMATE))
+                unique = list(dict.fromkeys(equal.gathered(name, SOURCES_ATTRIBUTE)))
+                function.attributes[SOURCES_ATTRIBUTE] = ir.ArrayAttr.get(unique)
+                function.attributes[NESTS_ATTRIBUTE] = ir.ArrayAttr.get(
+                    equal.gathered(name, NESTS_ATTRIBUTE)
+                )
+                function.attributes[ESTIMATES_ATTRIBUTE] = ir.ArrayAttr.get(
+                    equal.gathered(name, ESTIMATE_ATTRIBUTE)
+                )
                 if calls[name] > 1:
                     i64 = ir.IntegerType.get_signless(64)
                     function.attributes[CALLS] = ir.IntegerAttr.get(i64, calls[name])

@@ -9,23 +9,25 @@ from typing import Any, ClassVar
 
 from polyblocks import signature
 from polyblocks.affine.cost.estimate import scaled
-from polyblocks.affine.mlir.regions import LOOPS, REGION_ATTRIBUTE
-from polyblocks.codegen.equal_kernels import NESTS
+from polyblocks.affine.mlir.regions import LOOPS
+from polyblocks.attributes import (
+    ESTIMATE_ATTRIBUTE,
+    KERNEL_ATTRIBUTE,
+    KIND_ATTRIBUTE,
+    LEVEL_ATTRIBUTE,
+    NESTS_ATTRIBUTE,
+    REGION_ATTRIBUTE,
+    SOURCES_ATTRIBUTE,
+    VECTOR_ATTRIBUTE,
+)
 from polyblocks.codegen.memory import VIEWS, extent_of, static_bytes, written_operands
 from polyblocks.codegen.walk import nested
 
-KERNEL = "polyblocks.kernel"
-LEVEL = "polyblocks.level"
 #: Unit attribute on a call: the first two operands are an iteration range to share among threads.
 TEAM_CALL = "polyblocks.team"
 
-#: What a nest is, the framework's ops in it and what it costs; they move from the loop to the
-#: kernel.
-KIND = "polyblocks.kind"
-SOURCES = "polyblocks.sources"
-ESTIMATE = "polyblocks.estimate"
-#: Lanes of the vectors in a nest; it moves as well.
-VECTOR = "polyblocks.vector"
+#: What a loop says of itself and its kernel then says.
+_MOVED = (KIND_ATTRIBUTE, SOURCES_ATTRIBUTE, ESTIMATE_ATTRIBUTE, VECTOR_ATTRIBUTE)
 #: The kind of a kernel that is a loop of the program.
 LOOP = "loop"
 
@@ -68,27 +70,29 @@ class OutlineKernelsPass:
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite ``@main`` and append the kernels to the module."""
+        from polyblocks.affine.mlir.json_attributes import to_attribute
         from polyblocks.mlir import ir
-        from polyblocks.passes.map.estimate_nests import to_attribute
 
         del context
         with module.context, ir.Location.unknown():
             main = signature.main_of(module)
             taken = {op.attributes["sym_name"].value for op in _symbols(module)}
             for op in list(_kernels(main.operation)):
-                if ESTIMATE in op.attributes:
+                if ESTIMATE_ATTRIBUTE in op.attributes:
                     # Of one run of the program, in which a loop around it may call it often.
-                    op.attributes[ESTIMATE] = to_attribute(_repeated_estimate(op))
+                    op.attributes[ESTIMATE_ATTRIBUTE] = to_attribute(_repeated_estimate(op))
                 _outline(module, op, _unique(op.attributes, taken))
             _hoist_allocas(nested(main.operation), main.body.blocks[0])
 
 
 def _is_kernel(op: Any) -> bool:
     if op.name == "affine.parallel":
-        return LEVEL in op.attributes and op.attributes[LEVEL].value == "team"
+        return LEVEL_ATTRIBUTE in op.attributes and op.attributes[LEVEL_ATTRIBUTE].value == "team"
     if REGION_ATTRIBUTE in op.attributes:
-        return op.name in LOOPS and not any(LEVEL in inner.attributes for inner in nested(op))
-    return op.name == "affine.for" and KERNEL in op.attributes and len(op.results) == 0
+        return op.name in LOOPS and not any(
+            LEVEL_ATTRIBUTE in inner.attributes for inner in nested(op)
+        )
+    return op.name == "affine.for" and KERNEL_ATTRIBUTE in op.attributes and len(op.results) == 0
 
 
 def _kernels(op: Any) -> Iterator[Any]:
@@ -108,7 +112,7 @@ def _symbols(module: Any) -> Iterator[Any]:
 
 def _unique(attributes: Any, taken: set[str]) -> str:
     requested = next(
-        (attributes[k].value for k in (KERNEL, REGION_ATTRIBUTE) if k in attributes), ""
+        (attributes[k].value for k in (KERNEL_ATTRIBUTE, REGION_ATTRIBUTE) if k in attributes), ""
     )
     base = re.sub(r"[^A-Za-z0-9_.]", "_", requested) or "kernel"
     if base[0].isdigit():
@@ -143,13 +147,15 @@ def _outline(module: Any, op: Any, name: str) -> None:
     kernel.operation.attributes[TRIPS] = ir.IntegerAttr.get(i64, end - begin)
     if REGION_ATTRIBUTE in op.attributes:
         _gather(op, kernel.operation)
-    for key in (KIND, SOURCES, ESTIMATE, VECTOR):
+    for key in _MOVED:
         if key in op.attributes:
             kernel.operation.attributes[key] = op.attributes[key]
             del op.attributes[key]
-    if KERNEL in op.attributes:
-        kernel.operation.attributes[NESTS] = ir.ArrayAttr.get([op.attributes[KERNEL]])
-        del op.attributes[KERNEL]
+    if KERNEL_ATTRIBUTE in op.attributes:
+        kernel.operation.attributes[NESTS_ATTRIBUTE] = ir.ArrayAttr.get(
+            [op.attributes[KERNEL_ATTRIBUTE]]
+        )
+        del op.attributes[KERNEL_ATTRIBUTE]
     if parallel:
         with ir.InsertionPoint(op):
             operands = [_index_constant(begin), _index_constant(end), *operands]
@@ -198,38 +204,38 @@ def _outline(module: Any, op: Any, name: str) -> None:
 def _gather(loop: Any, kernel: Any) -> None:
     """Tell the kernel of a loop what nests it has; those are no kernels any more."""
     from polyblocks.affine.cost.estimate import combine
+    from polyblocks.affine.mlir.json_attributes import to_attribute
     from polyblocks.mlir import ir
-    from polyblocks.passes.map.estimate_nests import to_attribute
 
     names = [loop.attributes[REGION_ATTRIBUTE]]
     sources: dict[Any, None] = {}
     widths: set[int] = set()
     estimates: list[Any] = []
     for op in nested(loop):
-        if KERNEL not in op.attributes:
+        if KERNEL_ATTRIBUTE not in op.attributes:
             continue
-        names.append(op.attributes[KERNEL])
-        sources.update(dict.fromkeys(op.attributes.get(SOURCES, ())))
-        widths.update(op.attributes.get(VECTOR, ()))
-        if ESTIMATE in op.attributes:
+        names.append(op.attributes[KERNEL_ATTRIBUTE])
+        sources.update(dict.fromkeys(op.attributes.get(SOURCES_ATTRIBUTE, ())))
+        widths.update(op.attributes.get(VECTOR_ATTRIBUTE, ()))
+        if ESTIMATE_ATTRIBUTE in op.attributes:
             estimates.append(_repeated_estimate(op))
-        for key in (KERNEL, KIND, SOURCES, ESTIMATE, VECTOR):
+        for key in (KERNEL_ATTRIBUTE, *_MOVED):
             if key in op.attributes:
                 del op.attributes[key]
     attributes = kernel.attributes
-    attributes[NESTS] = ir.ArrayAttr.get(names)
-    attributes[KIND] = ir.StringAttr.get(LOOP)
-    attributes[SOURCES] = ir.ArrayAttr.get(list(sources))
+    attributes[NESTS_ATTRIBUTE] = ir.ArrayAttr.get(names)
+    attributes[KIND_ATTRIBUTE] = ir.StringAttr.get(LOOP)
+    attributes[SOURCES_ATTRIBUTE] = ir.ArrayAttr.get(list(sources))
     if widths:
-        attributes[VECTOR] = ir.DenseI64ArrayAttr.get(sorted(widths))
+        attributes[VECTOR_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(sorted(widths))
     total = combine(estimates)
     if total is not None:
-        attributes[ESTIMATE] = to_attribute(total)
+        attributes[ESTIMATE_ATTRIBUTE] = to_attribute(total)
 
 
 def _repeated_estimate(nest: Any) -> dict[str, Any]:
     """What a nest costs in all iterations of the loops around it; once where nobody knows."""
-    from polyblocks.passes.map.estimate_nests import from_attribute
+    from polyblocks.affine.mlir.json_attributes import from_attribute
 
     times = 1
     op = nest
@@ -237,7 +243,7 @@ def _repeated_estimate(nest: Any) -> dict[str, Any]:
         op = op.parent.operation
         if op.name == "affine.for" and REGION_ATTRIBUTE in op.attributes:
             times *= int(op.attributes["upperBoundMap"].value.results[0].value)
-    estimate: dict[str, Any] = from_attribute(nest.attributes[ESTIMATE])
+    estimate: dict[str, Any] = from_attribute(nest.attributes[ESTIMATE_ATTRIBUTE])
     return estimate if times == 1 else scaled(estimate, times)
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks.codegen.equal_kernels import NESTS
+from polyblocks.attributes import NESTS_ATTRIBUTE
 from polyblocks.codegen.walk import nested
 from polyblocks_cpu.load import CLOCK, PROFILE
 from polyblocks_cpu.passes.outline_kernels import TRIPS
@@ -82,7 +82,11 @@ def _kernel_calls(module: Any, main: Any) -> list[tuple[Any, tuple[str, str]]]:
     for op in module.body.operations:
         attributes = op.operation.attributes
         if TRIPS in attributes:
-            names = [n.value for n in attributes[NESTS]] if NESTS in attributes else []
+            names = (
+                [n.value for n in attributes[NESTS_ATTRIBUTE]]
+                if NESTS_ATTRIBUTE in attributes
+                else []
+            )
             nests[attributes["sym_name"].value] = names
     calls = []
     for op in nested(main.operation):

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import mlir
-from polyblocks.codegen.gpu.plan import RESIDENT, kernel_module, kernels
+from polyblocks.attributes import RESIDENT_ATTRIBUTE
+from polyblocks.codegen.gpu.plan import kernel_module, kernels
 
 _KNOWN, _AT_MOST, _EXACTLY = "gpu.known_block_size", "nvvm.maxntid", "nvvm.reqntid"
 _AT_ONCE = "nvvm.minctasm"
@@ -44,8 +45,8 @@ class FinishKernelsPass:
                     attributes[_EXACTLY] = attributes[_KNOWN]
                     if _AT_MOST in attributes:
                         del attributes[_AT_MOST]
-                if RESIDENT in attributes and attributes[RESIDENT].value > 1:
-                    attributes[_AT_ONCE] = attributes[RESIDENT]
+                if RESIDENT_ATTRIBUTE in attributes and attributes[RESIDENT_ATTRIBUTE].value > 1:
+                    attributes[_AT_ONCE] = attributes[RESIDENT_ATTRIBUTE]
             holder = kernel_module(module)
             for op in holder.regions[0].blocks[0].operations if holder is not None else ():
                 attributes = op.operation.attributes

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.expr import Var
 from polyblocks.affine.mlir.views import VIEWS
-from polyblocks.affine.mlir.writer import ESTIMATE_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
@@ -25,6 +24,14 @@ from polyblocks.affine.model import (
     operands,
     walk,
 )
+from polyblocks.attributes import (
+    ESTIMATE_ATTRIBUTE,
+    KIND_ATTRIBUTE,
+    SOURCES_ATTRIBUTE,
+)
+from polyblocks.attributes import (
+    RESIDENT_ATTRIBUTE as RESIDENT,
+)
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import Joiner
 from polyblocks.codegen.gpu.emission.emit import Emitter
@@ -34,7 +41,6 @@ from polyblocks.codegen.gpu.mapping.banks import padded_shape
 from polyblocks.codegen.gpu.mapping.contraction import Operand, TiledKernel
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.placement import own_turns
-from polyblocks.codegen.gpu.plan import RESIDENT
 from polyblocks.mlir import ir
 
 if TYPE_CHECKING:

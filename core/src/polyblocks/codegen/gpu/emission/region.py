@@ -13,10 +13,9 @@ from functools import partial
 from typing import Any
 
 from polyblocks.affine.mlir.reader import SCALAR_DIALECTS, TERMINATORS
-from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
 from polyblocks.affine.mlir.views import VIEWS
-from polyblocks.affine.mlir.writer import KIND_ATTRIBUTE, SOURCES_ATTRIBUTE
 from polyblocks.affine.model import ControlFlow, For, Nest
+from polyblocks.attributes import KIND_ATTRIBUTE, REGION_ATTRIBUTE, SOURCES_ATTRIBUTE
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.function import Memory, emit_nest

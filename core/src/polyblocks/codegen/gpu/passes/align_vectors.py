@@ -7,8 +7,10 @@ from math import gcd
 from typing import Any, ClassVar
 
 from polyblocks import mlir
+from polyblocks.affine.mlir.json_attributes import write_json
+from polyblocks.attributes import ALIGNMENTS_ATTRIBUTE
 from polyblocks.codegen.gpu.passes.place_shared_memory import workgroup_buffers
-from polyblocks.codegen.gpu.plan import ALIGNMENTS, kernels, name_of, read_launches, write
+from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches
 from polyblocks.codegen.memory import VIEWS, element_bytes
 from polyblocks.codegen.walk import nested
 
@@ -67,7 +69,7 @@ class AlignVectorsPass:
                         needed[number] = max(needed.get(number, 1), alignment)
         if needed:
             rows = [{"argument": n, "bytes": a} for n, a in sorted(needed.items())]
-            write(module, ALIGNMENTS, rows)
+            write_json(module, ALIGNMENTS_ATTRIBUTE, rows)
         return found
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import mlir
+from polyblocks.attributes import HIDDEN_ATTRIBUTE
 from polyblocks.codegen.gpu.plan import kernels
 from polyblocks.codegen.walk import nested
 
@@ -13,8 +14,6 @@ _OP = "llvm.intr."
 _FLAGS = "fastmathFlags"
 #: Ops of the arith dialect that would be calls as well.
 _ARITH = {"arith.maxnumf": f"{_OP}maxnum", "arith.minnumf": f"{_OP}minnum"}
-#: On the calls that hide-intrinsics made.
-_HIDDEN = "polyblocks.hidden"
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class HideIntrinsicsPass:
                 "intrin": ir.StringAttr.get(f"llvm.{name.removeprefix(_OP)}"),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(op.operands), 0]),
                 "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-                _HIDDEN: ir.UnitAttr.get(),
+                HIDDEN_ATTRIBUTE: ir.UnitAttr.get(),
             }
 
         return _replace(module, by_name)
@@ -65,7 +64,7 @@ class ShowIntrinsicsPass:
         del context
 
         def as_op(op: Any) -> tuple[str, dict[str, Any]] | None:
-            if op.name != "llvm.call_intrinsic" or _HIDDEN not in op.attributes:
+            if op.name != "llvm.call_intrinsic" or HIDDEN_ATTRIBUTE not in op.attributes:
                 return None
             return f"{_OP}{op.attributes['intrin'].value.removeprefix('llvm.')}", {}
 

@@ -7,16 +7,10 @@ from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks import mlir, signature
+from polyblocks.affine.mlir.json_attributes import read_json, write_json
+from polyblocks.attributes import CHECKS_ATTRIBUTE
 from polyblocks.codegen.checks import guard_tail, needed
-from polyblocks.codegen.gpu.plan import (
-    CHECKS,
-    kernels,
-    name_of,
-    read,
-    read_launches,
-    write,
-    write_launches,
-)
+from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.walk import nested
 from polyblocks.program import ArraySpec
 
@@ -62,7 +56,7 @@ class LowerChecksPass:
         with module.context, ir.Location.unknown():
             found = {name_of(k): needed(_asserts(k)) for k in checking}
             launches = read_launches(module)
-            messages: list[str] = read(module, CHECKS, [])
+            messages: list[str] = read_json(module, CHECKS_ATTRIBUTE, [])
             number = _status_row(module)
             order = list(dict.fromkeys(row["kernel"] for row in launches))
             checking.sort(key=lambda kernel: order.index(name_of(kernel)))
@@ -75,7 +69,7 @@ class LowerChecksPass:
                         if row["kernel"] == name:
                             row["arguments"].append({"argument": number})
             write_launches(module, launches)
-            write(module, CHECKS, messages)
+            write_json(module, CHECKS_ATTRIBUTE, messages)
         return True
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.mlir.writer import ESTIMATE_ATTRIBUTE, SOURCES_ATTRIBUTE
-from polyblocks.codegen.equal_kernels import ESTIMATES, NESTS, EqualKernels
+from polyblocks.attributes import (
+    ESTIMATE_ATTRIBUTE,
+    ESTIMATES_ATTRIBUTE,
+    NESTS_ATTRIBUTE,
+    SOURCES_ATTRIBUTE,
+)
+from polyblocks.codegen.equal_kernels import EqualKernels
 from polyblocks.codegen.gpu.plan import kernels, read_launches, write_launches
 
 
@@ -48,8 +53,8 @@ class MergeKernelsPass:
                 nests = [row["kernel"] for row in launches if equal.keeper(row["kernel"]) == keeper]
                 names = [ir.StringAttr.get(nest) for nest in nests]
                 costs = [e for nest in nests for e in equal.origins[nest][ESTIMATE_ATTRIBUTE]]
-                attributes[NESTS] = ir.ArrayAttr.get(names)
-                attributes[ESTIMATES] = ir.ArrayAttr.get(costs)
+                attributes[NESTS_ATTRIBUTE] = ir.ArrayAttr.get(names)
+                attributes[ESTIMATES_ATTRIBUTE] = ir.ArrayAttr.get(costs)
         for kernel in found:
             if kernel.attributes["sym_name"].value in equal.replaced:
                 kernel.erase()

@@ -1,0 +1,55 @@
+"""Names of the discardable attributes that the compiler writes on MLIR operations.
+
+Every name is written here and nowhere else. A plugin's own attributes carry the plugin's name.
+"""
+
+from __future__ import annotations
+
+# The program.
+
+#: Module: the function's name.
+NAME_ATTRIBUTE = "polyblocks.name"
+#: Module: the last stage, or ``stage:pass``, that a dumped module went through.
+RESUME_ATTRIBUTE = "polyblocks.done"
+#: An argument of ``@main``: its row of the signature, see :mod:`polyblocks.signature`.
+ARGUMENT_ATTRIBUTE = "polyblocks.arg"
+#: A result of ``@main`` before S2: its row of the signature.
+RESULT_ATTRIBUTE = "polyblocks.result"
+#: Module: the rows that the arguments had at the end of S3.
+ARGUMENTS_ATTRIBUTE = "polyblocks.arguments"
+#: Module: messages of the run-time checks; status k > 0 stands for message k - 1.
+CHECKS_ATTRIBUTE = "polyblocks.checks"
+
+# Nests, and the kernels that they become.
+
+#: A loop or branch around whole nests: its name, see ``form-regions``.
+REGION_ATTRIBUTE = "polyblocks.region"
+#: An ``affine.parallel``: the parallel level of the target that runs it.
+LEVEL_ATTRIBUTE = "polyblocks.level"
+#: A nest: its name.
+KERNEL_ATTRIBUTE = "polyblocks.kernel"
+#: A nest or kernel: what it is, see ``classify-nests``.
+KIND_ATTRIBUTE = "polyblocks.kind"
+#: A nest or kernel: the framework's operations in it.
+SOURCES_ATTRIBUTE = "polyblocks.sources"
+#: A nest or kernel: what it costs, :meth:`polyblocks.affine.cost.estimate.Estimate.to_json`.
+ESTIMATE_ATTRIBUTE = "polyblocks.estimate"
+#: A nest or kernel: lanes of its vectors, ascending; absent if it has none.
+VECTOR_ATTRIBUTE = "polyblocks.vector"
+#: A kernel: names of the nests that it was made of, one for each call of it, in order.
+NESTS_ATTRIBUTE = "polyblocks.nests"
+#: A kernel: what its calls cost, one estimate for each, in order.
+ESTIMATES_ATTRIBUTE = "polyblocks.estimates"
+
+# Code generation.
+
+#: An ``scf.if`` that serves arguments that are hardly ever there.
+RARE_ATTRIBUTE = "polyblocks.rare"
+#: A call that ``hide-intrinsics`` made.
+HIDDEN_ATTRIBUTE = "polyblocks.hidden"
+#: A GPU's kernel: blocks that a multiprocessor is to hold at once, as the mapping assumes.
+RESIDENT_ATTRIBUTE = "polyblocks.resident"
+#: Module: the launch plan, see :mod:`polyblocks.codegen.gpu.plan`.
+LAUNCHES_ATTRIBUTE = "polyblocks.launches"
+#: Module: alignment in bytes, by number of the program's argument, that kernels rely on.
+ALIGNMENTS_ATTRIBUTE = "polyblocks.alignments"
