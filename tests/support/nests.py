@@ -24,6 +24,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import slices
 from polyblocks.affine.tiles.tile_writer import tiled
+from polyblocks.options import CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
 TARGET = TargetDescription(
@@ -45,7 +46,7 @@ class Context:
 
     def __init__(self) -> None:
         self.target = TARGET
-        self.options = SimpleNamespace(polyblocks_disable_affine_fusion=False)
+        self.options = SimpleNamespace(**vars(CompileOptions()))
         self.decisions: list[tuple[str, dict[str, Any]]] = []
 
     def decide(self, pass_name: str, nest: str, what: str, **numbers: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Op, Sequence, Store, Value
+from polyblocks.options import CompileOptions
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
@@ -54,8 +55,7 @@ def tiles(rows: bool) -> list[list[int]]:
         if what == "fused":
             found.append(numbers["tile"])
 
-    options = SimpleNamespace(polyblocks_disable_affine_fusion=False)
-    context = SimpleNamespace(target=TARGET, options=options, decide=decide)
+    context = SimpleNamespace(target=TARGET, options=CompileOptions(), decide=decide)
     FuseTilesPass().transform(Sequence([*nests], [source, first, second]), context)
     return found
 

@@ -315,6 +315,11 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             "for fast memory",
         ),
         (
+            TILED | {"what": "kept apart", "reason": "option"},
+            "kept blur_x and blur_y apart: polyblocks_disable_reduce_reduce_fusion separates "
+            "dependent reductions",
+        ),
+        (
             TILED | {"what": "kept apart", "reason": "order"},
             "kept blur_x and blur_y apart: what lies between them in the program uses what they "
             "read or write",

@@ -31,7 +31,8 @@ class CompileOptions:
         mm_conv_precision_mode: operand and accumulator types of contractions; None: as written.
         mlir_disable_fast_math: no reassociation, no contraction.
         polyblocks_disable_affine_fusion: keep every nest by itself.
-        polyblocks_disable_reduce_reduce_fusion: keep dependent reductions apart.
+        polyblocks_disable_reduce_reduce_fusion: no reduction is fused into one that reduces its
+            result, directly or through other nests, as the maximum and the sum of a softmax are.
         polyblocks_disable_unsafe_math_canonicalizations: keep divisions and the like as written.
         polyblocks_gpu_no_tensor_core: do not use matrix units on a GPU.
         strict_target: an error instead of falling back to the framework.

@@ -114,6 +114,8 @@ def _tiled(d: Decision) -> str:
         return f"{text}, {gain}{again}{kept}"
     text = f"kept {others} and {d['nest']} apart"
     reason = d.get("reason")
+    if reason == "option":
+        return f"{text}: polyblocks_disable_reduce_reduce_fusion separates dependent reductions"
     if reason == "order":
         return f"{text}: what lies between them in the program uses what they read or write"
     if reason == "room":

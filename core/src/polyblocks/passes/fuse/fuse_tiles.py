@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
 from polyblocks.affine.cost.block_cost import room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
 from polyblocks.affine.cost.tile_cost import Cost
@@ -250,7 +251,9 @@ class _Grouping:
         apart = sum(part.seconds for part in parts)
         assert joined.cost is not None
         reason = ""
-        if joined.cost.over > 0:
+        if self._separated(stages):
+            reason = "option"
+        elif joined.cost.over > 0:
             reason = "room"
         elif joined.seconds >= apart:
             reason = "time"
@@ -308,6 +311,12 @@ class _Grouping:
             return None
         tile, cost = cost_of(self.context.target, stages, found, local).best(start)
         return _Group(stages, cost.seconds, found, tile, cost, local)
+
+    def _separated(self, stages: list[FusionStage]) -> bool:
+        """Whether the option that separates dependent reductions keeps these stages apart."""
+        if not self.context.options.polyblocks_disable_reduce_reduce_fusion:
+            return False
+        return have_dependent_reductions(stage.nest for stage in stages)
 
     def _blocked(self, stages: list[FusionStage]) -> bool:
         """Whether a stage cannot move down to the last one past the nests between them."""
