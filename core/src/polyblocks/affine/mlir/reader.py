@@ -58,11 +58,10 @@ class _Unreadable(Exception):
     """This operation is not described by the model."""
 
 
-def read(module: Any, whole: bool = False) -> Sequence:
+def read(module: Any) -> Sequence:
     """Read the body of ``@main``.
 
-    With ``whole``, loops that carry values which nothing uses afterwards are nests of their own,
-    and scalars that say where views begin, or that several nests use, are part of no nest.
+    Scalars that say where views begin, or that several nests use, are part of no nest.
     """
     from polyblocks import signature
 
@@ -73,7 +72,6 @@ def read(module: Any, whole: bool = False) -> Sequence:
         if isinstance(argument.type, ir.MemRefType):
             # A hand-written module may have no signature; nothing is assumed of its arguments.
             reader.argument(argument, rows[i]["role"] if rows else "input")
-    reader.whole = whole
     return reader.read()
 
 
@@ -95,7 +93,6 @@ class _Reader:
         self.buffers: dict[Any, Buffer] = {}
         self.constants: dict[Any, Any] = dict(around.constants) if around else {}
         self.exprs: dict[Any, Expr] = dict(around.exprs) if around else {}
-        self.whole: bool = around.whole if around else False
         self.items: list[Nest | Opaque] = []
         self.run: list[Any] = []
         self.views: dict[Any, tuple[Any, IndexMap]] = dict(around.views) if around else {}
@@ -162,7 +159,7 @@ class _Reader:
         segment: list[Any] = []
         # Operations of the segment whose users have not all been seen yet.
         missing: set[Any] = set()
-        apart = self._for_others(run) if self.whole else set()
+        apart = self._for_others(run)
         for op in run:
             if op in apart:
                 continue
@@ -174,7 +171,7 @@ class _Reader:
                 for use in result.uses
                 if (owner := _owner_at_top(use.owner, self.block)) not in segment
             )
-            ends = op.name.endswith(".store") or (self.whole and op.name == "affine.for")
+            ends = op.name.endswith(".store") or op.name == "affine.for"
             if ends and not missing:
                 self._nest(segment)
                 segment = []
@@ -470,9 +467,7 @@ class _Reader:
     def _is_at_run_time(self, load: Any, variables: dict[Any, Expr]) -> bool:
         """Whether an index is a number that another has computed."""
         known = (variables, self.exprs, self.constants)
-        return self.whole and not all(
-            any(v in each for each in known) for v in list(load.operands)[1:]
-        )
+        return not all(any(v in each for each in known) for v in list(load.operands)[1:])
 
     def _places(
         self, load: Any, body: list[Node], values: dict[Any, Value], variables: dict[Any, Expr]

@@ -58,7 +58,7 @@ class MapBlocksPass:
 
         with module.context, ir.Location.unknown():
             results = results_to_memory(signature.main_of(module).body.blocks[0])
-            sequence = reader.read(module, whole=True)
+            sequence = reader.read(module)
             kernels = Kernels.create(module)
             self._map(sequence, kernels, results, context)
             main = signature.main_of(module)
