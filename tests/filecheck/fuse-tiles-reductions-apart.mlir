@@ -1,4 +1,4 @@
-// PASSES: fuse-tiles,merge-loops
+// PASSES: fuse-tiles,fuse-sibling-loops
 // OPTIONS: polyblocks_disable_reduce_reduce_fusion
 //
 // With the option, the sum is not fused with the maximum that it depends on; the point-wise nest

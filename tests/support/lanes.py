@@ -1,6 +1,6 @@
 """Runs the kernels of a ``gpu.module`` in NumPy, all threads side by side, and finds races.
 
-It takes the form that ``map-blocks`` leaves: structured control flow, memrefs of static shape.
+It takes the form that ``emit-kernels`` leaves: structured control flow, memrefs of static shape.
 Threads go through the code together, those that a branch leaves out are masked. Memory remembers
 who touched which element since the last barrier, so that a missing barrier is found although
 threads that run in step would not notice.

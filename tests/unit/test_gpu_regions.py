@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.emit_kernels import emit_kernels
 from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
-from polyblocks.options import CompileOptions
-from polyblocks.passes.map.map_blocks import MapBlocksPass
-from polyblocks.pipeline import PassContext
 
 WHILE = """
 func.func @main(%left: memref<i32>, %a: memref<64xf32>) {{
@@ -39,21 +37,20 @@ ROW = """
     }}"""
 
 
-def map_blocks(text: str) -> None:
-    module = mlir.parse(text)
-    MapBlocksPass().run(module, PassContext.create(gpu_target(), CompileOptions()))
+def kernels_of(text: str) -> None:
+    emit_kernels(mlir.parse(text), gpu_target())
 
 
 def test_an_operation_between_nests_that_is_no_scalar() -> None:
     message = "'memref.assume_alignment' stands in a loop or branch that memory decides about"
     with pytest.raises(UnsupportedError, match=message):
-        map_blocks(WHILE.format(body="%b = memref.assume_alignment %a, 16 : memref<64xf32>"))
+        kernels_of(WHILE.format(body="%b = memref.assume_alignment %a, 16 : memref<64xf32>"))
 
 
 def test_more_workgroup_memory_than_a_block_has() -> None:
     message = r"'scf.while' needs \d+ bytes of shared memory, and a block has 232448"
     with pytest.raises(UnsupportedError, match=message):
-        map_blocks(WHILE.format(body=ROW.format(n=100_000)))
+        kernels_of(WHILE.format(body=ROW.format(n=100_000)))
 
 
 #: A number that is loaded before a loop of the host, where a kernel changes it.
@@ -79,5 +76,5 @@ func.func @main(%number: memref<f32>, %a: memref<64xf32>, %b: memref<64xf32>) {
 
 def test_a_number_that_changes_before_its_kernel_runs_again() -> None:
     with pytest.raises(UnsupportedError, match="'memref.load' stands outside of all loop nests"):
-        map_blocks(CHANGED)
-    map_blocks(CHANGED.replace("affine.store %z, %number[] : memref<f32>", ""))
+        kernels_of(CHANGED)
+    kernels_of(CHANGED.replace("affine.store %z, %number[] : memref<f32>", ""))

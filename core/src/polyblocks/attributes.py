@@ -47,6 +47,8 @@ ESTIMATES_ATTRIBUTE = "polyblocks.estimates"
 RARE_ATTRIBUTE = "polyblocks.rare"
 #: A call that ``hide-intrinsics`` made.
 HIDDEN_ATTRIBUTE = "polyblocks.hidden"
+#: A GPU's nest: how it runs, see :mod:`polyblocks.codegen.gpu.mapping.schedule`.
+SCHEDULE_ATTRIBUTE = "polyblocks.schedule"
 #: A GPU's kernel: blocks that a multiprocessor is to hold at once, as the mapping assumes.
 RESIDENT_ATTRIBUTE = "polyblocks.resident"
 #: Module: the launch plan, see :mod:`polyblocks.codegen.gpu.plan`.

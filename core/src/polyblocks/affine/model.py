@@ -605,6 +605,12 @@ def transform_indices(nodes: Iterable[Node], change: Callable[[Expr], Expr]) -> 
             node.upper = tuple(change(e) for e in node.upper)
 
 
+def program_buffers(nodes: Iterable[Node]) -> list[Buffer]:
+    """The buffers that nodes touch and that live longer than an iteration, as they are met."""
+    touched = (n.buffer for n in walk(nodes) if isinstance(n, (Access, IndirectAtomic)))
+    return list(dict.fromkeys(b for b in touched if b.kind != "local"))
+
+
 def remove_dead(nodes: list[Node]) -> None:
     """Remove ops, loads, carried values and loops that no store depends on, in place."""
     live = _live_values(nodes)

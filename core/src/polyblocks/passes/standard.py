@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from polyblocks.options import CompileOptions
 from polyblocks.passes.bufferize.bind_arguments import BindArgumentsPass
 from polyblocks.passes.bufferize.bind_loops import BindLoopsPass
@@ -17,8 +19,9 @@ from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.map.choose_kernels import ChooseKernelsPass
+from polyblocks.passes.map.emit_kernels import EmitKernelsPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
-from polyblocks.passes.map.map_blocks import MapBlocksPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
 from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
@@ -52,9 +55,20 @@ from polyblocks.pipeline import Pipeline, UpstreamPass
 from polyblocks.target import TargetDescription
 
 
+def only(condition: bool, *passes: Any) -> tuple[Any, ...]:
+    """The passes, if the condition holds."""
+    return passes if condition else ()
+
+
 def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pipeline:
-    """The passes of S1 to S3 for one compilation; targets and extensions may change the list."""
+    """The passes of S1 to S3 for one compilation; targets and extensions may change the list.
+
+    What is not for all targets is for those with a team of threads, with a grid of blocks of
+    threads, or with vector registers.
+    """
     del options
+    blocks, vectors = target.multiprocessor is not None, target.vector_bits > 0
+    team = not blocks
     return Pipeline(
         {
             "S1": [
@@ -108,20 +122,19 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 SplitReductionsPass(),
                 SplitScansPass(),
                 NarrowIndicesPass(),
-                OrderLoopsPass(),
-                JamReductionsPass(),
-                BlockSummationPass(),
+                # A grid's threads take neighbouring iterations of whichever loop is in order, are
+                # streams enough, and share out long sums as a cascade.
+                *only(team, OrderLoopsPass(), JamReductionsPass(), BlockSummationPass()),
                 ScheduleScattersPass(),
                 HoistInvariantsPass(),
                 FuseSiblingLoopsPass(),
-                TileTransposesPass(),
+                *only(vectors, TileTransposesPass()),
                 MultiplyReciprocalsPass(),
-                MapParallelismPass(),
+                *only(team, MapParallelismPass()),
                 EstimateNestsPass(),
                 # Last of those that change nests: vector code is not read again.
-                VectorizeNestsPass(),
-                # The only ones that a target without grids of blocks has no use for.
-                *([] if target.multiprocessor is None else [MapBlocksPass()]),
+                *only(vectors, VectorizeNestsPass()),
+                *only(blocks, ChooseKernelsPass(), EmitKernelsPass()),
                 PlanMemoryPass(),
             ],
         }

@@ -44,9 +44,6 @@ class MapParallelismPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Map every nest."""
-        if context.target.multiprocessor is not None:
-            # `map-blocks` shares out what is inside of the outer iterations as well.
-            return
         level = context.target.shared_level
         # The body of a loop runs again and again: there the guess must not err.
         estimator = Estimator(context.target, sequence.buffers) if sequence.name else None

@@ -77,8 +77,6 @@ class VectorizeNestsPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Mark the loops of every nest."""
         target = context.target
-        if not target.vector_bits:
-            return
         level = target.shared_level
         flat = _FlatViews(sequence)
         for nest in sequence.nests():

@@ -44,10 +44,6 @@ class BlockSummationPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Cut the sums of every nest and sub-nest."""
-        if context.target.multiprocessor is not None:
-            # What threads share out is a cascade: of their own sums, of a warp, of a block. How
-            # long their own are is known when the loops are shared, in the emission of kernels.
-            return
 
         def change(nodes: list[Node], around: list[For]) -> list[Node] | None:
             del around

@@ -69,9 +69,6 @@ class JamReductionsPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Jam every nest and sub-nest that reads more than the private caches hold."""
-        if context.target.multiprocessor is not None:
-            # Threads by the thousand are streams enough.
-            return
         level = context.target.shared_level
         private = [m.size for m in context.target.memory if m.size and m.shared_by == 1]
         for nest in sequence.nests():

@@ -51,9 +51,6 @@ class OrderLoopsPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Order the loops of every nest and sub-nest that has a reduction."""
-        if context.target.multiprocessor is not None:
-            # Neighbouring threads take neighbouring iterations of whichever loop is in order.
-            return
         level = context.target.shared_level
         for nest in sequence.nests():
             chosen: list[LoopOrder] = []

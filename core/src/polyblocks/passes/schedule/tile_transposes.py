@@ -55,8 +55,6 @@ class TileTransposesPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Reorder or tile every nest of pointwise code."""
         bits = context.target.vector_bits
-        if not bits:
-            return
         for nest in sequence.nests():
             loops, body = perfect_loops(nest.body)
             if len(loops) < 2 or not _is_pointwise(loops, body):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,12 +15,12 @@ from polyblocks.affine.model import (
     For,
     Index,
     IndirectAtomic,
-    IndirectLoad,
     IndirectStore,
     Load,
     Node,
     Store,
     operands,
+    program_buffers,
     walk,
 )
 from polyblocks.attributes import (
@@ -41,6 +40,7 @@ from polyblocks.codegen.gpu.mapping.banks import padded_shape
 from polyblocks.codegen.gpu.mapping.contraction import Operand, TiledKernel
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.placement import own_turns
+from polyblocks.codegen.gpu.mapping.schedule import unique_name
 from polyblocks.mlir import ir
 
 if TYPE_CHECKING:
@@ -82,12 +82,13 @@ class Kernels:
             op.regions[0].blocks.append()
         return cls(module, op)
 
-    def add(self, kernel: Kernel, before: Any, resident: int) -> str:
+    def add(self, kernel: Kernel, before: Any, name: str, resident: int) -> str:
         """Write a kernel, and its launch before an operation; returns its name.
 
         Args:
             kernel: what to write.
             before: the operation.
+            name: what it is to be called.
             resident: blocks of it that a multiprocessor is to hold at once.
         """
         passed = Captures([kernel.nest.body], kernel.nest.source[0], self.changes)
@@ -95,20 +96,9 @@ class Kernels:
         sizes = (kernel.blocks, kernel.threads)
         described = {**_description(kernel), RESIDENT: _number(resident)}
         emit = partial(emit_nest, kernel, memory)
-        return self._write(kernel.nest.name, passed, [memory], sizes, described, before, emit)
+        return self._write(name, passed, [memory], sizes, described, before, emit)
 
-    def _unique(self, requested: str) -> str:
-        base = re.sub(r"[^A-Za-z0-9_]", "_", requested) or "kernel"
-        if base[0].isdigit():
-            base = f"k{base}"
-        name, number = base, 0
-        while name in self.names:
-            number += 1
-            name = f"{base}_{number}"
-        self.names.add(name)
-        return name
-
-    def add_region(self, kernel: RegionKernel, before: Any) -> str:
+    def add_region(self, kernel: RegionKernel, before: Any, name: str) -> str:
         """As :meth:`add`, for a loop or branch that one block of threads runs."""
         passed = Captures(
             [nest.body for nest in kernel.nests],
@@ -120,9 +110,7 @@ class Kernels:
         )
         sizes = (1, kernel.threads)
         described = {**kernel.description(), RESIDENT: _number(1)}
-        return self._write(
-            kernel.name, passed, kernel.memories, sizes, described, before, kernel.emit
-        )
+        return self._write(name, passed, kernel.memories, sizes, described, before, kernel.emit)
 
     def _write(
         self,
@@ -139,7 +127,7 @@ class Kernels:
         ``emit`` writes the body: with the kernel's values of what is handed over and repeated, and
         all shared memory, then all private memory, in the order of ``memories``.
         """
-        name = self._unique(requested)
+        name = unique_name(requested, self.names)
         op = self._create(name, passed, memories, sizes, description)
         block = op.regions[0].blocks[0]
         values = list(block.arguments)
@@ -288,7 +276,7 @@ class Captures:
                 and node.buffer.kind != "local"
             ):
                 self._written.add(root(node.buffer.value))
-        needed.update((buffer.value, None) for body in bodies for buffer in buffers_of(body))
+        needed.update((buffer.value, None) for body in bodies for buffer in program_buffers(body))
         self._loads = Loads(before, changes, self._written)
         for value in needed:
             self._take(value)
@@ -336,16 +324,6 @@ class Captures:
         return ir.DictAttr.get(
             {"llvm.noalias": ir.UnitAttr.get(), "llvm.readonly": ir.UnitAttr.get()}
         )
-
-
-def buffers_of(body: list[Node]) -> list[Buffer]:
-    """The buffers of the program that a nest touches."""
-    touched = (
-        node.buffer
-        for node in walk(body)
-        if isinstance(node, (Load, IndirectLoad, Store, IndirectStore, IndirectAtomic))
-    )
-    return list(dict.fromkeys(b for b in touched if b.kind != "local"))
 
 
 def _variables(node: Any) -> list[Var]:
@@ -449,7 +427,7 @@ def emit_nest(
         values: the memrefs of ``memory``, shared memory first.
     """
     memrefs, scratch, near = memory.assign(values)
-    for buffer in buffers_of(kernel.nest.body):
+    for buffer in program_buffers(kernel.nest.body):
         memrefs[buffer] = known[buffer.value]
     given = (code, kernel, memrefs, known, scratch, near)
     if isinstance(kernel, TiledKernel):

@@ -14,25 +14,18 @@ from typing import Any
 
 from polyblocks.affine.mlir.reader import SCALAR_DIALECTS, TERMINATORS
 from polyblocks.affine.mlir.views import VIEWS
-from polyblocks.affine.model import ControlFlow, For, Nest
+from polyblocks.affine.model import ControlFlow, Nest
 from polyblocks.attributes import KIND_ATTRIBUTE, REGION_ATTRIBUTE, SOURCES_ATTRIBUTE
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.function import Memory, emit_nest
 from polyblocks.codegen.gpu.emission.loads import LOADS, is_inside, root
-from polyblocks.codegen.gpu.mapping.atomics import form_atomics
-from polyblocks.codegen.gpu.mapping.banks import pitch_rows
-from polyblocks.codegen.gpu.mapping.barriers import place_barriers
-from polyblocks.codegen.gpu.mapping.distribution import ThreadDistribution
 from polyblocks.codegen.gpu.mapping.kernel import Kernel
-from polyblocks.codegen.gpu.mapping.placement import place_buffers
 from polyblocks.codegen.walk import nested
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.target import Multiprocessor
 
-#: Threads of the block at most, so that each may have all the registers it wants.
-THREADS = 256
 #: What may stand between nests.
 _BETWEEN = (
     *("affine.apply", "memref.get_global", "memref.extract_strided_metadata", "cf.assert"),
@@ -54,8 +47,12 @@ def decided_by_memory(op: Any) -> bool:
     return not all(map(_known_to_host, values))
 
 
-def results_to_memory(block: Any) -> dict[Any, list[tuple[int, Any]]]:
+def results_to_memory(block: Any, loaded: dict[Any, Any]) -> dict[Any, list[tuple[int, Any]]]:
     """Let what uses results of loops and branches that memory decides about load them.
+
+    Args:
+        block: that they stand in, or in loops and branches in it.
+        loaded: gets what stands for each result from here on.
 
     Returns:
         for each such operation the numbers of the results, and new memory for each.
@@ -68,7 +65,7 @@ def results_to_memory(block: Any) -> dict[Any, list[tuple[int, Any]]]:
         if not decided_by_memory(op):
             for region in op.regions:
                 for inner in region.blocks:
-                    found |= results_to_memory(inner)
+                    found |= results_to_memory(inner, loaded)
             continue
         pairs = []
         # Before the operation that comes next: the loads keep the order of the results.
@@ -85,10 +82,31 @@ def results_to_memory(block: Any) -> dict[Any, list[tuple[int, Any]]]:
                 ).results[0]
             with after:
                 load = ir.Operation.create("memref.load", [result.type], [memref], loc=op.location)
+            loaded[result] = load.results[0]
             result.replace_all_uses_with(load.results[0])
             pairs.append((number, memref))
         found[op] = pairs
     return found
+
+
+def nests_of(region: ControlFlow) -> list[Nest]:
+    """All nests in a loop or branch, in the order of the program."""
+    return [n for body in region.bodies for part in body.all() for n in part.nests()]
+
+
+def check_shared(op: Any, kernels: list[Kernel], chip: Multiprocessor) -> None:
+    """Check that a block has the shared memory of all nests in a loop or branch.
+
+    Raises:
+        UnsupportedError: it has less.
+    """
+    needed = sum(kernel.shared_bytes() for kernel in kernels)
+    if needed > chip.shared_per_block_optin:
+        raise UnsupportedError(
+            f"'{op.name}' needs {needed} bytes of shared memory, and a block has "
+            f"{chip.shared_per_block_optin}; use smaller arrays in it",
+            op=op.name,
+        )
 
 
 def _known_to_host(value: Any) -> bool:
@@ -107,7 +125,6 @@ class RegionKernel:
 
     Attributes:
         op: the loop or branch.
-        name: what the kernel is to be called.
         threads: of the block.
         nests: what is computed, in the order of the program.
         kernels: how the block runs each of them.
@@ -118,36 +135,28 @@ class RegionKernel:
     """
 
     def __init__(
-        self, region: ControlFlow, chip: Multiprocessor, results: list[tuple[int, Any]]
+        self, op: Any, kernels: list[Kernel], chip: Multiprocessor, results: list[tuple[int, Any]]
     ) -> None:
-        """Decide how the block runs each nest.
+        """Find out what it needs.
 
         Args:
-            region: the loop or branch.
+            op: the loop or branch.
+            kernels: of the nests in it, in the order of the program; all of one block.
             chip: what runs it.
             results: numbers of results, and the memory that gets them.
 
         Raises:
-            UnsupportedError: it does something besides nests and scalars.
+            UnsupportedError: it does something besides nests and scalars, or needs more shared
+                memory than a block has.
         """
-        self.op = region.operation
-        self.name = str(self.op.attributes[REGION_ATTRIBUTE].value)
+        self.op = op
         self.results = results
-        _hoist_buffers(self.op)
-        self.nests = [n for body in region.bodies for part in body.all() for n in part.nests()]
-        most = max((_iterations(nest) for nest in self.nests), default=1)
-        self.threads = chip.warp
-        while self.threads < min(most, THREADS, chip.threads_per_block):
-            self.threads *= 2
-        self.kernels = [self._kernel(nest, chip) for nest in self.nests]
-        self.memories = [Memory(kernel) for kernel in self.kernels]
-        needed = sum(kernel.shared_bytes() for kernel in self.kernels)
-        if needed > chip.shared_per_block_optin:
-            raise UnsupportedError(
-                f"'{self.op.name}' needs {needed} bytes of shared memory, and a block has "
-                f"{chip.shared_per_block_optin}; use smaller arrays in it",
-                op=self.op.name,
-            )
+        _hoist_buffers(op)
+        self.kernels = kernels
+        self.nests = [kernel.nest for kernel in kernels]
+        self.threads = kernels[0].threads if kernels else chip.warp
+        self.memories = [Memory(kernel) for kernel in kernels]
+        check_shared(op, kernels, chip)
         # Views that a nest needs may stand between its operations.
         self._last = {nest.source[-1]: i for i, nest in enumerate(self.nests)}
         self._sources = {op for nest in self.nests for op in nest.source}
@@ -157,15 +166,6 @@ class RegionKernel:
         self.operands = list(dict.fromkeys([*used, *memory]))
         stored = (op.operands[1] for op in besides if op.name in _STORES)
         self.stored = {root(v) for v in (*stored, *memory)}
-
-    def _kernel(self, nest: Nest, chip: Multiprocessor) -> Kernel:
-        form_atomics(nest.body)
-        kernel = Kernel(nest, [], [], nest.body, self.threads, warp=chip.warp)
-        kernel.distributed = ThreadDistribution(nest.body).of(self.threads)
-        place_buffers(kernel, chip)
-        pitch_rows(kernel, chip.sector)
-        place_barriers(kernel)
-        return kernel
 
     def description(self) -> dict[str, Any]:
         """What it is and what it was made of, for reports."""
@@ -280,15 +280,3 @@ def _hoist_buffers(region: Any) -> None:
             op.move_before(region)
         else:
             op.erase()
-
-
-def _iterations(nest: Nest) -> int:
-    """Most iterations of a loop of the nest, with those nested perfectly in it."""
-    most = 1
-    for node in nest.body:
-        count, body = 1, [node]
-        while len(body) == 1 and isinstance(body[0], For):
-            count *= max(body[0].var.extent, 1)
-            body = body[0].body
-        most = max(most, count)
-    return most

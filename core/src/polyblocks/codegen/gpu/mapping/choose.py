@@ -8,7 +8,6 @@ from polyblocks.affine.model import For, Nest, Node
 from polyblocks.codegen.gpu.mapping.atomics import form_atomics
 from polyblocks.codegen.gpu.mapping.banks import pitch_rows
 from polyblocks.codegen.gpu.mapping.barriers import place_barriers
-from polyblocks.codegen.gpu.mapping.block_inputs import BYTES, same_for_all
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, tiled_kernels
 from polyblocks.codegen.gpu.mapping.contraction_cost import predict_contraction
 from polyblocks.codegen.gpu.mapping.distribution import (
@@ -19,7 +18,7 @@ from polyblocks.codegen.gpu.mapping.distribution import (
 )
 from polyblocks.codegen.gpu.mapping.kernel import Kernel
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted, predict_kernel
-from polyblocks.codegen.gpu.mapping.placement import place_buffers
+from polyblocks.codegen.gpu.mapping.placement import COPIED_BYTES, place_buffers, same_for_all
 from polyblocks.codegen.gpu.mapping.registers import live_registers, registers
 from polyblocks.codegen.gpu.mapping.wide import widest
 from polyblocks.errors import UnsupportedError
@@ -51,7 +50,7 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
             continue
         if copies:
             kernel.copied = same_for_all(kernel) if kernel.groups == groups else []
-            if not kernel.copied or sum(b.nbytes for b in kernel.copied) > BYTES:
+            if not kernel.copied or sum(b.nbytes for b in kernel.copied) > COPIED_BYTES:
                 continue
         else:
             _shrink(kernel, target.shared_level.size)
@@ -137,18 +136,11 @@ class _Kernels:
         kernel = Kernel(self.nest, self.outer, list(order), self.body, group, groups, strided)
         kernel.warp, kernel.live = self.chip.warp, self._live
         kernel.distributed = self._sharing.of(group, scans=not strided)
-        if group > 1 and _differs(kernel):
+        if group > 1 and kernel.may_differ():
             kernel.groups, kernel.strided = 1, False
         place_buffers(kernel, self.chip)
         pitch_rows(kernel, self.chip.sector)
         return kernel
-
-
-def _differs(kernel: Kernel) -> bool:
-    """Whether groups may do different things, so that they cannot wait for each other."""
-    return any(
-        isinstance(n, For) and n not in kernel.distributed and n.bounded for n in kernel.uniform()
-    )
 
 
 def _shrink(kernel: Kernel, units: int) -> None:
@@ -156,3 +148,34 @@ def _shrink(kernel: Kernel, units: int) -> None:
     least = kernel.warp if kernel.group == 1 or kernel.strided else 1
     while kernel.groups > least and kernel.blocks < 2 * units:
         kernel.groups //= 2
+
+
+def choose_block(nests: list[Nest], chip: Multiprocessor) -> list[Kernel]:
+    """How one block of threads runs nests one after the other: the threads share all loops."""
+    most = max((_iterations(nest) for nest in nests), default=1)
+    threads = chip.warp
+    while threads < min(most, THREADS, chip.threads_per_block):
+        threads *= 2
+    return [_of_block(nest, threads, chip) for nest in nests]
+
+
+def _of_block(nest: Nest, threads: int, chip: Multiprocessor) -> Kernel:
+    form_atomics(nest.body)
+    kernel = Kernel(nest, [], [], nest.body, threads, warp=chip.warp)
+    kernel.distributed = ThreadDistribution(nest.body).of(threads)
+    place_buffers(kernel, chip)
+    pitch_rows(kernel, chip.sector)
+    place_barriers(kernel)
+    return kernel
+
+
+def _iterations(nest: Nest) -> int:
+    """Most iterations of a loop of the nest, with those nested perfectly in it."""
+    most = 1
+    for node in nest.body:
+        count, body = 1, [node]
+        while len(body) == 1 and isinstance(body[0], For):
+            count *= max(body[0].var.extent, 1)
+            body = body[0].body
+        most = max(most, count)
+    return most

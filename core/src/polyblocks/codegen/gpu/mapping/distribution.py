@@ -51,6 +51,11 @@ class ThreadDistribution:
         # Each answer may be given pitches of its own.
         return {loop: replace(s) for loop, s in found.items() if scans or not s.scan}
 
+    def whole(self, loop: For) -> DistributedLoop | None:
+        """A loop, with those nested perfectly in it, as one that threads share; None if not."""
+        found = self._could(loop)
+        return None if found is None else replace(found)
+
     def _visit(self, nodes: list[Node], group: int, found: dict[For, DistributedLoop]) -> None:
         for node in nodes:
             if not isinstance(node, For):

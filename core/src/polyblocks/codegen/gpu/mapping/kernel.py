@@ -147,6 +147,12 @@ class Kernel:
         )
         return sum(rows) * self.groups + sum(b.nbytes for b in self.copied)
 
+    def may_differ(self) -> bool:
+        """Whether groups may do different things, so that they cannot wait for each other."""
+        return any(
+            isinstance(n, For) and n not in self.distributed and n.bounded for n in self.uniform()
+        )
+
     def uniform(self) -> Iterator[Node]:
         """The nodes that all threads of a group run together, outer before inner; distributed loops
         are nodes, what is in them is not."""

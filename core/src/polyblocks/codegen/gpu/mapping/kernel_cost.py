@@ -62,6 +62,15 @@ class Predicted:
         parts = (self.memory, self.compute, self.latency)
         return max(parts) + 0.2 * (sum(parts) - max(parts))
 
+    def to_json(self) -> dict[str, float]:
+        """The numbers by the names that a schedule and a decision give them."""
+        return {
+            "predicted_seconds": self.seconds,
+            "memory_seconds": self.memory,
+            "compute_seconds": self.compute,
+            "latency_seconds": self.latency,
+        }
+
 
 def predict_kernel(kernel: Kernel, target: TargetDescription, chip: Multiprocessor) -> Predicted:
     """Seconds of a kernel whose groups each do outer iterations of their own."""

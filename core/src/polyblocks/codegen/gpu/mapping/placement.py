@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from polyblocks.affine.access import is_whole
 from polyblocks.affine.cost.block_cost import RESERVE
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
@@ -9,6 +12,7 @@ from polyblocks.affine.model import (
     Alloca,
     Buffer,
     For,
+    IndirectAtomic,
     IndirectLoad,
     IndirectStore,
     Load,
@@ -25,18 +29,22 @@ from polyblocks.target import Multiprocessor
 
 #: Bytes of a buffer of which every thread of a group may have a copy.
 COPY_BYTES = 128
+#: Bytes of all copies of a block together, at most.
+COPIED_BYTES = 32 << 10
 #: Registers that the elements of all buffers that live at once may take of a thread, at most.
 OWN_REGISTERS = 48
 
 
-def place_buffers(kernel: Kernel, chip: Multiprocessor) -> None:
+def place_buffers(
+    kernel: Kernel, chip: Multiprocessor, given: Mapping[Buffer, Place] | None = None
+) -> None:
     """Fill ``kernel.places`` and ``kernel.held``.
 
     A buffer of a distributed iteration is the thread's. One of the whole group is private too if
     all its elements are stored by uniform code, which every thread runs: then every thread has a
     copy, and none waits for another. If every element is only touched by the thread whose
     iteration stores it, the threads keep their elements in registers. All others live in
-    shared memory.
+    shared memory. What ``given`` says of a buffer is done, as far as it is one of the two last.
     """
     kernel.places = {}
     uniform = list(kernel.uniform())
@@ -60,7 +68,9 @@ def place_buffers(kernel: Kernel, chip: Multiprocessor) -> None:
         first, last = lives.get(buffer, (0, -1))
         span = slice(2 * first + 1, max(2 * last, 2 * first + 1) + 1)
         together = max(elements[first : last + 1], default=0) + words
-        if turns and together <= OWN_REGISTERS and max(taken[span]) + needed <= room:
+        fits = together <= OWN_REGISTERS and max(taken[span]) + needed <= room
+        wanted = (given or {}).get(buffer)
+        if turns and (fits if wanted is None else wanted is Place.DISTRIBUTED_REGISTERS):
             elements[first : last + 1] = [n + words for n in elements[first : last + 1]]
             taken[span] = [n + needed for n in taken[span]]
             kernel.places[buffer] = Place.DISTRIBUTED_REGISTERS
@@ -159,3 +169,31 @@ def _stored_by_threads(uniform: list[Node], kernel: Kernel) -> set[Buffer]:
         elif isinstance(node, (IndirectStore, IndirectLoad)):
             found.add(node.buffer)
     return found
+
+
+def same_for_all(kernel: Kernel) -> list[Buffer]:
+    """Buffers of the program of which every group reads all elements, whatever its iteration is."""
+    nodes = list(walk(kernel.body))
+    written = {
+        n.buffer.base for n in nodes if isinstance(n, (Store, IndirectStore, IndirectAtomic))
+    }
+    found: dict[Buffer, bool] = {}
+    for node in nodes:
+        if not isinstance(node, (Load, IndirectLoad)) or node.buffer in kernel.places:
+            continue
+        whole = isinstance(node, Load) and _reads_all(node, kernel)
+        found[node.buffer] = found.get(node.buffer, True) and whole
+    return [
+        b
+        for b, whole in found.items()
+        if whole and b.base is b and b not in written and is_whole(b)
+    ]
+
+
+def _reads_all(node: Load, kernel: Kernel) -> bool:
+    """Whether the elements are the same in all outer iterations, and many are read in each."""
+    variables = {v for e in node.index for v in e.variables()}
+    if not variables or variables & set(kernel.order) or any(v.value for v in variables):
+        return False
+    ends = zip((e.range() for e in node.index), node.buffer.shape, strict=True)
+    return all((low, high) == (0, n - 1) for (low, high), n in ends)

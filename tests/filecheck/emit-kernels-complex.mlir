@@ -1,4 +1,4 @@
-// PASSES: map-blocks
+// PASSES: choose-kernels,emit-kernels
 // TARGET: gpu
 //
 // A complex constant moves into the kernel; nothing of it stays behind for the host.

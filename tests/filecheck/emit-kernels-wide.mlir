@@ -1,4 +1,4 @@
-// PASSES: map-blocks
+// PASSES: choose-kernels,emit-kernels
 // TARGET: gpu
 //
 // A thread does four neighbouring elements, with one access for all of them if the buffers begin at

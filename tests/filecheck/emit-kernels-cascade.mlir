@@ -1,4 +1,4 @@
-// PASSES: map-blocks
+// PASSES: choose-kernels,emit-kernels
 // TARGET: gpu
 //
 // What one thread adds up is a sum of sums, where it is long: of 64 terms where the loop has no

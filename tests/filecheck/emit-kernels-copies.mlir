@@ -1,4 +1,4 @@
-// PASSES: map-blocks
+// PASSES: choose-kernels,emit-kernels
 // TARGET: gpu
 //
 // All rows are multiplied by the same factors: a block of several rows begins with a copy of them

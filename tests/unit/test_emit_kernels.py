@@ -12,6 +12,7 @@ import pytest
 import torch
 from bench.programs import in_torch
 from tests.support.captured import captured
+from tests.support.emit_kernels import emit_kernels
 from tests.support.gpu_target import gpu_target
 from tests.support.lanes import Launch, run_main
 from torch.nn import functional
@@ -21,19 +22,18 @@ from polyblocks.affine.model import Nest
 from polyblocks.codegen.gpu.mapping.choose import choose
 from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
-from polyblocks.passes.map.map_blocks import MapBlocksPass
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext
 
 
 def compiled(function: Callable[..., Any], inputs: list[torch.Tensor]) -> tuple[Any, list[Any]]:
-    """The module after S3 for a GPU, and the decisions of ``map-blocks``."""
+    """The module after S3 for a GPU, and the decisions of ``choose-kernels``."""
     program = captured(function, inputs)
     target, options = gpu_target(), CompileOptions()
     decisions: list[Any] = []
 
     def listen(event: events.Event) -> None:
-        if event.kind == "decision" and event.data["pass"] == "map-blocks":
+        if event.kind == "decision" and event.data["pass"] == "choose-kernels":
             decisions.append(event.data)
 
     with events.listening(listen):
@@ -42,7 +42,7 @@ def compiled(function: Callable[..., Any], inputs: list[torch.Tensor]) -> tuple[
 
 
 def run(module: Any, inputs: list[torch.Tensor]) -> tuple[list[np.ndarray], list[Launch]]:
-    """Outputs and launches of a program after ``map-blocks``."""
+    """Outputs and launches of a program after ``emit-kernels``."""
     given = iter(inputs)
     arrays, outputs = [], []
     for row in signature.rows(module):
@@ -117,7 +117,7 @@ def test_a_failed_check_stays_with_its_thread() -> None:
     np.testing.assert_array_equal(arrays[2][1], 7.0)
 
 
-def test_both_gpu_targets_have_one_list_of_passes_and_the_cpu_a_part_of_it() -> None:
+def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() -> None:
     names = {}
     for package, arch in (
         ("polyblocks_nvgpu", "sm_90a"),
@@ -127,10 +127,12 @@ def test_both_gpu_targets_have_one_list_of_passes_and_the_cpu_a_part_of_it() -> 
         options = CompileOptions(arch=arch)
         target = importlib.import_module(f"{package}.describe").describe(options)
         names[package] = standard_pipeline(target, options).names()
-    gpu = names["polyblocks_nvgpu"]
+    gpu, cpu = names["polyblocks_nvgpu"], names["polyblocks_cpu"]
     assert gpu == names["polyblocks_amdgpu"]
-    assert [n for n in gpu if n in names["polyblocks_cpu"]] == names["polyblocks_cpu"]
-    assert set(gpu) - set(names["polyblocks_cpu"]) == {"map-blocks"}
+    assert [n for n in gpu if n in cpu] == [n for n in cpu if n in gpu]
+    assert set(gpu) - set(cpu) == {"choose-kernels", "emit-kernels"}
+    team = {"order-loops", "jam-reductions", "block-summation", "map-parallelism"}
+    assert set(cpu) - set(gpu) == {*team, "tile-transposes", "vectorize-nests"}
 
 
 def test_what_only_the_host_could_do_is_refused() -> None:
@@ -144,13 +146,13 @@ def test_what_only_the_host_could_do_is_refused() -> None:
         }
         """
     )
-    target, options = gpu_target(), CompileOptions()
+    target = gpu_target()
     with pytest.raises(UnsupportedError, match="only the host could run it"):
-        MapBlocksPass().run(module, PassContext.create(target, options))
+        emit_kernels(module, target)
 
 
 def mapped(text: str) -> Any:
-    """A module after ``map-blocks``; IN and OUT stand for the roles of arguments."""
+    """A module after ``emit-kernels``; IN and OUT stand for the roles of arguments."""
     for role in ("in", "out"):
         row = (
             f'{{polyblocks.arg = {{role = "{role}put", name = "{role}", dtype = "float32", '
@@ -158,8 +160,7 @@ def mapped(text: str) -> Any:
         )
         text = text.replace(f" {role.upper()}", f" {row}")
     module = mlir.parse(text)
-    MapBlocksPass().run(module, PassContext.create(gpu_target(), CompileOptions()))
-    return module
+    return emit_kernels(module, gpu_target())
 
 
 #: The last nest reads a row that a number in memory names; ``{before}`` and ``{behind}`` the load.
@@ -307,11 +308,11 @@ def limited(blocks: int) -> str:
         }
         """
     )
-    target, options = gpu_target(), CompileOptions()
+    target = gpu_target()
     assert target.multiprocessor is not None
     chip = dataclasses.replace(target.multiprocessor, grid_limits=(blocks, 1, 1))
     target = dataclasses.replace(target, multiprocessor=chip)
-    MapBlocksPass().run(module, PassContext.create(target, options))
+    emit_kernels(module, target)
     return str(module)
 
 

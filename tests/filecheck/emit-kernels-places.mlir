@@ -1,4 +1,4 @@
-// PASSES: map-blocks
+// PASSES: choose-kernels,emit-kernels
 // TARGET: gpu
 //
 // In which row a kernel reads and writes is in a list, at a place that a loop of the host counts:

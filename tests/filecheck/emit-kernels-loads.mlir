@@ -1,4 +1,4 @@
-// PASSES: map-blocks
+// PASSES: choose-kernels,emit-kernels
 // TARGET: gpu
 //
 // Numbers that memory holds, and kernels in a loop of the host: one was there before the loop, one

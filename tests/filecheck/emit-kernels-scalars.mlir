@@ -1,4 +1,4 @@
-// PASSES: map-blocks
+// PASSES: choose-kernels,emit-kernels
 // TARGET: gpu
 //
 // A place that memory holds: the kernel loads it itself, and nothing is left for the host.

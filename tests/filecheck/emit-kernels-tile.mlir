@@ -1,4 +1,4 @@
-// PASSES: map-blocks
+// PASSES: choose-kernels,emit-kernels
 // TARGET: gpu
 //
 // A tile's buffer that neighbours read lives in shared memory: one barrier before it is read,

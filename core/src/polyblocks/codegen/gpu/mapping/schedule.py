@@ -1,0 +1,146 @@
+"""A kernel's schedule as data: what ``choose-kernels`` decides and ``emit-kernels`` obeys.
+
+It is a dictionary, the attribute ``polyblocks.schedule`` of a nest. Every kernel has
+
+``kernel``      its name;
+``resident``    how many of its blocks a multiprocessor is to hold at once;
+``predicted``   what it is predicted to take, in seconds: ``compute_seconds``, ``latency_seconds``,
+                ``memory_seconds``, and ``predicted_seconds`` for all of it. Nothing depends on it.
+
+Where groups of threads do outer iterations of their own:
+
+``group``       threads of a group: 1, or a power of two;
+``groups``      groups of a block;
+``strided``     whether neighbouring threads belong to different groups;
+``order``       the outer loops, the one that changes fastest from group to group last;
+``width``       neighbouring outer iterations that a thread does with one access for all of them;
+``distributed`` the loops that the threads of a group share: ``loop``, the outermost one, ``order``
+                of it and those nested perfectly in it, the fastest last, ``pitch`` and ``lead``:
+                iterations that are counted for a row, and before a row (0: no others);
+``places``      where each local buffer lives: ``private``, ``distributed registers``, ``shared``;
+``copies``      buffers of the program that a block begins to copy to shared memory;
+``barriers``    before which loops and accesses the threads of a block wait for each other.
+
+Where blocks compute tiles of a contraction:
+
+``thread_tile`` rows and columns of a thread;
+``threads``     threads of a block along rows and along columns;
+``depth``       steps of the reduction whose operands are in shared memory at a time.
+
+Loops, loads and stores of a nest are numbered together as they stand in the module, from 0; so are
+local buffers by themselves, and buffers of the program in the order in which the nest uses them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from polyblocks.affine.model import (
+    Access,
+    Alloca,
+    Buffer,
+    For,
+    Nest,
+    Node,
+    program_buffers,
+    walk,
+)
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel
+from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
+
+#: Keys of every schedule, and of the two kinds.
+COMMON = ("kernel", "predicted", "resident")
+OF_GROUPS = (
+    *("barriers", "copies", "distributed", "group", "groups", "order", "places", "strided"),
+    "width",
+)
+OF_TILES = ("depth", "thread_tile", "threads")
+
+
+class Numbers:
+    """How a schedule calls the parts of a nest; to be made before anything is changed in it.
+
+    Attributes:
+        statements: loops, loads and stores.
+        local: buffers that live in an iteration.
+        buffers: buffers of the program.
+    """
+
+    def __init__(self, nest: Nest) -> None:
+        nodes = list(walk(nest.body))
+        self.statements: list[Node] = [n for n in nodes if isinstance(n, (For, Access))]
+        self.local: list[Buffer] = [n.buffer for n in nodes if isinstance(n, Alloca)]
+        self.buffers: list[Buffer] = program_buffers(nest.body)
+        self._of_statement = {n: i for i, n in enumerate(self.statements)}
+        self._of_variable = {n.var: i for n, i in self._of_statement.items() if isinstance(n, For)}
+
+    def __contains__(self, node: Node) -> bool:
+        return node in self._of_statement
+
+    def statement(self, node: Node) -> int:
+        """The number of a loop, load or store."""
+        return self._of_statement[node]
+
+    def loops(self, variables: list[Any]) -> list[int]:
+        """The numbers of the loops with these variables."""
+        return [self._of_variable[v] for v in variables]
+
+
+def schedule_of(
+    kernel: Kernel, numbers: Numbers, name: str, resident: int, predicted: Predicted | None
+) -> dict[str, Any]:
+    """The schedule of a kernel.
+
+    Args:
+        kernel: as it is to run.
+        numbers: of its nest, from before atomic updates were formed.
+        name: of the kernel.
+        resident: blocks that a multiprocessor is to hold at once.
+        predicted: what it takes, if that is known.
+    """
+    common: dict[str, Any] = {"kernel": name, "resident": resident}
+    if predicted is not None:
+        common["predicted"] = predicted.to_json()
+    if isinstance(kernel, TiledKernel):
+        return {
+            **common,
+            "depth": kernel.depth,
+            "thread_tile": list(kernel.of_thread),
+            "threads": list(kernel.across),
+        }
+    return {
+        **common,
+        "barriers": sorted(numbers.statement(n) for n in kernel.barriers),
+        "copies": [numbers.buffers.index(b) for b in kernel.copied],
+        "distributed": [_distributed(d, numbers) for d in kernel.distributed.values()],
+        "group": kernel.group,
+        "groups": kernel.groups,
+        "order": numbers.loops(kernel.order),
+        "places": [kernel.places[b].value for b in numbers.local],
+        "strided": kernel.strided,
+        "width": kernel.width,
+    }
+
+
+def _distributed(loop: DistributedLoop, numbers: Numbers) -> dict[str, Any]:
+    return {
+        "loop": numbers.statement(loop.loops[0]),
+        "order": numbers.loops(loop.order),
+        "pitch": loop.pitch,
+        "lead": loop.lead,
+    }
+
+
+def unique_name(requested: str, taken: set[str]) -> str:
+    """A symbol like the requested name that is not taken yet; it is from now on."""
+    base = re.sub(r"[^A-Za-z0-9_]", "_", requested) or "kernel"
+    if base[0].isdigit():
+        base = f"k{base}"
+    name, number = base, 0
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    taken.add(name)
+    return name

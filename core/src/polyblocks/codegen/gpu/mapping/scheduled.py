@@ -1,0 +1,338 @@
+"""From a schedule back to a kernel: what is written is obeyed, or refused with the limit it breaks.
+
+Whatever a schedule leaves out is found by the rule by which it would have been chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from polyblocks.affine.model import For, Nest
+from polyblocks.codegen.gpu.mapping.banks import pitch_rows
+from polyblocks.codegen.gpu.mapping.barriers import place_barriers
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, contraction_of
+from polyblocks.codegen.gpu.mapping.distribution import (
+    ThreadDistribution,
+    fastest_last,
+    outer_loops,
+)
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
+from polyblocks.codegen.gpu.mapping.placement import (
+    COPIED_BYTES,
+    own_turns,
+    place_buffers,
+    same_for_all,
+)
+from polyblocks.codegen.gpu.mapping.registers import live_registers, registers, resident_blocks
+from polyblocks.codegen.gpu.mapping.schedule import COMMON, OF_GROUPS, OF_TILES, Numbers
+from polyblocks.codegen.gpu.mapping.wide import widest
+from polyblocks.errors import UnsupportedError
+from polyblocks.target import Multiprocessor, TargetDescription
+
+
+def scheduled_kernel(
+    nest: Nest,
+    numbers: Numbers,
+    schedule: dict[str, Any],
+    target: TargetDescription,
+    block: bool = False,
+) -> tuple[Kernel, dict[str, Any]]:
+    """The kernel of a nest in which atomic updates have been formed, and its whole schedule.
+
+    Args:
+        nest: what it computes.
+        numbers: of the nest, from before that.
+        schedule: see :mod:`polyblocks.codegen.gpu.mapping.schedule`.
+        target: of the kernel; has grids.
+        block: whether one block runs the nest, and others before and behind it.
+
+    Raises:
+        UnsupportedError: the nest or the chip does not allow for the schedule; says why.
+    """
+    chip = target.multiprocessor
+    assert chip is not None
+    made = _Schedule(nest, numbers, schedule, target, chip, block)
+    kernel = made.tiles() if "thread_tile" in schedule else made.groups()
+    made.within(kernel.blocks, chip.grid_limits[0], "blocks of a grid")
+    return kernel, made.common(kernel)
+
+
+class _Schedule:
+    """One schedule being read."""
+
+    def __init__(
+        self,
+        nest: Nest,
+        numbers: Numbers,
+        schedule: dict[str, Any],
+        target: TargetDescription,
+        chip: Multiprocessor,
+        block: bool,
+    ) -> None:
+        self.nest, self.numbers, self.schedule = nest, numbers, schedule
+        self.target, self.chip, self.block = target, chip, block
+        self.outer, self.body = ([], nest.body) if block else outer_loops(nest.body)
+
+    def refuse(self, reason: str) -> UnsupportedError:
+        """The error that says why the schedule cannot be."""
+        name = self.schedule.get("kernel") or self.nest.name or "a nest"
+        return UnsupportedError(f"the schedule of '{name}' cannot be: {reason}")
+
+    def within(self, number: int, limit: int, of: str) -> None:
+        """Check a number against a limit of the chip."""
+        if number > limit:
+            chip = f"{self.target.name}:{self.target.arch}"
+            raise self.refuse(f"it takes {number} {of}, where {chip} has at most {limit}")
+
+    def common(self, kernel: Kernel) -> dict[str, Any]:
+        """The schedule, with what it leaves out of the keys that all have."""
+        units = max(self.target.shared_level.size, 1)
+        name = self.schedule.get("kernel", self.nest.name)
+        if not isinstance(name, str):
+            raise self.refuse(f"'kernel' is to be a name, not {name!r}")
+        resident = self._number("resident", resident_blocks(kernel, self.chip, units))
+        return {**self.schedule, "kernel": name, "resident": resident}
+
+    # Values
+
+    def _known(self, keys: Iterable[str]) -> None:
+        unknown = sorted(self.schedule.keys() - {*COMMON, *keys})
+        if unknown:
+            raise self.refuse(f"'{unknown[0]}' is no key of it; keys are {', '.join(sorted(keys))}")
+
+    def _number(self, key: str, default: int | None = None, least: int = 1) -> int:
+        value = self.schedule.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise self.refuse(f"'{key}' is to be a whole number from {least} on, not {value!r}")
+        return value
+
+    def _numbers(self, value: Any, what: str, length: int | None = None) -> list[int]:
+        right = isinstance(value, list) and all(type(v) is int and v >= 0 for v in value)
+        if not right or (length is not None and len(value) != length):
+            many = f"{length} whole numbers" if length is not None else "a list of whole numbers"
+            raise self.refuse(f"{what} is to be {many}, not {value!r}")
+        return list(value)
+
+    def _permutation(self, value: Any, loops: list[int], what: str) -> list[int]:
+        found = self._numbers(value, what, len(loops))
+        if sorted(found) != sorted(loops):
+            raise self.refuse(f"{what} is to name loops {sorted(loops)}, each once, not {found}")
+        return found
+
+    def _choice(self, key: str, default: bool) -> bool:
+        value = self.schedule.get(key, default)
+        if not isinstance(value, bool):
+            raise self.refuse(f"'{key}' is to be true or false, not {value!r}")
+        return value
+
+    # Tiles of a contraction
+
+    def tiles(self) -> TiledKernel:
+        """The kernel of a schedule with ``thread_tile``."""
+        self._known(OF_TILES)
+        if self.block:
+            raise self.refuse("'thread_tile' is of kernels of one nest")
+        parts = contraction_of(self.outer, self.body)
+        if parts is None:
+            raise self.refuse("'thread_tile' is of contractions, and the nest is none")
+        r, c = self._numbers(self.schedule["thread_tile"], "'thread_tile'", 2)
+        rows, columns = self._numbers(self.schedule.get("threads"), "'threads'", 2)
+        if not r * c * rows * columns:
+            raise self.refuse("'thread_tile' and 'threads' are numbers from 1 on")
+        depth = self._number("depth")
+        steps = parts.reduction.trips
+        if depth > steps:
+            raise self.refuse(f"'depth' is {depth}, and the reduction has {steps} steps")
+        kernel = TiledKernel(
+            self.nest, self.outer, [f.var for f in self.outer], self.body, warp=self.chip.warp,
+            parts=parts, of_thread=(r, c), across=(rows, columns), depth=depth,
+            banks=self.chip.banks,
+        )  # fmt: skip
+        self.within(kernel.threads, self.chip.threads_per_block, "threads of a block")
+        self.within(kernel.shared_bytes(), self.chip.shared_per_block, "bytes of shared memory")
+        self.within(registers(kernel), self.chip.registers_per_thread, "registers of a thread")
+        return kernel
+
+    # Groups of threads
+
+    def groups(self) -> Kernel:
+        """The kernel of a schedule with ``group``."""
+        self._known(OF_GROUPS)
+        group, groups = self._number("group"), self._number("groups")
+        strided = self._choice("strided", False)
+        self._check_sizes(group, groups, strided)
+        if self.block and groups > 1:
+            raise self.refuse("one block runs it and other nests, so 'groups' is to be 1")
+        variables = [f.var for f in self.outer]
+        by_threads = group == 1 or strided
+        order = fastest_last(variables, self.body) if by_threads else list(variables)
+        if "order" in self.schedule:
+            loops = self.numbers.loops(variables)
+            named = self._permutation(self.schedule["order"], loops, "'order'")
+            order = [variables[loops.index(number)] for number in named]
+        kernel = Kernel(self.nest, self.outer, order, self.body, group, groups, strided)
+        kernel.warp, kernel.live = self.chip.warp, live_registers(self.body)
+        self._distribute(kernel)
+        self._place(kernel)
+        self._pitch(kernel)
+        self._copy(kernel)
+        self._widen(kernel)
+        self._wait(kernel)
+        needed, limit = kernel.shared_bytes(), self.chip.shared_per_block_optin
+        self.within(needed, limit, "bytes of shared memory of a block")
+        return kernel
+
+    def _check_sizes(self, group: int, groups: int, strided: bool) -> None:
+        chip = self.chip
+        if group & (group - 1):
+            raise self.refuse(f"'group' is to be a power of two, not {group}")
+        if strided and groups % chip.warp:
+            raise self.refuse(
+                f"'groups' of a strided block is to be a multiple of {chip.warp}, the threads of a "
+                f"warp, not {groups}"
+            )
+        if 1 < group < chip.warp and not strided:
+            raise self.refuse(
+                f"'group' is to be 1 or a multiple of {chip.warp}, the threads of a warp, unless "
+                f"'strided', not {group}"
+            )
+        self.within(group * groups, chip.threads_per_block, "threads of a block")
+
+    def _distribute(self, kernel: Kernel) -> None:
+        rule = ThreadDistribution(self.body)
+        if "distributed" not in self.schedule:
+            kernel.distributed = rule.of(kernel.group, scans=not kernel.strided)
+        else:
+            for entry in self.schedule["distributed"]:
+                loop = self._loop(entry)
+                found = rule.whole(loop) if kernel.group > 1 else None
+                if found is None or (found.scan and kernel.strided):
+                    raise self.refuse(
+                        f"the threads of a group cannot share loop {entry['loop']}: its iterations "
+                        "depend on each other, or there is one thread only"
+                    )
+                self._order(found, entry)
+                kernel.distributed[loop] = found
+            uniform = set(kernel.uniform())
+            if not kernel.distributed.keys() <= uniform:
+                raise self.refuse("'distributed' names a loop inside of another one that it names")
+        if kernel.group > 1 and (kernel.groups > 1 or kernel.strided) and kernel.may_differ():
+            raise self.refuse(
+                "groups of one block cannot wait for each other here, since a loop has other "
+                "bounds for each; 'groups' is to be 1"
+            )
+
+    def _loop(self, entry: Any) -> For:
+        number = entry.get("loop") if isinstance(entry, dict) else None
+        statements = self.numbers.statements
+        if type(number) is int and 0 <= number < len(statements):
+            found = statements[number]
+            if isinstance(found, For):
+                return found
+        raise self.refuse(f"an entry of 'distributed' names a 'loop', not {entry!r}")
+
+    def _order(self, found: DistributedLoop, entry: dict[str, Any]) -> None:
+        if "order" not in entry:
+            return
+        loops = self.numbers.loops(found.order)
+        named = self._permutation(entry["order"], loops, f"'order' of loop {entry['loop']}")
+        found.order = [found.order[loops.index(number)] for number in named]
+
+    def _place(self, kernel: Kernel) -> None:
+        place_buffers(kernel, self.chip)
+        if "places" not in self.schedule:
+            return
+        names = self.schedule["places"]
+        local = self.numbers.local
+        kinds = {p.value: p for p in Place}
+        if not isinstance(names, list) or len(names) != len(local) or {*names} - kinds.keys():
+            known = ", ".join(f"'{name}'" for name in kinds)
+            raise self.refuse(
+                f"'places' is to name {known} for each of {len(local)} local buffers, not {names!r}"
+            )
+        wanted = {b: kinds[name] for b, name in zip(local, names, strict=True)}
+        uniform = list(kernel.uniform())
+        for number, (buffer, place) in enumerate(wanted.items()):
+            usual = kernel.places[buffer]
+            kept = usual is not Place.PRIVATE and own_turns(kernel, uniform, buffer) > 0
+            possible = {usual, *([Place.SHARED, Place.DISTRIBUTED_REGISTERS] if kept else [])}
+            if place not in possible:
+                named = " or ".join(sorted(f"'{p.value}'" for p in possible))
+                raise self.refuse(
+                    f"local buffer {number} can live in {named}, since other threads need its "
+                    f"elements or none does, not in '{place.value}'"
+                )
+        place_buffers(kernel, self.chip, wanted)
+
+    def _pitch(self, kernel: Kernel) -> None:
+        pitch_rows(kernel, self.chip.sector)
+        for entry in self.schedule.get("distributed", ()):
+            if "pitch" not in entry and "lead" not in entry:
+                continue
+            loop = kernel.distributed[self._loop(entry)]
+            row = loop.order[-1].extent
+            pitch, lead = entry.get("pitch", 0), entry.get("lead", 0)
+            self._numbers([pitch, lead], "'pitch' and 'lead'", 2)
+            alone = bool(loop.combiners) or len(loop.order) < 2
+            if pitch and (alone or pitch < lead + row) or (lead and not pitch):
+                raise self.refuse(
+                    f"'pitch' of loop {entry['loop']} is to be 0, or of loops with rows at least "
+                    f"{row + lead}: a row of {row} and the {lead} of 'lead'; it is {pitch}"
+                )
+            loop.pitch, loop.lead = pitch, lead
+        uniform = list(kernel.uniform())
+        for buffer, place in kernel.places.items():
+            if place is Place.DISTRIBUTED_REGISTERS and not own_turns(kernel, uniform, buffer):
+                number = self.numbers.local.index(buffer)
+                raise self.refuse(
+                    f"local buffer {number} cannot live in registers: by 'order' and 'pitch' of "
+                    "the loops another thread needs its elements than stores them"
+                )
+
+    def _copy(self, kernel: Kernel) -> None:
+        numbers = self._numbers(self.schedule.get("copies", []), "'copies'")
+        if not numbers:
+            return
+        buffers = self.numbers.buffers
+        possible = [buffers.index(b) for b in same_for_all(kernel)] if kernel.group > 1 else []
+        for number in numbers:
+            if number not in possible:
+                raise self.refuse(
+                    f"buffer {number} cannot be copied: not all groups read all of it, or the nest "
+                    f"changes it; possible are {possible}"
+                )
+        kernel.copied = [buffers[number] for number in numbers]
+        copied = sum(b.nbytes for b in kernel.copied)
+        if copied > COPIED_BYTES:
+            raise self.refuse(f"'copies' have {copied} bytes, and may have {COPIED_BYTES}")
+
+    def _widen(self, kernel: Kernel) -> None:
+        width = self._number("width", 1)
+        most = widest(kernel, self.chip)
+        if most % width:
+            raise self.refuse(
+                f"'width' is {width}, and one access is for {most} neighbouring iterations at "
+                "most, or a part of these"
+            )
+        kernel.width = width
+
+    def _wait(self, kernel: Kernel) -> None:
+        place_barriers(kernel)
+        if "barriers" not in self.schedule:
+            return
+        given = set(self._numbers(self.schedule["barriers"], "'barriers'"))
+        needed = {self.numbers.statement(n) for n in kernel.barriers}
+        if not needed <= given:
+            raise self.refuse(
+                f"a block has to wait before {sorted(needed - given)}, where a thread needs what "
+                "another one did; add these to 'barriers', or leave that out"
+            )
+        uniform = set(kernel.uniform()) if kernel.group > 1 else set()
+        possible = {self.numbers.statement(n) for n in uniform if n in self.numbers}
+        if not given <= possible:
+            raise self.refuse(
+                f"a block cannot wait before {sorted(given - possible)}, where not all of its "
+                f"threads come; it can before {sorted(possible)}"
+            )
+        kernel.barriers = {self.numbers.statements[number] for number in given}

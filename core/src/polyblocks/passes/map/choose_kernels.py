@@ -1,0 +1,137 @@
+"""choose-kernels: how a grid of blocks of threads is to run each nest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.model import ControlFlow, Nest, Sequence
+from polyblocks.attributes import REGION_ATTRIBUTE, SCHEDULE_ATTRIBUTE
+
+
+@dataclass(frozen=True)
+class ChooseKernelsPass:
+    """Write down for every nest how it is to run: its schedule. For targets with grids of blocks.
+
+    The outer independent loops are shared out over groups of threads: single threads, warps, or
+    blocks, whatever the cost model finds quickest. The threads of a group share the loops inside;
+    buffers of an iteration live in registers or in shared memory, and threads wait for each other
+    where one needs what another one did. Reductions whose operands several outer iterations read
+    are contractions: blocks compute tiles of them. A loop or branch about which a number in memory
+    decides is one kernel of one block, with all nests in it.
+
+    What the numbers mean is said in :mod:`polyblocks.codegen.gpu.mapping.schedule`. Nothing else is
+    changed.
+
+    Before::
+
+        affine.for %i = 0 to 64 {
+          %s = affine.for %k = 0 to 512 iter_args(...) { ... affine.load %a[%i, %k] ... }
+          affine.store %s, %b[%i] }
+
+    After::
+
+        affine.for %i = 0 to 64 { ... }
+          {polyblocks.schedule = {barriers = [], distributed = [{lead = 0, loop = 1, ...}],
+                                  group = 32, groups = 8, kernel = "sum", order = [0], ...}}
+
+    Raises:
+        UnsupportedError: a nest takes more blocks than a grid may have.
+    """
+
+    name: ClassVar[str] = "choose-kernels"
+
+    def run(self, module: Any, context: Any) -> bool:
+        """Choose for all nests of ``@main``."""
+        from polyblocks.affine.mlir import reader
+        from polyblocks.mlir import ir
+
+        with module.context, ir.Location.unknown():
+            _Choice(self.name, context).sequence(reader.read(module))
+        return True
+
+
+class _Choice:
+    """The schedules of one module."""
+
+    def __init__(self, owner: str, context: Any) -> None:
+        self.owner, self.context = owner, context
+        self.names: set[str] = set()
+
+    def sequence(self, sequence: Sequence) -> None:
+        """Choose for the nests of a block, and for those of loops and branches in it."""
+        from polyblocks.codegen.gpu.emission.region import decided_by_memory
+
+        for item in sequence.items:
+            if isinstance(item, ControlFlow):
+                if decided_by_memory(item.operation):
+                    self._block(item)
+                else:
+                    for body in item.bodies:
+                        self.sequence(body)
+            elif isinstance(item, Nest) and item.body:
+                self._nest(item)
+
+    def _nest(self, nest: Nest) -> None:
+        from polyblocks.codegen.gpu.mapping.choose import choose
+        from polyblocks.codegen.gpu.mapping.registers import registers, resident_blocks
+        from polyblocks.codegen.gpu.mapping.schedule import (
+            Numbers,
+            schedule_of,
+            unique_name,
+        )
+
+        target = self.context.target
+        numbers = Numbers(nest)
+        kernel, predicted = choose(nest, target)
+        units = max(target.shared_level.size, 1)
+        resident = resident_blocks(kernel, target.multiprocessor, units)
+        name = unique_name(nest.name, self.names)
+        _attach(nest, schedule_of(kernel, numbers, name, resident, predicted))
+        self.context.decide(
+            self.owner,
+            name,
+            "mapped",
+            blocks=kernel.blocks,
+            threads=kernel.threads,
+            group=kernel.group,
+            tile=list(kernel.tile),
+            width=kernel.width,
+            strided=kernel.strided,
+            shared_bytes=kernel.shared_bytes(),
+            registers=registers(kernel),
+            resident=resident,
+            barriers=len(kernel.barriers),
+            **predicted.to_json(),
+        )
+
+    def _block(self, region: ControlFlow) -> None:
+        """A loop or branch that memory decides about: one block runs all of it."""
+        from polyblocks.codegen.gpu.emission.region import check_shared, nests_of
+        from polyblocks.codegen.gpu.mapping.choose import choose_block
+        from polyblocks.codegen.gpu.mapping.schedule import (
+            Numbers,
+            schedule_of,
+            unique_name,
+        )
+
+        nests = nests_of(region)
+        numbers = [Numbers(nest) for nest in nests]
+        chip = self.context.target.multiprocessor
+        kernels = choose_block(nests, chip)
+        check_shared(region.operation, kernels, chip)
+        name = unique_name(region.operation.attributes[REGION_ATTRIBUTE].value, self.names)
+        for nest, kernel, numbered in zip(nests, kernels, numbers, strict=True):
+            if nest.body:
+                _attach(nest, schedule_of(kernel, numbered, name, 1, None))
+        threads = kernels[0].threads if kernels else chip.warp
+        self.context.decide(self.owner, name, "one block", threads=threads)
+
+
+def _attach(nest: Nest, schedule: dict[str, Any]) -> None:
+    """Write a schedule on the nest's first loop, or on its first operation if it has none."""
+    from polyblocks.affine.mlir.json_attributes import to_attribute
+
+    loops = [op for op in nest.source if op.name == "affine.for"]
+    op = (loops or nest.source)[0]
+    op.attributes[SCHEDULE_ATTRIBUTE] = to_attribute(schedule)

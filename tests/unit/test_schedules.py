@@ -1,0 +1,309 @@
+"""Schedules of GPU kernels: what is edited takes effect, or is refused with the limit it breaks."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from bench.programs import in_torch
+from tests.support.gpu_target import gpu_target
+from tests.support.schedules import edited, emitted, run_emitted, scheduled, schedules
+
+from polyblocks import mlir
+from polyblocks.errors import UnsupportedError
+from polyblocks.options import CompileOptions
+from polyblocks.passes.map.emit_kernels import EmitKernelsPass
+from polyblocks.pipeline import PassContext
+
+r = torch.randn
+
+
+def same_results(text: str, other: str, inputs: list[torch.Tensor]) -> tuple[Any, Any]:
+    """The launches of two modules whose results agree."""
+    (first,), launches = run_emitted(text, inputs)
+    (second,), others = run_emitted(other, inputs)
+    np.testing.assert_allclose(first, second, rtol=2e-5, atol=2e-6)
+    return launches, others
+
+
+PRODUCT = """
+func.func @main(%a: memref<40x48xf32> IN, %b: memref<48x33xf32> IN, %c: memref<40x33xf32> OUT) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 40 {
+    affine.for %j = 0 to 33 {
+      %s = affine.for %k = 0 to 48 iter_args(%t = %zero) -> (f32) {
+        %x = affine.load %a[%i, %k] : memref<40x48xf32>
+        %y = affine.load %b[%k, %j] : memref<48x33xf32>
+        %z = arith.mulf %x, %y fastmath<reassoc> : f32
+        %w = arith.addf %t, %z fastmath<reassoc> : f32
+        affine.yield %w : f32
+      }
+      affine.store %s, %c[%i, %j] : memref<40x33xf32>
+    }
+  } {polyblocks.schedule = {thread_tile = [2, 2], threads = [8, 8], depth = 8, kernel = "product"}}
+  return
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def product() -> tuple[str, list[torch.Tensor]]:
+    rows = {"IN": ("input", 40, 48), "OUT": ("output", 40, 33)}
+    text = PRODUCT
+    for role, (name, n, m) in rows.items():
+        row = (
+            f'{{polyblocks.arg = {{role = "{name}", name = "{name}", dtype = "float32", '
+            f"shape = array<i64: {n}, {m}>, strides = array<i64: {m}, 1>, constant = false, "
+            "updates = -1}}"
+        )
+        text = text.replace(f" {role}", f" {row}")
+    return text, [r(40, 48), r(48, 33)]
+
+
+@pytest.fixture(scope="module")
+def softmax() -> tuple[str, list[torch.Tensor]]:
+    inputs = [r(64, 500)]
+    return scheduled(in_torch.softmax, inputs), inputs
+
+
+@pytest.fixture(scope="module")
+def blur() -> tuple[str, list[torch.Tensor]]:
+    inputs = [r(3, 70, 75)]
+    return scheduled(in_torch.blur_x_blur_y, inputs), inputs
+
+
+@pytest.mark.parametrize(
+    ("thread_tile", "threads", "depth"), [([4, 4], [8, 8], 4), ([1, 3], [7, 5], 3)]
+)
+def test_another_tile_is_another_kernel_with_the_same_results(
+    thread_tile: list[int], threads: list[int], depth: int, product: Any
+) -> None:
+    text, inputs = product
+    assert schedules(text)[0]["thread_tile"] != thread_tile
+    other = edited(text, 0, thread_tile=thread_tile, threads=threads, depth=depth)
+    (before,), (after,) = same_results(text, other, inputs)
+    assert after.threads == threads[0] * threads[1]
+    rows, columns = (a * b for a, b in zip(thread_tile, threads, strict=True))
+    assert after.blocks == -(-40 // rows) * -(-33 // columns)
+    assert (after.threads, after.blocks) != (before.threads, before.blocks)
+
+
+def test_a_contraction_may_be_shared_out_otherwise(product: Any) -> None:
+    text, inputs = product
+    gone = tuple(schedules(text)[0])
+    (before,), (after,) = same_results(text, edited(text, 0, *gone, group=1, groups=32), inputs)
+    assert (after.threads, after.blocks) == (32, -(-40 * 33 // 32))
+    assert before.threads == 64
+
+
+@pytest.mark.parametrize("group", [32, 128])
+def test_other_groups(group: int, softmax: Any) -> None:
+    text, inputs = softmax
+    before, after = same_results(
+        text, edited(text, 0, "places", "barriers", group=group, groups=2), inputs
+    )
+    assert [(x.threads, x.blocks) for x in after] == [(2 * group, 32)]
+    assert [x.threads for x in before] != [2 * group]
+
+
+def test_buffers_live_where_the_schedule_says(softmax: Any) -> None:
+    text, inputs = softmax
+    places = schedules(text)[0]["places"]
+    assert "distributed registers" in places
+    shared = [p.replace("distributed registers", "shared") for p in places]
+    other = edited(text, 0, "barriers", places=shared)
+    same_results(text, other, inputs)
+    count = [
+        re.search(r"gpu.func @\w+\(.*?workgroup\((.*?)\)", str(emitted(t))) for t in (text, other)
+    ]
+    assert count[1] is not None
+    assert "x500xf32" in count[1][1]
+    assert count[0] is None or "500xf32" not in count[0][1]
+
+
+def test_more_barriers_and_another_order(blur: Any) -> None:
+    text, inputs = blur
+    schedule = schedules(text)[0]
+    loops = schedule["distributed"]
+    assert len(schedule["barriers"]) == len(loops) - 1
+    first = {"loop": loops[0]["loop"], "order": loops[0]["order"][::-1], "pitch": 0, "lead": 0}
+    other = edited(text, 0, barriers=[x["loop"] for x in loops], distributed=[first, *loops[1:]])
+    same_results(text, other, inputs)
+    added = str(emitted(other)).count("gpu.barrier") - str(emitted(text)).count("gpu.barrier")
+    assert added == 1
+
+
+def test_another_name() -> None:
+    text = scheduled(torch.neg, [r(100)])
+    assert "gpu.func @mine(" in str(emitted(edited(text, 0, kernel="mine")))
+
+
+def test_names_stay_apart() -> None:
+    text = scheduled(lambda x: (x.cumsum(0), x.flip(0) * 2), [r(100)])
+    for number, _ in enumerate(schedules(text)):
+        text = edited(text, number, kernel="twice")
+    names = re.findall(r"gpu.func @(\w+)\(", str(emitted(text)))
+    assert {"twice", "twice_1"} <= set(names)
+    assert len(set(names)) == len(names)
+
+
+def test_wide_accesses_as_the_schedule_says() -> None:
+    inputs = [r(2048, 2048)]
+    text = scheduled(torch.exp, inputs)
+    assert schedules(text)[0]["width"] == 4
+    assert "vector<4xf32>" in str(emitted(text))
+    assert "vector<2xf32>" in str(emitted(edited(text, 0, width=2)))
+    assert "vector<" not in str(emitted(edited(text, 0, width=1)))
+
+
+def test_what_is_left_out_is_found_as_it_would_have_been_chosen(softmax: Any, blur: Any) -> None:
+    for text, _ in (softmax, blur):
+        schedule = schedules(text)[0]
+        kept = {"group": schedule["group"], "groups": schedule["groups"]}
+        bare = edited(text, 0, *(schedule.keys() - kept.keys()))
+        assert schedules(bare) == [kept]
+        assert str(emitted(bare)) == str(emitted(text))
+
+
+TILE = {
+    "threads": (
+        {"threads": [64, 32]},
+        "it takes 2048 threads of a block, where imaginary:one has at most 1024",
+    ),
+    "shared memory": (
+        {"thread_tile": [16, 16], "threads": [16, 16], "depth": 48},
+        r"it takes \d+ bytes of shared memory, where imaginary:one has at most 49152",
+    ),
+    "registers": (
+        {"thread_tile": [16, 16], "threads": [4, 16], "depth": 1},
+        r"it takes \d+ registers of a thread, where imaginary:one has at most 255",
+    ),
+    "depth": ({"depth": 300}, "'depth' is 300, and the reduction has 48 steps"),
+    "two": ({"thread_tile": [4]}, r"'thread_tile' is to be 2 whole numbers, not \[4\]"),
+    "zero": ({"threads": [0, 32]}, "'thread_tile' and 'threads' are numbers from 1 on"),
+    "no number": ({"depth": "deep"}, "'depth' is to be a whole number from 1 on, not 'deep'"),
+    "key": ({"dept": 3}, "'dept' is no key of it; keys are depth, thread_tile, threads"),
+    "name": ({"kernel": 3}, "'kernel' is to be a name, not 3"),
+    "resident": ({"resident": 0}, "'resident' is to be a whole number from 1 on, not 0"),
+}
+
+
+@pytest.mark.parametrize("name", TILE)
+def test_a_wrong_tile_is_refused(name: str, product: Any) -> None:
+    text, _ = product
+    changes, message = TILE[name]
+    with pytest.raises(UnsupportedError, match=f"the schedule of .* cannot be: {message}"):
+        emitted(edited(text, 0, **changes))
+
+
+GROUPS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "power": ("softmax", {"group": 48}, "'group' is to be a power of two, not 48"),
+    "warp": ("softmax", {"group": 16}, "'group' is to be 1 or a multiple of 32"),
+    "block": (
+        "softmax",
+        {"group": 512, "groups": 4},
+        "it takes 2048 threads of a block, where imaginary:one has at most 1024",
+    ),
+    "strided": (
+        "softmax",
+        {"group": 4, "groups": 8, "strided": True},
+        "'groups' of a strided block is to be a multiple of 32",
+    ),
+    "bool": ("softmax", {"strided": 1}, "'strided' is to be true or false, not 1"),
+    "order": ("blur", {"order": [0]}, r"'order' is to be 2 whole numbers, not \[0\]"),
+    "loops": (
+        "blur",
+        {"order": [1, 1]},
+        r"'order' is to name loops \[0, 1\], each once, not \[1, 1\]",
+    ),
+    "distributed": (
+        "blur",
+        {"distributed": [{"loop": 99}]},
+        "an entry of 'distributed' names a 'loop', not {'loop': 99}",
+    ),
+    "inside": (
+        "blur",
+        {"distributed": [{"loop": 2}, {"loop": 3}]},
+        "'distributed' names a loop inside of another one",
+    ),
+    "barriers": (
+        "blur",
+        {"barriers": []},
+        r"a block has to wait before \[\d+.*\], where a thread needs what another one did",
+    ),
+    "inner": ("softmax", {"barriers": [2]}, r"a block cannot wait before \[2\], where not all"),
+    "places": ("blur", {"places": ["shared"]}, "'places' is to name 'private', 'distributed"),
+    "private": ("blur", {"places": ["private", "shared"]}, "local buffer 0 can live in 'shared'"),
+    "pitch": (
+        "blur",
+        {"distributed": [{"loop": 2, "pitch": 8, "lead": 0}]},
+        r"'pitch' of loop 2 is to be 0, or of loops with rows at least \d+",
+    ),
+    "copies": ("softmax", {"copies": [0]}, "buffer 0 cannot be copied: not all groups read"),
+    "width": ("softmax", {"width": 4}, "'width' is 4, and one access is for 1 neighbouring"),
+    "no contraction": (
+        "softmax",
+        {"thread_tile": [1, 1]},
+        "'barriers' is no key of it; keys are depth, thread_tile, threads",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_wrong_group_is_refused(name: str, softmax: Any, blur: Any) -> None:
+    program, changes, message = GROUPS[name]
+    text, _ = {"softmax": softmax, "blur": blur}[program]
+    with pytest.raises(UnsupportedError, match=f"the schedule of .* cannot be: {message}"):
+        emitted(edited(text, 0, **changes))
+
+
+def test_tiles_are_of_contractions(softmax: Any) -> None:
+    text, _ = softmax
+    gone = tuple(schedules(text)[0])
+    with pytest.raises(UnsupportedError, match="'thread_tile' is of contractions"):
+        emitted(edited(text, 0, *gone, thread_tile=[1, 1], threads=[8, 8], depth=1))
+
+
+def test_a_nest_without_schedule_is_refused(softmax: Any) -> None:
+    text = softmax[0].replace("polyblocks.schedule", "polyblocks.other")
+    with pytest.raises(UnsupportedError, match="has 0 schedules, .*; run choose-kernels before"):
+        EmitKernelsPass().run(mlir.parse(text), PassContext.create(gpu_target(), CompileOptions()))
+
+
+LOOP = """
+func.func @main(%a: memref<64xf32>, %n: memref<1xindex>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %end = memref.load %n[%zero] : memref<1xindex>
+  scf.for %k = %zero to %end step %one {
+    affine.for %i = 0 to 64 {
+      %x = affine.load %a[%i] : memref<64xf32>
+      %y = arith.negf %x : f32
+      affine.store %y, %a[%i] : memref<64xf32>
+    } {polyblocks.schedule = {group = FIRST, groups = 1}}
+    affine.for %i = 0 to 64 {
+      %x = affine.load %a[%i] : memref<64xf32>
+      %y = math.absf %x : f32
+      affine.store %y, %a[%i] : memref<64xf32>
+    } {polyblocks.schedule = {group = SECOND, groups = GROUPS}}
+  } {polyblocks.region = "loop"}
+  return
+}
+"""
+
+
+def of_loop(first: int, second: int, groups: int) -> str:
+    text = LOOP.replace("FIRST", str(first)).replace("SECOND", str(second))
+    return text.replace("GROUPS", str(groups))
+
+
+def test_one_block_runs_all_nests_of_a_loop_that_memory_decides_about() -> None:
+    assert "known_block_size = array<i32: 64, 1, 1>" in str(emitted(of_loop(64, 64, 1)))
+    message = r"'group' is to be the same for all, not \[32, 64\]"
+    with pytest.raises(UnsupportedError, match=message):
+        emitted(of_loop(64, 32, 1))
+    with pytest.raises(UnsupportedError, match="so 'groups' is to be 1"):
+        emitted(of_loop(64, 64, 2))
