@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import (
     Alloca,
@@ -29,7 +30,7 @@ from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import name_nests
 from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
 
-#: Kinds of nests of which siblings are merged.
+#: Kinds of nests of which siblings are merged; of contractions some are, too.
 _KINDS = {"copy", "pointwise", "reduction", "stencil"}
 
 
@@ -141,7 +142,7 @@ class FuseSiblingLoopsPass(NestPass):
         """
         nest = sequence.items[position]
         assert isinstance(nest, Nest)
-        if nest.kind not in _KINDS or len(nest.body) != 1 or not isinstance(nest.body[0], For):
+        if not _has_siblings(nest) or len(nest.body) != 1 or not isinstance(nest.body[0], For):
             return None
         loaded = {b.base for b in reads(nest)}
         stored = {b.base for b in writes(nest)}
@@ -156,10 +157,22 @@ class FuseSiblingLoopsPass(NestPass):
         return None
 
     def _mergeable(self, first: Nest, second: Nest) -> bool:
-        if first.kind not in _KINDS or len(first.body) != 1:
+        if not _has_siblings(first) or len(first.body) != 1:
             return False
         a, b = first.body[0], second.body[0]
         return isinstance(a, For) and isinstance(b, For) and self._worth(a, b) and fits(a, b)
+
+
+def _has_siblings(nest: Nest) -> bool:
+    """Whether a nest may be merged with others at all.
+
+    Products, and contractions whose loops are no longer as they were, have a schedule that is made
+    for the registers of one.
+    """
+    if nest.kind != "contraction":
+        return nest.kind in _KINDS
+    parts = contraction_of(nest.body)
+    return parts is not None and not parts.is_product
 
 
 def _clean(nest: Nest) -> None:

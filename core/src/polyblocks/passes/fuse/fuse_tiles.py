@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
 from polyblocks.affine.cost.block_cost import room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
@@ -28,7 +29,7 @@ from polyblocks.affine.tiles.tile_writer import shared_bytes, tiled
 from polyblocks.affine.tiles.updates import in_place
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.classify_nests import kind, name_nests
+from polyblocks.passes.normalize.classify_nests import name_nests
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,10 @@ class _Grouping:
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
         for nest in sequence.nests():
-            stage = None if kind(nest) == "contraction" else FusionStage.of(nest)
+            parts = contraction_of(nest.body)
+            # A product lives by its reuse in registers, of which the cost model knows nothing.
+            product = parts is not None and parts.is_product
+            stage = None if product else FusionStage.of(nest)
             if stage is not None and not stage.gathered & self.viewed:
                 seconds = alone(context.target, stage)
                 self.group_of[nest] = _Group([stage], seconds)

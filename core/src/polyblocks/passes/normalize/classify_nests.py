@@ -7,8 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.coverage import perfect_loops
-from polyblocks.affine.expr import Var
+from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.mlir.source import sources
 from polyblocks.affine.model import (
     For,
@@ -16,7 +15,6 @@ from polyblocks.affine.model import (
     IndirectStore,
     Load,
     Nest,
-    Node,
     Op,
     Sequence,
     Store,
@@ -29,11 +27,12 @@ from polyblocks.passes.base import NestPass
 class ClassifyNestsPass(NestPass):
     """Name nests after what they compute and set ``polyblocks.kind``.
 
-    The kind comes from the structure alone: ``scatter`` (stores at run-time indices), ``gather``
-    (loads at such), ``scan`` (carried values, stored at every step), ``contraction`` (a sum of
-    products of two arrays that share no other loop), ``reduction`` (carried values), ``stencil``
-    (one array read at several places), ``copy``, ``pointwise``. The name is made of the source ops,
-    where locations tell them.
+    The kind comes from the structure alone, the first one that fits: ``scatter`` (stores at
+    run-time indices), ``contraction`` (a reduction whose operands different loops move, unrolled or
+    not: :class:`~polyblocks.affine.analysis.contractions.Contraction`), ``gather`` (loads at
+    run-time indices), ``scan`` (carried values, stored at every step), ``reduction`` (carried
+    values), ``copy``, ``stencil`` (one array read at several places), ``pointwise``. The name is
+    made of the source ops, where locations tell them.
 
     Before: ``affine.for %i = 0 to 4 { ... }``; after: the same with
     ``{polyblocks.kernel = "mul_add", polyblocks.kind = "pointwise"}``.
@@ -99,12 +98,14 @@ def kind(nest: Nest) -> str:
     nodes = list(walk(nest.body))
     if any(isinstance(n, IndirectStore) for n in nodes):
         return "scatter"
+    if contraction_of(nest.body) is not None:
+        return "contraction"
     if any(isinstance(n, IndirectLoad) for n in nodes):
         return "gather"
     if any(isinstance(n, For) and n.inits and is_scan(n) for n in nodes):
         return "scan"
     if any(isinstance(n, For) and n.inits for n in nodes):
-        return "contraction" if _is_contraction(nest) else "reduction"
+        return "reduction"
     if not any(isinstance(n, Op) and n.name != "arith.constant" for n in nodes):
         return "copy"
     places: dict[Any, set[Any]] = {}
@@ -117,26 +118,6 @@ def kind(nest: Nest) -> str:
 def is_scan(loop: For) -> bool:
     """Whether a loop stores something for every value that it carries on."""
     return any(isinstance(n, Store) for n in loop.body)
-
-
-def _is_contraction(nest: Nest) -> bool:
-    """A carried sum of products of two loads, each with an outer loop that the other lacks."""
-    _, body = perfect_loops(nest.body)
-    loops = [n for n in body if isinstance(n, For) and n.inits]
-    if len(loops) != 1:
-        return False
-    inner: list[Node] = [loops[0]]
-    reduced: set[Var] = set()
-    while len(inner) == 1 and isinstance(inner[0], For):
-        reduced.add(inner[0].var)
-        inner = inner[0].body
-    loads = [n for n in inner if isinstance(n, Load)]
-    products = [n for n in inner if isinstance(n, Op) and n.name in ("arith.mulf", "arith.muli")]
-    if len(loads) != 2 or len(products) != 1:
-        return False
-    free = [{v for e in ld.index for v in e.variables()} - reduced for ld in loads]
-    both = [{v for e in ld.index for v in e.variables()} & reduced for ld in loads]
-    return bool(free[0] - free[1] and free[1] - free[0] and all(both))
 
 
 def _name(nest: Nest) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Load, Node, Op, Value, operands, results
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit import Emitter
-from polyblocks.codegen.gpu.mapping.contraction import Operand, TiledKernel
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
 from polyblocks.mlir import ir
 
 #: Operations up to which the steps whose operands are copied at once are written out.

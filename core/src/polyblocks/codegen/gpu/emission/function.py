@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Var
 from polyblocks.affine.mlir.views import VIEWS
 from polyblocks.affine.model import (
@@ -37,7 +38,7 @@ from polyblocks.codegen.gpu.emission.emit import Emitter
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter, tile_types
 from polyblocks.codegen.gpu.emission.loads import Changes, Loads, is_inside, root
 from polyblocks.codegen.gpu.mapping.banks import padded_shape
-from polyblocks.codegen.gpu.mapping.contraction import Operand, TiledKernel
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.placement import own_turns
 from polyblocks.codegen.gpu.mapping.schedule import unique_name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from polyblocks.affine.analysis.access_order import fastest_last
 from polyblocks.affine.model import For, Nest, Node
 from polyblocks.codegen.gpu.mapping.atomics import form_atomics
 from polyblocks.codegen.gpu.mapping.banks import pitch_rows
@@ -12,7 +13,6 @@ from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, tiled_kernel
 from polyblocks.codegen.gpu.mapping.contraction_cost import predict_contraction
 from polyblocks.codegen.gpu.mapping.distribution import (
     ThreadDistribution,
-    fastest_last,
     has_loops,
     outer_loops,
 )

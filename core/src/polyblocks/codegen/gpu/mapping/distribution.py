@@ -9,11 +9,10 @@ from itertools import pairwise
 from math import prod
 
 from polyblocks.affine import operation_cost as cost
-from polyblocks.affine.access import stride_along
+from polyblocks.affine.analysis.access_order import fastest_last
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import ReductionNest, identity
-from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Check, For, IndirectStore, Load, Node, Store, walk
+from polyblocks.affine.model import Check, For, IndirectStore, Node, walk
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop
@@ -136,40 +135,6 @@ def _scan(loop: For) -> DistributedLoop | None:
     if not is_parallel(bare, [bare]):
         return None
     return DistributedLoop([loop], [loop.var], combiners, scan=True)
-
-
-def fastest_last(variables: list[Var], body: list[Node]) -> list[Var]:
-    """The variables, with the one along which most accesses are in order last.
-
-    Loops keep their order otherwise. Accesses of buffers that live in one iteration do not count:
-    their memory has no transactions.
-    """
-    if len(variables) < 2:
-        return list(variables)
-    score = {v: in_order(body, v) for v in variables}
-    # Ties go to the inner loop.
-    best = max(reversed(variables), key=lambda v: score[v])
-    return [*(v for v in variables if v is not best), best]
-
-
-def in_order(body: Iterable[Node], var: Var) -> float:
-    """How many bytes the accesses that move by one element with ``var`` move, by iteration."""
-    total = 0.0
-    for node, times in _weighted(body, 1.0):
-        if node.buffer.kind == "local":
-            continue
-        if stride_along(node.buffer, node.index, var) == 1:
-            total += times * node.buffer.bytes_per_element
-    return total
-
-
-def _weighted(nodes: Iterable[Node], times: float) -> Iterable[tuple[Load | Store, float]]:
-    """Affine accesses with how often one iteration does them."""
-    for node in nodes:
-        if isinstance(node, (Load, Store)):
-            yield node, times
-        elif isinstance(node, For):
-            yield from _weighted(node.body, times * max(node.trips, 1))
 
 
 def trips(loops: Iterable[For]) -> int:

@@ -1,0 +1,43 @@
+"""In which order of its loops a body goes through memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import For, Load, Node, Store
+
+
+def fastest_last(variables: list[Var], body: list[Node]) -> list[Var]:
+    """The variables, with the one along which most accesses are in order last.
+
+    Loops keep their order otherwise. Accesses of buffers that live in one iteration do not count:
+    their memory has no transactions.
+    """
+    if len(variables) < 2:
+        return list(variables)
+    score = {v: _bytes_in_order(body, v) for v in variables}
+    # Ties go to the inner loop.
+    best = max(reversed(variables), key=lambda v: score[v])
+    return [*(v for v in variables if v is not best), best]
+
+
+def _bytes_in_order(body: Iterable[Node], var: Var) -> float:
+    """How many bytes the accesses that move by one element with ``var`` move, by iteration."""
+    total = 0.0
+    for node, times in _weighted(body, 1.0):
+        if node.buffer.kind == "local":
+            continue
+        if stride_along(node.buffer, node.index, var) == 1:
+            total += times * node.buffer.bytes_per_element
+    return total
+
+
+def _weighted(nodes: Iterable[Node], times: float) -> Iterable[tuple[Load | Store, float]]:
+    """Affine accesses with how often one iteration does them."""
+    for node in nodes:
+        if isinstance(node, (Load, Store)):
+            yield node, times
+        elif isinstance(node, For):
+            yield from _weighted(node.body, times * max(node.trips, 1))
