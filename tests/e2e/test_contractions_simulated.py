@@ -26,6 +26,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
         lambda x, w, b: torch.relu(functional.linear(x, w, b)),
         lambda: [r(33, 96), r(48, 96), r(48)],
     ),
+    "mask": (
+        lambda a, b: torch.where(torch.arange(33)[:, None] >= torch.arange(65), a @ b, -1.0),
+        lambda: [r(33, 88), r(88, 65)],
+    ),
     "convolution": (functional.conv2d, lambda: [r(2, 70, 5, 7), r(20, 70, 1, 3)]),
     "distances": (
         lambda a, b: ((a[:, None] - b[None]) ** 2).sum(-1),

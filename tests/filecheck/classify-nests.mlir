@@ -9,7 +9,11 @@
 // CHECK:         } {polyblocks.kernel = "copy", polyblocks.kind = "copy"
 // CHECK:         } {polyblocks.kernel = "gather", polyblocks.kind = "gather"
 // CHECK:         } {polyblocks.kernel = "contraction", polyblocks.kind = "contraction"
-func.func @main(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8xf32>, %p: memref<8xi64>) {
+// CHECK:           arith.maximumf
+// CHECK:         } {polyblocks.kernel = "contraction_2", polyblocks.kind = "contraction"
+// CHECK:         } {polyblocks.kernel = "contraction_3", polyblocks.kind = "contraction"
+// CHECK:         } {polyblocks.kernel = "reduction", polyblocks.kind = "reduction"
+func.func @main(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8xf32>, %p: memref<8xi64>, %d: memref<8x8xf32>) {
   affine.for %i = 0 to 8 {
     %x = affine.load %c[%i] : memref<8xf32>
     %y = arith.negf %x : f32
@@ -41,8 +45,47 @@ func.func @main(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8xf32>, %p:
         %t = arith.addf %s, %m : f32
         affine.yield %t : f32
       }
-      affine.store %r, %b[%i, %j] : memref<8x8xf32>
+      affine.store %r, %d[%i, %j] : memref<8x8xf32>
     }
+  }
+  // What is read of the operands may be combined in any way.
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 8 {
+      %z = arith.constant 0.0 : f32
+      %r = affine.for %k = 0 to 8 iter_args(%s = %z) -> (f32) {
+        %x = affine.load %a[%i, %k] : memref<8x8xf32>
+        %y = affine.load %b[%j, %k] : memref<8x8xf32>
+        %m = arith.subf %x, %y : f32
+        %t = arith.maximumf %s, %m : f32
+        affine.yield %t : f32
+      }
+      affine.store %r, %d[%i, %j] : memref<8x8xf32>
+    }
+  }
+  // An unrolled one.
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 8 {
+      %x0 = affine.load %a[%i, 0] : memref<8x8xf32>
+      %y0 = affine.load %b[0, %j] : memref<8x8xf32>
+      %m0 = arith.mulf %x0, %y0 : f32
+      %x1 = affine.load %a[%i, 1] : memref<8x8xf32>
+      %y1 = affine.load %b[1, %j] : memref<8x8xf32>
+      %m1 = arith.mulf %x1, %y1 : f32
+      %s = arith.addf %m0, %m1 : f32
+      affine.store %s, %d[%i, %j] : memref<8x8xf32>
+    }
+  }
+  // Nothing but rows moves operands.
+  affine.for %i = 0 to 8 {
+    %z = arith.constant 0.0 : f32
+    %r = affine.for %k = 0 to 8 iter_args(%s = %z) -> (f32) {
+      %x = affine.load %a[%i, %k] : memref<8x8xf32>
+      %y = affine.load %c[%k] : memref<8xf32>
+      %m = arith.mulf %x, %y : f32
+      %t = arith.addf %s, %m : f32
+      affine.yield %t : f32
+    }
+    affine.store %r, %d[%i, 0] : memref<8x8xf32>
   }
   return
 }

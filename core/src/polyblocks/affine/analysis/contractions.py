@@ -106,10 +106,11 @@ class Contraction:
     combiners: list[Op] | None
 
     @property
-    def is_product(self) -> bool:
-        """Whether each step of its loops multiplies one element of each of two operands.
+    def multiplies_once(self) -> bool:
+        """Whether each step of its loops reads two elements and multiplies once.
 
-        A product of matrices does; a window of several terms or a distance computes more.
+        So do products of matrices, and distances that are squared by a product. The window of a
+        convolution, unrolled, computes more, and so do operands that are made on the way.
         """
         body = self.reduction.body if self.reduction.loops else []
         products = [n for n in body if isinstance(n, Op) and n.name in ("arith.mulf", "arith.muli")]

@@ -172,7 +172,7 @@ def _has_siblings(nest: Nest) -> bool:
     if nest.kind != "contraction":
         return nest.kind in _KINDS
     parts = contraction_of(nest.body)
-    return parts is not None and not parts.is_product
+    return parts is not None and not parts.multiplies_once
 
 
 def _clean(nest: Nest) -> None:

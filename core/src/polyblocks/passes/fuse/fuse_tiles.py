@@ -122,7 +122,7 @@ class _Grouping:
         for nest in sequence.nests():
             parts = contraction_of(nest.body)
             # A product lives by its reuse in registers, of which the cost model knows nothing.
-            product = parts is not None and parts.is_product
+            product = parts is not None and parts.multiplies_once
             stage = None if product else FusionStage.of(nest)
             if stage is not None and not stage.gathered & self.viewed:
                 seconds = alone(context.target, stage)

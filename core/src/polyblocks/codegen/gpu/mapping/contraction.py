@@ -104,7 +104,7 @@ def untiled(parts: Contraction) -> str | None:
     """Why a kernel cannot compute tiles of a contraction; None if it can."""
     if not parts.reduction.loops:
         return "its reduction is unrolled: there are no steps whose operands could be copied"
-    if any(isinstance(n, Index) for n in (*parts.before, *parts.reduction.body, *parts.after)):
+    if any(isinstance(n, Index) for n in (*parts.before, *parts.reduction.body)):
         return "it computes with loop variables, of which a thread has several values"
     return None
 
