@@ -16,7 +16,7 @@ from polyblocks import mlir
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import Nest, Sequence
-from polyblocks.codegen.gpu.mapping.contraction import tiled_kernels, untiled
+from polyblocks.codegen.gpu.mapping.contraction import refusal, tiled_kernels
 from polyblocks.codegen.gpu.mapping.distribution import outer_loops
 from polyblocks.options import CompileOptions
 from polyblocks.passes.base import NestPass
@@ -513,7 +513,7 @@ def answers(nest: Nest) -> tuple[str, str]:
     assert chip is not None
     tiled = any(tiled_kernels(nest, outer, body, chip.warp, chip.banks, chip.threads_per_block))
     parts = contraction_of(nest.body)
-    refused = None if parts is None else untiled(parts)
+    refused = None if parts is None else refusal(parts)
     assert not (tiled and refused)
     return kind(nest), "contraction" if tiled or refused else "none"
 
@@ -566,5 +566,5 @@ _VARIABLE = ["%w = arith.index_cast %j : index to i32", "%f = arith.sitofp %w : 
 def test_what_has_no_tiles(lines: list[str], expected: str | None) -> None:
     parts = contraction_of(read(lines).body)
     assert parts is not None
-    reason = untiled(parts)
+    reason = refusal(parts)
     assert reason is None if expected is None else (reason or "").startswith(expected)

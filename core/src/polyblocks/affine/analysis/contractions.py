@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from math import prod
 
 from polyblocks.affine.access import stride_along
@@ -163,16 +164,25 @@ def _looped(nodes: list[Node]) -> Iterator[_Parts]:
 
 def _unrolled(body: list[Node]) -> Iterator[_Parts]:
     """The parts of a nest without loops inside, for each of its unrolled reductions."""
-    if sum(isinstance(n, Load) for n in body) < 4:
-        # Two steps of two operands.
+    if not _is_epilogue(body) or not _may_have_sides(body):
         return
+    position = {node: i for i, node in enumerate(body)}
+    end = next((i for i, n in enumerate(body) if not _is_arithmetic([n])), len(body))
     code = StraightLineCode(body)
     for chain in code.chains():
+        at = position[chain.last] + 1
         terms = max(code.alike(chain.terms), key=len)
-        at = body.index(chain.last) + 1
-        if len(terms) > 1 and _is_arithmetic(body[:at]) and _is_epilogue(body[at:]):
+        if at <= end and len(terms) > 1:
             steps = ReductionLoops([], body[:at])
             yield steps, [], body[at:], code.loads(terms), [chain.last]
+
+
+def _may_have_sides(body: list[Node]) -> bool:
+    """Whether of two loads each has a variable that the other one lacks: asked of every nest."""
+    moved = {
+        frozenset(v for e in n.index for v in e.variables()) for n in body if isinstance(n, Load)
+    }
+    return any(a - b and b - a for a, b in combinations(moved, 2))
 
 
 def _is_arithmetic(nodes: list[Node]) -> bool:
@@ -199,10 +209,10 @@ def _combiners(innermost: For) -> list[Op] | None:
 
 def _sides(order: list[Var], loads: list[Load]) -> tuple[list[Var], list[Var], list[Var]] | None:
     """Batch, rows and columns; None if loads are not moved by two parts of the variables."""
-    moved = [s for s in (_moving(load, order) for load in loads) if s]
+    moved = list(dict.fromkeys(s for s in (_moving(load, order) for load in loads) if s))
     most = [s for s in moved if not any(s < other for other in moved)]
-    common = set.intersection(*most) if most else set()
-    parts: list[set[Var]] = []
+    common = frozenset.intersection(*most) if most else frozenset()
+    parts: list[frozenset[Var]] = []
     for one in moved:
         rest = one - common
         if rest:
@@ -240,9 +250,9 @@ def _operands(
     return list(found.values()) if len(stepping) == 2 else None
 
 
-def _moving(load: Load, variables: list[Var]) -> set[Var]:
+def _moving(load: Load, variables: list[Var]) -> frozenset[Var]:
     """Those of the variables that move a load."""
-    return {v for e in load.index for v in e.variables()} & set(variables)
+    return frozenset(v for e in load.index for v in e.variables()).intersection(variables)
 
 
 def _is_shifted(load: Load, other: Load) -> bool:

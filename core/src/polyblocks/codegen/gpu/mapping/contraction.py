@@ -100,7 +100,7 @@ def extent(variables: list[Var]) -> int:
     return prod(v.extent for v in variables)
 
 
-def untiled(parts: Contraction) -> str | None:
+def refusal(parts: Contraction) -> str | None:
     """Why a kernel cannot compute tiles of a contraction; None if it can."""
     if not parts.reduction.loops:
         return "its reduction is unrolled: there are no steps whose operands could be copied"
@@ -114,7 +114,7 @@ def tiled_kernels(
 ) -> Iterator[TiledKernel]:
     """Candidates for a nest; none if it has no tiles. ``most`` are threads of a block."""
     parts = contraction_of(nest.body)
-    if parts is None or untiled(parts):
+    if parts is None or refusal(parts):
         return
     order = [f.var for f in outer]
     widest = max(sum(o.of_rows for o in parts.operands), sum(not o.of_rows for o in parts.operands))
