@@ -20,6 +20,7 @@ from polyblocks.affine.model import (
     Sequence,
     Store,
     Value,
+    around,
     walk,
 )
 from polyblocks.affine.rewrites.merging import forward
@@ -168,6 +169,38 @@ def test_siblings_read_an_argument_once() -> None:
     assert loads(sequence.nests()[0].body, a) == 1
     for out, before in zip((b, c, d), expected, strict=True):
         np.testing.assert_array_equal(run(sequence, values, out), before)
+
+
+def pairs(target: Buffer, a: Buffer, b: Buffer, name: str) -> Nest:
+    """``target[i, j] = sum over k of op(a[i, k], b[j, k])``."""
+    i, j, k = Var(a.shape[0]), Var(b.shape[0]), Var(a.shape[1])
+    zero, argument, x, y, made, new, result = (Value("f32") for _ in range(7))
+    step: list[Node] = [
+        Load(x, a, (Expr.of(i), Expr.of(k))),
+        Load(y, b, (Expr.of(j), Expr.of(k))),
+        Op(name, [x, y], {}, [made]),
+        Op("arith.addf", [argument, made], {"fastmath": "reassoc"}, [new]),
+    ]
+    body: list[Node] = [
+        Op("arith.constant", [], {"value": 0.0}, [zero]),
+        For(k, step, [zero], [argument], [result], [new]),
+        Store(result, target, (Expr.of(i), Expr.of(j))),
+    ]
+    return Nest(around([i, j], body), [], changed=True)
+
+
+@pytest.mark.parametrize(("name", "count"), [("arith.mulf", 2), ("arith.subf", 1)])
+def test_products_have_no_siblings_and_other_contractions_do(name: str, count: int) -> None:
+    """One kind; but a product is scheduled for the registers of one."""
+    a, b = buffer(6, 9, kind="input"), buffer(5, 9, kind="input")
+    outs = [buffer(6, 5, kind="output") for _ in range(2)]
+    sequence = Sequence([pairs(out, a, b, name) for out in outs], [])
+    values = {x: np.random.default_rng(1).random(x.shape) for x in (a, b)}
+    expected = run(sequence, values, outs[1])
+    merge(sequence)
+    assert [nest.kind for nest in sequence.nests()] == ["contraction"] * count
+    assert loads(sequence.nests()[0].body, a) == 1
+    np.testing.assert_array_equal(run(sequence, values, outs[1]), expected)
 
 
 def test_what_only_siblings_load_is_not_stored() -> None:
