@@ -94,6 +94,12 @@ def test_no_function():
         polyblocks_jit_torch(3)
 
 
+def test_without_dynamo_nothing_can_be_captured(monkeypatch):
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
+    with pytest.raises(InputError, match="switched off by TORCHDYNAMO_DISABLE; unset it, or"):
+        polyblocks_jit_torch(double)
+
+
 def test_modes_belong_to_inductor():
     with pytest.raises(OptionError, match="mode='max-autotune' belongs to Inductor"):
         polyblocks_backend(None, [], mode="max-autotune")

@@ -32,6 +32,9 @@ class CompiledFunction:
         polyblocks_original: the function that was compiled.
     """
 
+    #: That of the function, as ``__name__`` and others are.
+    __qualname__: str
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -87,7 +90,7 @@ class CompiledFunction:
 
     def clear_cache(self) -> None:
         """Forget all variants, as ``clear_cache`` of ``jax.jit``."""
-        self._jitted.clear_cache()
+        self._jitted.clear_cache()  # type: ignore[attr-defined] # not in JAX's stubs
         self._with_functions.clear()
 
     def _holds_functions(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

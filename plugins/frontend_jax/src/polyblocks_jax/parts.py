@@ -136,7 +136,8 @@ class Equations(Operations):
         if failed:
             return failed
         captures = [capture for capture, _ in groups.values()]
-        captures and captures[0].prepare_import()
+        if captures:
+            captures[0].prepare_import()
         for attempt in (_import, functools.partial(_compile, options=self.options)):
             outcomes = run_probes(captures, attempt)
             for capture, outcome in zip(captures, outcomes, strict=True):

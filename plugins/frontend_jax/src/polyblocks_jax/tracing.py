@@ -14,4 +14,5 @@ def is_tracing() -> bool:
     ``jax.debug_infs``. Then the function must be the user's: a compiled program would only be
     refused again.
     """
-    return under_a_jit() and not jax.config.jax_disable_jit
+    disabled: bool = jax.config.jax_disable_jit  # type: ignore[attr-defined] # made at run time
+    return under_a_jit() and not disabled

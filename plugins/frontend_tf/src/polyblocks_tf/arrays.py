@@ -63,7 +63,8 @@ class TfArrays(ArrayInterface):
         if not spec.is_contiguous:
             raise InputError(f"tensors of TensorFlow are dense; strides {spec.strides} are not")
         dtype = TF_DTYPES[spec.dtype].as_numpy_dtype
-        view: Any = np.ndarray(spec.shape, dtype, buffers.outputs.acquire(max(spec.nbytes, 1)))
+        memory: Any = buffers.outputs.acquire(max(spec.nbytes, 1))
+        view: Any = np.ndarray(spec.shape, dtype, memory)
         return EagerTensor(view, "/device:CPU:0")
 
     def transfer(self, array: Any, device: Device) -> Any:

@@ -65,18 +65,18 @@ def _on_device(
     interface = TfArrays()
     run = bind(executable, interface, num_iters=options.num_iters)
     manifest = executable.manifest
-    taken = [(k, a) for k, a in enumerate(capture.arguments) if a.spec and a.spec.numel]
+    taken = [(k, a, a.spec) for k, a in enumerate(capture.arguments) if a.spec and a.spec.numel]
 
     def results_of(*leaves: Any) -> tuple[Any, ...]:
         place = next(interface.device(leaf) for leaf in leaves if is_on_gpu(leaf))
         given = []
-        for k, argument in taken:
+        for k, argument, spec in taken:
             if argument.kind == "argument":
                 given.append(leaves[k])
                 continue
             held = argument.held
             if argument.kind == "variable":
-                dtype = TF_DTYPES[argument.spec.dtype]
+                dtype = TF_DTYPES[spec.dtype]
                 held = tf.raw_ops.ReadVariableOp(resource=held, dtype=dtype)
             given.append(held if interface.device(held) == place else _moved(held, place))
         results = run(*given)

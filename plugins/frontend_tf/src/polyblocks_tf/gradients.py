@@ -46,7 +46,7 @@ class Recorded:
 
     def __call__(self, *leaves: Any) -> Any:
         if self._effect is not None:
-            self._by_tensorflow()
+            self._by_tensorflow(self._effect)
             return self._concrete(*leaves)
         if self._forward is None:
             self._forward = compile_function(
@@ -104,19 +104,19 @@ class Recorded:
         made._report = self._report
         return made
 
-    def _by_tensorflow(self) -> None:
+    def _by_tensorflow(self, effect: tf.Operation) -> None:
         reason = "it has an effect, and a gradient tape outside needs to compute it twice"
         if self._options.strict_target:
             raise FallbackError(
-                f"{reason}; strict_target forbids that TensorFlow runs it", op=self._effect.type
+                f"{reason}; strict_target forbids that TensorFlow runs it", op=effect.type
             )
         from polyblocks_tf.location import source_location
 
         self._report.left_to_framework(
             {
-                "op": self._effect.type,
+                "op": effect.type,
                 "reason": reason,
                 "cause": "unsupported",
-                "location": source_location(self._effect),
+                "location": source_location(effect),
             }
         )

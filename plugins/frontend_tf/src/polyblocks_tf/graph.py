@@ -33,8 +33,9 @@ _READS = frozenset(
 
 _OF_SHAPES = frozenset(("Shape", "ShapeN", "Size", "Rank"))
 
-#: Type of an operation -> a function of the operation and its inputs that computes its outputs.
-Substitutions = Mapping[str, Callable[[Any, list[Any]], Sequence[Any]]]
+#: Type of an operation -> a function of the operation and its inputs that computes its outputs,
+#: or None where it cannot.
+Substitutions = Mapping[str, Callable[[Any, list[Any]], Sequence[Any] | None]]
 
 
 #: A tensor: the number of the inlined call that it is in, and its name there.

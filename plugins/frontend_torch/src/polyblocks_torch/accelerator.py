@@ -36,7 +36,8 @@ def current_stream() -> Callable[[int], int]:
 
 def allocator(device: torch.device) -> Callable[..., torch.Tensor]:
     """``allocate(shape, strides, dtype)`` on a device, from PyTorch's own memory."""
-    from torch._C._dynamo.guards import _empty_strided_cuda
+    # Not in PyTorch's stubs.
+    from torch._C._dynamo.guards import _empty_strided_cuda  # type: ignore[attr-defined]
 
     current: Callable[[], int] = torch._C._cuda_getDevice
     number = device.index

@@ -73,9 +73,9 @@ def polymage_jit_torch(
     if execution_backend == "polyblocks":
         return polyblocks_jit_torch(function, compile_options=given)
     CompileOptions.from_dict(given)
-    wrap: Callable[[Any], Any] = (
-        (lambda f: f) if execution_backend == "std" else torch.compile  # type: ignore[assignment]
-    )
+    wrap: Callable[[Any], Any] = lambda f: f  # noqa: E731
+    if execution_backend == "inductor":
+        wrap = torch.compile
     return wrap if function is None else wrap(function)
 
 

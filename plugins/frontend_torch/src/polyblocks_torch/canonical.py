@@ -334,7 +334,7 @@ class _Canonicalizer:
         return [p for p in plan if p is not None], nodes
 
     def _spec(self, node: fx.Node) -> ArraySpec | None:
-        value = node.meta.get("val")
+        value: Any = node.meta.get("val")
         reason = problem_with(value)
         if reason is not None:
             self._reject(reason, node)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
+from torch._ops import OperatorBase, OpOverloadPacket
 
 from polyblocks_torch.decomp import REGISTRY
 from polyblocks_torch.refusals import RANDOM_OPS
@@ -21,7 +22,7 @@ aten = torch.ops.aten
 
 #: Decompositions that PyTorch has outside of its core-ATen table. torch-mlir lacks these ops, or
 #: rounds them differently than eager does (gelu).
-_MORE = [
+_MORE: list[OperatorBase | OpOverloadPacket[..., Any]] = [
     aten._adaptive_avg_pool2d,
     aten._batch_norm_no_update,
     aten._batch_norm_with_update,

@@ -127,7 +127,7 @@ def _run(
             if node.op == "call_method":
                 value = getattr(args[0], str(node.target))(*args[1:], **kwargs)
             else:
-                value = node.target(*args, **kwargs)  # type: ignore[operator]
+                value = node.target(*args, **kwargs)
         values[node] = value
     raise CannotRecord("no output")
 

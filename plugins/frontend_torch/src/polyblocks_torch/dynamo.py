@@ -15,11 +15,12 @@ from typing import Any
 import torch
 import torch._dynamo
 from torch._dynamo import config
+from torch._dynamo.eval_frame import OptimizeContext
 from torch._dynamo.exc import BackendCompilerFailed, Unsupported
 from torch._dynamo.types import ConvertFrameReturn
 from torch._dynamo.utils import counters
 
-from polyblocks.errors import FallbackError, PolyBlocksError
+from polyblocks.errors import FallbackError, InputError, PolyBlocksError
 from polyblocks_torch.gate import Gate
 from polyblocks_torch.report import Frame, FunctionReport
 
@@ -46,8 +47,17 @@ def optimize(
 
     Returns:
         A function that wraps functions, methods, modules and module classes.
+
+    Raises:
+        InputError: the environment switches Dynamo off.
     """
     context = torch._dynamo.optimize(backend, nopython=strict, isolate_recompiles=True)
+    if not isinstance(context, OptimizeContext):
+        raise InputError(
+            "Dynamo, which captures functions for polyblocks, is switched off by "
+            "TORCHDYNAMO_DISABLE; unset it, or pass execution_backend='std' to polymage_jit_torch"
+        )
+    assert callable(context.callback), "Dynamo has a callback for new frames"
     gate = Gate(context.enter_exit_hooks)
     context.callback = _Converter(context.callback, strict, report, gate)
     return context

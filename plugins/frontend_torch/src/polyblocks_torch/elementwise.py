@@ -24,6 +24,7 @@ from polyblocks_torch.torch_dialect import (
     from_builtin,
     load_conversion_dialect,
     op_name,
+    tensor_type,
     to_builtin,
 )
 
@@ -56,7 +57,7 @@ def _replace(op: Any, body: Body) -> None:
     ir = mlir.ir
     linalg, tensor = mlir.dialect("linalg"), mlir.dialect("tensor")
     (result,) = op.results
-    out_type = builtin_type(result.type)
+    out_type = tensor_type(result.type)
     with ir.InsertionPoint(op), op.location:
         operands = []
         for operand in op.operands:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._C._dynamo.guards import _empty_strided_cpu
+from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
 
 from polyblocks.errors import ExecutionError
 from polyblocks.options import CompileOptions

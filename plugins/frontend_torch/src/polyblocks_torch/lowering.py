@@ -128,7 +128,7 @@ def _context_cache(context: Any, tracker: Any) -> Any:
 
     ir = mlir.ir
 
-    class Locations(fx_importer.ContextCache):  # type: ignore[misc]
+    class Locations(fx_importer.ContextCache):
         def get_node_location(self, node: torch.fx.Node) -> Any:
             where = source_location(node)
             child = None
@@ -147,7 +147,7 @@ def _hooks() -> Any:
 
     ir = mlir.ir
 
-    class Hooks(fx_importer.FxImporterHooks):  # type: ignore[misc]
+    class Hooks(fx_importer.FxImporterHooks):
         def resolve_literal(self, gni: Any, literal: Any, info: Any) -> Any:
             if not isinstance(literal, torch.Tensor) or literal.dtype not in _DENSE:
                 return None

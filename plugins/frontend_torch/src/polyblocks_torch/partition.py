@@ -38,8 +38,8 @@ def obvious(graph: fx.Graph) -> dict[fx.Node, tuple[str, str]]:
     for node in graph.nodes:
         if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
             # What a value is would depend on when it is read; only the given order is right.
-            reason = f"{op_name(node)} changes a tensor in place in the middle of the graph"
-            return {n: (reason, UNSUPPORTED) for n in graph.nodes if n.op.startswith("call_")}
+            why = f"{op_name(node)} changes a tensor in place in the middle of the graph"
+            return {n: (why, UNSUPPORTED) for n in graph.nodes if n.op.startswith("call_")}
         reason = unsupported_reason(node)
         if reason is not None:
             found[node] = (reason, RANDOM if is_random(node) else UNSUPPORTED)

@@ -151,9 +151,15 @@ class Recorder(TorchDispatchMode):
             Writes: it cannot be said so.
         """
         functional = functional_of(func) if self.functionalize else None
-        target = args[0] if functional is not None else None
+        target = args[0] if args else None
         old = self.node_for(target) if isinstance(target, FakeTensor) else None
-        if old is None or old.op != "call_function" or not self._is_alone(target):
+        if (
+            functional is None
+            or target is None
+            or old is None
+            or old.op != "call_function"
+            or not self._is_alone(target)
+        ):
             raise Writes(f"{func} changes its operand")
         with self:
             result = functional(*args, **kwargs)

@@ -27,6 +27,7 @@ from polyblocks_torch.torch_dialect import (
     from_builtin,
     load_conversion_dialect,
     op_name,
+    tensor_type,
     to_builtin,
 )
 
@@ -72,7 +73,7 @@ def lower_scans(module: Any) -> None:
 def _replace(op: Any, scan: _Scan) -> None:
     ir = mlir.ir
     linalg, tensor = mlir.dialect("linalg"), mlir.dialect("tensor")
-    kinds = [builtin_type(r.type) for r in op.results]
+    kinds = [tensor_type(r.type) for r in op.results]
     shape, element = list(kinds[0].shape), kinds[0].element_type
     dim = int(op.operands[1].owner.attributes["value"].value) % len(shape)
     others = shape[:dim] + shape[dim + 1 :]

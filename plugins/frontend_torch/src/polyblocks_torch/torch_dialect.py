@@ -39,6 +39,13 @@ def builtin_type(kind: Any) -> Any | None:
     return mlir.ir.Type.parse(f"tensor<{extents}{element}>", context=kind.context)
 
 
+def tensor_type(kind: Any) -> Any:
+    """The builtin tensor type of what is a ``!torch.vtensor``."""
+    found = builtin_type(kind)
+    assert found is not None, f"{kind} is no tensor with a shape"
+    return found
+
+
 def to_builtin(value: Any) -> Any:
     """A ``!torch.vtensor`` as a builtin tensor, at the current insertion point."""
     cast = mlir.ir.Operation.create(

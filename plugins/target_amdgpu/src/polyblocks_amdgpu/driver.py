@@ -28,9 +28,9 @@ class HipDriver(BindingsDriver):
         api: the module ``hip.hip``.
     """
 
-    device_kinds = (ROCM,)
+    device_kinds: tuple[int, ...] = (ROCM,)
     # What PyTorch and cupy for ROCm call it too.
-    array_protocols = ("__cuda_array_interface__",)
+    array_protocols: tuple[str, ...] = ("__cuda_array_interface__",)
     default_stream = 0
 
     def __init__(self, api: Any) -> None:

@@ -171,9 +171,18 @@ def _by_axis(read: Callable[[Any, int], Any]) -> Operation:
     return Operation(decode, "integer")
 
 
+def _of_axes(name: str, read: Callable[[Any, int], Any]) -> dict[str, Operation]:
+    """An index per axis of a workgroup or grid."""
+
+    def of(axis: int) -> Operation:
+        return _special(lambda m: read(m, axis))
+
+    return {f"{name}.{letter}": of(axis) for axis, letter in enumerate(_AXES)}
+
+
 _INDICES = {
-    **{f"workitem.id.{a}": _special(lambda m, i=i: m.thread_id(i)) for i, a in enumerate(_AXES)},
-    **{f"workgroup.id.{a}": _special(lambda m, i=i: m.block_id(i)) for i, a in enumerate(_AXES)},
+    **_of_axes("workitem.id", lambda m, axis: m.thread_id(axis)),
+    **_of_axes("workgroup.id", lambda m, axis: m.block_id(axis)),
     "wavefrontsize": _special(lambda m: m.chip.subgroup_width),
     "wave.id": _special(lambda m: m.subgroup),
 }

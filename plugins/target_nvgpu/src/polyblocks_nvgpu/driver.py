@@ -43,8 +43,8 @@ class CudaDriver(BindingsDriver):
         api: the module ``cuda.bindings.driver``, after ``cuInit``.
     """
 
-    device_kinds = (CUDA, CUDA_MANAGED)
-    array_protocols = ("__cuda_array_interface__",)
+    device_kinds: tuple[int, ...] = (CUDA, CUDA_MANAGED)
+    array_protocols: tuple[str, ...] = ("__cuda_array_interface__",)
     default_stream = LEGACY_STREAM
 
     def __init__(self, api: Any) -> None:

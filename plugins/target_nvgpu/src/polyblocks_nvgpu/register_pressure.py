@@ -65,7 +65,7 @@ def with_loops(
         found = loops(kernel)
         best, least = kernel, resources_of(head + kernel)[name].spill_bytes
         for which in [*([label] for label in found), found]:
-            kept = _LABEL.sub(lambda m, which=which: m[0] + _KEEP * (m[1] in which), kernel)
+            kept = _kept(kernel, which)
             spilled = resources_of(head + kept)[name].spill_bytes
             if spilled < least:
                 best, least = kept, spilled
@@ -73,6 +73,11 @@ def with_loops(
                 break
         ptx = ptx.replace(kernel, best)
     return ptx
+
+
+def _kept(kernel: str, labels: Collection[str]) -> str:
+    """The kernel with the mark at these labels that keeps their loops."""
+    return _LABEL.sub(lambda m: m[0] + _KEEP * (m[1] in labels), kernel)
 
 
 def with_least_moved(

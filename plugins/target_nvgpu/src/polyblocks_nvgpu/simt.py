@@ -39,11 +39,20 @@ def _lane_mask(relation: Callable[[Any, Any], Any]) -> Operation:
     return _special(read)
 
 
+def _of_axes(name: str, read: Callable[[Any, int], Any]) -> dict[str, Operation]:
+    """A special register per axis of a block or grid."""
+
+    def of(axis: int) -> Operation:
+        return _special(lambda m: read(m, axis))
+
+    return {f"{name}.{letter}": of(axis) for axis, letter in enumerate(_AXES)}
+
+
 _REGISTERS = {
-    **{f"tid.{a}": _special(lambda m, i=i: m.thread_id(i)) for i, a in enumerate(_AXES)},
-    **{f"ctaid.{a}": _special(lambda m, i=i: m.block_id(i)) for i, a in enumerate(_AXES)},
-    **{f"ntid.{a}": _special(lambda m, i=i: m.block[i]) for i, a in enumerate(_AXES)},
-    **{f"nctaid.{a}": _special(lambda m, i=i: m.grid[i]) for i, a in enumerate(_AXES)},
+    **_of_axes("tid", lambda m, axis: m.thread_id(axis)),
+    **_of_axes("ctaid", lambda m, axis: m.block_id(axis)),
+    **_of_axes("ntid", lambda m, axis: m.block[axis]),
+    **_of_axes("nctaid", lambda m, axis: m.grid[axis]),
     "laneid": _special(lambda m: m.lane),
     "warpid": _special(lambda m: m.subgroup),
     "nwarpid": _special(lambda m: m.block_lanes // m.chip.subgroup_width),
@@ -192,6 +201,10 @@ def _fence(instruction: Instruction) -> Run:
     return lambda m: m.fence(whole_device=whole)
 
 
+def _membar(*, whole_device: bool) -> Operation:
+    return Operation(lambda i: lambda m: m.fence(whole_device=whole_device), "control")
+
+
 def _unary(function: Callable[[Any], Any]) -> Operation:
     return Operation(lambda i: lambda m, a: function(a).astype(a.dtype), "special")
 
@@ -245,11 +258,8 @@ SEMANTICS = Semantics(
         "llvm.nvvm.cp.async.wait.all": Operation(
             lambda i: lambda m: m.copies.wait(m, None), "control"
         ),
-        **{
-            f"llvm.nvvm.membar.{scope}": Operation(
-                lambda i, local=scope == "cta": lambda m: m.fence(whole_device=not local), "control"
-            )
-            for scope in ("cta", "gl", "sys")
-        },
+        "llvm.nvvm.membar.cta": _membar(whole_device=False),
+        "llvm.nvvm.membar.gl": _membar(whole_device=True),
+        "llvm.nvvm.membar.sys": _membar(whole_device=True),
     },
 )

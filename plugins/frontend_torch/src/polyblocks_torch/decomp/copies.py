@@ -23,7 +23,7 @@ def view_copy_dtype(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 @decomposition(aten.permute_copy.default)
-def permute_copy(x: Tensor, dims: Sequence[int]) -> Tensor:
+def permute_copy(x: Tensor, dims: list[int]) -> Tensor:
     return x.permute(dims)
 
 

@@ -112,7 +112,7 @@ class _Call:
     def _as(self, value: fx.Node, dtype: torch.dtype) -> fx.Node:
         if value.meta["val"].dtype == dtype:
             return value
-        return self.emit(aten._to_copy.default, value, dtype=dtype)  # type: ignore[no-any-return]
+        return self.emit(aten._to_copy.default, value, dtype=dtype)
 
 
 def _parts(emitter: Emitter, value: fx.Node) -> Pair:
@@ -128,7 +128,7 @@ def _split_last(emitter: Emitter, real: fx.Node) -> Pair:
 
 
 def _join(emitter: Emitter, pair: Pair) -> fx.Node:
-    return emitter.emit(aten.complex.default, pair.re, pair.im)  # type: ignore[no-any-return]
+    return emitter.emit(aten.complex.default, pair.re, pair.im)
 
 
 #: Ops that move elements or add them up: done on each part by itself.
@@ -170,7 +170,7 @@ def _by_parts(call: _Call, *args: Any, **kwargs: Any) -> Any:
 def _item(call: _Call, value: fx.Node, index: int) -> fx.Node:
     import operator
 
-    return call.emit(operator.getitem, value, index)  # type: ignore[no-any-return]
+    return call.emit(operator.getitem, value, index)
 
 
 _RULES: dict[Any, Callable[..., Any]] = {}
@@ -189,7 +189,7 @@ def _rule(*targets: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def _view_as_real(call: _Call, x: Pair) -> fx.Node:
     last = x.re.meta["val"].dim()
     parts = [call.emit(aten.unsqueeze.default, part, last) for part in (x.re, x.im)]
-    return call.emit(aten.cat.default, parts, last)  # type: ignore[no-any-return]
+    return call.emit(aten.cat.default, parts, last)
 
 
 @_rule(aten.view_as_complex.default)
@@ -276,7 +276,7 @@ def _quotient(call: _Call, x: Pair, y: Pair) -> Pair:
     """Smith's method (CACM 5(8), 1962), as in eager mode: nothing is squared."""
 
     def op(target: Any, *operands: Any) -> fx.Node:
-        return call.emit(target, *operands)  # type: ignore[no-any-return]
+        return call.emit(target, *operands)
 
     mul, div, where = aten.mul.Tensor, aten.div.Tensor, aten.where.self
     sizes = [op(aten.abs.default, part) for part in (y.re, y.im)]
@@ -308,12 +308,12 @@ def _abs(call: _Call, x: Pair) -> fx.Node:
     square = call.emit(aten.add.Scalar, call.emit(aten.mul.Tensor, ratio, ratio), 1.0)
     result = call.emit(aten.mul.Tensor, large, call.emit(aten.sqrt.default, square))
     infinite = call.emit(aten.eq.Scalar, large, math.inf)
-    return call.emit(aten.where.self, infinite, large, result)  # type: ignore[no-any-return]
+    return call.emit(aten.where.self, infinite, large, result)
 
 
 @_rule(aten.angle.default)
 def _angle(call: _Call, x: Pair) -> fx.Node:
-    return call.emit(aten.atan2.default, x.im, x.re)  # type: ignore[no-any-return]
+    return call.emit(aten.atan2.default, x.im, x.re)
 
 
 @_rule(aten.exp.default)
@@ -328,9 +328,7 @@ def _eq(call: _Call, x: Pair, y: Any) -> fx.Node:
     equal = "eq" in str(call.node.target)
     target = aten.eq.Tensor if equal else aten.ne.Tensor
     both = aten.logical_and.default if equal else aten.logical_or.default
-    return call.emit(  # type: ignore[no-any-return]
-        both, call.emit(target, x.re, y.re), call.emit(target, x.im, y.im)
-    )
+    return call.emit(both, call.emit(target, x.re, y.re), call.emit(target, x.im, y.im))
 
 
 @_rule(aten.where.self)
@@ -378,15 +376,15 @@ def _copy(call: _Call, x: Any, source: Any, non_blocking: bool = False) -> Pair:
 
 def _truth(call: _Call, x: Any) -> fx.Node:
     if isinstance(x, fx.Node):
-        return call.emit(aten.ne.Scalar, x, 0)  # type: ignore[no-any-return]
+        return call.emit(aten.ne.Scalar, x, 0)
     parts = [call.emit(aten.ne.Scalar, part, 0) for part in (x.re, x.im)]
-    return call.emit(aten.logical_or.default, *parts)  # type: ignore[no-any-return]
+    return call.emit(aten.logical_or.default, *parts)
 
 
 @_rule(aten.logical_not.default, aten.logical_and.default)
 @_rule(aten.logical_or.default, aten.logical_xor.default)
 def _logical(call: _Call, *operands: Any) -> fx.Node:
-    return call.emit(call.node.target, *(_truth(call, x) for x in operands))  # type: ignore[no-any-return]
+    return call.emit(call.node.target, *(_truth(call, x) for x in operands))
 
 
 @_rule(aten.linalg_vector_norm.default)
@@ -394,7 +392,7 @@ def _vector_norm(call: _Call, x: Pair, *args: Any, **options: Any) -> fx.Node:
     dtype = options.pop("dtype", None)
     if dtype is not None:
         raise UnsupportedError("a norm in another type")
-    return call.emit(aten.linalg_vector_norm.default, _abs(call, x), *args, **options)  # type: ignore[no-any-return]
+    return call.emit(aten.linalg_vector_norm.default, _abs(call, x), *args, **options)
 
 
 @_rule(aten.scalar_tensor.default)
@@ -416,12 +414,12 @@ def _along(call: _Call, x: Pair | fx.Node, dim: int, sign: int) -> Pair:
     def forth(part: fx.Node) -> fx.Node:
         turned = call.emit(aten.permute.default, part, order)
         turned = call.emit(aten.clone.default, turned, memory_format=torch.contiguous_format)
-        return call.emit(aten.view.default, turned, [rows, extent])  # type: ignore[no-any-return]
+        return call.emit(aten.view.default, turned, [rows, extent])
 
     def back(part: fx.Node) -> fx.Node:
         full = call.emit(aten.view.default, part, [shape[d] for d in order])
         inverse = [order.index(d) for d in range(len(shape))]
-        return call.emit(aten.permute.default, full, inverse)  # type: ignore[no-any-return]
+        return call.emit(aten.permute.default, full, inverse)
 
     parts = transform_rows(call.emitter, forth(re), None if im is None else forth(im), sign)
     return Pair(back(parts[0]), back(parts[1]))
@@ -447,7 +445,7 @@ def _fft_c2c(call: _Call, x: Pair, dims: list[int], mode: int, forward: bool) ->
     count = math.prod(_extents(x.re, dims))
     for dim in dims:
         x = _along(call, x, dim, -1 if forward else 1)
-    return _normalized(call, x, mode, count)  # type: ignore[no-any-return]
+    return _normalized(call, x, mode, count)
 
 
 @_rule(aten._fft_r2c.default)
@@ -463,7 +461,7 @@ def _fft_r2c(call: _Call, x: fx.Node, dims: list[int], mode: int, onesided: bool
         )
     for dim in dims[:-1]:
         result = _along(call, result, dim, -1)
-    return _normalized(call, result, mode, count)  # type: ignore[no-any-return]
+    return _normalized(call, result, mode, count)
 
 
 @_rule(aten._fft_c2r.default)
@@ -483,4 +481,4 @@ def _fft_c2r(call: _Call, x: Pair, dims: list[int], mode: int, size: int) -> fx.
         head = call.emit(aten.slice.Tensor, part, last, 0, size // 2 + 1)
         parts.append(call.emit(aten.cat.default, [head, tail], last) if mirrored else head)
     result = _along(call, Pair(*parts), last, 1)
-    return _normalized(call, result.re, mode, count)  # type: ignore[no-any-return]
+    return _normalized(call, result.re, mode, count)

@@ -55,26 +55,26 @@ def transform_rows(
     re, im = transform_rows(emitter, inner_re, inner_im, sign)
     re, im = _twiddle(emitter, re, im, rows, p, m, sign)
     # [rows, p, m] -> [rows * m, p]: the second transform runs along p.
-    parts = []
-    for part in (re, im):
-        turned = emitter.emit(aten.permute.default, part, [0, 2, 1])
-        turned = emitter.emit(aten.clone.default, turned, memory_format=torch.contiguous_format)
-        parts.append(emitter.emit(aten.view.default, turned, [rows * m, p]))
+    re = _transposed(emitter, re, [rows * m, p])
+    im = _transposed(emitter, im, [rows * m, p])
+    re, im = _direct(emitter, re, im, sign)
     results = []
-    for part in _direct(emitter, *parts, sign):
+    for part in (re, im):
         cube = emitter.emit(aten.view.default, part, [rows, m, p])
-        turned = emitter.emit(aten.permute.default, cube, [0, 2, 1])
-        turned = emitter.emit(aten.clone.default, turned, memory_format=torch.contiguous_format)
-        results.append(emitter.emit(aten.view.default, turned, [rows, n]))
+        results.append(_transposed(emitter, cube, [rows, n]))
     return results[0], results[1]
 
 
 def _split(emitter: Emitter, x: fx.Node, rows: int, m: int, p: int) -> fx.Node:
     """[rows, n] -> [rows * p, m]: every p-th element makes a row."""
-    cube = emitter.emit(aten.view.default, x, [rows, m, p])
+    return _transposed(emitter, emitter.emit(aten.view.default, x, [rows, m, p]), [rows * p, m])
+
+
+def _transposed(emitter: Emitter, cube: fx.Node, shape: list[int]) -> fx.Node:
+    """A tensor of rank 3 with its last two dimensions exchanged, dense, in another shape."""
     turned = emitter.emit(aten.permute.default, cube, [0, 2, 1])
     turned = emitter.emit(aten.clone.default, turned, memory_format=torch.contiguous_format)
-    return emitter.emit(aten.view.default, turned, [rows * p, m])  # type: ignore[no-any-return]
+    return emitter.emit(aten.view.default, turned, shape)
 
 
 def _twiddle(

@@ -83,7 +83,7 @@ def _needs_widening(node: fx.Node) -> bool:
     packet = node.target.overloadpacket
     if packet in _NEVER_ON_BYTES:
         return True
-    if not any(v.dtype == torch.uint8 for v in operands if _is_byte(v)):
+    if not any(isinstance(v, torch.Tensor) and v.dtype == torch.uint8 for v in operands):
         return False
     computes = torch.Tag.pointwise in node.target.tags or packet in _REDUCTIONS
     if not computes or packet in _MOVES:
