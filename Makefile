@@ -19,13 +19,14 @@ PACKAGES := core plugins/target_cpu plugins/target_nvgpu plugins/target_amdgpu \
 WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES) $(WITHOUT_DEPENDENCIES))
 
-.PHONY: help demo test lint bench bench-gpu docs opinfo opinfo-gpu jax-sweep tf-sweep
+.PHONY: help demo test test-all lint bench bench-gpu docs opinfo opinfo-gpu jax-sweep tf-sweep
 .PHONY: gpu-conformance gpu-resources format clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    blur a photograph; writes before/after pictures and prints a table"
-	@echo "make test    all tests"
+	@echo "make test    the tests, but slow ones (up to ten minutes on two cores)"
+	@echo "make test-all  all tests (up to twenty minutes)"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more)"
 	@echo "make bench-gpu  build, check and time on the GPU of this machine, into out/gpu"
@@ -41,8 +42,9 @@ help:
 demo: $(VENV)/.done-demo
 	$(PY) examples/blur_demo.py
 
-test: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs $(VENV)/.done-bench
-	$(PY) -m pytest --numprocesses=$(TEST_PROCESSES) --dist=loadfile $(PYTEST_ARGS)
+test: SELECTION := -m "not slow"
+test test-all: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs $(VENV)/.done-bench
+	$(PY) -m pytest --numprocesses=$(TEST_PROCESSES) --dist=loadfile $(SELECTION) $(PYTEST_ARGS)
 
 lint: $(VENV)/.done-lint
 	$(PY) -m ruff check .

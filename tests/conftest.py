@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -13,6 +14,23 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_collection_finish() -> None:
+    """Spare the run what grows with all that a process of many tests has imported."""
+    # Imported to stay: a full collection of three frameworks takes a second.
+    gc.freeze()
+    # PyTorch clears the caches and times its guards at each compilation, for its log alone.
+    if "torch._dynamo.guards" in sys.modules:
+        sys.modules["torch._dynamo.guards"].profile_guard_manager = lambda *_: 0.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def survivors_are_not_collected() -> Iterator[None]:
+    """Neither does a collection look at what earlier files of tests have left behind."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from sweeps import sweep
 
 from polyblocks.bisect import command
 from polyblocks.bisect.collect import collect_folder, dumping, folders_of
@@ -66,29 +67,31 @@ def halves(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 N = torch.zeros
 I64 = torch.int64
-PROGRAMS: list[tuple[Callable[..., object], Arrays]] = [
-    (blur, (N(3, 9, 11),)),
-    (softmax, (N(5, 17),)),
-    (layer_norm, (N(5, 17), N(17), N(17))),
-    (cumsum, (N(5, 17),)),
-    (gather, (N(8, 9), N(8, 3, dtype=I64))),
-    (integers, (N(5, 17, dtype=torch.int32), N(17, dtype=torch.int32))),
-    (booleans, (N(5, 17), N(5, 17, dtype=torch.bool))),
-    (several, (N(5, 17),)),
-    (in_place, (N(5, 17), N(5, 1).expand(5, 17))),
-    (halves, (N(5, 17, dtype=torch.float16), N(17, dtype=torch.bfloat16))),
-]
+PROGRAMS: dict[Callable[..., object], Arrays] = {
+    blur: (N(3, 9, 11),),
+    softmax: (N(5, 17),),
+    layer_norm: (N(5, 17), N(17), N(17)),
+    cumsum: (N(5, 17),),
+    gather: (N(8, 9), N(8, 3, dtype=I64)),
+    integers: (N(5, 17, dtype=torch.int32), N(17, dtype=torch.int32)),
+    booleans: (N(5, 17), N(5, 17, dtype=torch.bool)),
+    several: (N(5, 17),),
+    in_place: (N(5, 17), N(5, 1).expand(5, 17)),
+    halves: (N(5, 17, dtype=torch.float16), N(17, dtype=torch.bfloat16)),
+}
 
 
 #: Of these every module is run; of the others, to save time, those that a search needs.
 THOROUGH = (blur, several)
 
 
-@pytest.mark.parametrize("function, inputs", PROGRAMS, ids=lambda p: getattr(p, "__name__", ""))
-def test_nothing_is_found(function: Callable[..., object], inputs: Arrays, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "function", sweep(PROGRAMS, softmax, gather, booleans), ids=lambda f: f.__name__
+)
+def test_nothing_is_found(function: Callable[..., object], tmp_path: Path) -> None:
     with dumping(tmp_path):
         compiled = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
-        compiled(*(x.clone() for x in inputs))
+        compiled(*(x.clone() for x in PROGRAMS[function]))
     folders = folders_of(tmp_path)
     assert folders
     for folder in folders:

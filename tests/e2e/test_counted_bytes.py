@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bench.gpu_counts import CHIPS, blocks_of, cases, counted
+from sweeps import sweep
 
 #: Bytes that threads ask for over those that nobody can avoid, at most.
 BOUNDS = {
@@ -14,10 +15,11 @@ BOUNDS = {
     "elementwise_chain": 1.05,
     "heat": 1.25,
 }
+QUICK = ("blur_x_blur_y", "softmax", "layer_norm", "group_norm")
 
 
 @pytest.mark.parametrize("target", CHIPS)
-@pytest.mark.parametrize("program", BOUNDS)
+@pytest.mark.parametrize("program", sweep(BOUNDS, *QUICK))
 def test_one_kernel_that_moves_what_it_must(program: str, target: str) -> None:
     (case,) = (c for c in cases() if c.program == program)
     found = counted(case, target, CHIPS[target], blocks_of(case))

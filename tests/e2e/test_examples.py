@@ -119,6 +119,7 @@ def test_a_blur_in_tensorflow() -> None:
     assert "nothing fell back" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_rotation_in_tensorflow() -> None:
     done = run("tf_rotation.py", "--height", "48", "--width", "64")
     assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from sweeps import sweep
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
@@ -20,7 +21,7 @@ CASES: dict[str, tuple[Callable[..., torch.Tensor], list[tuple[int, ...]]]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", sweep([torch.bfloat16, torch.float16], torch.bfloat16))
 @pytest.mark.parametrize("case", CASES)
 def test_error_is_that_of_eager(case: str, dtype: torch.dtype) -> None:
     function, shapes = CASES[case]

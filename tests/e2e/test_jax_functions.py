@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -199,8 +200,8 @@ def test_random_keys():
 
 
 @pytest.mark.parametrize("x64", [False, True])
-@pytest.mark.parametrize("seed", [0, -1, 2**31 - 1])
-@pytest.mark.parametrize("make", ["PRNGKey", "key"])
+@pytest.mark.parametrize("seed", sweep([0, -1, 2**31 - 1], -1))
+@pytest.mark.parametrize("make", sweep(["PRNGKey", "key"], "key"))
 def test_keys_made_inside(make, seed, x64):
     make = getattr(jax.random, make)
 

@@ -85,6 +85,7 @@ def check(f, *args):
     assert compiled.polyblocks_report().whole
 
 
+@pytest.mark.slow
 @pytest.mark.large
 def test_resnet_18_forward():
     model = ResNet18()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -93,14 +94,15 @@ def test_what_makes_a_difference_is_in_the_key():
     np.testing.assert_array_equal(make(np.arange(4.0) + 1)(x), np.arange(4.0) + 1)
 
 
-def test_forty_shapes_are_forty_variants():
+@pytest.mark.parametrize("count", sweep([10, 40], 10))
+def test_every_shape_is_a_variant(count):
     f = polyblocks_jit_jax(lambda x: x * 2 + 1)
     for _ in range(2):
-        for n in range(40):
+        for n in range(count):
             x = np.linspace(0, 1, n + 2, dtype=np.float32)
             np.testing.assert_array_equal(f(x), x * 2 + 1)
     variants = f.polyblocks_report().variants
-    assert [v.arguments for v in variants] == [[f"float32[{n + 2}]"] for n in range(40)]
+    assert [v.arguments for v in variants] == [[f"float32[{n + 2}]"] for n in range(count)]
     assert {v.outcome for v in variants} == {"compiled"}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from bench.programs import in_torch
+from sweeps import sweep
 from tests.support.captured import captured
 from torch.nn import functional
 
@@ -109,7 +110,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
 }
 
 
-@pytest.mark.parametrize("arch", TARGETS)
+@pytest.mark.parametrize("arch", sweep(TARGETS, "sm_90a", "gfx1100"))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kernels_compute_what_pytorch_does_without_a_finding(name: str, arch: str) -> None:
     torch.manual_seed(0)

@@ -10,11 +10,12 @@ from typing import Any
 
 import program_fuzz
 import pytest
+from sweeps import sweep
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
 
-@pytest.mark.parametrize("seed", [2, 5, 11, 17, 23, 42, 64])
+@pytest.mark.parametrize("seed", sweep([2, 5, 11, 17, 23, 42, 64], 2, 5, 17))
 def test_random_program(seed: int) -> None:
     program = program_fuzz.make(seed)
     assert program_fuzz.check(program, polyblocks_jit_torch, seed) == []

@@ -8,6 +8,7 @@ import signal
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 tf = pytest.importorskip("tensorflow")
 
@@ -168,7 +169,9 @@ STATELESS = {
 }
 
 
-@pytest.mark.parametrize("name", STATELESS)
+@pytest.mark.parametrize(
+    "name", sweep(STATELESS, "uniform", "normal", "gamma", "dropout", "shuffle")
+)
 def test_stateless_draws_have_the_same_bits(name):
     draw = STATELESS[name]
     for seed in ([1, 2], [-5, 1 << 30]):

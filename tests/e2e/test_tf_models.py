@@ -69,9 +69,13 @@ MODELS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.large] * (n == "mobilenet")) for n in MODELS]
+    "name",
+    [
+        "separable convolutions",
+        pytest.param("lstm", marks=pytest.mark.slow),
+        pytest.param("mobilenet", marks=[pytest.mark.large, pytest.mark.slow]),
+    ],
 )
 def test_forward_and_gradient(name):
     model, shape = MODELS[name]()

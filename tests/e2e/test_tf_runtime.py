@@ -12,6 +12,7 @@ import threading
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 tf = pytest.importorskip("tensorflow")
 
@@ -150,7 +151,9 @@ def test_calls_from_many_threads_do_not_disturb_each_other():
 
 
 @pytest.mark.cpu
-@pytest.mark.parametrize(("shape", "calls"), [((16,), 100_000), ((100, 100), 20_000)])
+@pytest.mark.parametrize(
+    ("shape", "calls"), [pytest.param((16,), 100_000, marks=pytest.mark.slow), ((100, 100), 20_000)]
+)
 def test_many_calls_keep_no_memory(run_python, shape, calls):
     # In a process of its own: what other tests leave behind comes and goes at any time.
     code = f"""
@@ -231,17 +234,18 @@ def test_large_inputs_are_not_copied(run_python):
     assert int(run_python(code).stdout) < 200  # MiB, of which the input has 256
 
 
-def test_forty_shapes_are_forty_variants():
+@pytest.mark.parametrize("count", sweep([10, 40], 10))
+def test_every_shape_is_a_variant(count):
     @polyblocks_jit_tf
     def f(x):
         return x * 2 + 1
 
     for _ in range(2):
-        for n in range(40):
+        for n in range(count):
             x = floats(n + 2)
             assert_same(f(x), x * 2 + 1)
     variants = f.polyblocks_report().variants
-    assert [v.arguments for v in variants] == [[f"float32[{n + 2}]"] for n in range(40)]
+    assert [v.arguments for v in variants] == [[f"float32[{n + 2}]"] for n in range(count)]
     assert {v.outcome for v in variants} == {"compiled"}
 
 

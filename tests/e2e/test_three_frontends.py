@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench.algorithms.table import ALGORITHMS, Algorithm
+from bench.algorithms.table import Algorithm
 from bench.engines import joined, written_in
 from bench.errors import max_error
+from swept_algorithms import SWEPT_ALGORITHMS
 
 torch = pytest.importorskip("torch")
 jax = pytest.importorskip("jax")
@@ -50,7 +51,7 @@ def compiled(language: str, name: str, **options: Any) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("language", ["in_jax", "in_tensorflow"])
-@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
+@pytest.mark.parametrize("algorithm", SWEPT_ALGORITHMS, ids=lambda a: a.name)
 def test_results_are_near_float64(algorithm: Algorithm, language: str) -> None:
     """PyTorch's are looked at in tests/unit/test_bench_faces.py."""
     _, convert = FACES[language]
@@ -102,7 +103,7 @@ def kernels_of(
 
 
 @pytest.mark.cpu
-@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
+@pytest.mark.parametrize("algorithm", SWEPT_ALGORITHMS, ids=lambda a: a.name)
 def test_kernels_are_the_same(algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch) -> None:
     count, moved = kernels_of("in_torch", algorithm, monkeypatch)
     assert count

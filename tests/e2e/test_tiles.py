@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 
 #: One chip with masks, one with wide and one with narrow vectors without.
 ARCHS = ["native", "x86-64-v3", "x86-64"]
@@ -24,7 +25,7 @@ def columns(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", sweep(SIZES, (61, 67)))
 def test_chain_of_stencils(check: Callable[..., Any], size: tuple[int, int], arch: str) -> None:
     """Stages between are computed beyond their rows, where functions meet arbitrary numbers."""
 
@@ -39,7 +40,7 @@ def test_chain_of_stencils(check: Callable[..., Any], size: tuple[int, int], arc
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", sweep(SIZES, (131, 517)))
 def test_padded_stencils(check: Callable[..., Any], size: tuple[int, int], arch: str) -> None:
     """Borders of their own: bounds of rows at the edges, parts of one buffer."""
 
@@ -53,7 +54,7 @@ def test_padded_stencils(check: Callable[..., Any], size: tuple[int, int], arch:
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("size", [(7, 61), (33, 1030), (5, 20011)])
+@pytest.mark.parametrize("size", sweep([(7, 61), (33, 1030), (5, 20011)], (33, 1030)))
 def test_rows_that_are_swept_several_times(
     check: Callable[..., Any], size: tuple[int, int], arch: str
 ) -> None:

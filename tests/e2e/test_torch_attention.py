@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 from torch import Tensor, nn
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
@@ -69,11 +70,18 @@ RUNS = [
     *((case, torch.bfloat16) for case in ("plain", "boolean mask", "grouped, causal")),
     *((case, torch.float16) for case in ("causal", "added mask", "grouped", "heads last")),
 ]
+#: Without a mask, with each kind of mask, of groups, of another layout, and of nothing but one.
+QUICK = [
+    *(("plain", dtype) for dtype in (torch.float32, torch.bfloat16)),
+    *((case, torch.float32) for case in ("boolean mask", "gradient of the mask", "one element")),
+    *((case, torch.float16) for case in ("causal", "heads last")),
+    ("grouped, causal", torch.bfloat16),
+]
 
 
-@pytest.mark.parametrize("case, dtype", RUNS)
-def test_attention_and_gradients(case: str, dtype: torch.dtype) -> None:
-    check(case, dtype)
+@pytest.mark.parametrize("run", sweep(RUNS, *QUICK), ids=str)
+def test_attention_and_gradients(run: tuple[str, torch.dtype]) -> None:
+    check(*run)
 
 
 @pytest.mark.simulated

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from sweeps import sweep
 from torch import Tensor
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
@@ -34,7 +35,11 @@ CASES: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] = {
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64], ids=str
+    "dtype",
+    sweep(
+        [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64], torch.int8, torch.int64
+    ),
+    ids=str,
 )
 def test_products_equal_eager(dtype: torch.dtype) -> None:
     limits = torch.iinfo(dtype)

@@ -23,7 +23,6 @@ def relative_error(ours, eager):
 
 
 @pytest.mark.large
-@pytest.mark.slow
 def test_resnet18():
     model = ResNet18().eval()
     x = torch.rand(1, 3, 64, 64)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from sweeps import sweep
 from torch import Tensor
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
@@ -101,7 +102,7 @@ def test_sums_of_minus_zeros_keep_the_sign_of_the_framework() -> None:
         ((8191, 17), (0, 1, [0, 1])),
         ((5, 67, 129), ([1, 2], [0, 2], [0, 1, 2])),
         *(
-            pytest.param(shape, dims, marks=pytest.mark.large)
+            pytest.param(shape, dims, marks=[pytest.mark.large, pytest.mark.slow])
             for shape, dims in [
                 ((4096, 512), (0, 1, [0, 1])),
                 ((1 << 17, 17), (0, 1, [0, 1])),
@@ -153,7 +154,7 @@ def test_long_sums_are_as_accurate_with_narrow_vectors(arch: str) -> None:
 
 @pytest.mark.parametrize("name", PICKS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.uint8])
-@pytest.mark.parametrize("shape", [(37, 1031), (1031, 37), (5, 1, 3)], ids=str)
+@pytest.mark.parametrize("shape", sweep([(37, 1031), (1031, 37), (5, 1, 3)], (37, 1031)), ids=str)
 def test_positions_of_extremes(name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     torch.manual_seed(2)
     # Few different values: the first of equal ones wins.

@@ -97,6 +97,7 @@ def test_large_results_are_reused_and_never_overwritten_while_alive():
     assert (third == 3).all()
 
 
+@pytest.mark.slow
 def test_100_000_calls_keep_no_memory(run_python):
     done = run_python(
         """

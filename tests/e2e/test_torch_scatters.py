@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from cpu_kernels import runnable_levels
+from sweeps import sweep
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
@@ -56,7 +57,7 @@ def test_index_put_of_every_dtype(dtype: torch.dtype) -> None:
     same(lambda x, i, y: x.index_put((i,), y, accumulate=True), x, i, y)
 
 
-@pytest.mark.parametrize("columns", [4, 16, 19, 33])
+@pytest.mark.parametrize("columns", sweep([4, 16, 19, 33], 4, 19))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.bool], ids=str)
 def test_rows_in_vectors(columns: int, dtype: torch.dtype) -> None:
     """Rows that come again and again: each update sees what the one before it has left."""

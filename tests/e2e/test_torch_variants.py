@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from sweeps import sweep
 
 torch = pytest.importorskip("torch")
 
@@ -15,17 +16,18 @@ from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
 from polyblocks_torch.gate import Gate  # noqa: E402
 
 
-def test_forty_shapes_are_forty_variants():
+@pytest.mark.parametrize("count", sweep([10, 40], 10))
+def test_every_shape_is_a_variant(count):
     @polyblocks_jit_torch
     def f(x):
         return x * 2 + 1
 
     for _ in range(2):
-        for n in range(40):
+        for n in range(count):
             x = torch.rand(n + 2)
             torch.testing.assert_close(f(x), x * 2 + 1)
     report = f.polyblocks_report()
-    assert [v.arguments for v in report.variants] == [[f"float32[{n + 2}]"] for n in range(40)]
+    assert [v.arguments for v in report.variants] == [[f"float32[{n + 2}]"] for n in range(count)]
     assert {v.outcome for v in report.variants} == {"compiled"}
     assert [frame.compiled for frame in report.frames] == [True]
 

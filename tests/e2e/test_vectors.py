@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 
 SIZES = [1, 2, 7, 15, 16, 17, 31, 33, 64, 1000, 100003]
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
@@ -42,7 +43,7 @@ def test_pointwise_of_every_size(check: Callable[..., Any], size: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, torch.bool], ids=str)
-@pytest.mark.parametrize("size", [7, 33, 1003])
+@pytest.mark.parametrize("size", sweep([7, 33, 1003], 33))
 def test_types(check: Callable[..., Any], dtype: torch.dtype, size: int) -> None:
     x = values(size, dtype)
     check(lambda x: (x == x.flip(0), x.to(torch.float32) * 2), x)
@@ -142,7 +143,7 @@ def test_long_chains_of_other_types(
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("special", [float("nan"), float("inf"), -float("inf")])
-@pytest.mark.parametrize("size", [65, 129, 257, 1000])
+@pytest.mark.parametrize("size", sweep([65, 129, 257, 1000], 129))
 def test_long_chains_carry_special_values(
     check: Callable[..., Any], size: int, special: float, arch: str
 ) -> None:
@@ -240,7 +241,7 @@ def test_transposed_argument(check: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int8, torch.bool], ids=str)
-@pytest.mark.parametrize("shape", [(16, 16), (33, 70), (300, 129), (5, 200)])
+@pytest.mark.parametrize("shape", sweep([(16, 16), (33, 70), (300, 129), (5, 200)], (33, 70)))
 def test_transposes(
     check: Callable[..., Any], shape: tuple[int, int], dtype: torch.dtype, arch: str
 ) -> None:
@@ -267,14 +268,14 @@ def test_orders_of_more_dimensions(check: Callable[..., Any]) -> None:
     )
 
 
-@pytest.mark.parametrize("shape", [(4096, 4096), (4099, 4093)])
+@pytest.mark.parametrize("shape", sweep([(4096, 4096), (4099, 4093)], (4099, 4093)))
 def test_outputs_larger_than_the_caches(check: Callable[..., Any], shape: tuple[int, int]) -> None:
     x = torch.randn(shape)
     check(lambda x: (-x, x.t().contiguous()), x)
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("size", [5, 16, 33, 100, 1003])
+@pytest.mark.parametrize("size", sweep([5, 16, 33, 100, 1003], 33))
 @pytest.mark.parametrize("step", [2, 3, 4])
 def test_every_second_third_or_fourth(
     check: Callable[..., Any], step: int, size: int, arch: str

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from bench.gpu_counts import cases, function_of
+from sweeps import sweep
 from tests.gpu_conformance.assemble import ARCHS, Kernel, compiled, kernels_of
 
 import polyblocks
@@ -22,11 +23,11 @@ SIZES = [
     ("group_norm", "gfx1100"),
     ("softmax", "sm_90a"),
     ("layer_norm", "sm_80"),
-    ("heat", "sm_90a"),
+    pytest.param("heat", "sm_90a", marks=pytest.mark.slow),
 ]
 
 
-@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("arch", sweep(ARCHS, "sm_90a", "gfx1100"))
 def test_kernels_keep_everything_in_registers(arch: str) -> None:
     _needs_assembler(arch)
     for case in CASES:
