@@ -25,8 +25,8 @@ PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES) $(WITHOUT_DEPENDENCIES))
 
 help:
 	@echo "make demo    blur a photograph; writes before/after pictures and prints a table"
-	@echo "make test    the tests, but slow ones (up to ten minutes on two cores)"
-	@echo "make test-all  all tests (up to twenty minutes)"
+	@echo "make test    the tests, but for those marked slow (up to 10 minutes on two cores)"
+	@echo "make test-all  all tests (up to 20 minutes)"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more)"
 	@echo "make bench-gpu  build, check and time on the GPU of this machine, into out/gpu"

@@ -1,0 +1,49 @@
+"""The Makefile: what it offers, and which tests it runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def pytest_arguments(target: str, *variables: str) -> list[str]:
+    """What a target gives to pytest, without running anything."""
+    command = ["make", "--dry-run", "PYTHON=python3", target, *variables]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    (line,) = re.findall(r"^\S+ -m pytest .*$", done.stdout, re.MULTILINE)
+    return shlex.split(line)[3:]
+
+
+def test_only_test_leaves_out_what_is_slow() -> None:
+    quick, everything = pytest_arguments("test"), pytest_arguments("test-all")
+    assert quick == [*everything, "-m", "not slow"]
+    assert not [argument for argument in everything if not argument.startswith("--")]
+
+
+@pytest.mark.parametrize("target", ["test", "test-all"])
+def test_more_arguments_for_pytest(target: str) -> None:
+    more = ["-x", "tests/unit"]
+    given = pytest_arguments(target, f"PYTEST_ARGS={shlex.join(more)}")
+    assert given == [*pytest_arguments(target), *more]
+
+
+def test_every_target_is_explained() -> None:
+    phony = set(" ".join(re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)).split())
+    explained = re.findall(r'^\t@echo "make ([\w-]+) ', MAKEFILE, re.MULTILINE)
+    assert sorted(explained) == sorted(phony - {"help", "clean"})
+
+
+def test_continuous_integration_runs_what_the_readme_names() -> None:
+    run = re.findall(r"^make (\S+)$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    readme = (ROOT / "README.md").read_text()
+    assert run == ["lint", "test"]
+    for target in run:
+        assert re.search(rf"^make {target} |`make {target}`", readme, re.MULTILINE), target
