@@ -42,8 +42,11 @@ help:
 demo: $(VENV)/.done-demo
 	$(PY) examples/blur_demo.py
 
+# The prerequisite has it, too.
 test: SELECTION := -m "not slow"
-test test-all: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs $(VENV)/.done-bench
+test: test-all
+
+test-all: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs $(VENV)/.done-bench
 	$(PY) -m pytest --numprocesses=$(TEST_PROCESSES) --dist=loadfile $(SELECTION) $(PYTEST_ARGS)
 
 lint: $(VENV)/.done-lint
