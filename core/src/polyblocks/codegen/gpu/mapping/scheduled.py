@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.model import For, Nest
 from polyblocks.codegen.gpu.mapping.banks import pitch_rows
 from polyblocks.codegen.gpu.mapping.barriers import place_barriers
-from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, contraction_of
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, refusal
 from polyblocks.codegen.gpu.mapping.distribution import (
     ThreadDistribution,
     fastest_last,
@@ -133,9 +134,11 @@ class _Schedule:
         self._known(OF_TILES)
         if self.block:
             raise self.refuse("'thread_tile' is of kernels of one nest")
-        parts = contraction_of(self.outer, self.body)
+        parts = contraction_of(self.nest.body)
         if parts is None:
             raise self.refuse("'thread_tile' is of contractions, and the nest is none")
+        if reason := refusal(parts):
+            raise self.refuse(f"the contraction has no tiles, since {reason}")
         r, c = self._numbers(self.schedule["thread_tile"], "'thread_tile'", 2)
         rows, columns = self._numbers(self.schedule.get("threads"), "'threads'", 2)
         if not r * c * rows * columns:
