@@ -172,7 +172,7 @@ def _preload() -> None:
     os.environ["POLYBLOCKS_ISOLATE"] = "1"
     mlir.preload()
     for target in dict.fromkeys(ARCHS.values()):
-        for name in getattr(get_registry().target(target).implementation, "PRELOAD", ()):
+        for name in get_registry().target(target).hook.preload():
             importlib.import_module(name)
 
 

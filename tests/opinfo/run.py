@@ -127,7 +127,7 @@ def _preload(target: str) -> None:
     from polyblocks_torch import importer  # noqa: F401
 
     mlir.preload()
-    for name in getattr(get_registry().target(target).implementation, "PRELOAD", ()):
+    for name in get_registry().target(target).hook.preload():
         importlib.import_module(name)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from polyblocks.errors import OptionError, TargetError
+from polyblocks.errors import TargetError
 from polyblocks.options import CompileOptions
 from polyblocks_cpu.archs import ARCHS, ARM, lookup
 from polyblocks_cpu.describe import describe
@@ -192,13 +192,3 @@ def test_describing_loads_neither_llvm_nor_mlir(run_python: Callable[..., Any]) 
         """
     )
     assert done.stdout.strip() == "[]", done.stderr
-
-
-def test_options_that_would_be_ignored_are_refused() -> None:
-    with pytest.raises(OptionError, match="mm_conv_precision_mode='fp16' is not available"):
-        describe(CompileOptions(mm_conv_precision_mode="fp16"))
-    with pytest.raises(OptionError, match="target 'cpu' needs no simulator"):
-        describe(CompileOptions(simulate=True))
-    assert describe(
-        CompileOptions(mm_conv_precision_mode="fp32", polyblocks_gpu_no_tensor_core=True)
-    )

@@ -241,11 +241,11 @@ def test_every_framework_for_gpus_that_are_not_there(framework, target, arch, tm
 @pytest.mark.parametrize(
     "options, inputs, message",
     [
-        ({"target": "cpu"}, 1, "for programs that run on a device, and target 'cpu' has none"),
+        ({"target": "cpu"}, 1, "on_gpu_tensors=True is not available for target 'cpu'"),
         (
             {"target": "nvgpu", "arch": "sm_80", "simulate": True},
             1,
-            "for programs that run on a device, and the simulator has none; leave it out",
+            "run on a device, and the simulator has none; leave one of the two out",
         ),
         ({"target": "nvgpu", "arch": "sm_80"}, 0, "needs an array among the arguments, whose dev"),
     ],

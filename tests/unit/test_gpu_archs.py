@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from polyblocks.errors import OptionError, TargetError
+from polyblocks.errors import TargetError
 from polyblocks.options import CompileOptions
 from polyblocks.target import MatrixUnit, TargetDescription
 from polyblocks_amdgpu.archs import PRODUCTS as AMD_PRODUCTS
@@ -268,9 +268,6 @@ def test_a_device_that_is_too_old() -> None:
 
 @pytest.mark.parametrize("target, arch", [("nvgpu", "sm_80"), ("amdgpu", "gfx1100")])
 def test_options(target: str, arch: str) -> None:
-    message = f"mm_conv_precision_mode='fp16' is not available for target '{target}'"
-    with pytest.raises(OptionError, match=message):
-        describe(target, arch, mm_conv_precision_mode="fp16")
     plain = describe(target, arch)
     assert describe(target, arch, mm_conv_precision_mode="fp32") == plain
     assert describe(target, arch, simulate=True) == plain

@@ -199,8 +199,8 @@ def test_strict_target_says_what_the_machine_lacks(own_cache, monkeypatch):
 
 def test_a_missing_library_of_a_target_is_named(own_cache, monkeypatch):
     torch = pytest.importorskip("torch")
-    target = get_registry().target("cpu").implementation
-    monkeypatch.setattr(target, "PRELOAD", ("no_such_library_at_all",))
+    hook = get_registry().target("cpu").hook
+    monkeypatch.setattr(hook, "preload", lambda: ("no_such_library_at_all",))
     compiled = polyblocks.compile(lambda x: x * 5 + 1, frontend="torch")
     message = (
         r"target 'cpu' \(.*\) cannot compile: ModuleNotFoundError: .*; install what is missing"

@@ -70,6 +70,11 @@ def test_targets_and_frontends_are_listed_without_loading(run_python):
     assert done.stdout.splitlines() == ["True True", "[]"], done.stderr
 
 
+FRAMEWORK = """
+@hookimpl
+def framework():
+    return "framework_{name}"
+"""
 FRONTEND = """
 from polyblocks.hookspecs import hookimpl
 POLYBLOCKS_API = 1
@@ -112,7 +117,7 @@ def test_compile_takes_the_frontend_whose_framework_is_loaded(
     fake_plugin, fresh_registry, monkeypatch
 ):
     for name in ("one", "two", "three"):
-        source = FRONTEND.format(name=name) + f"FRAMEWORK = 'framework_{name}'\n"
+        source = FRONTEND.format(name=name) + FRAMEWORK.format(name=name)
         fake_plugin(name, group=registry.FRONTENDS, source=source)
     monkeypatch.setenv("POLYBLOCKS_PLUGINS", "one,two,three")
     monkeypatch.setitem(sys.modules, "framework_two", sys)
@@ -194,7 +199,7 @@ def test_synchronizing_without_a_gpu_target_does_nothing(run_python):
 
 
 def test_synchronizing_asks_the_loaded_targets(fake_plugin, fresh_registry):
-    extra = "CALLS = []\ndef synchronize(): CALLS.append(1)\n"
+    extra = "CALLS = []\n@hookimpl\ndef synchronize(): CALLS.append(1)\n"
     modules = [fake_plugin(name, extra=extra) for name in ("used", "unused")]
     registry.get_registry().target("used")
     device_helpers.cuda_synchronize()

@@ -103,14 +103,13 @@ def _check_host(arrays: ArrayInterface, leaves: Sequence[Any]) -> None:
 
 
 def _check_devices(options: CompileOptions, has_arrays: bool) -> None:
-    from polyblocks.registry.registry import get_registry
+    from polyblocks.registry.honoured_options import describe_target
 
-    target = get_registry().target(options.target).implementation
-    if options.simulate or not getattr(target, "DEVICE_KINDS", ()):
-        where = "the simulator" if options.simulate else f"target '{options.target}'"
+    describe_target(options)
+    if options.simulate:
         raise OptionError(
-            f"option 'on_gpu_tensors' is for programs that run on a device, and {where} has none; "
-            "leave it out"
+            "option 'on_gpu_tensors' is for programs that run on a device, and the simulator has "
+            "none; leave one of the two out"
         )
     if not has_arrays:
         raise OptionError(

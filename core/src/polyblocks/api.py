@@ -12,6 +12,7 @@ from polyblocks.attributes import RESUME_ATTRIBUTE
 from polyblocks.errors import InputError
 from polyblocks.options import CompileOptions
 from polyblocks.registry.frontend_choice import chosen_frontend
+from polyblocks.registry.honoured_options import describe_target
 from polyblocks.registry.registry import FRONTENDS, TARGETS, get_registry
 
 if TYPE_CHECKING:
@@ -148,9 +149,8 @@ class _Reached(Exception):
 
 
 def _describe(options: CompileOptions) -> Any:
-    registry = get_registry()
-    description = registry.target(options.target).hook.describe_target(options=options)
-    registry.extensions()
+    description = describe_target(options)
+    get_registry().extensions()
     return description
 
 

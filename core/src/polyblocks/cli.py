@@ -72,14 +72,14 @@ def targets(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the targets, and what is known of the device that each would compile for."""
+    from polyblocks.registry.honoured_options import describe_target
     from polyblocks.registry.registry import TARGETS, get_registry
 
     registry = get_registry()
     rows: dict[str, Any] = {}
     for name in registry.names(TARGETS):
         try:
-            hook = registry.target(name).hook
-            described = hook.describe_target(options=CompileOptions(target=name))
+            described = describe_target(CompileOptions(target=name))
             rows[name] = dataclasses.asdict(described)
         except PolyBlocksError as error:
             rows[name] = {"error": str(error)}

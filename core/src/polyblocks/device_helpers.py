@@ -10,14 +10,12 @@ __all__ = ["cuda_synchronize"]
 def cuda_synchronize() -> None:
     """Wait until all work that compiled functions put on a GPU is done.
 
-    Calls ``synchronize()`` of each loaded target whose module has such a function. Without one
-    there is nothing to wait for, and nothing happens; no plugin is loaded for this.
+    Calls the hook ``synchronize`` of each loaded target. Without one there is nothing to wait for,
+    and nothing happens; no plugin is loaded for this.
     """
     if "polyblocks.registry.registry" not in sys.modules:
         return
     from polyblocks.registry.registry import TARGETS, get_registry
 
     for plugin in get_registry().loaded(TARGETS):
-        synchronize = getattr(plugin.implementation, "synchronize", None)
-        if synchronize is not None:
-            synchronize()
+        plugin.hook.synchronize()

@@ -17,24 +17,24 @@ from polyblocks.cache.cache import Cache, cache_key, default_cache, toolchain_ve
 from polyblocks.errors import PassError, PluginError, UnsupportedError, of_machine
 from polyblocks.isolation.isolation import run_isolated
 from polyblocks.options import CompileOptions
+from polyblocks.registry.honoured_options import describe_target
 from polyblocks.registry.registry import get_registry
+from polyblocks.runtime.executable import Executable
 
 if TYPE_CHECKING:
+    from polyblocks.hookspecs import Capture
     from polyblocks.program import Program
-    from polyblocks.runtime.executable import Executable
     from polyblocks.target import TargetDescription
 
 
-def compile_capture(capture: Any, frontend: str, options: CompileOptions) -> Artifact:
+def compile_capture(capture: Capture, frontend: str, options: CompileOptions) -> Artifact:
     """Compile what a frontend captured, or take it from the cache.
 
     One process or thread compiles a key, all others wait for it. With ``options.debug`` the cache
     is written but not read, since the dumps are what is wanted.
 
     Args:
-        capture: the frontend's own object. Optional methods of it: ``prepare_import()`` imports
-            what every isolated process would import again; ``recover(error)`` returns an Artifact
-            of kind ``plan`` to cache in place of a program that cannot be compiled.
+        capture: what the frontend captured.
         frontend: the frontend's name.
         options: the checked options.
 
@@ -45,7 +45,7 @@ def compile_capture(capture: Any, frontend: str, options: CompileOptions) -> Art
     registry = get_registry()
     source = registry.frontend(frontend)
     target = registry.target(options.target)
-    description = target.hook.describe_target(options=options)
+    description = describe_target(options)
     key = variant_key(source.hook.fingerprint(capture=capture), description, options)
 
     def build() -> Artifact:
@@ -54,23 +54,19 @@ def compile_capture(capture: Any, frontend: str, options: CompileOptions) -> Art
             return compile_program(program, description, options).to_bytes()
 
         try:
-            prepare = getattr(capture, "prepare_import", None)
-            if prepare is not None:
-                # Imports that every forked child would otherwise repeat.
-                prepare()
+            # Imports that every forked child would otherwise repeat.
+            capture.prepare_import()
             _preload(target)
-            return isolated(job, getattr(capture, "name", "program"))
+            return isolated(job, capture.name)
         except (PassError, UnsupportedError) as error:
             problem = of_machine(error) or (
                 error if isinstance(error, UnsupportedError) else UnsupportedError(str(error))
             )
-            recover = getattr(capture, "recover", None)
-            if recover is None:
+            plan = capture.partition(problem)
+            if plan is None:
                 if problem is error:
                     raise
                 raise problem from error
-            # The frontend's plan of what it compiles in parts, cached in the program's place.
-            plan: Artifact = recover(problem)
             if problem.transient:
                 plan.manifest[TRANSIENT] = True
             return plan
@@ -98,7 +94,7 @@ def variant_key(fingerprint: bytes, target: TargetDescription, options: CompileO
     registry = get_registry()
     plugin = registry.target(target.name)
     toolchain = toolchain_versions(registry.packages(plugin))
-    tools: dict[str, str] = getattr(plugin.implementation, "tools", dict)()
+    tools = dict(plugin.hook.tools())
     versions = json.dumps([toolchain, registry.versions(plugin), tools], sort_keys=True)
     return cache_key([fingerprint, options.cache_key(), target.fingerprint(), versions])
 
@@ -225,9 +221,13 @@ def load(
         return replacement
     target = get_registry().target(artifact.manifest["target"])
     executable: Executable = target.hook.load_artifact(artifact=artifact, device=device)
-    configure = getattr(executable, "configure", None)
-    if options is not None and configure is not None:
-        configure(options)
+    if not isinstance(executable, Executable):
+        raise PluginError(
+            f"{target} gives a {type(executable).__name__} for the hook 'load_artifact'; derive "
+            "its class from polyblocks.runtime.executable.Executable"
+        )
+    if options is not None:
+        executable.configure(options)
     for collected in _collecting:
         collected.append(executable)
     return executable
@@ -306,7 +306,7 @@ def _workspace_bytes(arguments: list[dict[str, Any]]) -> int:
 def _preload(target: Any) -> None:
     """Import here, once, what every forked child would import again.
 
-    A target may name modules of its own in ``PRELOAD``.
+    A target names modules of its own with the hook ``preload``.
     """
     from polyblocks import mlir
 
@@ -318,7 +318,7 @@ def _preload(target: Any) -> None:
         "polyblocks.affine.mlir.value_ranges",
         "polyblocks.affine.mlir.writer",
     )
-    for name in (*ours, *getattr(target.implementation, "PRELOAD", ())):
+    for name in (*ours, *target.hook.preload()):
         try:
             importlib.import_module(name)
         except ImportError as error:

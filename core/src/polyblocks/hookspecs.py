@@ -12,23 +12,31 @@ has a version of its own as well (:data:`INTERFACES`); a plugin is accepted as l
 that it implements still has the version that it was written for, whatever happened to the others.
 A plugin that follows single hooks says so with a dictionary: ``POLYBLOCKS_API = {"observe": 1}``.
 
-A frontend implements ``fingerprint``, ``import_program`` and ``array_interface``, and may say with
-``FRAMEWORK = "…"`` which package is its framework, to be chosen where that is imported; a target
-``describe_target``, ``lower_program`` and ``load_artifact``; the other hooks are open to all.
+A frontend implements ``fingerprint``, ``import_program`` and ``array_interface``; a target
+``describe_target``, ``lower_program`` and ``load_artifact``; the other hooks are open to all. A
+hook whose specification here has a body may be left out: that is what the core then takes.
+
+Hooks and ``POLYBLOCKS_API`` are all that the core looks for on a plugin. The objects that plugins
+hand to the core are of classes that the core defines, whose members have defaults where they can:
+:class:`Capture` and :class:`CompiledFunction` here,
+:class:`polyblocks.runtime.executable.Executable` and
+:class:`polyblocks.runtime.arrays.ArrayInterface`.
 Arguments that an implementation does not need can be left out of its signature; a hook whose name
 is not one of these is refused. ``POLYBLOCKS_TRACE_HOOKS=1`` prints every hook call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pluggy
 
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact
+    from polyblocks.errors import UnsupportedError
     from polyblocks.events import Event
+    from polyblocks.frontends.function_report import FunctionReport
     from polyblocks.options import CompileOptions
     from polyblocks.pipeline import Pipeline
     from polyblocks.program import Program
@@ -51,12 +59,88 @@ INTERFACES: dict[int, dict[str, int]] = {
         "array_interface": 1,
         "jit": 1,
         "observe": 1,
+        "framework": 1,
+        "frontend_options": 1,
+        "preload": 1,
+        "tools": 1,
+        "device_kinds": 1,
+        "synchronize": 1,
     },
 }
 
 PROJECT = "polyblocks"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+class Capture:
+    """One function of a framework, captured for some shapes: a frontend derives its own class.
+
+    Attributes:
+        name: the user's function, for messages and reports.
+    """
+
+    name: str
+
+    def prepare_import(self) -> None:
+        """Import what every isolated process would import again; does nothing by default.
+
+        Called in the user's process, before each ``import_program``.
+
+        Raises:
+            UnsupportedError: it is known already that this cannot be compiled.
+        """
+
+    def partition(self, error: UnsupportedError) -> Artifact | None:
+        """A plan of what is compiled in parts, to be cached in the program's place.
+
+        Called when this cannot be compiled whole, once per key.
+
+        Args:
+            error: why.
+
+        Returns:
+            An Artifact of kind ``plan``; None, the default: the error is the user's.
+        """
+        del error
+        return None
+
+
+@runtime_checkable
+class CompiledFunction(Protocol):
+    """What a frontend's decorators return: a function or module that is compiled when it is called.
+
+    One that knows what it was made of says so as :class:`HasOriginal`.
+    """
+
+    def polyblocks_report(self) -> FunctionReport:
+        """What became of it so far."""
+
+
+@runtime_checkable
+class HasOriginal(Protocol):
+    """A compiled function that knows what it was made of.
+
+    Attributes:
+        polyblocks_original: the function as it was given to the decorator.
+    """
+
+    polyblocks_original: Any
+
+
+@runtime_checkable
+class _Wrapper(Protocol):
+    __wrapped__: Any
+
+
+def original_of(function: CompiledFunction) -> Any:
+    """What a compiled function was made of; None if it does not know.
+
+    One that does not say it but wraps another function, as functools does, was made of that.
+    """
+    if isinstance(function, HasOriginal):
+        return function.polyblocks_original
+    return function.__wrapped__ if isinstance(function, _Wrapper) else None
 
 
 @hookspec(firstresult=True)
@@ -67,7 +151,8 @@ def fingerprint(capture: Any) -> bytes:
     warm start nothing else runs.
 
     Args:
-        capture: whatever the frontend captured (it made this object itself).
+        capture: whatever the frontend captured: an object of its own, of a class derived from
+            :class:`Capture`.
 
     Returns:
         Bytes that change whenever the generated code would: graph, shapes, dtypes, strides and
@@ -117,7 +202,9 @@ def describe_target(options: CompileOptions) -> TargetDescription:
         options: the checked options.
 
     Returns:
-        The TargetDescription; equal chips give equal descriptions.
+        The TargetDescription; equal chips give equal descriptions. Its ``options`` say which
+        values of :data:`polyblocks.options.TARGET_OPTIONS` the target honours; the core refuses
+        all others.
 
     Raises:
         TargetError: unknown architecture (the message names the known ones), or no device.
@@ -155,10 +242,7 @@ def configure_pipeline(
 def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:
     """Lower the module after S3 to code: stages S4 and S5.
 
-    Called on the target, after S3. A target that calls programs of the machine (an assembler, a
-    linker) also has a function ``tools()``, which is no hook: it gives a dictionary of strings that
-    change with these programs, also when one is not there; it is part of the cache key, and must
-    not load MLIR. The module has one function ``@main`` whose arguments carry
+    Called on the target, after S3. The module has one function ``@main`` whose arguments carry
     ``polyblocks.arg``: a dictionary with ``role`` (``input``, ``output``, ``workspace``,
     ``status``), ``name``, ``dtype``, ``shape`` and ``strides``.
 
@@ -189,15 +273,14 @@ def load_artifact(artifact: Artifact, device: int | None) -> Executable:
     """Load an artifact on a device.
 
     Called on the target before the first launch, also for artifacts from the cache; must not load
-    MLIR. A target that launches asynchronously also has a function ``synchronize()``, which is
-    no hook: it waits for all that was launched.
+    MLIR.
 
     Args:
         artifact: a checked artifact of this target.
         device: index of the device, None for the host.
 
     Returns:
-        The Executable.
+        The Executable, of a class derived from that of the core.
 
     Example::
 
@@ -264,4 +347,112 @@ def observe(event: Event) -> None:
         def observe(event):
             if event.kind == "pass-end":
                 print(event.data["name"], event.data["seconds"])
+    """
+
+
+@hookspec(firstresult=True)
+def framework() -> str:
+    """Name the framework's package, by which its functions and arrays are known.
+
+    Called on frontends, to choose one where several are installed; must not import the framework.
+
+    Returns:
+        The import name; empty, the default: the frontend is only chosen by its name.
+
+    Example::
+
+        @hookimpl
+        def framework():
+            return "numpy"
+    """
+    return ""
+
+
+@hookspec(firstresult=True)
+def frontend_options() -> Sequence[str]:
+    """Name the options of frontends that this one honours.
+
+    Called on the frontend when a function is decorated. The core refuses the others.
+
+    Returns:
+        Some of :data:`polyblocks.options.FRONTEND_OPTIONS`; none by default.
+
+    Example::
+
+        @hookimpl
+        def frontend_options():
+            return ["static_argnums"]
+    """
+    return ()
+
+
+@hookspec(firstresult=True)
+def preload() -> Sequence[str]:
+    """Name the modules that lowering imports.
+
+    Called on the target before a compilation is isolated: the core imports them once, in the
+    user's process, and not in every forked one.
+
+    Returns:
+        Import names; none by default.
+
+    Example::
+
+        @hookimpl
+        def preload():
+            return ["polyblocks_toy.emit"]
+    """
+    return ()
+
+
+@hookspec(firstresult=True)
+def tools() -> Mapping[str, str]:
+    """Identify the programs of this machine that lowering calls: assemblers, linkers.
+
+    Called on the target for every compilation; the answer is part of the cache key. Must not load
+    MLIR.
+
+    Returns:
+        What the program is for -> text that changes with it, also when it is not there; empty by
+        default.
+
+    Example::
+
+        @hookimpl
+        def tools():
+            return {"assembler": shutil.which("as") or "none"}
+    """
+    return {}
+
+
+@hookspec(firstresult=True)
+def device_kinds() -> Sequence[int]:
+    """Say on which devices programs take arrays where they are, besides the host.
+
+    Called on the target by frontends and when a program is made ahead of time; loads nothing.
+
+    Returns:
+        Values of ``DLDeviceType`` (dlpack.h); none by default.
+
+    Example::
+
+        @hookimpl
+        def device_kinds():
+            return [12]
+    """
+    return ()
+
+
+@hookspec
+def synchronize() -> None:
+    """Wait for all that was launched.
+
+    Called on every loaded target by ``polyblocks.device_helpers``. A target that launches
+    asynchronously implements it.
+
+    Example::
+
+        @hookimpl
+        def synchronize():
+            queue.join()
     """

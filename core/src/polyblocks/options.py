@@ -16,10 +16,26 @@ from polyblocks.errors import OptionError
 
 PRECISION_MODES = ("fp16", "fp32", "int32", "mixed_fp16_fp32", "mixed_int8_int32")
 
+#: Options that the frontend alone acts on; it names those that it honours with the hook
+#: ``frontend_options``.
+FRONTEND_OPTIONS = ("static_argnums",)
+#: Options that the target acts on; ``TargetDescription.options`` says which values it honours.
+TARGET_OPTIONS = (
+    "mm_conv_precision_mode",
+    "polyblocks_gpu_no_tensor_core",
+    "on_gpu_tensors",
+    "device_one_time_load",
+    "use_graph",
+    "simulate",
+)
+
 
 @dataclass(frozen=True)
 class CompileOptions:
     """Options of one compilation; the keys of the ``compile_options`` dictionary.
+
+    What a frontend or a target does not honour is refused when the function is decorated or, for
+    the target, when it is compiled; see :mod:`polyblocks.registry.honoured_options`.
 
     Attributes:
         target: name of an installed target.
@@ -27,7 +43,8 @@ class CompileOptions:
         debug: dump the module after each stage; a string is the folder. ``POLYBLOCKS_DEBUG``
             sets it from outside.
         static_argnums: JAX: arguments that are compile-time constants.
-        num_threads: CPU threads of this function; None: from the environment at each call.
+        num_threads: CPU threads that a call may use, as given; None: what the framework is set to, else
+            ``OMP_NUM_THREADS``, else all CPUs of the process, looked up at each call.
         mm_conv_precision_mode: operand and accumulator types of contractions; None: as written.
         mlir_disable_fast_math: no reassociation, no contraction.
         polyblocks_disable_affine_fusion: keep every nest by itself.
@@ -102,6 +119,9 @@ class CompileOptions:
         return json.dumps(data, sort_keys=True)
 
 
+#: Name of each option -> its default.
+DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(CompileOptions)}
+
 _overrides: ContextVar[Mapping[str, Any]] = ContextVar(
     "polyblocks_option_overrides", default=MappingProxyType({})
 )
@@ -118,7 +138,7 @@ def overriding(**values: Any) -> Iterator[None]:
 
 
 def _checked(name: str, value: Any) -> Any:
-    default = getattr(CompileOptions, name)
+    default = DEFAULTS[name]
     if name == "target":
         return _expect(name, value, isinstance(value, str) and value != "", "the name of a target")
     if name == "arch":

@@ -9,6 +9,7 @@ contents do, and a program that is not run can write into its results whatever i
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import struct
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from polyblocks.artifact import Artifact
 from polyblocks.errors import InputError
 from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.runtime.arrays import ArrayInterface
+from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.native_entry import NativeEntry
 from polyblocks.runtime.slots import same_layout, text_of
 from polyblocks.signature import spec_of
@@ -28,7 +30,7 @@ from polyblocks.signature import spec_of
 _MARK_BYTES = 4096
 
 
-class Seen:
+class Seen(Executable):
     """Stands in for a loaded program: keeps what it is called with, and computes nothing.
 
     Results are filled with a mark, which is different for each.
@@ -49,8 +51,12 @@ class Seen:
         self.contents: dict[int, bytes] = {}
         self.changed: set[int] = set()
         self.calls = 0
-        rows = self.manifest["arguments"]
-        self.native_entry = NativeEntry(self.entry, len(rows), len(self.manifest.get("checks", ())))
+
+    @functools.cached_property
+    def native_entry(self) -> NativeEntry:
+        """:meth:`entry` for callers without Python."""
+        rows, checks = self.manifest["arguments"], self.manifest.get("checks", ())
+        return NativeEntry(self.entry, len(rows), len(checks))
 
     def entry(self, pointers: bytes, num_threads: int) -> int:
         """Look at the inputs, mark the results."""

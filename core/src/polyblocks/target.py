@@ -152,6 +152,8 @@ class TargetDescription:
         flops: peak operations per second by dtype, all units together, without matrix units.
         matrix_units: matrix primitives, best first.
         multiprocessor: of a GPU; None for a target without ``grid`` and ``block``.
+        options: of :data:`polyblocks.options.TARGET_OPTIONS` the values besides the default that
+            the target honours, ``{"use_graph": (True,)}``. The core refuses all others.
         properties: further facts that only the target's own lowering reads; JSON values.
     """
 
@@ -165,6 +167,7 @@ class TargetDescription:
     flops: Mapping[str, float] = field(default_factory=dict)
     matrix_units: tuple[MatrixUnit, ...] = ()
     multiprocessor: Multiprocessor | None = None
+    options: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     properties: Mapping[str, Any] = field(default_factory=dict)
 
     def parallel_level(self, name: str) -> ParallelLevel | None:

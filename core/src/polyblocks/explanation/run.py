@@ -15,6 +15,7 @@ import numpy as np
 
 from polyblocks.artifact import Artifact
 from polyblocks.errors import InputError
+from polyblocks.hookspecs import CompiledFunction, original_of
 from polyblocks.options import CompileOptions, overriding
 from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.registry.frontend_choice import chosen_frontend
@@ -217,10 +218,9 @@ def _named(path: Path, name: str) -> Any:
 
 def _original(function: Any) -> Any:
     """What a compiled function was made of; other functions as they are."""
-    if not hasattr(function, "polyblocks_report"):
+    if not isinstance(function, CompiledFunction):
         return function
-    original = getattr(function, "polyblocks_original", None)
-    return original or getattr(function, "__wrapped__", None) or function
+    return original_of(function) or function
 
 
 def explain_call(
@@ -237,10 +237,9 @@ def explain_call(
     Raises:
         InputError: the function is compiled already and does not tell what it was made of.
     """
-    if hasattr(function, "polyblocks_report"):
+    if isinstance(function, CompiledFunction):
         # A compiled function has been compiled before anybody watched.
-        original = getattr(function, "polyblocks_original", None)
-        original = original or getattr(function, "__wrapped__", None)
+        original = original_of(function)
         if original is None:
             raise InputError("give polyblocks.explain the function itself, not the compiled one")
         frontend = frontend or chosen_frontend(function)
@@ -296,7 +295,7 @@ def compiled(
     """The function, compiled unless it is decorated already."""
     from polyblocks.api import compile
 
-    if hasattr(function, "polyblocks_report"):
+    if isinstance(function, CompiledFunction):
         return function
     return compile(function, frontend=frontend, compile_options=compile_options)
 

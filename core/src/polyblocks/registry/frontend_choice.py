@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from polyblocks.errors import InputError, PluginError
+from polyblocks.hookspecs import CompiledFunction
 from polyblocks.registry.registry import FRONTENDS, get_registry
 
 
@@ -29,8 +30,8 @@ def chosen_frontend(function: Any = None) -> str:
         raise PluginError("no frontend is installed; pip install polyblocks-torch")
     if len(installed) == 1:
         return installed[0]
-    if (report := getattr(function, "polyblocks_report", None)) is not None:
-        name = getattr(report(), "frontend", None)
+    if isinstance(function, CompiledFunction):
+        name = function.polyblocks_report().frontend
         if name in installed:
             return str(name)
     frameworks = {name: framework_of(name) for name in installed}
@@ -50,10 +51,9 @@ def framework_of(frontend: str) -> str:
     Plugins load no framework themselves.
     """
     try:
-        implementation = get_registry().frontend(frontend).implementation
+        return str(get_registry().frontend(frontend).hook.framework())
     except PluginError:
         return ""
-    return str(getattr(implementation, "FRAMEWORK", ""))
 
 
 def _packages_used_by(function: Any) -> set[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import pluggy
@@ -69,8 +71,8 @@ class Provider:
 class Hooks:
     """Callers of one plugin's hooks: ``plugin.hook.lower_program(module=..., ...)``.
 
-    A hook that gives a result raises PluginError where the plugin does not implement it or gives
-    None; a hook without a result that is not implemented does nothing.
+    A hook that the plugin does not implement gives what its specification does. A hook that gives
+    a result raises PluginError where that, or the plugin's, is None; one without does nothing.
     """
 
     def __init__(self, manager: pluggy.PluginManager, label: str) -> None:
@@ -83,7 +85,8 @@ class Hooks:
         caller = getattr(self._manager.hook, name)
 
         def call(**arguments: Any) -> Any:
-            result = caller(**arguments)
+            implemented = caller.get_hookimpls()
+            result = caller(**arguments) if implemented else caller.spec.function(**arguments)
             if result is None and caller.spec.opts["firstresult"]:
                 raise PluginError(f"{self._label} gives no result for the hook '{name}'")
             return result
@@ -124,7 +127,8 @@ def make_plugin(provider: Provider, implementation: Any) -> Plugin:
 
     Raises:
         PluginError: no ``POLYBLOCKS_API`` or one that this core does not speak, an unknown hook, a
-            hook with arguments that it does not have, or one missing that this kind needs.
+            function named like a hook that is not marked as one, a hook with arguments that it
+            does not have, or one missing that this kind needs.
     """
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
@@ -134,6 +138,12 @@ def make_plugin(provider: Provider, implementation: Any) -> Plugin:
     if unknown:
         raise PluginError(
             f"{provider} implements an unknown hook '{unknown[0]}'; {_nearest_hook(unknown[0])}"
+        )
+    unmarked = [hook for hook in current if hook not in hooks and _defines(implementation, hook)]
+    if unmarked:
+        raise PluginError(
+            f"{provider} has a function '{unmarked[0]}' that would never be called; mark it with "
+            "@polyblocks.hookimpl, or call it otherwise if it is not meant as the hook"
         )
     try:
         manager.register(implementation, provider.name)
@@ -153,6 +163,13 @@ def make_plugin(provider: Provider, implementation: Any) -> Plugin:
         provider, status="loaded", api=str(getattr(implementation, "POLYBLOCKS_API", ""))
     )
     return Plugin(row, implementation, Hooks(manager, str(provider)), tuple(hooks))
+
+
+def _defines(implementation: Any, name: str) -> bool:
+    """Whether a plugin has a function of its own of this name, one that it imports left out."""
+    value = getattr(implementation, name, None)
+    own = implementation.__name__ if isinstance(implementation, ModuleType) else None
+    return inspect.isroutine(value) and own in (None, value.__module__)
 
 
 def implemented_hooks(manager: pluggy.PluginManager, implementation: Any) -> list[str]:

@@ -12,6 +12,7 @@ from polyblocks.explanation import units
 
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact
+    from polyblocks.runtime.executable import Executable
 
 
 @dataclass(frozen=True)
@@ -132,16 +133,15 @@ class Report:
         else:
             self._parts.append(Part.of(artifact, cached=cached, key=key))
 
-    def measure(self, executables: Iterable[Any]) -> None:
+    def measure(self, executables: Iterable[Executable]) -> None:
         """Take the times that loaded programs measured so far.
 
         Args:
-            executables: with a method ``profile()`` where their target has one, see
-                :class:`polyblocks.runtime.executable.Executable`.
+            executables: as :func:`polyblocks.driver.load` returns them.
         """
         profiles: dict[str, list[dict[str, Any]]] = {}
         for executable in executables:
-            rows = executable.profile() if hasattr(executable, "profile") else []
+            rows = executable.profile()
             ran = rows and rows[0]["calls"]
             digest = _digest(executable.manifest)
             # Several loaded copies of one program: that which ran most.

@@ -46,7 +46,7 @@ def interface_of(package: str, array: Any, executable: Any) -> ArrayInterface | 
         if package.startswith(framework_of(name) or "-"):
             interface: ArrayInterface = registry.frontend(name).hook.array_interface()
             return interface
-    protocols = executable.driver.array_protocols if hasattr(executable, "launcher") else ()
+    protocols = executable.driver.array_protocols if executable.takes_device_arrays else ()
     if hasattr(array, "__dlpack__") or any(hasattr(array, name) for name in protocols):
         return ProtocolArrays(protocols, executable)
     return None

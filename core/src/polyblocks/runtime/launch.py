@@ -47,7 +47,7 @@ def bind(
     """
     signature = signature_of(executable.manifest, blobs or {})
     host_call = _bind_host(executable, interface, signature, num_threads, num_iters)
-    if not hasattr(executable, "launcher"):
+    if not executable.takes_device_arrays:
         return host_call
     from polyblocks.runtime.device.call import bind_device
 

@@ -1,4 +1,9 @@
-"""How many CPU threads a call uses."""
+"""How many CPU threads a call uses: one rule for all frontends.
+
+The option ``num_threads``, taken as it is; else what the framework is set to, where it has such a
+setting; else ``OMP_NUM_THREADS``; else all CPUs. What is no option is cut to the CPUs that the
+process may use. All but the option is looked up at each call.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +14,16 @@ import os
 from polyblocks.runtime import cgroup
 
 
-def resolve(option: int | None = None) -> int:
+def resolve(option: int | None = None, framework: int | None = None) -> int:
     """The number of threads of one call.
 
     Args:
-        option: the compile option ``num_threads``; None: ``OMP_NUM_THREADS``, else all CPUs that
-            this process may use.
+        option: the compile option ``num_threads``.
+        framework: what the framework is set to; None if nothing has been set.
     """
-    return option if option is not None else _default()
+    if option is not None:
+        return option
+    return _default() if framework is None else min(framework, available_cpus())
 
 
 @functools.cache
@@ -34,7 +41,8 @@ def available_cpus() -> int:
 def _default() -> int:
     # A list gives a number per nesting level (OpenMP 6.0, section 4.1.3); ours is the outermost.
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return int(first) if first.isdecimal() and int(first) > 0 else available_cpus()
+    wanted = int(first) if first.isdecimal() else 0
+    return min(wanted, available_cpus()) if wanted > 0 else available_cpus()
 
 
 def forget() -> None:

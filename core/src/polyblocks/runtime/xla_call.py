@@ -70,7 +70,7 @@ class XlaCall:
         """
         from polyblocks.codegen import xla_handler
 
-        native = getattr(executable, "native_entry", None)
+        native = executable.native_entry
         rows, pages = _rows(executable.manifest)
         texts = [text.encode() for text in executable.manifest.get("checks", [])]
         messages = (ctypes.c_void_p * (len(texts) + 1))(

@@ -18,9 +18,10 @@ from polyblocks.artifact import Artifact
 from polyblocks.errors import ExecutionError
 from polyblocks.options import CompileOptions
 from polyblocks.program import DTYPES
-from polyblocks.registry.registry import get_registry
+from polyblocks.registry.honoured_options import describe_target
 from polyblocks.runtime.device.code import SIMULATED, code_of
 from polyblocks.runtime.device.plan import read_plan, spec_of, without_own
+from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.native_entry import NativeEntry
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _LISTED = 20
 
 
-class SimulatedExecutable:
+class SimulatedExecutable(Executable):
     """See :class:`polyblocks.runtime.executable.Executable`. One call runs at a time.
 
     Attributes:
@@ -173,9 +174,8 @@ def load_simulated(artifact: Artifact, semantics: Semantics) -> SimulatedExecuta
         ArtifactError: it has no launch plan, or a wrong one.
     """
     name, arch = artifact.manifest["target"], artifact.manifest["arch"]
-    hook = get_registry().target(name).hook
     options = CompileOptions(target=name, arch=arch, simulate=True)
-    return SimulatedExecutable(artifact, semantics, hook.describe_target(options=options))
+    return SimulatedExecutable(artifact, semantics, describe_target(options))
 
 
 def chip_of(description: TargetDescription) -> Any:

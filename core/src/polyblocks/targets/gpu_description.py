@@ -78,6 +78,17 @@ class Figures:
     shared_units: int = 1
 
 
+#: What all GPUs honour: contractions are computed in the types of their operands.
+OPTIONS: Mapping[str, tuple[Any, ...]] = {
+    "mm_conv_precision_mode": ("fp32",),
+    "polyblocks_gpu_no_tensor_core": (True,),
+    "on_gpu_tensors": (True,),
+    "device_one_time_load": (False,),
+    "use_graph": (True,),
+    "simulate": (True,),
+}
+
+
 def describe_gpu(
     name: str,
     arch: str,
@@ -121,6 +132,7 @@ def describe_gpu(
         flops={d: 2.0 * rate * count * figures.hertz for d, rate in figures.rates.items()},
         matrix_units=matrix_units,
         multiprocessor=limits,
+        options=OPTIONS,
         properties=properties,
     )
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from polyblocks.errors import OptionError, TargetError
-from polyblocks.options import CompileOptions
+from polyblocks.errors import TargetError
 
 Chip = TypeVar("Chip")
 
@@ -72,16 +71,3 @@ def no_device(target: str, reason: str, example: str) -> TargetError:
         f"target '{target}' has no device to generate code for: {reason}; name one, for example "
         f"compile_options={{'target': '{target}', 'arch': '{example}'}}"
     )
-
-
-def refuse_precision_modes(options: CompileOptions) -> None:
-    """For a target that computes contractions in the types of their operands only.
-
-    Raises:
-        OptionError: another mode is asked for; what changes results must not be ignored.
-    """
-    if options.mm_conv_precision_mode not in (None, "fp32"):
-        raise OptionError(
-            f"mm_conv_precision_mode='{options.mm_conv_precision_mode}' is not available for target"
-            f" '{options.target}'; leave it out, or convert the operands in the function"
-        )

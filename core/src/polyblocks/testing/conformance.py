@@ -24,7 +24,7 @@ from polyblocks.api import compile_text, load
 from polyblocks.artifact import Artifact
 from polyblocks.occupancy import occupancy
 from polyblocks.options import CompileOptions
-from polyblocks.registry.registry import get_registry
+from polyblocks.registry.honoured_options import describe_target
 from polyblocks.target import Multiprocessor, TargetDescription
 
 Array = np.ndarray[Any, Any]
@@ -103,9 +103,8 @@ def check_description(name: str, arch: str | None = None) -> None:
     Raises:
         AssertionError: it does not.
     """
-    hook = get_registry().target(name).hook
     options = CompileOptions(target=name, arch=arch)
-    first, second = (hook.describe_target(options=options) for _ in range(2))
+    first, second = (describe_target(options) for _ in range(2))
     assert first == second
     assert first.fingerprint() == second.fingerprint()
     assert first.name == name
@@ -113,7 +112,7 @@ def check_description(name: str, arch: str | None = None) -> None:
     assert first.memory, "there is a main memory"
     assert first.memory[-1].size == 0, "the main memory comes last; its size is 0"
     assert first.parallel, "there is a level of parallelism, if only of size 1"
-    named = hook.describe_target(options=CompileOptions(target=name, arch=first.arch))
+    named = describe_target(CompileOptions(target=name, arch=first.arch))
     assert named.arch == first.arch, "the architecture can be named"
     if first.multiprocessor is not None:
         _check_multiprocessor(first, first.multiprocessor)

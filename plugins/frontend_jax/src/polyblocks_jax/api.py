@@ -10,8 +10,9 @@ import jax
 
 from polyblocks.errors import InputError
 from polyblocks.options import CompileOptions, check_execution_backend, one_of_both
+from polyblocks.registry.honoured_options import checked_options
 from polyblocks_jax.compiled_function import CompiledFunction
-from polyblocks_jax.options import checked_options
+from polyblocks_jax.parts import FRONTEND
 
 EXECUTION_BACKENDS = ("std", "xla", "polyblocks")
 
@@ -48,7 +49,7 @@ def polyblocks_jit_jax(
         if compile_options is not None:
             raise InputError("pass the options once: polyblocks_jit_jax(compile_options={...})")
         function, compile_options = None, function
-    options = checked_options(compile_options)
+    options = checked_options(compile_options, FRONTEND)
     make = functools.partial(
         CompiledFunction,
         options=options,

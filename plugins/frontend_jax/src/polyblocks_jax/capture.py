@@ -12,6 +12,7 @@ import jax
 from jax.extend.core import ClosedJaxpr
 
 from polyblocks.errors import UnsupportedError
+from polyblocks.hookspecs import Capture
 from polyblocks.program import Argument, Result
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.location import source_location
@@ -26,7 +27,7 @@ capturing: ContextVar[bool] = ContextVar("polyblocks_capturing", default=False)
 
 
 @dataclass(eq=False)
-class JaxCapture:
+class JaxCapture(Capture):
     """A pure function of arrays.
 
     Attributes:
@@ -36,8 +37,7 @@ class JaxCapture:
         arguments: one per input of the jaxpr.
         results: one per output of it.
         ops: name and source line of each operation, for reports.
-        recover: makes a partition plan when this cannot be compiled whole; the driver calls it
-            once per key and caches the plan.
+        recover: makes the plan that :meth:`partition` gives.
     """
 
     name: str
@@ -47,6 +47,10 @@ class JaxCapture:
     results: tuple[Result, ...]
     ops: tuple[str, ...]
     recover: Callable[[UnsupportedError], Artifact] | None = None
+
+    def partition(self, error: UnsupportedError) -> Artifact | None:
+        """See :class:`polyblocks.hookspecs.Capture`."""
+        return None if self.recover is None else self.recover(error)
 
     def prepare_import(self) -> None:
         """Called in the user's process before the isolated import: load what it needs, once."""

@@ -140,8 +140,7 @@ def _in_parts(
 def takes(options: CompileOptions, platforms: Sequence[str]) -> bool:
     """Whether programs for the target take arrays of these platforms of XLA where they are."""
     kinds = {PLATFORMS.get(platform) for platform in platforms}
-    implementation = get_registry().target(options.target).implementation
-    ours = set(getattr(implementation, "DEVICE_KINDS", ()))
+    ours = set(get_registry().target(options.target).hook.device_kinds())
     return len(platforms) == 1 and kinds <= ours and not options.simulate
 
 

@@ -12,7 +12,7 @@ from polyblocks import driver
 from polyblocks.errors import PassError, UnsupportedError
 from polyblocks.frontends.partition import UNSUPPORTED, Operations, Step, Why, run_probes, why
 from polyblocks.options import CompileOptions
-from polyblocks.registry.registry import get_registry
+from polyblocks.registry.honoured_options import describe_target
 from polyblocks_jax.capture import JaxCapture, capture_jaxpr
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.location import source_location
@@ -182,7 +182,7 @@ def _import(capture: JaxCapture) -> None:
 def _compile(capture: JaxCapture, options: CompileOptions) -> None:
     from polyblocks_jax.importer import import_capture
 
-    description = get_registry().target(options.target).hook.describe_target(options=options)
+    description = describe_target(options)
     try:
         driver.compile_program(import_capture(capture), description, options)
     except PassError as error:

@@ -9,7 +9,6 @@ from polyblocks.hookspecs import hookimpl
 from polyblocks.program import Program
 
 POLYBLOCKS_API = 1
-FRAMEWORK = "jax"
 
 
 @hookimpl
@@ -40,3 +39,15 @@ def jit(function: Callable[..., Any], compile_options: Mapping[str, Any] | None)
     from polyblocks_jax.api import polyblocks_jit_jax
 
     return polyblocks_jit_jax(function, compile_options=compile_options)
+
+
+@hookimpl
+def framework() -> str:
+    """Import name of the framework."""
+    return "jax"
+
+
+@hookimpl
+def frontend_options() -> tuple[str, ...]:
+    """Options of frontends that are honoured."""
+    return ("static_argnums",)

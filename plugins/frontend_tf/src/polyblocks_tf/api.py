@@ -11,8 +11,9 @@ from tensorflow.python.eager.polymorphic_function.polymorphic_function import Fu
 
 from polyblocks.errors import InputError
 from polyblocks.options import CompileOptions, check_execution_backend, one_of_both
+from polyblocks.registry.honoured_options import checked_options
+from polyblocks_tf.compiler import FRONTEND
 from polyblocks_tf.function import CompiledFunction
-from polyblocks_tf.options import checked_options
 
 EXECUTION_BACKENDS = ("std", "xla", "polyblocks")
 
@@ -48,7 +49,7 @@ def polyblocks_jit_tf(
         if compile_options is not None:
             raise InputError("pass the options once: polyblocks_jit_tf(compile_options={...})")
         return polyblocks_jit_tf(input_signature=input_signature, compile_options=function)
-    options = checked_options(compile_options)
+    options = checked_options(compile_options, FRONTEND)
     _check_signature(input_signature)
     if function is None:
         return functools.partial(_compile, options=options, input_signature=input_signature)

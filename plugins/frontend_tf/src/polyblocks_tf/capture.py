@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import tensorflow as tf
 
 from polyblocks.errors import UnsupportedError
+from polyblocks.hookspecs import Capture
 from polyblocks.program import ArraySpec
 from polyblocks_tf import rules
 from polyblocks_tf.export import export
@@ -42,7 +43,7 @@ class Captured:
 
 
 @dataclass(eq=False)
-class TfCapture:
+class TfCapture(Capture):
     """A traced function of static shapes, and what the driver wants to know of it.
 
     Attributes:
@@ -50,7 +51,7 @@ class TfCapture:
         concrete: the ConcreteFunction.
         arguments: one per input of its graph.
         where: of its operations, for messages.
-        recover: makes a partition plan when this cannot be compiled whole.
+        recover: makes the plan that :meth:`partition` gives.
     """
 
     name: str
@@ -80,6 +81,10 @@ class TfCapture:
 
             self._text = describe(self)
         return self._text
+
+    def partition(self, error: UnsupportedError) -> Artifact | None:
+        """See :class:`polyblocks.hookspecs.Capture`."""
+        return None if self.recover is None else self.recover(error)
 
     def prepare_import(self) -> None:
         """Export the graph: in the user's process, since TensorFlow's threads survive no fork.

@@ -144,7 +144,7 @@ def _runner(
     source, names = make_call(capture, executable, options, arrays)
     source.add(f"return {finish(source, names)}")
     call = source.build(capture.name)
-    if not hasattr(executable, "launcher"):
+    if not executable.takes_device_arrays:
         return call
     return wherever_tensors_are(capture, executable, options, len(arrays), finish, call)
 

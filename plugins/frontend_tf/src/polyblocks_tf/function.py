@@ -291,8 +291,8 @@ def _text(spec: Any) -> str:
 def _check_device(leaf: Any, name: str, options: CompileOptions) -> None:
     if not isinstance(leaf, EagerTensor) or "CPU" in leaf.backing_device.upper():
         return
-    target = get_registry().target(options.target).implementation
-    kinds = () if options.simulate else getattr(target, "DEVICE_KINDS", ())
+    target = get_registry().target(options.target)
+    kinds = () if options.simulate else target.hook.device_kinds()
     if int(leaf.__dlpack_device__()[0]) not in kinds:
         where = "the simulator" if options.simulate else f"target '{options.target}'"
         raise TargetError(

@@ -11,7 +11,7 @@ from polyblocks import driver
 from polyblocks.errors import PassError, UnsupportedError
 from polyblocks.frontends.partition import RANDOM, UNSUPPORTED, Operations, Why, run_probes, why
 from polyblocks.options import CompileOptions
-from polyblocks.registry.registry import get_registry
+from polyblocks.registry.honoured_options import describe_target
 from polyblocks_tf import rules
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.graph import Graph, Value, fold, replay, traced
@@ -169,9 +169,7 @@ class TfOperations(Operations):
     def _attempt(self, part: TfCapture) -> None:
         from polyblocks_tf.importer import import_capture
 
-        description = (
-            get_registry().target(self.options.target).hook.describe_target(options=self.options)
-        )
+        description = describe_target(self.options)
         try:
             driver.compile_program(import_capture(part), description, self.options)
         except PassError as error:

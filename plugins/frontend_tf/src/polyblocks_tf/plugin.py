@@ -10,9 +10,6 @@ from polyblocks.program import Program
 
 POLYBLOCKS_API = 1
 
-#: Import name of the framework.
-FRAMEWORK = "tensorflow"
-
 
 @hookimpl
 def fingerprint(capture: Any) -> bytes:
@@ -44,3 +41,9 @@ def jit(function: Callable[..., Any], compile_options: Mapping[str, Any] | None)
     from polyblocks_tf.api import polyblocks_jit_tf
 
     return polyblocks_jit_tf(function, compile_options=compile_options)
+
+
+@hookimpl
+def framework() -> str:
+    """Import name of the framework."""
+    return "tensorflow"

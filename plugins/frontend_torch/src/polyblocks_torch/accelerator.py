@@ -24,8 +24,7 @@ def takes(options: CompileOptions, device: torch.device) -> bool:
     """Whether programs for the target take tensors of a device where they are."""
     if device.type != ACCELERATOR or options.simulate:
         return False
-    implementation = get_registry().target(options.target).implementation
-    return kind() in getattr(implementation, "DEVICE_KINDS", ())
+    return kind() in get_registry().target(options.target).hook.device_kinds()
 
 
 def current_stream() -> Callable[[int], int]:

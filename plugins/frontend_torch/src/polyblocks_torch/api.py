@@ -11,9 +11,10 @@ from torch._dynamo.eval_frame import OptimizedModule
 
 from polyblocks.errors import InputError
 from polyblocks.options import CompileOptions, check_execution_backend, one_of_both
+from polyblocks.registry.honoured_options import checked_options
 from polyblocks_torch import dynamo
 from polyblocks_torch.backend import compile_frame
-from polyblocks_torch.options import checked_options
+from polyblocks_torch.plan import FRONTEND
 from polyblocks_torch.report import FunctionReport
 
 EXECUTION_BACKENDS = ("std", "inductor", "polyblocks")
@@ -44,7 +45,7 @@ def polyblocks_jit_torch(
         if compile_options is not None:
             raise InputError("pass the options once: polyblocks_jit_torch(compile_options={...})")
         return polyblocks_jit_torch(compile_options=function)
-    options = checked_options(compile_options)
+    options = checked_options(compile_options, FRONTEND)
     if function is None:
         return functools.partial(_compile, options=options)
     return _compile(function, options)

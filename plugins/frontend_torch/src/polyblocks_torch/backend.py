@@ -14,10 +14,11 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from polyblocks.errors import InputError, OptionError, TargetError
 from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
+from polyblocks.registry.honoured_options import checked_options
 from polyblocks_torch import direct
 from polyblocks_torch.accelerator import takes
 from polyblocks_torch.compiler import compile_graph
-from polyblocks_torch.options import checked_options
+from polyblocks_torch.plan import FRONTEND
 from polyblocks_torch.report import FunctionReport, GraphBreak
 from polyblocks_torch.specs import DTYPE_NAMES
 
@@ -45,7 +46,7 @@ def polyblocks_backend(
     """
     if mode not in (None, "default"):
         raise OptionError(f"mode='{mode}' belongs to Inductor; pass options={{...}} instead")
-    checked = checked_options(options)
+    checked = checked_options(options, FRONTEND)
     report = FunctionReport("torch.compile", checked.target)
     return compile_frame(gm, example_inputs, options=checked, report=report)
 

@@ -17,6 +17,7 @@ import torch
 from torch import fx
 
 from polyblocks.errors import UnsupportedError
+from polyblocks.hookspecs import Capture
 from polyblocks.program import Argument, ArraySpec, Result
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ Output = InputOutput | ResultOutput | EmptyOutput | OpaqueOutput | LiteralOutput
 
 
 @dataclass(eq=False)
-class TorchCapture:
+class TorchCapture(Capture):
     """A canonical graph and the plan around it. See ``canonical.capture_graph``.
 
     Attributes:
@@ -105,8 +106,7 @@ class TorchCapture:
         outputs: one per output of the caller's graph.
         input_count: number of arguments of the caller's graph.
         problem: why this cannot be compiled at all; None if nothing speaks against it.
-        recover: makes a partition plan when this cannot be compiled whole; the driver calls it
-            once per key and caches the plan.
+        recover: makes the plan that :meth:`partition` gives.
     """
 
     name: str
@@ -133,6 +133,10 @@ class TorchCapture:
 
             self._text = describe(self)
         return self._text
+
+    def partition(self, error: UnsupportedError) -> Artifact | None:
+        """See :class:`polyblocks.hookspecs.Capture`."""
+        return None if self.recover is None else self.recover(error)
 
     def prepare_import(self) -> None:
         """Called in the user's process before the isolated import: load what it needs, once.

@@ -16,7 +16,7 @@ from polyblocks.artifact import Artifact
 from polyblocks.errors import MachineError, PassError, UnsupportedError
 from polyblocks.frontends.partition import MACHINE, plan_artifact, why
 from polyblocks.options import CompileOptions
-from polyblocks.registry.registry import get_registry
+from polyblocks.registry.honoured_options import describe_target
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.partition import (
     Step,
@@ -131,8 +131,7 @@ class _Planner:
     def _compile_alone(self, capture: TorchCapture) -> None:
         from polyblocks_torch.importer import import_capture
 
-        target = get_registry().target(self.options.target)
-        description = target.hook.describe_target(options=self.options)
+        description = describe_target(self.options)
         try:
             driver.compile_program(import_capture(capture), description, self.options)
         except PassError as error:

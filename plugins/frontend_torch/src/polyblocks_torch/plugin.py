@@ -9,7 +9,6 @@ from polyblocks.hookspecs import hookimpl
 from polyblocks.program import Program
 
 POLYBLOCKS_API = 1
-FRAMEWORK = "torch"
 
 
 @hookimpl
@@ -42,3 +41,9 @@ def jit(function: Callable[..., Any], compile_options: Mapping[str, Any] | None)
     from polyblocks_torch.api import polyblocks_jit_torch
 
     return polyblocks_jit_torch(function, compile_options=compile_options)
+
+
+@hookimpl
+def framework() -> str:
+    """Import name of the framework."""
+    return "torch"

@@ -8,7 +8,7 @@ from polyblocks.errors import TargetError
 from polyblocks.options import CompileOptions
 from polyblocks.target import TargetDescription
 from polyblocks.targets.gpu_description import Cache, Figures, describe_gpu, matrix_units_at
-from polyblocks.targets.target_choice import no_device, refuse_precision_modes
+from polyblocks.targets.target_choice import no_device
 from polyblocks_amdgpu.archs import lookup
 from polyblocks_amdgpu.chips import Chip, nearest
 from polyblocks_amdgpu.device import Device, NoDeviceError, present
@@ -28,7 +28,6 @@ def describe(options: CompileOptions) -> TargetDescription:
             there is no device, or the device is of another kind.
         OptionError: an option asks for what this target does not do.
     """
-    refuse_precision_modes(options)
     if options.arch not in (None, "native"):
         return _description(*lookup(options.arch), options)
     try:

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 
 POLYBLOCKS_API = 1
 __version__ = "0.1.0"
-#: ``DLDeviceType`` of the arrays that programs take where they are, besides those of the host.
-DEVICE_KINDS = (10,)
-#: What lowering imports; the driver does so before it forks.
-PRELOAD = ("polyblocks_amdgpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")
 
 
 @hookimpl
@@ -44,6 +40,7 @@ def load_artifact(artifact: Artifact) -> Executable:
     return load(artifact)
 
 
+@hookimpl
 def tools() -> dict[str, str]:
     """The linker."""
     from polyblocks_amdgpu import linker
@@ -51,9 +48,22 @@ def tools() -> dict[str, str]:
     return {"linker": linker.identity_of_found()}
 
 
+@hookimpl
 def synchronize() -> None:
     """Wait for all work on the devices; see ``polyblocks.device_helpers``."""
     from polyblocks.runtime.device.loading import synchronize_used
     from polyblocks_amdgpu.driver import connected
 
     synchronize_used(connected())
+
+
+@hookimpl
+def preload() -> tuple[str, ...]:
+    """What lowering imports."""
+    return ("polyblocks_amdgpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")
+
+
+@hookimpl
+def device_kinds() -> tuple[int, ...]:
+    """``DLDeviceType`` of the arrays that programs take where they are."""
+    return (10,)

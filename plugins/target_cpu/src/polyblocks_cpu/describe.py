@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyblocks.errors import OptionError
 from polyblocks.options import CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
-from polyblocks.targets.target_choice import refuse_precision_modes
 from polyblocks_cpu.archs import X86, Arch, lookup
 from polyblocks_cpu.host import X86_FEATURES, X86_LEVELS, CacheLevel, Host, host
 
@@ -24,7 +22,6 @@ def describe(options: CompileOptions) -> TargetDescription:
         TargetError: unknown architecture; the message names the nearest ones.
         OptionError: an option asks for what this target does not do.
     """
-    _refuse_what_is_not_done(options)
     if options.arch in (None, "native"):
         return _describe_host(host())
     arch = lookup(options.arch)
@@ -35,13 +32,6 @@ def describe(options: CompileOptions) -> TargetDescription:
     if arch.l3:
         caches[3] = CacheLevel(arch.l3, 64, 16, arch.l3_cores)
     return _description(arch, (), caches, arch.threads, arch.vector_bits, arch.bandwidth)
-
-
-def _refuse_what_is_not_done(options: CompileOptions) -> None:
-    """Options that change results must not be ignored; those that only tune a GPU may be."""
-    refuse_precision_modes(options)
-    if options.simulate:
-        raise OptionError("simulate=True runs GPU builds; target 'cpu' needs no simulator")
 
 
 def _describe_host(machine: Host) -> TargetDescription:
@@ -92,6 +82,8 @@ def _description(
         # AVX-512: the older sets mask 32 and 64 bits only, the others nothing.
         masked_vectors=arch.family == X86 and arch.vector_registers == 32,
         flops={"float32": float32, "float64": float32 / 2},
+        # It has no matrix units of a GPU to use.
+        options={"mm_conv_precision_mode": ("fp32",), "polyblocks_gpu_no_tensor_core": (True,)},
         properties={
             "family": arch.family,
             "cpu": arch.cpu,

@@ -12,6 +12,7 @@ from typing import Any
 from polyblocks.artifact import Artifact
 from polyblocks.errors import ArtifactError
 from polyblocks.isolation.isolation import native_lock
+from polyblocks.runtime.executable import Executable
 from polyblocks_cpu import openmp
 from polyblocks_cpu.describe import missing_features
 from polyblocks_cpu.elf import machine_of, read_symbols
@@ -35,7 +36,7 @@ def object_name(index: int) -> str:
     return "code.o" if index == 0 else f"code-{index}.o"
 
 
-class CpuExecutable:
+class CpuExecutable(Executable):
     """Object files, linked.
 
     Attributes:
@@ -53,13 +54,7 @@ class CpuExecutable:
         self._times = times
 
     def profile(self) -> list[dict[str, Any]]:
-        """How long the kernels took so far, of a program compiled with the option ``profile``.
-
-        Returns:
-            One row per call in the program: ``kernel``, ``nest``, ``calls``, ``seconds`` of all
-            of them and ``minimum`` of one (None before the first). The row with empty names is
-            the whole program. Nothing if the program was compiled without.
-        """
+        """See :class:`polyblocks.runtime.executable.Executable`."""
         names = self.manifest.get("profile", [])
         if self._times is None or self._library is None:
             return []

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 POLYBLOCKS_API = 1
 __version__ = "0.1.0"
-#: What lowering imports; the driver does so before it forks.
-PRELOAD = ("polyblocks_cpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")
 
 
 @hookimpl
@@ -40,3 +38,9 @@ def load_artifact(artifact: Artifact) -> Executable:
     from polyblocks_cpu.load import load_artifact as load
 
     return load(artifact)
+
+
+@hookimpl
+def preload() -> tuple[str, ...]:
+    """What lowering imports."""
+    return ("polyblocks_cpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from polyblocks.options import CompileOptions
 from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
 from polyblocks.targets.gpu_description import Cache, Figures, describe_gpu, matrix_units_at
-from polyblocks.targets.target_choice import no_device, refuse_precision_modes
+from polyblocks.targets.target_choice import no_device
 from polyblocks_nvgpu.archs import PRODUCTS, Arch, best_arch, capability_of, lookup
 from polyblocks_nvgpu.chips import Chip, representative
 from polyblocks_nvgpu.device import Device, NoDeviceError, present
@@ -24,7 +24,6 @@ def describe(options: CompileOptions) -> TargetDescription:
             and there is no device.
         OptionError: an option asks for what this target does not do.
     """
-    refuse_precision_modes(options)
     if options.arch not in (None, "native"):
         arch, chip = lookup(options.arch)
         return _description(arch, chip, capability_of(arch).multiprocessor, options)

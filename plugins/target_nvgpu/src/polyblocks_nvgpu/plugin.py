@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 
 POLYBLOCKS_API = 1
 __version__ = "0.1.0"
-#: ``DLDeviceType`` of the arrays that programs take where they are, besides those of the host.
-DEVICE_KINDS = (2, 13)
-#: What lowering imports; the driver does so before it forks.
-PRELOAD = ("polyblocks_nvgpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")
 
 
 @hookimpl
@@ -44,6 +40,7 @@ def load_artifact(artifact: Artifact) -> Executable:
     return load(artifact)
 
 
+@hookimpl
 def tools() -> dict[str, str]:
     """The assembler: with another one, or with none, other code is made."""
     from polyblocks.codegen.gpu.external_tool import identity
@@ -52,9 +49,22 @@ def tools() -> dict[str, str]:
     return {"ptxas": identity(ptxas.find())}
 
 
+@hookimpl
 def synchronize() -> None:
     """Wait for all work on the devices; see ``polyblocks.device_helpers``."""
     from polyblocks.runtime.device.loading import synchronize_used
     from polyblocks_nvgpu.driver import connected
 
     synchronize_used(connected())
+
+
+@hookimpl
+def preload() -> tuple[str, ...]:
+    """What lowering imports."""
+    return ("polyblocks_nvgpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")
+
+
+@hookimpl
+def device_kinds() -> tuple[int, ...]:
+    """``DLDeviceType`` of the arrays that programs take where they are."""
+    return (2, 13)

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from polyblocks.runtime.executable import Executable
 
-class PythonExecutable:
+
+class PythonExecutable(Executable):
     """An artifact's Python source, defined and ready to be called with pointers."""
 
     def __init__(self, artifact: Any) -> None:

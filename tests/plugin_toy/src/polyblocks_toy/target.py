@@ -35,3 +35,9 @@ def load_artifact(artifact: Any) -> Any:
     from polyblocks_toy.run import PythonExecutable
 
     return PythonExecutable(artifact)
+
+
+@hookimpl
+def preload() -> list[str]:
+    """What lowering imports."""
+    return ["polyblocks_toy.emit"]

@@ -14,6 +14,7 @@ from polyblocks.runtime.device.memory import pool_of
 from polyblocks.runtime.device.plan import read_plan, without_own
 from polyblocks.runtime.device.program import DeviceProgram, retire, unload_retired
 from polyblocks.runtime.device.times import KernelTimes
+from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.native_entry import NativeEntry
 
 if TYPE_CHECKING:
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
     from polyblocks.runtime.device.driver import Driver
 
 
-class DeviceExecutable:
+class DeviceExecutable(Executable):
     """A program for devices. Making one loads nothing; its code is loaded once per device.
 
     Attributes:
         manifest: the artifact's manifest. Its ``arguments`` are the inputs and outputs alone;
             workspace and status are this object's business.
     """
+
+    takes_device_arrays = True
 
     def __init__(self, artifact: Artifact, connect: Callable[[], Driver]) -> None:
         """Check the artifact.
