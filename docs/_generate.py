@@ -71,6 +71,43 @@ def hooks() -> str:
     return "\n\n".join(parts)
 
 
+def objects() -> str:
+    """Every class whose objects plugins hand to the core: its docstring and its members."""
+    parts = []
+    for cls in plugin_classes():
+        text = docstring_to_markdown(inspect.getdoc(cls) or "")
+        lines = [f"### `{cls.__module__}.{cls.__name__}`", "", text, ""]
+        names = attributes(cls) if "Attributes:" in (cls.__doc__ or "") else {}
+        text = text.partition("Attributes:")[0].rstrip()
+        lines[2] = text
+        lines += ["| member | meaning |", "|---|---|"]
+        lines += [f"| `{name}` | {sentence(meaning)} |" for name, meaning in names.items()]
+        for name, member in plugin_members(cls).items():
+            summary = (inspect.getdoc(member) or "").split("\n\n")[0].replace("\n", " ")
+            shown = signature(member) if inspect.isfunction(member) else name
+            lines.append(f"| `{shown}` | {inline(sentence(summary))} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def plugin_classes() -> list[type]:
+    """The classes of :func:`objects`."""
+    from polyblocks.hookspecs import Capture, CompiledFunction, HasOriginal
+    from polyblocks.runtime.arrays import ArrayInterface
+    from polyblocks.runtime.executable import Executable
+
+    return [Capture, CompiledFunction, HasOriginal, ArrayInterface, Executable]
+
+
+def plugin_members(cls: type) -> dict[str, Any]:
+    """Methods and properties that a class defines, by name."""
+    return {
+        name: member
+        for name, member in vars(cls).items()
+        if name[0] != "_" and (inspect.isfunction(member) or isinstance(member, property))
+    }
+
+
 def events() -> str:
     """Every kind of event and its data."""
     from polyblocks.events import KINDS
@@ -143,6 +180,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "passes": passes,
     "cpu-passes": cpu_passes,
     "hooks": hooks,
+    "objects": objects,
     "events": events,
     "errors": errors,
     "archs": archs,

@@ -1,4 +1,4 @@
-"""The number of threads: option, environment, affinity, control group, in this order."""
+"""The number of threads: option, framework, environment, affinity, control group, in this order."""
 
 from __future__ import annotations
 
@@ -41,10 +41,25 @@ def test_option_wins(monkeypatch):
     assert threads.resolve(7) == 7
 
 
-@pytest.mark.parametrize("text, expected", [("3", 3), ("5,2", 5), (" 4 ", 4)])
-def test_environment(monkeypatch, text, expected):
+@pytest.fixture
+def eight_cpus(monkeypatch, group):
+    group("")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+
+
+@pytest.mark.parametrize("text, expected", [("3", 3), ("5,2", 5), (" 4 ", 4), ("64", 8)])
+def test_environment(monkeypatch, eight_cpus, text, expected):
     monkeypatch.setenv("OMP_NUM_THREADS", text)
     assert threads.resolve() == expected
+
+
+@pytest.mark.parametrize(
+    "option, framework, expected",
+    [(7, 5, 7), (64, 5, 64), (None, 5, 5), (None, 64, 8), (None, None, 3)],
+)
+def test_order(monkeypatch, eight_cpus, option, framework, expected):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert threads.resolve(option, framework) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "-2", "many", "2.5"])
@@ -73,7 +88,7 @@ def test_quota_cuts_the_affinity(monkeypatch, quota, expected):
     assert threads.available_cpus() == expected
 
 
-def test_looked_up_once_until_told(monkeypatch):
+def test_looked_up_once_until_told(monkeypatch, eight_cpus):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert threads.resolve() == 3
     monkeypatch.setenv("OMP_NUM_THREADS", "4")

@@ -192,7 +192,7 @@ def load(
         source: an artifact, or the file of one.
         arrays: of the framework whose arrays come and go; default: NumPy arrays, those of any
             framework with a frontend, and on a device all that speak DLPack.
-        num_threads: threads of each call; None: from the environment.
+        num_threads: threads of each call; None: see :mod:`polyblocks.runtime.threads`.
         num_iters: run the program this many times per call, for timing.
 
     Returns:

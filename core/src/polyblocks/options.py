@@ -43,8 +43,8 @@ class CompileOptions:
         debug: dump the module after each stage; a string is the folder. ``POLYBLOCKS_DEBUG``
             sets it from outside.
         static_argnums: JAX: arguments that are compile-time constants.
-        num_threads: CPU threads that a call may use, as given; None: what the framework is set to, else
-            ``OMP_NUM_THREADS``, else all CPUs of the process, looked up at each call.
+        num_threads: CPU threads that a call may use; None: what the framework is set to, else
+            ``OMP_NUM_THREADS``, else all CPUs, but no more than the process may use.
         mm_conv_precision_mode: operand and accumulator types of contractions; None: as written.
         mlir_disable_fast_math: no reassociation, no contraction.
         polyblocks_disable_affine_fusion: keep every nest by itself.

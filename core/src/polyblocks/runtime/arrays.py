@@ -83,6 +83,12 @@ class ArrayInterface(ABC):
         """Inside, the framework records nothing that a gradient would need."""
         return nullcontext()
 
+    def num_threads(self) -> int | None:
+        """CPU threads that the user has set the framework to; None, the default: it has no such
+        setting, or it is not set. See :mod:`polyblocks.runtime.threads`.
+        """
+        return None
+
     def stream(self, device: Device) -> int:
         """The handle of the stream on which the caller's work on ``device`` goes; 0: none."""
         del device

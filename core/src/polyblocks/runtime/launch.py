@@ -36,7 +36,7 @@ def bind(
     Args:
         executable: the loaded program.
         interface: of the framework whose arrays come and go.
-        num_threads: threads of each call; None: from the environment.
+        num_threads: threads of each call; None: see :mod:`polyblocks.runtime.threads`.
         num_iters: run the program this many times per call, for timing.
         blobs: of the artifact, which may hold inputs.
 
@@ -104,7 +104,7 @@ def _bind_host(
                 kept.append(status)
                 pointers.append(interface.pointer(status))
         packed = pack(*pointers)
-        count = threads.resolve(num_threads)
+        count = threads.resolve(num_threads, interface.num_threads())
         code = 0
         for _ in range(num_iters):
             code = code or executable.entry(packed, count)

@@ -82,7 +82,7 @@ def make_call(
     count = (
         str(options.num_threads)
         if options.num_threads is not None
-        else source.name("threads", threads.resolve) + "()"
+        else f"{source.name('threads', threads.resolve)}(None, {thread_setting()})"
     )
     run = f"code = {entry}({pack}({', '.join(addresses)}), {count})"
     if options.num_iters > 1:
@@ -163,6 +163,11 @@ def _output(source: Source, name: str, row: dict[str, Any], finished: list[str])
         adopt = source.name("adopt", tf.experimental.dlpack.from_dlpack)
         finished.append(f"{name} = {adopt}({name}.__dlpack__())")
     return f"b_{name}.address"
+
+
+def thread_setting() -> int | None:
+    """The intra-op parallelism that TensorFlow is set to, fixed once it runs; None: not set."""
+    return tf.config.threading.get_intra_op_parallelism_threads() or None
 
 
 def fitting(array: np.ndarray) -> np.ndarray:

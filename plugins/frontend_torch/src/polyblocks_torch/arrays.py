@@ -83,6 +83,10 @@ class TorchArrays(ArrayInterface):
         """On the host and on GPUs."""
         return device == HOST or device.kind == accelerator.kind()
 
+    def num_threads(self) -> int:
+        """What ``torch.set_num_threads`` or ``OMP_NUM_THREADS`` says."""
+        return torch.get_num_threads()
+
     def stream(self, device: Device) -> int:
         """The handle of PyTorch's current stream on a GPU; 0 on the host."""
         return 0 if device == HOST else accelerator.current_stream()(device.number)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import torch
 
 from polyblocks.isolation import isolation
-from polyblocks.runtime.threads import available_cpus
+from polyblocks.runtime.threads import resolve
 
 _get_num_threads = torch.get_num_threads
 
 
 def thread_count() -> int:
-    """``torch.get_num_threads()``, which OMP_NUM_THREADS and the user set, cut to what there is."""
-    wanted: int = _get_num_threads()
-    available = available_cpus()
-    return wanted if wanted < available else available
+    """Threads of a call without the option; ``OMP_NUM_THREADS`` is PyTorch's setting, too."""
+    return resolve(None, _get_num_threads())
 
 
 @isolation.on_child_start
