@@ -31,11 +31,13 @@ DEFINED = {
     name
     for cls in generate.plugin_classes()
     for name in (*generate.plugin_members(cls), *cls.__annotations__)
+    if name not in ("name", "device", "entry", "pointer")  # what else may be called so
 }
 #: What is no plugin's: the module that a hook is looked up in, the frame's globals of a user's
 #: function, an option by its name.
 ELSEWHERE = {
     ("registry/plugin.py", "implementation"),
+    ("registry/plugin.py", "self._manager.hook"),
     ("registry/registry.py", "implementation"),
     ("registry/frontend_choice.py", "function"),
 }
@@ -95,7 +97,7 @@ def test_what_plugins_hand_over_is_on_the_page():
     for cls in generate.plugin_classes():
         section = page.split(f"### `{cls.__module__}.{cls.__name__}`")[1].split("\n#")[0]
         for name in (*generate.plugin_members(cls), *cls.__annotations__):
-            assert re.search(rf"^\| `{name}[`(].* \| \w", section, re.MULTILINE), name
+            assert re.search(rf"^\| `{name}[`(].* \| \S", section, re.MULTILINE), name
     for name in HOOKS:
         assert f"\n### {name}\n" in page
 
