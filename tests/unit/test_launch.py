@@ -34,7 +34,7 @@ def row(role: str, name: str, shape=(2, 3), dtype="float32", strides=None, updat
     }
 
 
-class Fake:
+class Fake(Executable):
     """A program written in Python; ``body`` gets one flat array per argument."""
 
     def __init__(self, arguments: list[dict], body=lambda *a: 0, checks=()) -> None:

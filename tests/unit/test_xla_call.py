@@ -10,6 +10,7 @@ import pytest
 from polyblocks.artifact import Artifact
 from polyblocks.errors import InputError
 from polyblocks.runtime import native_workspaces
+from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.xla_call import XlaCall, _rows, digest_of
 
 jax = pytest.importorskip("jax")
@@ -24,7 +25,7 @@ def row(role, *shape, updates=None):
     }  # fmt: skip
 
 
-class Pretended:
+class Pretended(Executable):
     """An executable whose entry is a Python function of the arrays' addresses."""
 
     def __init__(self, function, rows, checks=()):
