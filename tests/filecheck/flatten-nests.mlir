@@ -60,6 +60,6 @@ func.func @main(%a: memref<100x3xf32>, %b: memref<100x3xf32>, %c: memref<3x100xf
         affine.store %t, %f[%i, %j, %k] : memref<8x56x56xf32>
       }
     }
-  }
+  } {polyblocks.tile}
   return
 }

@@ -16,6 +16,7 @@
 // CHECK:             affine.for
 // CHECK:               affine.load %[[LOCAL]][%{{.*}}, %{{.*}}]
 // CHECK:               affine.load %[[LOCAL]][%{{.*}} + 2, %{{.*}}]
+// CHECK:         } {polyblocks.kernel = {{.*}}, polyblocks.tile}
 func.func @main(%a: memref<2050x2048xf32>, %out: memref<2048x2048xf32>) {
   %b = memref.alloc() : memref<2050x2048xf32>
   affine.for %i = 0 to 2050 {

@@ -65,7 +65,7 @@ func.func @main(%a: memref<4001x2048xf32>, %b: memref<4001xf32>, %c: memref<16x2
       %x = affine.load %s[%i] : memref<8xf32>
       affine.store %x, %b[8 * %t + %i] : memref<4001xf32>
     }
-  }
+  } {polyblocks.tile}
   affine.for %i = 0 to 16 {
     %r = affine.for %k = 0 to 2048 iter_args(%acc = %z) -> (f32) {
       %x = affine.load %c[%i, %k] : memref<16x2048xf32>

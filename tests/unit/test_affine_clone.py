@@ -57,6 +57,7 @@ NODES: list[Node] = [
         "team",
         PLACE,
         PLACE,
+        True,
         Simd(8, masked=False),
         [Prefetch(OLD, PLACE, True, 2)],
     ),

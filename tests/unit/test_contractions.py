@@ -534,7 +534,9 @@ def test_the_kind_and_the_mapping_agree_on_programs(
     monkeypatch.setattr(fuse_tiles, "worth_copies", lambda stages: [])
     function, inputs, expected = PROGRAMS[name]
     found: list[tuple[str, str, str]] = []
-    look(function, inputs(), "map-blocks", lambda nest: found.append((nest.kind, *answers(nest))))
+    look(
+        function, inputs(), "choose-kernels", lambda nest: found.append((nest.kind, *answers(nest)))
+    )
     assert all(early == late for early, late, _ in found if "contraction" in {early, late})
     assert all((late == "contraction") == (mapped == "contraction") for _, late, mapped in found)
     left = [] if name in FUSED else expected

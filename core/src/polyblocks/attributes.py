@@ -26,6 +26,8 @@ CHECKS_ATTRIBUTE = "polyblocks.checks"
 REGION_ATTRIBUTE = "polyblocks.region"
 #: An ``affine.parallel``: the parallel level of the target that runs it.
 LEVEL_ATTRIBUTE = "polyblocks.level"
+#: A loop: sub-nests follow each other in its body, which passes treat as if each stood alone.
+TILE_ATTRIBUTE = "polyblocks.tile"
 #: A nest: its name.
 KERNEL_ATTRIBUTE = "polyblocks.kernel"
 #: A nest or kernel: what it is, see ``classify-nests``.

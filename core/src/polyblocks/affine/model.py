@@ -256,6 +256,7 @@ class For:
         level: the parallel level that it is mapped to (``team``), None for a serial loop.
         lower: it starts at the largest of these and 0.
         upper: it ends before the smallest of these and the extent.
+        tile: whether its body holds sub-nests, which passes treat as if each stood alone.
         simd: how it is written in vectors; None for a scalar loop.
         prefetches: what each of its vectors fetches; only for loops with ``simd``.
     """
@@ -269,6 +270,7 @@ class For:
     level: str | None = None
     lower: tuple[Expr, ...] = ()
     upper: tuple[Expr, ...] = ()
+    tile: bool = False
     simd: Simd | None = None
     prefetches: list[Prefetch] = field(default_factory=list)
 
@@ -561,6 +563,7 @@ def clone(
                     level=n.level,
                     lower=at(n.lower),
                     upper=at(n.upper),
+                    tile=n.tile,
                     simd=n.simd,
                     prefetches=fetched,
                 )

@@ -1,7 +1,8 @@
 """Where nests stand: alone, or one after the other inside the loops of a tile.
 
 After tile fusion the body of a nest may be tile loops around several sub-nests, which share
-buffers of the tile's size. A pass on nests then works on each sub-nest as if it stood alone.
+buffers of the tile's size; so may nests of the program be. The innermost of the loops around is
+marked (``For.tile``), and a pass on nests works on each sub-nest as if it stood alone.
 """
 
 from __future__ import annotations
@@ -24,8 +25,20 @@ def parallel_shell(nodes: list[Node]) -> tuple[list[For], list[Node]]:
     return loops, nodes
 
 
-def is_tile(nodes: list[Node]) -> bool:
-    """Whether these nodes, the body of some loops, hold sub-nests and not just one computation."""
+def mark_tiles(nodes: list[Node]) -> None:
+    """Mark the loops whose bodies hold sub-nests and not just one computation."""
+    loops, inner = parallel_shell(nodes)
+    if not _several(inner):
+        return
+    if loops:
+        loops[-1].tile = True
+    for node in inner:
+        if isinstance(node, For):
+            mark_tiles([node])
+
+
+def _several(nodes: list[Node]) -> bool:
+    """Whether these nodes are sub-nests and not just one computation."""
     loops = [n for n in nodes if isinstance(n, For)]
     if any(isinstance(n, Alloca) for n in nodes) or len(loops) > 1:
         return bool(loops)
@@ -48,7 +61,8 @@ def change_subnests(nest: Nest, change: Change) -> bool:
 
 def _change(nodes: list[Node], around: list[For], change: Change) -> list[Node] | None:
     loops, inner = parallel_shell(nodes)
-    if not is_tile(inner):
+    tile = loops[-1].tile if loops else _several(inner)
+    if not tile:
         return change(nodes, around)
     out: list[Node] = []
     changed = False

@@ -34,6 +34,7 @@ from polyblocks.attributes import (
     LEVEL_ATTRIBUTE,
     REGION_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
+    TILE_ATTRIBUTE,
 )
 from polyblocks.mlir import ir
 
@@ -364,7 +365,10 @@ class _Reader:
                 self._node(child.operation, inner, values, variables)
         results = [self._define(r, values) for r in op.results]
         return For(
-            loop.var, inner, inits, arguments, results, yields, lower=loop.lower, upper=loop.upper
+            *(loop.var, inner, inits, arguments, results, yields),
+            lower=loop.lower,
+            upper=loop.upper,
+            tile=TILE_ATTRIBUTE in op.attributes,
         )
 
     def _level(self, op: Any, values: dict[Any, Value], variables: dict[Any, Expr]) -> For:

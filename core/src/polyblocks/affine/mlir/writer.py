@@ -32,6 +32,7 @@ from polyblocks.attributes import (
     KIND_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
+    TILE_ATTRIBUTE,
     VECTOR_ATTRIBUTE,
 )
 from polyblocks.mlir import dialect, ir
@@ -229,6 +230,8 @@ class _Writer:
     def open_loop(self, node: For, inits: list[Any]) -> Any:
         """An ``affine.for`` without body that carries ``inits``; its variable is known inside."""
         op = self._for_op(node, inits)
+        if node.tile:
+            op.operation.attributes[TILE_ATTRIBUTE] = ir.UnitAttr.get()
         self.variables[node.var] = op.regions[0].blocks[0].arguments[0]
         return op
 

@@ -6,6 +6,7 @@ from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Store, Value, clone
+from polyblocks.affine.subnests import mark_tiles
 
 
 def jam(shape: ReductionNest, loop: For, unroll_factor: int) -> list[Node]:
@@ -32,6 +33,7 @@ def _around(shape: ReductionNest, loop: For, var: Var, body: list[Node]) -> list
             body = [For(var, body)]
         else:
             body = [For(outer.var, body, level=outer.level, lower=outer.lower, upper=outer.upper)]
+    mark_tiles(body)
     # Each of the nests gets loops of its own.
     return clone(body, {}, {})
 

@@ -51,6 +51,7 @@ def tiled(
     for loop in reversed(loops):
         loop.body = body
         body = [loop]
+    loops[-1].tile = True
     return body
 
 

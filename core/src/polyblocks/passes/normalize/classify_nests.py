@@ -20,6 +20,7 @@ from polyblocks.affine.model import (
     Store,
     walk,
 )
+from polyblocks.affine.subnests import mark_tiles
 from polyblocks.passes.base import NestPass
 
 
@@ -34,6 +35,8 @@ class ClassifyNestsPass(NestPass):
     values), ``copy``, ``stencil`` (one array read at several places), ``pointwise``. The name is
     made of the source ops, where locations tell them.
 
+    Loops of the program around several nests are marked with ``polyblocks.tile``.
+
     Before: ``affine.for %i = 0 to 4 { ... }``; after: the same with
     ``{polyblocks.kernel = "mul_add", polyblocks.kind = "pointwise"}``.
     """
@@ -44,6 +47,7 @@ class ClassifyNestsPass(NestPass):
         """Classify all nests."""
         for nest in sequence.nests():
             nest.sources = [f"{op} {where}".strip() for op, where in sources(nest.body)]
+            mark_tiles(nest.body)
         name_nests(self.name, sequence, context)
         for nest in sequence.nests():
             context.decide(self.name, nest.name, nest.kind, sources=nest.sources)

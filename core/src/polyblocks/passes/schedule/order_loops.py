@@ -93,7 +93,7 @@ class OrderLoopsPass(NestPass):
         jam = max(1, min(self.jam, self.max_nodes // max(len(shape.inner), 1)))
         body = Strip(shape, var, origin + first + inner, inner, lower, upper, jam).nodes()
         # A loop of one iteration keeps the accumulators of a lone strip inside a loop.
-        nodes: list[Node] = [For(strip, body)]
+        nodes: list[Node] = [For(strip, body, tile=True)]
         for other in reversed([p for p in shape.parallel if p is not loop]):
             nodes = [For(other.var, nodes, lower=other.lower, upper=other.upper)]
         return clone(nodes, {}, {})
