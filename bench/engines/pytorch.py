@@ -74,7 +74,7 @@ def predicted_seconds(report: dict[str, Any]) -> float | None:
     """What the cost model expects of one call; None if it says nothing about some kernel."""
     kernels = [kernel for part in report["parts"] for kernel in part["kernels"]]
     estimates = [kernel.get("estimate") for kernel in kernels]
-    if not kernels or None in estimates:
+    if not kernels or any("predicted_seconds" not in (e or {}) for e in estimates):
         return None
     return sum(
         estimate["predicted_seconds"] * kernel["calls"]

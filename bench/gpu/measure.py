@@ -289,7 +289,7 @@ def predicted_seconds(program: Path) -> float | None:
     except PolyBlocksError:
         return None  # told where it was loaded to be run
     estimates = [kernel["estimate"] for kernel in manifest["kernels"]]
-    if None in estimates:
+    if any("predicted_seconds" not in (e or {}) for e in estimates):
         return None
     return sum(estimate["predicted_seconds"] for estimate in estimates)
 

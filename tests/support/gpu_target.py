@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from polyblocks.target import MemoryLevel, Multiprocessor, ParallelLevel, TargetDescription
+from polyblocks.target import (
+    Latencies,
+    MemoryLevel,
+    Multiprocessor,
+    ParallelLevel,
+    TargetDescription,
+)
 
 CHIP = Multiprocessor(
     warp=32,
@@ -21,6 +27,11 @@ CHIP = Multiprocessor(
     shared_per_block_optin=227 << 10,
     shared_granularity=128,
     shared_reserved=1024,
+    latencies=Latencies(0.5e-6, 60e-9, 4e-9, 60e-9, 20e-9, 60e-9, 1e-9),
+    loads_in_flight=4,
+    busy_threads=512,
+    busy_warps=8,
+    cache=32 << 10,
 )
 
 

@@ -178,7 +178,8 @@ ROOMS: dict[str, str] = {
     "passes/tensor passes/bufferize passes/normalize passes/fuse passes/schedule passes/map",
     "passes/tensor": "codegen",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
-    "passes/normalize": "affine affine/analysis affine/mlir affine/rewrites affine/tiles passes",
+    "passes/normalize": "affine affine/analysis affine/cost affine/mlir affine/rewrites "
+    "affine/tiles passes",
     "passes/fuse": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/tiles "
     "passes passes/normalize",
     "passes/schedule": "affine affine/analysis affine/cost affine/rewrites affine/vectors passes",

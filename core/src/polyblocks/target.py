@@ -1,7 +1,11 @@
 """TargetDescription: typed, frozen facts about a chip.
 
 It is the only thing that the mid-level may know of a target. Sizes are bytes, rates are per
-second, widths are bits; a rate that is not known is 0.
+second, times are seconds, widths are bits; a rate or a time that is not known is 0.
+
+What a program is predicted to take follows from these numbers alone. Where one is missing that the
+cost model needs, the passes say so and take their defaults, and no time is predicted; see
+:func:`polyblocks.affine.cost.rates.unknown_rates`.
 """
 
 from __future__ import annotations
@@ -21,7 +25,8 @@ class MemoryLevel:
     Attributes:
         name: e.g. ``L1``, ``L2``, ``main``.
         size: bytes; 0 for the main memory.
-        bandwidth: bytes per second of one sharing group; 0 if unknown.
+        bandwidth: bytes per second of one sharing group; 0 if unknown. A cache then counts as
+            no faster than the level behind it; the main memory's is needed to predict a time.
         line: transfer granule in bytes.
         shared_by: how many hardware threads share one instance; on a GPU how many
             multiprocessors, since those are what its outermost level counts.
@@ -76,6 +81,38 @@ class MatrixUnit:
 
 
 @dataclass(frozen=True)
+class Latencies:
+    """Seconds that a thread of a multiprocessor waits while others run, too; 0 if unknown.
+
+    All of them are needed to predict the time of a kernel.
+
+    Attributes:
+        memory: from a load of the main memory to its value, with the memory in use by others.
+        load_step: of an iteration of a loop whose loads come from the main memory or its caches,
+            with those of other warps and other iterations in flight at the same time.
+        shared_load: of a load from shared memory, several of them in flight.
+        exchange: of a step in which the threads of a block read what others of them have just
+            stored in shared memory: stores, barriers, and the loads that wait behind these.
+        barrier: of a barrier to which all warps of a block come at about the same time.
+        warp_reduce: of combining one value of each thread of a warp, as a chain of shuffles.
+        issue: of the instructions of a short iteration that loads nothing.
+    """
+
+    memory: float = 0.0
+    load_step: float = 0.0
+    shared_load: float = 0.0
+    exchange: float = 0.0
+    barrier: float = 0.0
+    warp_reduce: float = 0.0
+    issue: float = 0.0
+
+    @property
+    def known(self) -> bool:
+        """Whether none is missing."""
+        return all(dataclasses.astuple(self))
+
+
+@dataclass(frozen=True)
 class Multiprocessor:
     """What one multiprocessor of a GPU holds, and in which portions it hands that out.
 
@@ -106,6 +143,13 @@ class Multiprocessor:
         sector: bytes of the smallest transaction with the memory behind, and their alignment.
         asynchronous_copies: whether data goes from memory to shared memory past the registers,
             while the thread goes on.
+        latencies: what its threads wait for, in seconds.
+        loads_in_flight: independent loads that a thread waits for together; 1 if unknown.
+        busy_threads: resident threads that keep its units and its share of the memory busy; 0 if
+            unknown, then as many as it holds.
+        busy_warps: the same in warps, whose threads have many independent operations each.
+        cache: bytes of a cache of its own in which data stay that it reads again and again while
+            others stream through; 0 if there is none or it is not known.
     """
 
     warp: int
@@ -129,6 +173,11 @@ class Multiprocessor:
     access_bits: int = 128
     sector: int = 32
     asynchronous_copies: bool = False
+    latencies: Latencies = Latencies()
+    loads_in_flight: int = 1
+    busy_threads: int = 0
+    busy_warps: int = 0
+    cache: int = 0
 
     @property
     def warps(self) -> int:
@@ -150,6 +199,7 @@ class TargetDescription:
         vector_registers: number of vector registers.
         masked_vectors: whether loads and stores of any element type work under a mask of lanes.
         flops: peak operations per second by dtype, all units together, without matrix units.
+            That of ``float32`` is needed to predict a time.
         matrix_units: matrix primitives, best first.
         multiprocessor: of a GPU; None for a target without ``grid`` and ``block``.
         options: of :data:`polyblocks.options.TARGET_OPTIONS` the values besides the default that

@@ -1,4 +1,4 @@
-"""The cost model: time is the largest of work over rate, over all resources of the target."""
+"""Operations of nodes: the work of which the cost model makes time, whatever the target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from polyblocks.affine.model import (
     operands,
     results,
 )
-from polyblocks.target import TargetDescription
 
 #: Operations per result of scalar ops that are not one instruction, from the lengths of the
 #: generated expansions.
@@ -142,21 +141,3 @@ def work(nodes: list[Node]) -> int:
         else:
             total += 1
     return total
-
-
-def compute_seconds(target: TargetDescription, operations_: float) -> float:
-    """Time of so many vectorized single-precision instructions' lanes on the whole chip.
-
-    A fused multiply-add counts as two operations in the peak and as one here.
-    """
-    peak = target.flops.get("float32", 0.0) or 1e11
-    return operations_ / (peak / 2)
-
-
-def traffic_seconds(target: TargetDescription, nbytes: float, footprint: int) -> float:
-    """Time to move ``nbytes`` of a buffer of ``footprint`` bytes from where it fits."""
-    for level in target.memory:
-        if level.size and footprint <= level.size // 2 and level.bandwidth:
-            return nbytes / level.bandwidth
-    main = target.memory[-1].bandwidth if target.memory else 0.0
-    return nbytes / (main or 2e10)

@@ -165,7 +165,7 @@ def _repeats(d: Decision) -> str:
 
 
 def _serial(d: Decision) -> str:
-    if "predicted_seconds" not in d:
+    if "iterations" not in d:
         return f"the updates of {d['nest']} run on one thread, one after the other"
     return f"{d['nest']} is not shared among threads: {_worth(d)}"
 
@@ -176,6 +176,8 @@ def _worth(d: Decision) -> str:
     Most of these times are bounds that leave out vectors and caches, and not to be mistaken for
     the prediction of the kernel.
     """
+    if d["predicted_seconds"] is None:
+        return "how long it takes is unknown"
     time = f"{units.seconds(d['predicted_seconds'])} on one thread"
     if not d.get("vectors"):
         time = f"at most about {time}, without vectors"
@@ -216,6 +218,10 @@ def _split(d: Decision) -> str:
     if "pieces" in d:
         pieces = units.several(d["pieces"], "piece")
         saved = f"{units.nbytes(d['saved_bytes'])} are not written twice"
+        if d["saved_seconds"] is None:
+            if d["what"] == "split":
+                return f"split {nest} into {pieces}, without what is overwritten: {saved}"
+            return f"left {nest} whole: how long {pieces} instead would take is unknown"
         cost = f"{units.seconds(d['saved_seconds'])}, more loops cost"
         gain = f"that saves {cost} {units.seconds(d['overhead_seconds'])}"
         if d["what"] == "split":
@@ -232,6 +238,8 @@ def _split(d: Decision) -> str:
         serial = d.get("serial_seconds")
         return text if serial is None else f"{text}: one thread would take {units.seconds(serial)}"
     split, serial = d["split_seconds"], d["serial_seconds"]
+    if split is None or serial is None:
+        return f"left {nest} whole: how long {parts} would take is unknown"
     if d["what"] == "split":
         return f"split {nest} into {parts}: {_beside(split, serial, 'in one')}"
     return f"left {nest} whole: in {parts} it would take {_beside(split, serial, 'in one')}"
@@ -323,7 +331,24 @@ def _mapped(d: Decision) -> str:
     text = f"{d['nest']} runs in {units.several(d['blocks'], 'block')} of {d['threads']} threads"
     if d.get("tile"):
         text += f", tile {units.shape(d['tile'])}"
+    if d["predicted_seconds"] is None:
+        return text
     return f"{text}; predicted {units.seconds(d['predicted_seconds'])}"
+
+
+def _unknown_times(d: Decision) -> str:
+    rates = " and no ".join(filter(None, [", no ".join(d["missing"][:-1]), d["missing"][-1]]))
+    return (
+        f"no {rates} in the description of target '{d['target']}': predicted times are unknown, "
+        "and what they would decide is left at its default"
+    )
+
+
+def _unknown_caches(d: Decision) -> str:
+    return (
+        f"no bandwidth of {_list(d['missing'])} in the description of target '{d['target']}': "
+        "such a cache counts as no faster than what is behind it"
+    )
 
 
 def _one_block(d: Decision) -> str:
@@ -404,6 +429,8 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "inputs copied": _inputs,
     "inputs left": _inputs,
     "workspace": _workspace,
+    "unknown times": _unknown_times,
+    "unknown caches": _unknown_caches,
     **dict.fromkeys(
         ("pointwise", "stencil", "reduction", "contraction", "copy", "gather", "scatter", "scan"),
         _classified,

@@ -54,10 +54,12 @@ def _part(part: Part) -> dict[str, Any]:
         kernel["share"] = (kernel["seconds"] or 0.0) / total if total else 0.0
     kernels.sort(key=lambda k: -k["share"])
     estimates = [k["estimate"] for k in kernels if k["estimate"] is not None]
+    times = [e.get("predicted_seconds") for e in estimates]
     levels = [level["name"] for level in (chip or {}).get("memory", ())]
     totals = {
         "calls": sum(k["calls"] for k in kernels),
-        "predicted_seconds": sum(e["predicted_seconds"] for e in estimates) if estimates else None,
+        # Unknown if one of them is.
+        "predicted_seconds": sum(times) if times and None not in times else None,
         "measured_seconds": whole["minimum"] if whole else None,
         "runs": whole["calls"] if whole else 0,
         "flops": sum(e["flops"] for e in estimates),
@@ -102,7 +104,7 @@ def _kernel(
         levels = [level["name"] for level in (chip or {}).get("memory", ())]
         moved = sorted(estimate["bytes"].items(), key=lambda e: _place(levels, e[0]))
         estimate = estimate | {"bytes": dict(moved)}
-    predicted = estimate["predicted_seconds"] if estimate is not None else None
+    predicted = estimate.get("predicted_seconds") if estimate is not None else None
     seconds = measured if measured is not None else predicted
     peak = max((chip or {}).get("flops", {}).values(), default=0.0)
     rate = estimate["flops"] / seconds if estimate is not None and seconds else None

@@ -111,7 +111,8 @@ def _levels_of(part: dict[str, Any], kernel: dict[str, Any]) -> list[dict[str, A
         rows.append(
             {"name": "starting threads", "work": "", "rate": "", "seconds": seconds["launch"]}
         )
-    bound = {"compute": "arithmetic"}.get(estimate["bound"], estimate["bound"])
+    bound = estimate.get("bound", "")
+    bound = {"compute": "arithmetic"}.get(bound, bound)
     return [
         row | {"share": float(str(row["seconds"])) / longest, "bound": row["name"] == bound}
         for row in rows

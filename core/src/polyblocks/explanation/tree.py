@@ -174,7 +174,8 @@ def costs(kernel: dict[str, Any]) -> list[str]:
     e = kernel["estimate"]
     moved = ", ".join(f"{name} {units.nbytes(n)}" for name, n in e["bytes"].items())
     ratio = f" ({units.three(e['moved_bytes'] / e['floor_bytes'])} x)" if e["floor_bytes"] else ""
-    lines = [f"moves {moved}; floor {units.nbytes(e['floor_bytes'])}{ratio}; bound by {e['bound']}"]
+    bound = f"; bound by {e['bound']}" if "bound" in e else ""
+    lines = [f"moves {moved}; floor {units.nbytes(e['floor_bytes'])}{ratio}{bound}"]
     if e["flops"]:
         line = f"{units.count(e['flops'])} floating-point operations"
         if kernel["flops_per_second"] is not None:

@@ -247,8 +247,9 @@ def describe_kernel(kernel: dict[str, Any]) -> str:
         facts.append(f"called {kernel['calls']} times")
     if kernel.get("code_bytes") is not None:
         facts.append(f"{kernel['code_bytes']} bytes of code")
-    if (estimate := kernel.get("estimate")) is not None:
-        facts.append(f"predicted {units.seconds(estimate['predicted_seconds'])}")
+    predicted = (kernel.get("estimate") or {}).get("predicted_seconds")
+    if predicted is not None:
+        facts.append(f"predicted {units.seconds(predicted)}")
     known = {"name", "kind", "parallel", "calls", "code_bytes", "sources", "nests", "estimate"}
     facts += [f"{k}={v}" for k, v in kernel.items() if k not in known and v is not None]
     line = f"{kernel.get('name', '?')}: {', '.join(f for f in facts if f)}".removesuffix(": ")

@@ -8,19 +8,16 @@ from itertools import permutations, product
 from math import ceil, log2, prod
 
 from polyblocks.affine.analysis.reductions import ReductionNest
-from polyblocks.affine.cost.tile_cost import NOT_HIDDEN, Cost, TileCost, _Extents, _sizes
+from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.tile_cost import Cost, TileCost, _Extents, _sizes
 from polyblocks.affine.model import Buffer, For, Load, Node, Store, walk
 from polyblocks.affine.tiles.contiguity import held_by_iterations, written_out
 from polyblocks.affine.tiles.fusion_stages import slots
 from polyblocks.occupancy import registers_for
-from polyblocks.target import Multiprocessor
+from polyblocks.target import MemoryLevel, Multiprocessor
 
 #: Threads of a block, about.
 THREADS = 256
-#: Seconds from a load to its value, when other blocks use the time as well.
-LATENCY = 0.5e-6
-#: Seconds from one stage of a tile to the next: a barrier, and the loads that wait behind it.
-STAGE = 60e-9
 #: Bytes of shared memory that reductions may want besides the tile.
 SCRATCH = 4096
 #: Blocks that a multiprocessor should have room for, so that one works while the other waits.
@@ -66,7 +63,7 @@ class BlockCost(TileCost):
         for row, stage in zip(self._rows, self.stages, strict=True):
             if any(n.buffer in self._held for n in stage.accesses):
                 # What threads keep costs no access.
-                row.slots *= slots(stage.body, self._held) / max(stage.slots, 1e-9)
+                row.slots *= slots(stage.body, self._held) / stage.slots if stage.slots else 1.0
 
     def of(self, tile: tuple[int, ...]) -> Cost:
         """The cost with this tile."""
@@ -90,6 +87,7 @@ class BlockCost(TileCost):
         resident = self._resident(chip, local)
         # Blocks have more threads where few of them fit.
         threads = max(THREADS, min(chip.threads_per_block, chip.threads // resident))
+        takes = chip.latencies
         lanes = needed = spent = touched = waits = 0.0
         widest = 1.0
         for row in self._rows:
@@ -101,8 +99,9 @@ class BlockCost(TileCost):
             inner = 1.0 if row.vectorized else row.slots / 2
             parallel = float(iterations) if row.vectorized else inner
             widest = max(widest, parallel)
-            turns = max(1.0, parallel / threads) * (1 if row.vectorized else iterations)
-            waits += runs / count * (STAGE * (1 if row.vectorized else iterations) + turns * 4e-9)
+            steps = 1 if row.vectorized else iterations
+            turns = max(1.0, parallel / threads) * steps
+            waits += runs / count * (takes.exchange * steps + turns * takes.shared_load)
             masked = ceil(parallel / chip.warp) * chip.warp / parallel
             lanes += runs * iterations * row.slots * masked
             spent += runs * iterations * row.slots
@@ -112,16 +111,15 @@ class BlockCost(TileCost):
                     continue
                 most = iterations * times * buffer.bytes_per_element
                 touched += runs * min(bytes_of.get(buffer, 0), most)
-        busy = min(1.0, count * min(widest, 1024) / (self._threads * 2 * THREADS))
-        memory = self._traffic(count, bytes_of, chip, extent_of) / max(busy, 1e-6)
+        busy = self._busy(count * min(widest, chip.threads_per_block), chip)
+        memory = self._traffic(count, bytes_of, chip, extent_of) / busy
         room = min(chip.shared_per_block_optin, chip.shared // BLOCKS) - SCRATCH
         on_chip = kept <= max(room, chip.registers * 4 * REGISTERS)
         cache = touched / self._on_chip_rate(on_chip)
         waves = max(1.0, count / (self._threads * resident))
-        latency = LATENCY + waves * waits
-        compute = lanes / self._rate / max(busy, 1e-6)
-        parts = (compute, memory, cache, latency)
-        seconds = max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
+        latency = takes.memory + waves * waits
+        compute = lanes / self._lane_rate / busy
+        seconds = rates.overlapped(compute, memory, cache, latency) + self._overhead
         if not all(row.vectorized for row in self._rows):
             # Rows are better off in blocks of their own than one after the other.
             free = [n for y, n in sizes if y not in self.found.whole]
@@ -134,6 +132,8 @@ class BlockCost(TileCost):
 
     def alone(self) -> float:
         """Seconds of one stage as a kernel of its own, every thread with an iteration."""
+        chip = self.target.multiprocessor
+        assert chip is not None
         lanes = sum(prod(row.extents) * row.slots for row in self._rows)
         parallel = sum(
             prod(row.extents) * (1 if row.vectorized else row.slots / 2) for row in self._rows
@@ -145,9 +145,13 @@ class BlockCost(TileCost):
             )
             moved = self._written.get(buffer, size)
             memory += min(moved, size) / self._main(buffer.nbytes)
-        busy = min(1.0, parallel / (self._threads * 2 * THREADS))
-        parts = (lanes / self._rate / max(busy, 1e-6), memory / max(busy, 1e-6), LATENCY)
-        return max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
+        busy = self._busy(parallel, chip)
+        compute = lanes / self._lane_rate / busy
+        return rates.overlapped(compute, memory / busy, chip.latencies.memory) + self._overhead
+
+    def _busy(self, threads: float, chip: Multiprocessor) -> float:
+        """The part of the chip that so many threads keep busy; all of it for none."""
+        return min(1.0, threads / (self._threads * (chip.busy_threads or chip.threads))) or 1.0
 
     def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
         """As in the base; from the beginning as well, where tiles near ``start`` repeat work."""
@@ -247,7 +251,6 @@ class BlockCost(TileCost):
         self, count: int, bytes_of: dict[Buffer, int], chip: Multiprocessor, extent_of: _Extents
     ) -> float:
         """Seconds to move what enters and leaves the tiles."""
-        caches = [m for m in self.target.memory if m.size]
         seconds = through = 0.0
         for buffer, n in bytes_of.items():
             if buffer in self.local:
@@ -276,13 +279,16 @@ class BlockCost(TileCost):
                 through += count * n * waste
             # Of the sectors at the ends of runs neighbouring tiles need the other part.
             seconds += min(buffer.nbytes, moved * waste) / self._main(buffer.nbytes)
-        parts = (seconds, through / self._rate_of(caches[-1]))
-        return max(parts) + NOT_HIDDEN * min(parts)
+        return rates.overlapped(seconds, through / self._rate_of(self._last_cache()))
 
     def _on_chip_rate(self, on_chip: bool) -> float:
-        caches = [m for m in self.target.memory if m.size]
         shared = self.target.memory_level("shared")
-        return self._rate_of(shared if on_chip and shared is not None else caches[-1])
+        return self._rate_of(shared if on_chip and shared is not None else self._last_cache())
+
+    def _last_cache(self) -> MemoryLevel:
+        """What is in front of the main memory, or that itself."""
+        caches = [m for m in self.target.memory if m.size]
+        return caches[-1] if caches else self.target.memory[-1]
 
 
 def _scanned(nodes: list[Node]) -> set[Buffer]:

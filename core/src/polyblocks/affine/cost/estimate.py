@@ -13,6 +13,7 @@ from typing import Any
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.analysis.footprints import analyze
+from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
@@ -43,6 +44,8 @@ _SIMPLE = {"math.fma": 2, "math.sqrt": 1, "math.absf": 1, "math.floor": 1, "math
 COMPUTE = "compute"
 #: The resource of starting and joining threads.
 LAUNCH = "launch"
+#: Keys of an estimate in JSON that are absent where the prediction is unknown.
+PREDICTION = ("predicted_seconds", "bound")
 #: Share of a memory level that one nest's data may fill before other data drives it out.
 SHARE = 2
 
@@ -59,9 +62,10 @@ class Estimate:
         moved_bytes: what it moves between the buffers' homes (the memory level that each is found
             in when the nest begins) and the level above; ``floor_bytes`` or more.
         bytes: memory level -> bytes that are loaded from it and stored to it.
-        seconds: resource (a memory level, ``compute``, ``launch``) -> time.
-        predicted_seconds: the largest of them, and ``launch`` on top.
-        bound: the resource with the largest time.
+        seconds: resource (a memory level, ``compute``, ``launch``) -> time; without those of which
+            the target's description has no rate.
+        predicted_seconds: the largest of them, and ``launch`` on top; None if a rate is unknown.
+        bound: the resource with the largest time; None if a rate is unknown.
     """
 
     iterations: int
@@ -70,21 +74,22 @@ class Estimate:
     moved_bytes: int
     bytes: dict[str, int]
     seconds: dict[str, float]
-    predicted_seconds: float
-    bound: str
+    predicted_seconds: float | None
+    bound: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values; times with four digits."""
-        return {
+        """JSON values; times with four digits. What is None has no key."""
+        numbers = {
             "iterations": self.iterations,
             "flops": self.flops,
             "floor_bytes": self.floor_bytes,
             "moved_bytes": self.moved_bytes,
             "bytes": self.bytes,
             "seconds": {name: _short(s) for name, s in self.seconds.items()},
-            "predicted_seconds": _short(self.predicted_seconds),
-            "bound": self.bound,
         }
+        if self.predicted_seconds is not None:
+            numbers |= {"predicted_seconds": _short(self.predicted_seconds), "bound": self.bound}
+        return numbers
 
 
 def combine(estimates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -95,15 +100,19 @@ def combine(estimates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     if not estimates:
         return None
     total: dict[str, Any] = dict(estimates[0])
+    known = all("predicted_seconds" in e for e in estimates)
     for e in estimates[1:]:
-        for key in ("iterations", "flops", "floor_bytes", "moved_bytes", "predicted_seconds"):
+        for key in ("iterations", "flops", "floor_bytes", "moved_bytes"):
             total[key] = total[key] + e[key]
         for key in ("bytes", "seconds"):
             total[key] = {name: total[key][name] + value for name, value in e[key].items()}
     total["seconds"] = {name: _short(s) for name, s in total["seconds"].items()}
-    total["predicted_seconds"] = _short(total["predicted_seconds"])
-    busy = {name: s for name, s in total["seconds"].items() if name != LAUNCH}
-    total["bound"] = max(busy, key=lambda name: busy[name])
+    if known:
+        total["predicted_seconds"] = _short(sum(e["predicted_seconds"] for e in estimates))
+        busy = {name: s for name, s in total["seconds"].items() if name != LAUNCH}
+        total["bound"] = max(busy, key=lambda name: busy[name])
+    else:
+        total = {key: value for key, value in total.items() if key not in PREDICTION}
     return total
 
 
@@ -114,7 +123,8 @@ def scaled(estimate: dict[str, Any], times: int) -> dict[str, Any]:
         out[key] = estimate[key] * times
     out["bytes"] = {name: value * times for name, value in estimate["bytes"].items()}
     out["seconds"] = {name: _short(s * times) for name, s in estimate["seconds"].items()}
-    out["predicted_seconds"] = _short(estimate["predicted_seconds"] * times)
+    if "predicted_seconds" in estimate:
+        out["predicted_seconds"] = _short(estimate["predicted_seconds"] * times)
     return out
 
 
@@ -122,7 +132,7 @@ class Estimator:
     """Estimates nests of one program.
 
     Args:
-        target: its rates and sizes; a rate that is not known costs nothing.
+        target: its rates and sizes.
         buffers: all buffers of the program. What the caller passes is found in a cache only if
             all of them fit there together, since the whole program ran since the last call; an
             intermediate buffer is found where it fits with the others of its nest.
@@ -134,6 +144,7 @@ class Estimator:
         simd = target.parallel_level("simd")
         self._lanes = simd.size if simd is not None else 1
         self._line = target.line
+        self._unknown = rates.unknown_rates(target)
         self._all = sum(max(b.nbytes, 0) for b in set(buffers) if b.viewed is None)
 
     def estimate(self, nest: Nest) -> Estimate:
@@ -157,16 +168,19 @@ class Estimator:
             else work.accessed
             for k, level in enumerate(self._target.memory)
         }
-        seconds = {
-            level.name: moved[level.name] / (level.bandwidth * max(1, threads // level.shared_by))
-            for level in self._target.memory
-            if level.bandwidth
-        }
-        busy = cost.compute_seconds(self._target, work.operations)
-        seconds[COMPUTE] = busy * available / threads
-        bound = max(seconds, key=lambda name: seconds[name])
+        seconds: dict[str, float] = {}
+        for level in self._target.memory:
+            rate = rates.bandwidth(self._target, level, threads)
+            if rate is not None:
+                seconds[level.name] = moved[level.name] / rate
+        busy = rates.compute_seconds(self._target, work.operations)
+        if busy is not None:
+            seconds[COMPUTE] = busy * available / threads
         launch = team.overhead if team is not None and threads > 1 else 0.0
-        predicted = seconds[bound] + launch
+        bound, predicted = None, None
+        if not self._unknown:
+            bound = max(seconds, key=lambda name: seconds[name])
+            predicted = seconds[bound] + launch
         seconds[LAUNCH] = launch
         touched = root.whole.items()
         compulsory = {b: t.read + t.written for b, t in touched if b.kind != "local"}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, prod
 
+from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Store
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
@@ -24,8 +25,6 @@ RUN_START = 512
 #: within a page. Two blurs of 3 x 2048 x 2048 after each other on Zen 4: 4.8 ms in runs of 4 KiB,
 #: 3.2 in whole rows of 8.
 LONG_RUN = 8192
-#: The part of the time of other resources that does not overlap with the bottleneck's.
-NOT_HIDDEN = 0.2
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,9 @@ class TileCost:
         stages: the group.
         found: its slices.
         local: buffers that exist for one tile only.
+
+    Raises:
+        ValueError: the target's description lacks a rate, so that there is nothing to compare.
     """
 
     target: TargetDescription
@@ -96,6 +98,12 @@ class TileCost:
     _live: list[list[Buffer]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        if missing := rates.unknown_rates(self.target):
+            raise ValueError(
+                f"the cost of a tile is work over rates, and the description of target "
+                f"'{self.target.name}' has no {', no '.join(missing)}; ask `unknown_rates` first "
+                "and leave stages apart"
+            )
         for stage in self.stages:
             accesses = Counter(n.buffer for n in stage.accesses)
             guards = [
@@ -135,9 +143,7 @@ class TileCost:
         self._threads = max(level.size, 1)
         self._overhead = level.overhead
         self._lanes = max(self.target.vector_bits // 32, 1)
-        peak = self.target.flops.get("float32", 0.0) or 1e11
-        #: Lanes per second of the whole chip; a fused multiply-add is one instruction.
-        self._rate = peak / 2
+        self._lane_rate = _known(rates.lane_rate(self.target))
 
     def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
         """The tile with the smallest predicted time, by descent along one dimension at a time.
@@ -235,10 +241,8 @@ class TileCost:
         room = self._room()
         over = max(0.0, local_bytes / room - 1.0)
         shares = ceil(count / self._threads) * self._threads / count
-        compute = lanes / self._rate * shares
-        parts = (compute, memory, cache * shares)
-        # What is not the bottleneck does not hide behind it as a whole.
-        seconds = max(parts) + NOT_HIDDEN * (sum(parts) - max(parts)) + self._overhead
+        compute = lanes / self._lane_rate * shares
+        seconds = rates.overlapped(compute, memory, cache * shares) + self._overhead
         redundancy = spent / needed if needed else 1.0
         return Cost(seconds, compute, memory, cache, redundancy, tile_bytes, over)
 
@@ -267,8 +271,7 @@ class TileCost:
 
     def _rate_of(self, level: MemoryLevel) -> float:
         """Bytes per second of all instances of a level."""
-        groups = max(1, self._threads // max(level.shared_by, 1))
-        return (level.bandwidth or 2e10) * groups
+        return _known(rates.bandwidth(self.target, level, self._threads))
 
     def _main(self, nbytes: int, together: int = 0) -> float:
         """The rate at which a buffer of the program comes: from the last cache if it fits.
@@ -302,6 +305,12 @@ class _Extents:
                 length = max(1, high.evaluate(self.last) - low.evaluate(self.first) + 1)
             self.known[span] = length
         return min(extent, length)
+
+
+def _known(rate: float | None) -> float:
+    """A rate of a target that has all."""
+    assert rate is not None
+    return rate
 
 
 def _reach(span: Span) -> int:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
+from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.block_cost import room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
 from polyblocks.affine.cost.tile_cost import Cost
@@ -68,6 +69,9 @@ class FuseTilesPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Grow groups from the last nest to the first, then write them."""
         if context.options.polyblocks_disable_affine_fusion:
+            return
+        if rates.unknown_rates(context.target):
+            # No tile is better than another one: stages stay apart.
             return
         grouping = _Grouping(self, sequence, context)
         groups = grouping.grow()

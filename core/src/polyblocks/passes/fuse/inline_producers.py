@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.cost import rates
 from polyblocks.passes.fuse.fuse_slices import Candidate, FuseSlicesPass, Producer
 from polyblocks.target import TargetDescription
 
@@ -13,6 +14,8 @@ from polyblocks.target import TargetDescription
 @dataclass(frozen=True)
 class InlineProducersPass(FuseSlicesPass):
     """As ``fuse-slices``, but recomputation is weighed against the way through memory.
+
+    On a target whose description lacks a rate for that, ``fuse-slices`` has had the last word.
 
     Before::
 
@@ -32,11 +35,13 @@ class InlineProducersPass(FuseSlicesPass):
         self, candidate: Candidate, producer: Producer, times: int, target: TargetDescription
     ) -> tuple[bool, dict[str, float]]:
         extra = max(0, times - candidate.buffer.numel)
-        recompute = cost.compute_seconds(target, cost.operations(producer.body) * extra)
+        recompute = rates.compute_seconds(target, cost.operations(producer.body) * extra)
         # Written (which reads the line first) and read once by each consumer; neighbours that
         # are read again come from a cache.
         trips = 2 + len(candidate.consumers)
         nbytes = candidate.buffer.nbytes
-        traffic = cost.traffic_seconds(target, trips * nbytes, nbytes)
+        traffic = rates.traffic_seconds(target, trips * nbytes, nbytes)
+        if recompute is None or traffic is None:
+            return super().is_cheaper(candidate, producer, times, target)
         numbers = {"recompute_seconds": recompute, "traffic_seconds": traffic}
         return recompute <= traffic, numbers

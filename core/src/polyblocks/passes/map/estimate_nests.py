@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import Sequence
@@ -21,13 +22,16 @@ class EstimateNestsPass(NestPass):
         affine.parallel ... {polyblocks.estimate = {bytes = {L1 = 256, ...}, flops = 64, ...},
                              polyblocks.kernel = "neg"}
 
-    The numbers travel to the kernel's row in the manifest, for ``explain``.
+    The numbers travel to the kernel's row in the manifest, for ``explain``. There is no predicted
+    time where the target's description lacks a rate, and a decision says which.
     """
 
     name: ClassVar[str] = "estimate-nests"
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Estimate all nests."""
+        if not sequence.name:
+            self._tell_unknown(context)
         estimator = Estimator(context.target, sequence.buffers)
         for nest in sequence.nests():
             if not nest.name:
@@ -40,3 +44,13 @@ class EstimateNestsPass(NestPass):
                     if KERNEL_ATTRIBUTE in op.attributes:
                         op.attributes[ESTIMATE_ATTRIBUTE] = nest.estimate
             context.decide(self.name, nest.name, "estimate", **numbers)
+
+    def _tell_unknown(self, context: Any) -> None:
+        """What the description lacks, once for the program."""
+        target = context.target
+        for what, missing in (
+            ("unknown times", rates.unknown_rates(target)),
+            ("unknown caches", rates.unknown_caches(target)),
+        ):
+            if missing:
+                context.decide(self.name, "main", what, missing=list(missing), target=target.name)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import For, Nest, Sequence, transform_indices
@@ -19,7 +20,8 @@ class MapParallelismPass(NestPass):
     """Collapse the outer parallel loops of a nest into one ``affine.parallel`` of level ``team``.
 
     A nest that is too small to be worth waking threads stays a loop; in the body of a loop of the
-    program, where that is paid in every iteration, it must save more than it costs. The innermost
+    program, where that is paid in every iteration, it must save more than it costs. Where the
+    target's description lacks a rate to tell, every nest is worth it. The innermost
     loop of a nest stays a loop of its own unless it is the only one, so that it can be vectorized;
     where the others are so few that threads would wait for each other, its blocks are shared too.
 
@@ -56,13 +58,14 @@ class MapParallelismPass(NestPass):
             work = cost.work(nest.body)
             # One thread of a chip with `size` of them, with one operation per cycle or so and no
             # vectors: the estimate errs to the side of too much time for tiny nests.
-            seconds = cost.compute_seconds(context.target, work * 4)
+            seconds = rates.compute_seconds(context.target, work * 4)
             saved = seconds
             if estimator is not None:
-                seconds = estimator.estimate(nest).predicted_seconds
-                # What the other threads take off it.
-                saved = seconds - seconds / min(level.size, _product(loops))
-            worth = level.size > 1 and saved > level.overhead
+                seconds = saved = estimator.estimate(nest).predicted_seconds
+                if seconds is not None:
+                    # What the other threads take off it.
+                    saved = seconds - seconds / min(level.size, _product(loops))
+            worth = level.size > 1 and (saved is None or saved > level.overhead)
             if worth and self._wait(loops, level.size):
                 loops = self._cut_inner(nest, loops)
             context.decide(

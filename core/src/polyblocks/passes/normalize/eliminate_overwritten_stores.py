@@ -18,6 +18,7 @@ from polyblocks.affine.analysis.boxes import (
     volume,
 )
 from polyblocks.affine.analysis.coverage import perfect_loops
+from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
@@ -92,12 +93,14 @@ class EliminateOverwrittenStoresPass(NestPass):
         left = difference(fill.box, boxes)
         saved = volume(fill.box) - sum(map(volume, left))
         element = fill.store.buffer.bytes_per_element
-        seconds = cost.traffic_seconds(
-            context.target, saved * element, fill.store.buffer.nbytes
-        ) + cost.compute_seconds(context.target, saved * cost.operations(fill.body))
-        level = context.target.shared_level
-        extra = (len(left) - 1) * level.overhead
-        accept = saved > 0 and len(left) <= self.max_pieces and (extra <= 0 or seconds > extra)
+        target = context.target
+        traffic = rates.traffic_seconds(target, saved * element, fill.store.buffer.nbytes)
+        compute = rates.compute_seconds(target, saved * cost.operations(fill.body))
+        seconds = None if traffic is None or compute is None else traffic + compute
+        extra = (len(left) - 1) * target.shared_level.overhead
+        # What it saves is unknown where the description lacks a rate: one piece is no loss.
+        pays = len(left) <= 1 if seconds is None else extra <= 0 or seconds > extra
+        accept = saved > 0 and len(left) <= self.max_pieces and pays
         context.decide(
             self.name,
             own_name(nest, sequence),

@@ -10,6 +10,7 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG, identities
+from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -34,6 +35,7 @@ from polyblocks.affine.rewrites.blocks import block_bounds
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
+from polyblocks.target import TargetDescription
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class ScheduleScattersPass(NestPass):
     """Choose how the updates of a scatter run in parallel.
 
     Any two updates may meet in one element, so their loop is serial as it stands. There are two
-    ways out, and the cost model takes the faster one, or none:
+    ways out, and the cost model takes the faster one, or none, as it does where the target's
+    description lacks a rate:
 
     * *columns*: a loop whose variable is itself an index of the destination moves outside and is
       cut into as many parts as there are threads. Updates of an element keep their order;
@@ -81,21 +84,11 @@ class ScheduleScattersPass(NestPass):
                 # Threads by the thousand: each update is one atomic operation.
                 context.decide(self.name, nest.name, "atomic")
                 continue
-            serial = scatter.seconds(target, level.size)
             columns = scatter.columns(level.size, max(target.line, 1))
             parts = 0 if columns is None else -(-columns[0].var.extent // columns[1])
             start = scatter.start()
-            choices = {"serial": serial}
-            if parts > 1:
-                choices["columns"] = serial / parts + level.overhead
-            if start is not None:
-                merge = cost.traffic_seconds(
-                    target,
-                    2 * (level.size + 1) * scatter.buffer.nbytes,
-                    level.size * scatter.buffer.nbytes,
-                )
-                choices["copies"] = serial / level.size + merge + 2 * level.overhead
-            best = min(choices, key=lambda name: choices[name])
+            choices = scatter.choices(target, parts, start is not None)
+            best = min(choices, key=lambda name: choices[name], default="serial")
             if level.size < 2:
                 best = "serial"
             context.decide(self.name, nest.name, best, seconds=choices)
@@ -165,7 +158,28 @@ class _Scatter:
         """The destination."""
         return self.store.buffer
 
-    def seconds(self, target: Any, threads: int) -> float:
+    def choices(self, target: TargetDescription, parts: int, copies: bool) -> dict[str, float]:
+        """Seconds of each way to run; empty where the target's description lacks a rate.
+
+        Args:
+            target: the chip.
+            parts: of the columns; less than two for none.
+            copies: whether the destination may be copied.
+        """
+        level = target.shared_level
+        serial = self._seconds(target, level.size)
+        nbytes = self.buffer.nbytes
+        merge = rates.traffic_seconds(target, 2 * (level.size + 1) * nbytes, level.size * nbytes)
+        if serial is None or merge is None:
+            return {}
+        choices = {"serial": serial}
+        if parts > 1:
+            choices["columns"] = serial / parts + level.overhead
+        if copies:
+            choices["copies"] = serial / level.size + merge + 2 * level.overhead
+        return choices
+
+    def _seconds(self, target: TargetDescription, threads: int) -> float | None:
         """Time of one thread. What updates of neighbours share is done once for all of them.
 
         The peak counts all threads' lanes.
@@ -185,7 +199,8 @@ class _Scatter:
             shared = cost.work([n for n in self.body if n not in moving])
             each = cost.work(moving) * -(-inner.trips // lanes)
         rounds = math.prod(f.trips for f in outer)
-        return cost.compute_seconds(target, rounds * (shared + each)) * threads * lanes
+        work = rates.compute_seconds(target, rounds * (shared + each))
+        return None if work is None else work * threads * lanes
 
     def drop_repeated_checks(self) -> bool:
         """Load and store of one place are checked once; whether something was dropped."""

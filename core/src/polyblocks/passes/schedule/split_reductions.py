@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.footprints import analyze
 from polyblocks.affine.analysis.reductions import ReductionNest, identities
+from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.loop_order import shares
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
@@ -56,7 +57,10 @@ class SplitReductionsPass(NestPass):
     min_gain: float = 4.0
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Split where threads would be idle."""
+        """Split where threads would be idle.
+
+        How small is too small nothing tells where the target's description lacks a rate.
+        """
         level = context.target.shared_level
         if level.size < 2:
             return
@@ -69,13 +73,16 @@ class SplitReductionsPass(NestPass):
             iterations = shape.iterations if blocks else shares(shape, context.target)
             extent = shape.reductions[0].var.extent
             # What a thread takes for all of it.
-            seconds = cost.compute_seconds(context.target, cost.work(nest.body)) * level.size
-            if blocks:
+            seconds = rates.compute_seconds(context.target, cost.work(nest.body) * level.size)
+            if blocks and seconds is not None:
                 # Blocks have their shares of the memory's bandwidth, and do as many of the outer
                 # iterations at once as there are.
-                moved = cost.traffic_seconds(context.target, *_read(nest))
-                seconds = max(seconds, moved * level.size) / min(level.size, max(iterations, 1))
-            if iterations >= 2 * level.size or seconds < self.min_gain * level.overhead:
+                moved = rates.traffic_seconds(context.target, *_read(nest))
+                at_once = min(level.size, max(iterations, 1))
+                seconds = None if moved is None else max(seconds, moved * level.size) / at_once
+            if iterations >= 2 * level.size:
+                continue
+            if seconds is not None and seconds < self.min_gain * level.overhead:
                 continue
             combiners = shape.combiners()
             starts = None if combiners is None else identities(combiners)

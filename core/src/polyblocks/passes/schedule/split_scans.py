@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.reductions import ReductionNest, identities
+from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -59,7 +60,10 @@ class SplitScansPass(NestPass):
     granule: int = 64
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Split where threads would be idle and reading twice costs less than that."""
+        """Split where threads would be idle and reading twice costs less than that.
+
+        Nothing is split where the target's description has no rate to tell.
+        """
         level = context.target.shared_level
         if level.size < 2:
             return
@@ -76,9 +80,12 @@ class SplitScansPass(NestPass):
             # Work of one thread at its share of the chip's rate; the first pass stores nothing.
             work = cost.work(nest.body)
             reduce = cost.work(_without_stores(scan.loop.body)) * extent * scan.shape.iterations
-            serial = cost.compute_seconds(context.target, work) * level.size
-            split = cost.compute_seconds(context.target, work + reduce) + 3 * level.overhead
-            accept = split < serial
+            serial = rates.compute_seconds(context.target, work * level.size)
+            split = rates.compute_seconds(context.target, work + reduce)
+            accept = False
+            if serial is not None and split is not None:
+                split += 3 * level.overhead
+                accept = split < serial
             context.decide(
                 self.name,
                 nest.name,

@@ -5,17 +5,11 @@ from __future__ import annotations
 from math import ceil
 
 from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.cost import rates
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
-from polyblocks.codegen.gpu.mapping.kernel_cost import CACHE_RATE, Predicted
+from polyblocks.codegen.gpu.mapping.kernel_cost import ACCESSED_PER_MOVED, IMPOSSIBLE, Predicted
 from polyblocks.codegen.gpu.mapping.registers import registers
 from polyblocks.target import Multiprocessor, TargetDescription
-
-#: Seconds of a turn that other warps do not hide: two barriers, and the stores between them.
-TURN = 60e-9
-#: Seconds until the first operands are there, and until the results are stored.
-LATENCY = 1e-6
-#: Warps of a multiprocessor that keep its units busy, with many independent sums each.
-WARPS = 8
 
 
 def predict_contraction(
@@ -31,7 +25,7 @@ def predict_contraction(
     rows, columns, depth = kernel.tile
     needed = registers(kernel)
     if needed > chip.registers_per_thread:
-        return Predicted(float("inf"), float("inf"), float("inf"))
+        return IMPOSSIBLE
     resident = min(
         chip.threads // threads,
         chip.registers // (needed * threads),
@@ -39,26 +33,38 @@ def predict_contraction(
         chip.blocks,
     )
     if resident < 1:
-        return Predicted(float("inf"), float("inf"), float("inf"))
+        return IMPOSSIBLE
     at_once = min(resident, ceil(blocks / units))
     # Multiprocessors that have one block less than others wait for these.
     shares = ceil(blocks / units) * units / blocks
-    busy = min(1.0, at_once * threads / chip.warp / WARPS)
+    busy = min(1.0, at_once * threads / chip.warp / (chip.busy_warps or chip.warps))
     steps = kernel.counts[2]
     padded = blocks * rows * columns * steps
     body = kernel.parts.reduction.body
-    compute = cost.compute_seconds(target, cost.operations(body) * padded) * shares / busy
+    work = rates.compute_seconds(target, cost.operations(body) * padded)
     r, c = kernel.of_thread
     per_side = [sum(o.of_rows == side for o in kernel.parts.operands) for side in (True, False)]
     reads = padded * (per_side[0] / c + per_side[1] / r) * 4
-    shared = target.memory_level("shared")
-    rate = (shared.bandwidth if shared is not None and shared.bandwidth else 1e11) * units
-    on_chip = reads / rate * shares
-    main = target.memory[-1].bandwidth or 1e12
+    on_chip = _bandwidth(target, "shared", units)
+    main = rates.main_bandwidth(target, units)
     copied = blocks * steps * (rows * per_side[0] + columns * per_side[1]) * 4
     stored = blocks * rows * columns * 4
-    memory = (copied + stored) / (CACHE_RATE * main)
-    turns = ceil(steps / depth)
     waves = ceil(blocks / (units * resident))
-    waiting = waves * (turns * TURN / at_once + LATENCY)
-    return Predicted(memory=memory, compute=max(compute, on_chip), latency=waiting)
+    takes = chip.latencies
+    # Until the first operands are there, and until the results are stored.
+    ends = 2 * takes.memory
+    return Predicted(
+        memory=None if main is None else (copied + stored) / (ACCESSED_PER_MOVED * main),
+        compute=None
+        if work is None or on_chip is None
+        else max(work * shares / busy, reads / on_chip * shares),
+        latency=waves * (ceil(steps / depth) * takes.exchange / at_once + ends)
+        if takes.known
+        else None,
+    )
+
+
+def _bandwidth(target: TargetDescription, name: str, units: int) -> float | None:
+    """Bytes per second of a memory level of all multiprocessors; None if it is not known."""
+    level = target.memory_level(name)
+    return None if level is None else rates.bandwidth(target, level, units)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import inf
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along
+from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
@@ -23,44 +25,54 @@ from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.registers import resident_blocks
 from polyblocks.target import Multiprocessor, TargetDescription
 
-#: Seconds of one iteration of a loop whose loads wait for memory, several of them in flight.
-STEP = 60e-9
-#: Seconds of a barrier, and of combining the values of the threads of a warp.
-BARRIER = 20e-9
-JOIN = 60e-9
-#: Seconds of a load from shared memory, several of them in flight.
-LOOK = 4e-9
-#: Seconds that the operations of an iteration take where nothing is loaded.
-ISSUE = 1e-9
-#: Loads of main memory that a thread waits for together.
-IN_FLIGHT = 4
-#: Threads of a multiprocessor that keep its units busy.
-BUSY = 512
-#: Bytes of a buffer that every multiprocessor keeps near, if it is read again and again.
-NEAR = 32 << 10
-#: What unused parts of transactions add to the time that threads wait.
+#: What unused parts of transactions add to the time that threads wait, relative to what is used.
 CROWD = 0.25
 #: Bytes of the main memory's caches that a byte of shared memory stands for.
 WORKGROUP = 0.25
 #: The same of a byte that a multiprocessor keeps near, as long as others do not push it out.
 STREAMED = 0.5
-#: The rate of the last cache over that of the main memory, where it is not known.
-CACHE_RATE = 2.5
+#: Bytes that accesses ask for, for each one that the main memory moves: caches have the others.
+ACCESSED_PER_MOVED = 2.5
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """Seconds that a choice takes, and where they come from; they overlap."""
+    """Seconds that a choice takes, and where they come from; they overlap.
 
-    memory: float
-    compute: float
-    latency: float
+    Attributes:
+        memory: of the memory behind the multiprocessors.
+        compute: of the vector units and what feeds them.
+        latency: of waiting.
+
+    None is unknown: the target's description lacks a rate, see
+    :func:`polyblocks.affine.cost.rates.unknown_rates`.
+    """
+
+    memory: float | None
+    compute: float | None
+    latency: float | None
 
     @property
     def seconds(self) -> float:
-        """The bottleneck's time, and a part of the others'."""
-        parts = (self.memory, self.compute, self.latency)
-        return max(parts) + 0.2 * (sum(parts) - max(parts))
+        """What choices are compared by: the bottleneck's time, and a part of the others'.
+
+        What is unknown does not count: the prediction is :meth:`numbers`'.
+        """
+        parts = [s for s in (self.memory, self.compute, self.latency) if s is not None]
+        return rates.overlapped(*parts) if parts else 0.0
+
+    def numbers(self) -> dict[str, float | None]:
+        """The prediction and its parts, for decisions and reports; None for what is unknown."""
+        parts = {
+            "memory_seconds": self.memory,
+            "compute_seconds": self.compute,
+            "latency_seconds": self.latency,
+        }
+        return {"predicted_seconds": None if None in parts.values() else self.seconds, **parts}
+
+
+#: Of what cannot run at all.
+IMPOSSIBLE = Predicted(inf, inf, inf)
 
     def to_json(self) -> dict[str, float]:
         """The numbers by the names that a schedule and a decision give them."""
@@ -75,19 +87,21 @@ class Predicted:
 def predict_kernel(kernel: Kernel, target: TargetDescription, chip: Multiprocessor) -> Predicted:
     """Seconds of a kernel whose groups each do outer iterations of their own."""
     units = max(target.shared_level.size, 1)
-    main = target.memory[-1].bandwidth or 1e12
     threads = kernel.blocks * kernel.threads
-    busy = min(1.0, threads / (units * BUSY))
-    work = cost.compute_seconds(target, cost.work(kernel.nest.body))
+    busy = min(1.0, threads / (units * (chip.busy_threads or chip.threads)))
+    main = rates.main_bandwidth(target, units)
+    work = rates.compute_seconds(target, cost.work(kernel.nest.body))
     moved, useful = (sum(_traffic(kernel, c)) for c in (chip, _ideal(chip)))
     resident = resident_blocks(kernel, chip, units)
     # Transactions of which a part is used are in the way of others.
     crowd = 1 + CROWD * (moved / useful - 1) if useful else 1.0
     waves = max(1.0, kernel.blocks / (units * resident))
     return Predicted(
-        memory=moved / (CACHE_RATE * main) / busy,
-        compute=work / busy * _idle(kernel),
-        latency=waves * _steps(kernel.body, kernel, False) * crowd,
+        memory=None if main is None else moved / (ACCESSED_PER_MOVED * main) / busy,
+        compute=None if work is None else work / busy * _idle(kernel),
+        latency=waves * _steps(kernel.body, kernel, chip, False) * crowd
+        if chip.latencies.known
+        else None,
     )
 
 
@@ -104,8 +118,9 @@ def _idle(kernel: Kernel) -> float:
     return slots / sum(max(s.trips, 1) for s in kernel.distributed.values())
 
 
-def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
+def _steps(nodes: list[Node], kernel: Kernel, chip: Multiprocessor, inside: bool) -> float:
     """Seconds that one thread waits, all iterations together."""
+    takes = chip.latencies
     seconds = 0.0
     for node in nodes:
         if not isinstance(node, For):
@@ -113,31 +128,35 @@ def _steps(nodes: list[Node], kernel: Kernel, inside: bool) -> float:
         distributed = None if inside else kernel.distributed.get(node)
         if distributed is not None:
             turns = -(-distributed.trips // kernel.group)
-            seconds += _waits_for_loads(distributed, turns, kernel)
-            seconds += turns * _steps(distributed.body, kernel, True)
+            seconds += _waits_for_loads(distributed, turns, kernel, chip)
+            seconds += turns * _steps(distributed.body, kernel, chip, True)
             if distributed.scan:
-                seconds += turns * JOIN
+                seconds += turns * takes.warp_reduce
                 if waits(kernel):
                     # Every thread looks at what all warps have come to.
-                    seconds += turns * (2 * BARRIER + kernel.group / kernel.warp * LOOK)
+                    look = kernel.group / kernel.warp * takes.shared_load
+                    seconds += turns * (2 * takes.barrier + look)
             elif distributed.combiners:
-                seconds += JOIN + (JOIN + BARRIER if waits(kernel) else 0)
+                across = takes.warp_reduce + takes.barrier if waits(kernel) else 0
+                seconds += takes.warp_reduce + across
             else:
-                seconds += BARRIER
+                seconds += takes.barrier
         else:
-            seconds += node.trips * (STEP + _steps(node.body, kernel, inside))
+            seconds += node.trips * (takes.load_step + _steps(node.body, kernel, chip, inside))
     return seconds
 
 
-def _waits_for_loads(distributed: DistributedLoop, turns: int, kernel: Kernel) -> float:
+def _waits_for_loads(
+    distributed: DistributedLoop, turns: int, kernel: Kernel, chip: Multiprocessor
+) -> float:
     """Seconds that a thread waits for what its iterations of a distributed loop load themselves."""
     loads = [n for n in distributed.body if isinstance(n, (Load, IndirectLoad))]
     if any(n.buffer not in kernel.places and n.buffer not in kernel.copied for n in loads):
         # Without a loop around them, loads do not wait for each other.
-        together = IN_FLIGHT if turns <= written_out([len(distributed.body)]) else 1
-        return -(-turns // together) * STEP
+        together = chip.loads_in_flight if turns <= written_out([len(distributed.body)]) else 1
+        return -(-turns // together) * chip.latencies.load_step
     own = all(kernel.places.get(n.buffer) is Place.DISTRIBUTED_REGISTERS for n in loads)
-    return turns * (ISSUE if own else LOOK)
+    return turns * (chip.latencies.issue if own else chip.latencies.shared_load)
 
 
 def _traffic(kernel: Kernel, chip: Multiprocessor) -> Iterator[float]:
@@ -175,7 +194,7 @@ def _moved(
             elif kernel.group > 1 and not inside and not kernel.strided:
                 # One address for every warp of the group.
                 yield times * chip.sector * -(-kernel.group // kernel.warp)
-            elif _near(node, kernel):
+            elif _near(node, kernel, chip):
                 yield times * STREAMED * node.buffer.bytes_per_element
             else:
                 yield times * _part(node, var, chip)
@@ -190,9 +209,9 @@ def _held(buffer: Buffer, kernel: Kernel) -> float:
     return buffer.bytes_per_element if buffer.numel > 16 else 0.0
 
 
-def _near(node: Access, kernel: Kernel) -> bool:
+def _near(node: Access, kernel: Kernel, chip: Multiprocessor) -> bool:
     """Whether all outer iterations touch the same elements, which stay near."""
-    if not isinstance(node, Load) or node.buffer.nbytes > NEAR:
+    if not isinstance(node, Load) or node.buffer.nbytes > chip.cache:
         return False
     return not any(v in kernel.order for e in node.index for v in e.variables())
 

@@ -1,0 +1,85 @@
+"""Seconds of work on a target, from the rates in its description.
+
+A rate that the description does not have is unknown, and so is the time of what needs it: None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import isinf
+
+from polyblocks.target import MemoryLevel, TargetDescription
+
+#: The part of the time of other resources that does not overlap with the bottleneck's.
+NOT_HIDDEN = 0.2
+
+
+def unknown_rates(target: TargetDescription) -> tuple[str, ...]:
+    """What the description of a target lacks for predicting times; empty if it has all.
+
+    Passes that weigh times against each other take their default where there is something: work
+    is shared among all threads, and nothing is computed, moved or stored more often for speed.
+
+    Returns:
+        Names: ``flops of float32``, ``bandwidth of the main memory``, ``latency 'barrier'``, ….
+    """
+    missing = []
+    if lane_rate(target) is None:
+        missing.append("flops of float32")
+    if main_bandwidth(target, 1) is None:
+        missing.append("bandwidth of the main memory")
+    if target.multiprocessor is not None:
+        latencies = asdict(target.multiprocessor.latencies)
+        missing += [f"latency '{name}'" for name, seconds in latencies.items() if not seconds]
+    return tuple(missing)
+
+
+def unknown_caches(target: TargetDescription) -> tuple[str, ...]:
+    """Names of the memory levels before the last whose bandwidth is not described."""
+    return tuple(level.name for level in target.memory[:-1] if not level.bandwidth)
+
+
+def lane_rate(target: TargetDescription) -> float | None:
+    """Single-precision instructions per second, of all lanes of the chip.
+
+    A fused multiply-add counts as two operations in the peak and as one here.
+    """
+    return target.flops.get("float32", 0.0) / 2 or None
+
+
+def bandwidth(target: TargetDescription, level: MemoryLevel, threads: int) -> float | None:
+    """Bytes per second that so many threads get from a memory level, all of its instances.
+
+    A cache of unknown bandwidth gives no less than the nearest level behind it whose is known.
+    """
+    for at in target.memory[target.memory.index(level) :]:
+        if at.bandwidth:
+            return at.bandwidth * max(1, threads // max(at.shared_by, 1))
+    return None
+
+
+def main_bandwidth(target: TargetDescription, threads: int) -> float | None:
+    """As :func:`bandwidth`, of the main memory."""
+    return bandwidth(target, target.memory[-1], threads) if target.memory else None
+
+
+def compute_seconds(target: TargetDescription, operations: float) -> float | None:
+    """Time of so many vectorized single-precision instructions' lanes on the whole chip."""
+    rate = lane_rate(target)
+    return None if rate is None else operations / rate
+
+
+def traffic_seconds(target: TargetDescription, nbytes: float, footprint: int) -> float | None:
+    """Time to move ``nbytes`` of a buffer of ``footprint`` bytes from where it fits."""
+    main = target.memory[-1] if target.memory else None
+    for level in target.memory:
+        fits = level is main or (level.size and footprint <= level.size // 2)
+        if fits and level.bandwidth:
+            return nbytes / level.bandwidth
+    return None
+
+
+def overlapped(*seconds: float) -> float:
+    """Time of resources that are busy at once: the bottleneck's, and a part of the others'."""
+    longest = max(seconds)
+    return longest if isinf(longest) else longest + NOT_HIDDEN * (sum(seconds) - longest)

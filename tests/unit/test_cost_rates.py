@@ -1,0 +1,329 @@
+"""Times come from the target's description: no rate is made up, and each one counts."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.gpu_target import gpu_target
+from tests.support.nests import TARGET, Context, buffer, weighted
+
+import polyblocks
+from polyblocks import mlir
+from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.estimate import Estimator, combine, scaled
+from polyblocks.affine.cost.tile_cost import TileCost
+from polyblocks.affine.model import Sequence
+from polyblocks.affine.tiles.slices import Slices
+from polyblocks.explanation.decisions import sentence
+from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
+from polyblocks.passes.map.estimate_nests import EstimateNestsPass
+from polyblocks.passes.map.map_parallelism import MapParallelismPass
+from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
+from polyblocks.target import Latencies, MemoryLevel, TargetDescription
+
+CORE = Path(polyblocks.__file__).parent
+COST_CODE = sorted(
+    file
+    for pattern in (
+        "affine/cost/*.py",
+        "affine/operation_cost.py",
+        "codegen/gpu/mapping/*.py",
+        "passes/fuse/*.py",
+        "passes/map/*.py",
+        "passes/normalize/*.py",
+        "passes/schedule/*.py",
+    )
+    for file in CORE.glob(pattern)
+)
+#: Words for what only a description may say, in comments and names.
+_RATE = re.compile(r"(?i)\b(seconds|per second|rates?|bandwidth)\b")
+_NAMES = re.compile(r"(?i)(\b|_)(seconds|rates?|bandwidth|latency)(\b|_)")
+
+
+def constants_of_time(source: str) -> Iterator[str]:
+    """Literals as small as times or as large as rates, and constants that are called so."""
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, float):
+            if node.value and not 1e-3 <= node.value <= 1e6:
+                yield f"{node.lineno}: {node.value}"
+        elif isinstance(node, (ast.Module, ast.ClassDef)):
+            for statement in node.body:
+                if isinstance(statement, (ast.Assign, ast.AnnAssign)) and _is_number(statement):
+                    above = reversed(lines[: statement.lineno - 1])
+                    comment = takewhile(lambda line: line.strip().startswith("#:"), above)
+                    text = ast.unparse(statement)
+                    if _NAMES.search(text) or any(map(_RATE.search, comment)):
+                        yield f"{statement.lineno}: {text}"
+
+
+def _is_number(statement: ast.Assign | ast.AnnAssign) -> bool:
+    if statement.value is None:
+        return False
+    numbers = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    return all(isinstance(n, numbers) for n in ast.walk(statement.value)) and not isinstance(
+        getattr(statement.value, "value", 0), str
+    )
+
+
+@pytest.mark.parametrize("file", COST_CODE, ids=lambda f: str(f.relative_to(CORE)))
+def test_cost_code_has_no_time_or_rate_of_its_own(file: Path) -> None:
+    assert list(constants_of_time(file.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "STEP = 60e-9",
+        "def f(x):\n    return x or 1e11",
+        "#: Seconds of a barrier.\nBARRIER = 1",
+        "#: Seconds that a load takes,\n#: with others in flight.\nLOAD = 2.0 * 3",
+        "LOAD_LATENCY = 400",
+        "CACHE_RATE = 2.5",
+        "class Pass:\n    #: Bytes; the bandwidth of a cache.\n    cache: float = 2.5",
+    ],
+)
+def test_a_constant_of_time_would_be_seen(source: str) -> None:
+    assert len(list(constants_of_time(source))) == 1
+
+
+def test_constants_of_other_kinds_are_none() -> None:
+    source = '#: The part that is separate.\nPART = 0.25\nRATE_NAME = "rate"\nEMPTY = 0.0\n'
+    assert list(constants_of_time(source)) == []
+
+
+def with_bandwidth(target: TargetDescription, **named: float) -> TargetDescription:
+    """The target with other bandwidths of the memory levels that are named."""
+    memory = tuple(
+        dataclasses.replace(m, bandwidth=named.get(m.name, m.bandwidth)) for m in target.memory
+    )
+    return dataclasses.replace(target, memory=memory)
+
+
+def with_flops(target: TargetDescription, flops: float) -> TargetDescription:
+    return dataclasses.replace(target, flops={"float32": flops} if flops else {})
+
+
+def without(latency: str) -> TargetDescription:
+    """A GPU of whose latencies one is not known."""
+    target = gpu_target()
+    chip = target.multiprocessor
+    assert chip is not None
+    latencies = dataclasses.replace(chip.latencies, **{latency: 0.0})
+    return dataclasses.replace(
+        target, multiprocessor=dataclasses.replace(chip, latencies=latencies)
+    )
+
+
+LATENCIES = [f.name for f in dataclasses.fields(Latencies)]
+UNKNOWN = {
+    "flops of float32": with_flops(TARGET, 0.0),
+    "bandwidth of the main memory": with_bandwidth(TARGET, main=0.0),
+    **{f"latency '{name}'": without(name) for name in LATENCIES},
+}
+
+
+@pytest.mark.parametrize("missing", UNKNOWN)
+def test_what_a_description_lacks_has_a_name(missing: str) -> None:
+    assert rates.unknown_rates(UNKNOWN[missing]) == (missing,)
+
+
+def test_nothing_is_made_up_of_an_empty_description() -> None:
+    empty = TargetDescription("bare", "v1", (), ())
+    assert rates.unknown_rates(empty) == ("flops of float32", "bandwidth of the main memory")
+    assert rates.lane_rate(empty) is rates.compute_seconds(empty, 1e9) is None
+    assert rates.main_bandwidth(empty, 1) is rates.traffic_seconds(empty, 1e9, 1 << 30) is None
+    assert not Latencies().known
+
+
+def test_what_is_known_is_enough() -> None:
+    assert rates.unknown_rates(TARGET) == rates.unknown_rates(gpu_target()) == ()
+    assert rates.unknown_caches(TARGET) == ()
+    assert rates.lane_rate(TARGET) == 5e10
+    assert rates.compute_seconds(TARGET, 1e10) == 0.2
+    assert rates.overlapped(1.0, 5.0, 2.0) == 5.0 + 0.2 * 3.0
+
+
+def test_a_cache_of_unknown_bandwidth_is_as_fast_as_what_is_behind_it() -> None:
+    target = with_bandwidth(TARGET, L1=0.0)
+    first, second, main = target.memory
+    assert rates.unknown_caches(target) == ("L1",)
+    # Each of two threads has a second cache of its own; they share the main memory.
+    assert rates.bandwidth(target, first, 2) == rates.bandwidth(target, second, 2) == 1e11
+    assert rates.bandwidth(target, main, 2) == rates.main_bandwidth(target, 2) == 1e9
+    assert rates.traffic_seconds(target, 5e10, 1) == 1.0
+    assert rates.unknown_rates(target) == ()
+
+
+def test_traffic_comes_from_where_it_fits() -> None:
+    seconds = [rates.traffic_seconds(TARGET, 1e11, n) for n in (1 << 9, 1 << 12, 1 << 13)]
+    assert seconds == [1.0, 2.0, 100.0]
+
+
+def test_a_tile_has_no_cost_without_rates() -> None:
+    with pytest.raises(ValueError, match=r"'toy' has no flops of float32; ask `unknown_rates`"):
+        TileCost(with_flops(TARGET, 0.0), [], Slices([]), set())
+
+
+def chain() -> Sequence:
+    """A point-wise nest, and a stencil of what it writes."""
+    a, b, out = buffer(258, 64, kind="input"), buffer(258, 64), buffer(256, 64, kind="output")
+    nests = [
+        weighted(b, (0, 0), (258, 64), (a, (0, 0), 2.0)),
+        weighted(out, (0, 0), (256, 64), (b, (0, 0), 1.0), (b, (1, 0), 1.0), (b, (2, 0), 1.0)),
+    ]
+    for nest, name in zip(nests, ("twice", "sums"), strict=True):
+        nest.name = name
+    return Sequence(nests, [a, b, out])
+
+
+def decided(one: Any, target: TargetDescription, sequence: Sequence) -> list[tuple[str, Any]]:
+    """What a pass decides on a target."""
+    context = Context()
+    context.target = target
+    one.transform(sequence, context)
+    return context.decisions
+
+
+@pytest.mark.parametrize(
+    ("target", "what", "tile"),
+    [
+        (TARGET, "fused", [1, 64]),
+        # Computing what tiles share again takes longer than to store it.
+        (with_flops(TARGET, 1e8), "kept apart", [32, 4]),
+        (with_bandwidth(TARGET, main=1e12), "kept apart", [32, 4]),
+        (with_bandwidth(TARGET, L1=1e6), "kept apart", [32, 4]),
+        (with_bandwidth(TARGET, L2=1e6), "kept apart", [32, 1]),
+    ],
+)
+def test_a_rate_decides_about_fusion_and_tile(
+    target: TargetDescription, what: str, tile: list[int]
+) -> None:
+    (found, numbers), *_ = decided(FuseTilesPass(), target, chain())
+    assert (found, numbers["tile"]) == (what, tile)
+
+
+@pytest.mark.parametrize("target", list(UNKNOWN.values()), ids=list(UNKNOWN))
+def test_without_rates_stages_stay_apart(target: TargetDescription) -> None:
+    sequence = chain()
+    assert decided(FuseTilesPass(), target, sequence) == []
+    assert len(sequence.nests()) == 2
+
+
+def test_without_rates_work_is_shared_among_all_threads() -> None:
+    slow = dataclasses.replace(TARGET.parallel[0], overhead=1.0)
+    busy = dataclasses.replace(TARGET, parallel=(slow, TARGET.parallel[1]))
+    for target, what, why in (
+        (busy, "serial", "without vectors; starting threads takes 1 s"),
+        (with_flops(busy, 0.0), "team", "how long it takes is unknown"),
+    ):
+        decisions = decided(MapParallelismPass(), target, chain())
+        assert [w for w, _ in decisions] == [what] * 2
+        for nest, (_, numbers) in zip(("twice", "sums"), decisions, strict=True):
+            assert sentence({"nest": nest, "what": what, **numbers}).endswith(why)
+            assert (numbers["predicted_seconds"] is None) == (what == "team")
+
+
+def test_without_rates_a_loop_of_the_program_shares_its_nests_too() -> None:
+    sequence = chain()
+    sequence.name = "loop"
+    decisions = decided(MapParallelismPass(), with_flops(TARGET, 0.0), sequence)
+    assert [w for w, _ in decisions] == ["team"] * 2
+
+
+@pytest.mark.parametrize("missing", UNKNOWN)
+def test_an_estimate_without_rates_predicts_nothing(missing: str) -> None:
+    target, sequence = UNKNOWN[missing], chain()
+    (nest, _) = sequence.nests()
+    estimate = Estimator(target, sequence.buffers).estimate(nest)
+    assert estimate.predicted_seconds is estimate.bound is None
+    numbers = estimate.to_json()
+    assert numbers["flops"] == 258 * 64
+    assert not {"predicted_seconds", "bound"} & numbers.keys()
+    assert ("compute" in numbers["seconds"]) == (missing != "flops of float32")
+    assert ("main" in numbers["seconds"]) == (missing != "bandwidth of the main memory")
+    for other in (combine([numbers, numbers]), scaled(numbers, 2)):
+        assert other is not None
+        assert not {"predicted_seconds", "bound"} & other.keys()
+        assert other["flops"] == 2 * numbers["flops"]
+
+
+def test_the_total_of_a_known_and_an_unknown_time_is_unknown() -> None:
+    sequence = chain()
+    (nest, _) = sequence.nests()
+    known, unknown = (
+        Estimator(target, sequence.buffers).estimate(nest).to_json()
+        for target in (TARGET, with_flops(TARGET, 0.0))
+    )
+    unknown["seconds"]["compute"] = 0.0
+    for both in ([known, unknown], [unknown, known]):
+        total = combine(both)
+        assert total is not None
+        assert not {"predicted_seconds", "bound"} & total.keys()
+
+
+def test_what_is_unknown_is_said_once() -> None:
+    target = dataclasses.replace(
+        with_bandwidth(with_flops(TARGET, 0.0), L1=0.0, main=0.0), name="bare"
+    )
+    decisions = decided(EstimateNestsPass(), target, Sequence([], []))
+    assert [sentence({"what": what, **numbers}) for what, numbers in decisions] == [
+        "no flops of float32 and no bandwidth of the main memory in the description of target "
+        "'bare': predicted times are unknown, and what they would decide is left at its default",
+        "no bandwidth of L1 in the description of target 'bare': such a cache counts as no faster "
+        "than what is behind it",
+    ]
+    body = Sequence([], [])
+    body.name = "loop"
+    assert decided(EstimateNestsPass(), target, body) == []
+    assert decided(EstimateNestsPass(), TARGET, Sequence([], [])) == []
+
+
+def test_every_field_is_in_the_fingerprint() -> None:
+    """A cached program of other rates is another program."""
+    changed = [without(name) for name in LATENCIES]
+    chip = gpu_target().multiprocessor
+    assert chip is not None
+    for name in ("loads_in_flight", "busy_threads", "busy_warps", "cache"):
+        other = dataclasses.replace(chip, **{name: getattr(chip, name) + 1})
+        changed.append(dataclasses.replace(gpu_target(), multiprocessor=other))
+    assert len({t.fingerprint() for t in (gpu_target(), *changed)}) == len(changed) + 1
+
+
+def test_a_memory_without_caches_is_its_own_last_cache() -> None:
+    """A GPU of which only the main memory is described has costs all the same."""
+    main = MemoryLevel("main", 0, 1e12, shared_by=132)
+    target = dataclasses.replace(gpu_target(), memory=(main,))
+    (_, numbers), *_ = decided(FuseTilesPass(), target, chain())
+    assert numbers["fused_seconds"] > 0
+
+
+def test_without_rates_reductions_are_shared_among_threads() -> None:
+    slow = dataclasses.replace(TARGET.parallel[0], overhead=1.0)
+    busy = dataclasses.replace(TARGET, parallel=(slow, TARGET.parallel[1]))
+    for target, what in ((busy, []), (with_flops(busy, 0.0), ["split"])):
+        module = mlir.parse(
+            """
+            func.func @main(%a: memref<512xf32>, %b: memref<f32>) {
+              %zero = arith.constant 0.0 : f32
+              %s = affine.for %i = 0 to 512 iter_args(%t = %zero) -> (f32) {
+                %x = affine.load %a[%i] : memref<512xf32>
+                %u = arith.addf %t, %x fastmath<reassoc> : f32
+                affine.yield %u : f32
+              }
+              affine.store %s, %b[] : memref<f32>
+              return
+            }
+            """
+        )
+        context = Context()
+        context.target = target
+        SplitReductionsPass().run(module, context)
+        assert [w for w, _ in context.decisions] == what
