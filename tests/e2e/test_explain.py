@@ -137,6 +137,16 @@ def test_a_target_that_measures_nothing_is_explained_without_times(
     done = run_python("", *command, path=installed_plugins)
     assert done.returncode == 0, done.stderr
     assert "target 'toy' cannot time its kernels" in done.stdout
+    # Nor does it say how fast it is.
+    shown = " ".join(done.stdout.replace("│", " ").split())
+    assert (
+        "no flops of float32 and no bandwidth of the main memory in the description of target "
+        "'toy': predicted times are unknown" in shown
+    )
+    assert "time: predicted" not in shown
+    done = run_python("", *command, "--json", path=installed_plugins)
+    (part,) = json.loads(done.stdout)["parts"]
+    assert part["totals"]["predicted_seconds"] is None
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8", "bool", "complex64"])

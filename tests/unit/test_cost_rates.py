@@ -22,13 +22,17 @@ from polyblocks.affine.cost.tile_cost import TileCost
 from polyblocks.affine.model import Sequence
 from polyblocks.affine.tiles.slices import Slices
 from polyblocks.explanation.decisions import sentence
+from polyblocks.options import CompileOptions
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
+from polyblocks.passes.standard import standard_pipeline
 from polyblocks.target import Latencies, MemoryLevel, TargetDescription
+from polyblocks_cpu.describe import describe
 
 CORE = Path(polyblocks.__file__).parent
+FILECHECK = Path(__file__).parents[1] / "filecheck"
 COST_CODE = sorted(
     file
     for pattern in (
@@ -327,3 +331,44 @@ def test_without_rates_reductions_are_shared_among_threads() -> None:
         context.target = target
         SplitReductionsPass().run(module, context)
         assert [w for w, _ in context.decisions] == what
+
+
+@pytest.mark.parametrize(
+    ("name", "with_rates", "without_rates"),
+    [
+        ("split-scans", ["split", "left whole"], ["left whole"] * 2),
+        ("schedule-scatters", ["columns", "copies", "serial", "serial"], ["serial"] * 4),
+        ("eliminate-overwritten-stores", ["split", "left whole"], ["left whole"] * 2),
+    ],
+)
+def test_without_rates_nothing_is_done_more_often_for_speed(
+    name: str, with_rates: list[str], without_rates: list[str]
+) -> None:
+    known = describe(CompileOptions(arch="x86-64-v4"))
+    for target, what in ((known, with_rates), (with_flops(known, 0.0), without_rates)):
+        context = run_on(name, target)
+        assert [w for w, _ in context.decisions] == what
+        texts = [sentence({"nest": "f", "what": w, **n}) for w, n in context.decisions]
+        if name != "schedule-scatters":
+            assert [t.endswith("unknown") for t in texts] == [what is without_rates] * 2
+
+
+def test_without_rates_producers_are_inlined_by_the_number_of_instructions() -> None:
+    known = describe(CompileOptions(arch="x86-64-v4"))
+    for target, key in ((known, "traffic_seconds"), (with_flops(known, 0.0), "slots_stored")):
+        ((what, numbers),) = run_on("inline-producers", target).decisions
+        assert what == "fused"
+        assert key in numbers
+
+
+def run_on(name: str, target: TargetDescription) -> Context:
+    """What a pass decides about the programs of its FileCheck test."""
+    passes = standard_pipeline(target, CompileOptions()).stages.values()
+    known = {one.name: one for stage in passes for one in stage}
+    module = mlir.parse((FILECHECK / f"{name}.mlir").read_text())
+    context = Context()
+    context.target = target
+    known["normalize-nests"].run(module, context)
+    context.decisions.clear()
+    known[name].run(module, context)
+    return context

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.target import (
+    Latencies,
     MatrixUnit,
     MemoryLevel,
     Multiprocessor,
@@ -18,6 +19,17 @@ from polyblocks.target import (
 WORD = 4
 #: Operands that a multiply-add reads from the registers.
 OPERANDS = 3
+#: What threads of common GPUs wait for, to the order of magnitude: for chips of which a target
+#: knows no better.
+COMMON_LATENCIES = Latencies(
+    memory=0.5e-6,
+    load_step=60e-9,
+    shared_load=4e-9,
+    exchange=60e-9,
+    barrier=20e-9,
+    warp_reduce=60e-9,
+    issue=1e-9,
+)
 
 
 @dataclass(frozen=True)

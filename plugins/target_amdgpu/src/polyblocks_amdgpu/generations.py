@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.target import Latencies, Multiprocessor
-from polyblocks.targets.gpu_description import UnitRate
+from polyblocks.target import Multiprocessor
+from polyblocks.targets.gpu_description import COMMON_LATENCIES, UnitRate
 
 KIB = 1024
 WARP = 32
@@ -20,16 +20,6 @@ SIMDS = 4
 #: Waves that a SIMD holds.
 WAVES = 16
 UNITS_PER_WGP = 2
-#: Orders of magnitude, for all generations.
-LATENCIES = Latencies(
-    memory=0.5e-6,
-    load_step=60e-9,
-    shared_load=4e-9,
-    exchange=60e-9,
-    barrier=20e-9,
-    warp_reduce=60e-9,
-    issue=1e-9,
-)
 
 
 @dataclass(frozen=True)
@@ -78,7 +68,7 @@ def multiprocessor(registers_of_simd: int, register_granularity: int) -> Multipr
         # Half a cache line, what one request between the caches moves.
         sector=64,
         asynchronous_copies=False,
-        latencies=LATENCIES,
+        latencies=COMMON_LATENCIES,
         loads_in_flight=4,
         busy_threads=512,
         busy_warps=8,

@@ -11,21 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.target import Latencies, Multiprocessor
-from polyblocks.targets.gpu_description import UnitRate
+from polyblocks.target import Multiprocessor
+from polyblocks.targets.gpu_description import COMMON_LATENCIES, UnitRate
 
 KIB = 1024
 WARP = 32
-#: Orders of magnitude, for all capabilities.
-LATENCIES = Latencies(
-    memory=0.5e-6,
-    load_step=60e-9,
-    shared_load=4e-9,
-    exchange=60e-9,
-    barrier=20e-9,
-    warp_reduce=60e-9,
-    issue=1e-9,
-)
 
 
 @dataclass(frozen=True)
@@ -73,7 +63,7 @@ def _multiprocessor(
         shared_granularity=128 if modern else 256,
         shared_reserved=KIB if modern else 0,
         asynchronous_copies=modern,
-        latencies=LATENCIES,
+        latencies=COMMON_LATENCIES,
         loads_in_flight=4,
         busy_threads=512,
         busy_warps=8,
