@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from polyblocks.affine.cost.estimate import combine
+from polyblocks.affine.cost.estimate import combine, mapped
+from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 
 ROW = {
     "iterations": 4,
@@ -27,3 +28,28 @@ def test_several_nests_are_added_up():
     assert ROW["bytes"] == {"near": 64, "main": 32}
     assert combine([ROW]) == ROW
     assert combine([]) is None
+
+
+@pytest.mark.parametrize(
+    ("memory", "compute", "latency", "bound"),
+    [(5e-6, 1e-6, 2e-6, "main"), (1e-6, 5e-6, 2e-6, "compute"), (1e-6, 2e-6, 5e-6, "latency")],
+)
+def test_the_prediction_that_chose_a_mapping_is_the_one_that_is_told(
+    memory: float, compute: float, latency: float, bound: str
+) -> None:
+    predicted = Predicted(memory, compute, latency)
+    found = mapped(ROW, predicted.numbers())
+    assert found["predicted_seconds"] == pytest.approx(predicted.seconds, rel=1e-3)
+    assert found["bound"] == bound
+    # Where it is the memory that takes longest, the rates tell which level.
+    levels = {"near": 1e-7, "main": 2.5e-7}
+    rest = {"compute": compute, "latency": latency, "launch": 1e-6}
+    assert found["seconds"] == levels | rest
+    assert found["bytes"] == ROW["bytes"]
+    assert combine([found, found])["predicted_seconds"] == pytest.approx(2 * predicted.seconds)
+
+
+def test_a_mapping_of_unknown_time_has_no_prediction() -> None:
+    found = mapped(ROW, Predicted(1e-6, None, 2e-6).numbers())
+    assert not {"predicted_seconds", "bound"} & found.keys()
+    assert found["seconds"] == {"near": 1e-7, "main": 2.5e-7, "latency": 2e-6, "launch": 1e-6}

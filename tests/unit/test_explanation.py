@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,27 @@ class TestPage:
             assert foreign not in text
         assert "25 more kernels" in text
         assert text.count('<details class="kernel">') == 40
+
+    @pytest.mark.parametrize("known", [True, False])
+    def test_a_time_that_is_unknown_is_no_number(self, known):
+        """Of a target without rates; and what a mapping waits for has a row of its own."""
+        program = artifact(1)
+        (kernel,) = program.manifest["kernels"]
+        kernel["estimate"]["seconds"] |= {"latency": 0.75} if known else {}
+        if not known:
+            kernel["estimate"]["seconds"] = {"near": 0.25, "launch": 0.0}
+            del kernel["estimate"]["predicted_seconds"], kernel["estimate"]["bound"]
+        data = explained(program, measured=False)
+        (part,) = data["parts"]
+        assert (part["totals"]["predicted_seconds"] is None) is not known
+        assert (part["kernels"][0]["predicted_seconds"] is None) is not known
+        assert ("predicted" in text_of(data)) is known
+        assert ("bound by" in text_of(data)) is known
+        cells = re.findall(r"<td>(.*?)</td>", page(data))
+        assert cells.count("unknown") == (0 if known else 2)
+        assert ("waiting" in cells) is known
+        if not known:
+            assert cells[cells.index("arithmetic") + 2] == "unknown"
 
     def test_a_wrong_prediction_is_marked_where_the_kernel_is_folded(self):
         assert '<div class="number off" title="999 times slower' in page(explained(artifact()))

@@ -98,7 +98,7 @@ def chosen(text: str, target: TargetDescription) -> tuple[Any, Predicted]:
     from polyblocks.mlir import ir
 
     with module.context, ir.Location.unknown():
-        (nest,) = reader.read(module, whole=True).nests()
+        (nest,) = reader.read(module).nests()
         kernel, predicted = choose(nest, target)
         if isinstance(kernel, TiledKernel):
             return (kernel.tile, kernel.of_thread), predicted

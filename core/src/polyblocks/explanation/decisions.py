@@ -165,7 +165,7 @@ def _repeats(d: Decision) -> str:
 
 
 def _serial(d: Decision) -> str:
-    if "iterations" not in d:
+    if "overhead_seconds" not in d:
         return f"the updates of {d['nest']} run on one thread, one after the other"
     return f"{d['nest']} is not shared among threads: {_worth(d)}"
 

@@ -18,6 +18,8 @@ KERNELS = 15
 PASSES = 12
 #: Inputs, and outputs, that are listed.
 ARGUMENTS = 8
+#: Resources that are no memory level, in words.
+RESOURCES = {"compute": "arithmetic", "launch": "starting threads", "latency": "waiting"}
 #: A space between a number and its unit.
 _UNIT = re.compile(
     r"(?<=\d) (?=(?:[KMGT]?i?B|s|ms|µs|ns|[kMGT]?FLOP|times|threads|instructions)\b|%)"
@@ -84,7 +86,10 @@ def _decisions_of(part: dict[str, Any], kernel: dict[str, Any]) -> list[tuple[di
 
 
 def _levels_of(part: dict[str, Any], kernel: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of a kernel's table: each memory level, then arithmetic."""
+    """Rows of a kernel's table: each memory level, then arithmetic, then what else takes time.
+
+    ``seconds`` is None where the time is unknown.
+    """
     estimate = kernel["estimate"]
     seconds: dict[str, float] = estimate["seconds"]
     longest = max(seconds.values(), default=0.0) or 1.0
@@ -94,7 +99,7 @@ def _levels_of(part: dict[str, Any], kernel: dict[str, Any]) -> list[dict[str, A
             "name": name,
             "work": units.nbytes(moved),
             "rate": units.rate(rates[name], "B") if rates.get(name) else "",
-            "seconds": seconds.get(name, 0.0),
+            "seconds": seconds.get(name),
         }
         for name, moved in estimate["bytes"].items()
     ]
@@ -104,16 +109,17 @@ def _levels_of(part: dict[str, Any], kernel: dict[str, Any]) -> list[dict[str, A
             "name": "arithmetic",
             "work": f"{units.count(estimate['flops'])} FLOP",
             "rate": units.rate(peak, "FLOP") if peak else "",
-            "seconds": seconds.get("compute", 0.0),
+            "seconds": seconds.get("compute"),
         }
     )
-    if seconds.get("launch"):
-        rows.append(
-            {"name": "starting threads", "work": "", "rate": "", "seconds": seconds["launch"]}
-        )
+    rows += [
+        {"name": RESOURCES.get(name, name), "work": "", "rate": "", "seconds": takes}
+        for name, takes in seconds.items()
+        if name not in estimate["bytes"] and name != "compute" and takes
+    ]
     bound = estimate.get("bound", "")
-    bound = {"compute": "arithmetic"}.get(bound, bound)
+    bound = RESOURCES.get(bound, bound)
     return [
-        row | {"share": float(str(row["seconds"])) / longest, "bound": row["name"] == bound}
+        row | {"share": float(str(row["seconds"] or 0)) / longest, "bound": row["name"] == bound}
         for row in rows
     ]

@@ -6,7 +6,7 @@ every memory level and the arithmetic units, plus what it takes to start and joi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,8 @@ _SIMPLE = {"math.fma": 2, "math.sqrt": 1, "math.absf": 1, "math.floor": 1, "math
 COMPUTE = "compute"
 #: The resource of starting and joining threads.
 LAUNCH = "launch"
+#: The resource of waiting for loads, for barriers and for other threads, where that is predicted.
+LATENCY = "latency"
 #: Keys of an estimate in JSON that are absent where the prediction is unknown.
 PREDICTION = ("predicted_seconds", "bound")
 #: Share of a memory level that one nest's data may fill before other data drives it out.
@@ -114,6 +116,31 @@ def combine(estimates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     else:
         total = {key: value for key, value in total.items() if key not in PREDICTION}
     return total
+
+
+def mapped(estimate: dict[str, Any], prediction: Mapping[str, float | None]) -> dict[str, Any]:
+    """An estimate with the prediction by which its kernel was chosen, in the place of its own.
+
+    What a nest moves and computes does not depend on its mapping; how long it takes does.
+
+    Args:
+        estimate: as :meth:`Estimate.to_json` gives it.
+        prediction: ``predicted_seconds``, and ``memory_seconds``, ``compute_seconds`` and
+            ``latency_seconds`` of which it is made; None for what is unknown.
+    """
+    out = {key: value for key, value in estimate.items() if key not in PREDICTION}
+    parts = {name: prediction[f"{name}_seconds"] for name in ("memory", COMPUTE, LATENCY)}
+    levels = {name: s for name, s in estimate["seconds"].items() if name in estimate["bytes"]}
+    busy = {name: s for name in (COMPUTE, LATENCY) if (s := parts[name]) is not None}
+    out["seconds"] = levels | {name: _short(s) for name, s in busy.items()}
+    if LAUNCH in estimate["seconds"]:
+        out["seconds"][LAUNCH] = estimate["seconds"][LAUNCH]
+    if (predicted := prediction["predicted_seconds"]) is not None:
+        bound = max(parts, key=lambda name: parts[name] or 0.0)
+        if bound == "memory":
+            bound = max(levels, key=lambda name: levels[name])
+        out |= {"predicted_seconds": _short(predicted), "bound": bound}
+    return out
 
 
 def scaled(estimate: dict[str, Any], times: int) -> dict[str, Any]:
