@@ -20,6 +20,7 @@ from polyblocks.explanation.document import document, verdicts
 from polyblocks.explanation.page import page
 from polyblocks.explanation.tree import places, predicted_for, tree
 from polyblocks.reports.report import Report
+from polyblocks.runtime import executable
 
 MIB = 1 << 20
 
@@ -214,7 +215,7 @@ class TestDocument:
 def object_without(of: Artifact) -> Any:
     """A loaded program of a target that measures nothing."""
 
-    class Plain:
+    class Plain(executable.Executable):
         manifest = of.manifest
 
     return Plain()

@@ -141,6 +141,17 @@ def test_another_name() -> None:
     assert "gpu.func @mine(" in str(emitted(edited(text, 0, kernel="mine")))
 
 
+def test_the_prediction_of_a_kernel_is_what_it_was_chosen_by() -> None:
+    text = scheduled(lambda x: x.cumsum(0), [r(100, 2000)])
+    chosen = [s["predicted"]["predicted_seconds"] for s in schedules(text)]
+    kernels = str(emitted(text)).split("gpu.func @")[1:]
+    told = [
+        float(re.search(r"polyblocks.estimate = .*?predicted_seconds = (\S+) : f64", k)[1])
+        for k in kernels
+    ]
+    assert told == pytest.approx(chosen, rel=1e-3)
+
+
 def test_names_stay_apart() -> None:
     text = scheduled(lambda x: (x.cumsum(0), x.flip(0) * 2), [r(100)])
     for number, _ in enumerate(schedules(text)):

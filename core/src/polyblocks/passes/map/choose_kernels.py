@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.model import ControlFlow, Nest, Sequence
-from polyblocks.attributes import REGION_ATTRIBUTE, SCHEDULE_ATTRIBUTE
+from polyblocks.attributes import ESTIMATE_ATTRIBUTE, REGION_ATTRIBUTE, SCHEDULE_ATTRIBUTE
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,9 @@ class ChooseKernelsPass:
     are contractions: blocks compute tiles of them. A loop or branch about which a number in memory
     decides is one kernel of one block, with all nests in it.
 
-    What the numbers mean is said in :mod:`polyblocks.codegen.gpu.mapping.schedule`. Nothing else is
-    changed.
+    What the numbers mean is said in :mod:`polyblocks.codegen.gpu.mapping.schedule`. The time that
+    the nest's estimate predicts is from here on the one by which its schedule was chosen. Nothing
+    else is changed.
 
     Before::
 
@@ -88,6 +89,7 @@ class _Choice:
         resident = resident_blocks(kernel, target.multiprocessor, units)
         name = unique_name(nest.name, self.names)
         _attach(nest, schedule_of(kernel, numbers, name, resident, predicted))
+        _predict(nest, predicted.numbers())
         self.context.decide(
             self.owner,
             name,
@@ -102,7 +104,7 @@ class _Choice:
             registers=registers(kernel),
             resident=resident,
             barriers=len(kernel.barriers),
-            **predicted.to_json(),
+            **predicted.numbers(),
         )
 
     def _block(self, region: ControlFlow) -> None:
@@ -135,3 +137,14 @@ def _attach(nest: Nest, schedule: dict[str, Any]) -> None:
     loops = [op for op in nest.source if op.name == "affine.for"]
     op = (loops or nest.source)[0]
     op.attributes[SCHEDULE_ATTRIBUTE] = to_attribute(schedule)
+
+
+def _predict(nest: Nest, prediction: dict[str, float | None]) -> None:
+    """Let the nest's estimate say of time what the schedule was chosen by."""
+    from polyblocks.affine.cost.estimate import mapped
+    from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
+
+    for op in nest.source:
+        if ESTIMATE_ATTRIBUTE in op.attributes:
+            estimate = from_attribute(op.attributes[ESTIMATE_ATTRIBUTE])
+            op.attributes[ESTIMATE_ATTRIBUTE] = to_attribute(mapped(estimate, prediction))

@@ -74,15 +74,6 @@ class Predicted:
 #: Of what cannot run at all.
 IMPOSSIBLE = Predicted(inf, inf, inf)
 
-    def to_json(self) -> dict[str, float]:
-        """The numbers by the names that a schedule and a decision give them."""
-        return {
-            "predicted_seconds": self.seconds,
-            "memory_seconds": self.memory,
-            "compute_seconds": self.compute,
-            "latency_seconds": self.latency,
-        }
-
 
 def predict_kernel(kernel: Kernel, target: TargetDescription, chip: Multiprocessor) -> Predicted:
     """Seconds of a kernel whose groups each do outer iterations of their own."""

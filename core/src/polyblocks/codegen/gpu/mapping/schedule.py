@@ -5,7 +5,8 @@ It is a dictionary, the attribute ``polyblocks.schedule`` of a nest. Every kerne
 ``kernel``      its name;
 ``resident``    how many of its blocks a multiprocessor is to hold at once;
 ``predicted``   what it is predicted to take, in seconds: ``compute_seconds``, ``latency_seconds``,
-                ``memory_seconds``, and ``predicted_seconds`` for all of it. Nothing depends on it.
+                ``memory_seconds``, and ``predicted_seconds`` for all of it, as far as the chip's
+                rates are known. Nothing depends on it.
 
 Where groups of threads do outer iterations of their own:
 
@@ -102,7 +103,8 @@ def schedule_of(
     """
     common: dict[str, Any] = {"kernel": name, "resident": resident}
     if predicted is not None:
-        common["predicted"] = predicted.to_json()
+        times = predicted.numbers()
+        common["predicted"] = {key: s for key, s in times.items() if s is not None}
     if isinstance(kernel, TiledKernel):
         return {
             **common,
