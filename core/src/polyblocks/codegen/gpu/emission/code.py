@@ -64,6 +64,22 @@ class Code:
         """A constant of any type."""
         return self.value("arith.constant", attribute.type, value=attribute)
 
+    def round_of(self, thread: Any, number: int, total: int, threads: int) -> tuple[Any, Any]:
+        """What a thread does in one of the rounds in which threads take ``total`` things.
+
+        Args:
+            thread: its number among ``threads``.
+            number: of the round.
+            total: things; every thread takes one in each round, neighbours take neighbours.
+            threads: that take them.
+
+        Returns:
+            the number of its thing, and whether there is one for it; None if there is for all.
+        """
+        mine = self.add(thread, self.integer(number * threads)) if number else thread
+        left = total - number * threads
+        return mine, None if left >= threads else self.compare("ult", thread, self.integer(left))
+
     def add(self, a: Any, b: Any) -> Any:
         """Sum of two indices."""
         return self.value("arith.addi", self.index, a, b)

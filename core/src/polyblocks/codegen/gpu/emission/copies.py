@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from polyblocks.affine.model import Buffer
@@ -23,13 +24,9 @@ def copy_in(code: Code, kernel: Kernel, thread: Any, source: Any, target: Any, o
         code.op("memref.store", [], [value, target, *index])
         return []
 
-    turns, rest = divmod(of.numel, kernel.threads)
-    for turn in range(turns):
-        element(code.add(thread, code.integer(turn * kernel.threads)) if turn else thread)
-    if rest:
-        number = code.add(thread, code.integer(turns * kernel.threads)) if turns else thread
-        mine = code.compare("ult", thread, code.integer(rest))
-        code.when(mine, lambda: element(number))
+    for round_ in range(-(-of.numel // kernel.threads)):
+        number, mine = code.round_of(thread, round_, of.numel, kernel.threads)
+        code.when(mine, partial(element, number))
 
 
 def copy_all(

@@ -41,7 +41,7 @@ from polyblocks.mlir import ir
 #: Nodes up to which the iterations that one thread does of a distributed loop are written out.
 UNROLLED = 192
 #: Iterations up to which they are: as many loads in flight as pay.
-TURNS = 8
+ROUNDS = 8
 #: Iterations up to which a loop with barriers in it is.
 WRITTEN_OUT = 4
 
@@ -79,7 +79,7 @@ class Emitter:
         self.part: Any = None
         self.valid: Any = None
         self.depth = 0
-        self.turn = 0
+        self.round = 0
         #: The variables of the distributed loops around, and which of their iterations it is.
         self.walk: tuple[list[Var], Any] | None = None
 
@@ -232,7 +232,7 @@ class Emitter:
         """The memref of an access, and its indices.
 
         Where it walks memory as the threads count, it does so in the memory as one row, and the
-        last loop stands for all: one address and constants then do for all turns, which otherwise
+        last loop stands for all: one address and constants then do for all rounds, which otherwise
         keep one each.
         """
         memref = self.near.get(node.buffer, self.memrefs[node.buffer])
@@ -299,7 +299,7 @@ class Emitter:
     def _at(self, buffer: Buffer, index: list[Any]) -> list[Any]:
         """Every group has its own part of shared memory, every thread its own elements."""
         if self.kernel.places.get(buffer) is Place.DISTRIBUTED_REGISTERS:
-            return [self.code.integer(self.turn)]
+            return [self.code.integer(self.round)]
         if self.kernel.groups > 1 and self.kernel.places.get(buffer) is Place.SHARED:
             return [self.part, *index]
         return index
@@ -379,7 +379,7 @@ class Emitter:
         ]
         types = [v.type for v in starts]
         parts = self.code.when(
-            self.valid, lambda: self._turns(distributed, starts), lambda: starts, types
+            self.valid, lambda: self._rounds(distributed, starts), lambda: starts, types
         )
         if not distributed.combiners:
             return
@@ -395,31 +395,30 @@ class Emitter:
     def _identity(self, op: Op) -> Any:
         return self.code.constant(identity(op.name, op.results[0].type))
 
-    def _turns(self, distributed: DistributedLoop, carried: list[Any]) -> list[Any]:
+    def _rounds(self, distributed: DistributedLoop, carried: list[Any]) -> list[Any]:
         """The iterations of one thread: every ``group``-th one."""
         code, group = self.code, self.kernel.group
-        turns, rest = divmod(distributed.trips, group)
+        rounds, rest = divmod(distributed.trips, group)
         size = sum(1 for _ in walk(distributed.body))
         has_loops = any(isinstance(n, For) for n in distributed.body)
-        few = turns <= TURNS and turns * size <= UNROLLED and not has_loops
+        few = rounds <= ROUNDS and rounds * size <= UNROLLED and not has_loops
         if few or self._keeps(distributed):
-            for turn in range(turns):
-                self.turn = turn
-                number = code.add(self.member, code.integer(turn * group)) if turn else self.member
+            for round_ in range(rounds):
+                self.round = round_
+                number, _ = code.round_of(self.member, round_, distributed.trips, group)
                 carried = self._iteration(distributed, number, None, carried)
-        elif turns:
+        elif rounds:
 
-            def body(turn: Any, inside: list[Any]) -> list[Any]:
-                number = code.add(code.times(turn, group), self.member)
+            def body(count: Any, inside: list[Any]) -> list[Any]:
+                number = code.add(code.times(count, group), self.member)
                 return self._iteration(distributed, number, None, inside)
 
             long = any(op.name in ROUNDING for op in distributed.combiners)
-            block = block_of(turns) if long else turns
-            carried = cascade(code, distributed.combiners, turns, block, carried, body)
+            block = block_of(rounds) if long else rounds
+            carried = cascade(code, distributed.combiners, rounds, block, carried, body)
         if rest:
-            number = code.add(self.member, code.integer(turns * group)) if turns else self.member
-            mine = code.compare("ult", self.member, code.integer(rest))
-            self.turn = turns
+            number, mine = code.round_of(self.member, rounds, distributed.trips, group)
+            self.round = rounds
             carried = self._iteration(distributed, number, mine, carried)
         return carried
 
@@ -435,11 +434,11 @@ class Emitter:
         used = dict.fromkeys(v for n in after for v in operands_of(n) if v in made)
         outputs = [*terms, *used]
         starts = [self._identity(op) for op in ops]
-        turns, rest = divmod(distributed.trips, self.kernel.group)
+        rounds, rest = divmod(distributed.trips, self.kernel.group)
         again = self.depth > 0 or distributed.trips > self.kernel.group
         joiner = Joiner(code, self.kernel, self.member, self.slot)
 
-        def turn(number: Any, condition: Any, carried: list[Any]) -> list[Any]:
+        def iterations(number: Any, condition: Any, carried: list[Any]) -> list[Any]:
             conditions = [c for c in (condition, self.valid) if c is not None]
             self._decode(number, distributed.order)
             guard = code.both([*conditions, *self._bounds(distributed)])
@@ -460,19 +459,18 @@ class Emitter:
             return [combine(op, c, t) for op, c, t in zip(ops, carried, totals, strict=True)]
 
         carried = [self.use(v) for v in loop.inits]
-        if turns:
+        if rounds:
 
             def body(count: Any, inside: list[Any]) -> list[Any]:
                 number = code.add(code.times(count, self.kernel.group), self.member)
-                return turn(number, None, inside)
+                return iterations(number, None, inside)
 
             carried = code.loop(
-                code.integer(0), code.integer(turns), code.integer(1), carried, body
+                code.integer(0), code.integer(rounds), code.integer(1), carried, body
             )
         if rest:
-            number = code.add(self.member, code.integer(turns * self.kernel.group))
-            mine = code.compare("ult", self.member, code.integer(rest))
-            carried = turn(number, mine, carried)
+            number, mine = code.round_of(self.member, rounds, loop.var.extent, self.kernel.group)
+            carried = iterations(number, mine, carried)
         self.values.update(zip(loop.results, carried, strict=True))
 
     def _keeps(self, distributed: DistributedLoop) -> bool:

@@ -99,18 +99,18 @@ class ContractionEmitter(Emitter):
         """All steps: copies, and what threads add to their elements."""
         code, kernel = self.code, self.kernel
         steps, depth = kernel.counts[2], kernel.depth
-        turns = -(-steps // depth)
+        tiles = -(-steps // depth)
         ahead = self._loaded(thread, code.integer(0))
         types = [v.type for v in ahead]
 
-        def turn(number: Any, inside: list[Any]) -> list[Any]:
+        def tile(number: Any, inside: list[Any]) -> list[Any]:
             sums, loaded = inside[: len(inits)], inside[len(inits) :]
             barrier(code)
             self._store_tiles(thread, loaded)
             barrier(code)
             following = code.add(number, code.integer(1))
-            more = code.compare("ult", following, code.integer(turns))
-            # What the next turn needs is under way while this one computes.
+            more = code.compare("ult", following, code.integer(tiles))
+            # What the next step needs is under way while this one computes.
             after = code.when(
                 more,
                 lambda: self._loaded(thread, code.times(following, depth)),
@@ -120,26 +120,25 @@ class ContractionEmitter(Emitter):
             return [*self._compute(code.times(number, depth), sums), *after]
 
         found = code.loop(
-            code.integer(0), code.integer(turns), code.integer(1), [*inits, *ahead], turn
+            code.integer(0), code.integer(tiles), code.integer(1), [*inits, *ahead], tile
         )
         return found[: len(inits)]
 
-    def _pieces(self, operand: Operand) -> Iterator[tuple[int, bool]]:
-        """Turns in which the threads copy a tile, and whether some have nothing to do."""
-        total = self.kernel.depth * self.kernel.tile[0 if operand.of_rows else 1]
-        threads = self.kernel.threads
-        for turn in range(-(-total // threads)):
-            yield turn, (turn + 1) * threads > total
+    def _copy_rounds(self, operand: Operand) -> range:
+        """The rounds in which the threads copy a tile."""
+        return range(-(-self._elements_of(operand) // self.kernel.threads))
 
-    def _piece(self, operand: Operand, thread: Any, turn: int) -> tuple[Any, Any, Any]:
-        """Whether a thread has an element of a tile in some turn, its step and its place."""
+    def _elements_of(self, operand: Operand) -> int:
+        return self.kernel.depth * self.kernel.tile[0 if operand.of_rows else 1]
+
+    def _piece(self, operand: Operand, thread: Any, round_: int) -> tuple[Any, Any, Any]:
+        """Whether a thread has an element of a tile in some round, its step and its place."""
         code, kernel = self.code, self.kernel
-        length = kernel.tile[0 if operand.of_rows else 1]
-        number = code.add(thread, code.integer(turn * kernel.threads)) if turn else thread
-        total = kernel.depth * length
-        mine = code.compare("ult", number, code.integer(total))
+        elements = self._elements_of(operand)
+        number, mine = code.round_of(thread, round_, elements, kernel.threads)
         if operand.steps_first:
             return mine, code.remainder(number, kernel.depth), code.quotient(number, kernel.depth)
+        length = elements // kernel.depth
         return mine, code.quotient(number, length), code.remainder(number, length)
 
     def _loaded(self, thread: Any, begin: Any) -> list[Any]:
@@ -149,8 +148,8 @@ class ContractionEmitter(Emitter):
         steps = kernel.counts[2]
         for operand in kernel.parts.operands:
             load, side = operand.load, 0 if operand.of_rows else 1
-            for turn, partly in self._pieces(operand):
-                mine, step, place = self._piece(operand, thread, turn)
+            for round_ in self._copy_rounds(operand):
+                mine, step, place = self._piece(operand, thread, round_)
 
                 def element(
                     step: Any = step, place: Any = place, load: Load = load, side: int = side
@@ -168,20 +167,18 @@ class ContractionEmitter(Emitter):
                     return [code.value("memref.load", type_, self.memrefs[load.buffer], *index)]
 
                 type_ = load.result.type
-                found += code.when(
-                    mine if partly else None, element, partial(self._nothing, type_), [type_]
-                )
+                found += code.when(mine, element, partial(self._nothing, type_), [type_])
         return found
 
     def _nothing(self, type_: Any) -> list[Any]:
-        """What a thread has that copies nothing in a turn."""
+        """What a thread has that copies nothing in a round."""
         return [self._zero(type_)]
 
     def _store_tiles(self, thread: Any, loaded: list[Any]) -> None:
         rest = iter(loaded)
         for operand in self.kernel.parts.operands:
-            for turn, partly in self._pieces(operand):
-                mine, step, place = self._piece(operand, thread, turn)
+            for round_ in self._copy_rounds(operand):
+                mine, step, place = self._piece(operand, thread, round_)
                 value = next(rest)
 
                 def store(
@@ -191,7 +188,7 @@ class ContractionEmitter(Emitter):
                     self.code.op("memref.store", [], [value, self.tiles[operand], step, place])
                     return []
 
-                self.code.when(mine if partly else None, store)
+                self.code.when(mine, store)
 
     def _compute(self, begin: Any, sums: list[Any]) -> list[Any]:
         """The steps whose operands are in shared memory."""

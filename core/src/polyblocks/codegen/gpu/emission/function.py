@@ -27,10 +27,8 @@ from polyblocks.affine.model import (
 from polyblocks.attributes import (
     ESTIMATE_ATTRIBUTE,
     KIND_ATTRIBUTE,
+    RESIDENT_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
-)
-from polyblocks.attributes import (
-    RESIDENT_ATTRIBUTE as RESIDENT,
 )
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import Joiner
@@ -40,7 +38,7 @@ from polyblocks.codegen.gpu.emission.loads import Changes, Loads, is_inside, roo
 from polyblocks.codegen.gpu.mapping.banks import padded_shape
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
-from polyblocks.codegen.gpu.mapping.placement import own_turns
+from polyblocks.codegen.gpu.mapping.placement import elements_per_thread
 from polyblocks.codegen.gpu.mapping.schedule import unique_name
 from polyblocks.mlir import ir
 
@@ -95,7 +93,7 @@ class Kernels:
         passed = Captures([kernel.nest.body], kernel.nest.source[0], self.changes)
         memory = Memory(kernel)
         sizes = (kernel.blocks, kernel.threads)
-        described = {**_description(kernel), RESIDENT: _number(resident)}
+        described = {**_description(kernel), RESIDENT_ATTRIBUTE: _number(resident)}
         emit = partial(emit_nest, kernel, memory)
         return self._write(name, passed, [memory], sizes, described, before, emit)
 
@@ -110,7 +108,7 @@ class Kernels:
             kernel.stored,
         )
         sizes = (1, kernel.threads)
-        described = {**kernel.description(), RESIDENT: _number(1)}
+        described = {**kernel.description(), RESIDENT_ATTRIBUTE: _number(1)}
         return self._write(name, passed, kernel.memories, sizes, described, before, kernel.emit)
 
     def _write(
@@ -338,11 +336,6 @@ def _variables(node: Any) -> list[Var]:
     return [v for e in exprs for v in e.variables()]
 
 
-def _turns(kernel: Kernel, buffer: Buffer) -> int:
-    """Elements of a buffer that one thread keeps."""
-    return own_turns(kernel, list(kernel.uniform()), buffer)
-
-
 class Memory:
     """Buffers of a kernel itself: in shared memory, or of every thread.
 
@@ -360,6 +353,7 @@ class Memory:
         self._scratch: list[tuple[DistributedLoop, int]] = []
         shared_space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         own_space = ir.Attribute.parse("#gpu.address_space<private>")
+        uniform = list(kernel.uniform())
         for node in walk(kernel.body):
             if not isinstance(node, Alloca):
                 continue
@@ -376,7 +370,9 @@ class Memory:
                 self._buffers.append(buffer)
             else:
                 own = kernel.places[buffer] is Place.DISTRIBUTED_REGISTERS
-                shape = [_turns(kernel, buffer)] if own else list(buffer.shape)
+                shape = (
+                    [elements_per_thread(kernel, uniform, buffer)] if own else list(buffer.shape)
+                )
                 self.private.append(
                     ir.MemRefType.get(shape, buffer.element, memory_space=own_space)
                 )

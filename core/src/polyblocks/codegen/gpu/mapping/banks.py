@@ -8,7 +8,7 @@ from math import gcd
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.model import Buffer, Load, Store
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
-from polyblocks.codegen.gpu.mapping.placement import own_turns
+from polyblocks.codegen.gpu.mapping.placement import elements_per_thread
 
 #: Iterations that may be counted for each one that is done.
 MOST_IDLE = 1.35
@@ -125,7 +125,7 @@ def _keep_owners(kernel: Kernel) -> None:
                     isinstance(n, (Load, Store)) and n.buffer is buffer for n in distributed.body
                 )
             ]
-            if any(s.pitch for s in loops) and not own_turns(
+            if any(s.pitch for s in loops) and not elements_per_thread(
                 kernel, list(kernel.uniform()), buffer
             ):
                 for distributed in loops:

@@ -118,15 +118,15 @@ def _steps(nodes: list[Node], kernel: Kernel, chip: Multiprocessor, inside: bool
             continue
         distributed = None if inside else kernel.distributed.get(node)
         if distributed is not None:
-            turns = -(-distributed.trips // kernel.group)
-            seconds += _waits_for_loads(distributed, turns, kernel, chip)
-            seconds += turns * _steps(distributed.body, kernel, chip, True)
+            per_thread = -(-distributed.trips // kernel.group)
+            seconds += _waits_for_loads(distributed, per_thread, kernel, chip)
+            seconds += per_thread * _steps(distributed.body, kernel, chip, True)
             if distributed.scan:
-                seconds += turns * takes.warp_reduce
+                seconds += per_thread * takes.warp_reduce
                 if waits(kernel):
                     # Every thread looks at what all warps have come to.
                     look = kernel.group / kernel.warp * takes.shared_load
-                    seconds += turns * (2 * takes.barrier + look)
+                    seconds += per_thread * (2 * takes.barrier + look)
             elif distributed.combiners:
                 across = takes.warp_reduce + takes.barrier if waits(kernel) else 0
                 seconds += takes.warp_reduce + across
@@ -138,16 +138,16 @@ def _steps(nodes: list[Node], kernel: Kernel, chip: Multiprocessor, inside: bool
 
 
 def _waits_for_loads(
-    distributed: DistributedLoop, turns: int, kernel: Kernel, chip: Multiprocessor
+    distributed: DistributedLoop, per_thread: int, kernel: Kernel, chip: Multiprocessor
 ) -> float:
     """Seconds that a thread waits for what its iterations of a distributed loop load themselves."""
     loads = [n for n in distributed.body if isinstance(n, (Load, IndirectLoad))]
     if any(n.buffer not in kernel.places and n.buffer not in kernel.copied for n in loads):
         # Without a loop around them, loads do not wait for each other.
-        together = chip.loads_in_flight if turns <= written_out([len(distributed.body)]) else 1
-        return -(-turns // together) * chip.latencies.load_step
+        together = chip.loads_in_flight if per_thread <= written_out([len(distributed.body)]) else 1
+        return -(-per_thread // together) * chip.latencies.load_step
     own = all(kernel.places.get(n.buffer) is Place.DISTRIBUTED_REGISTERS for n in loads)
-    return turns * (chip.latencies.issue if own else chip.latencies.shared_load)
+    return per_thread * (chip.latencies.issue if own else chip.latencies.shared_load)
 
 
 def _traffic(kernel: Kernel, chip: Multiprocessor) -> Iterator[float]:

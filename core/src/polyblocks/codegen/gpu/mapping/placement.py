@@ -32,7 +32,7 @@ COPY_BYTES = 128
 #: Bytes of all copies of a block together, at most.
 COPIED_BYTES = 32 << 10
 #: Registers that the elements of all buffers that live at once may take of a thread, at most.
-OWN_REGISTERS = 48
+DISTRIBUTED_WORDS = 48
 
 
 def place_buffers(
@@ -62,15 +62,15 @@ def place_buffers(
         if kernel.group == 1 or (buffer not in by_threads and buffer.nbytes <= COPY_BYTES):
             kernel.places[buffer] = Place.PRIVATE
             continue
-        turns = own_turns(kernel, uniform, buffer)
-        words = turns * -(-buffer.bytes_per_element // 4)
-        needed = words + (turns if _has_place(kernel, buffer) else 0)
+        per_thread = elements_per_thread(kernel, uniform, buffer)
+        words = per_thread * -(-buffer.bytes_per_element // 4)
+        needed = words + (per_thread if _has_place(kernel, buffer) else 0)
         first, last = lives.get(buffer, (0, -1))
         span = slice(2 * first + 1, max(2 * last, 2 * first + 1) + 1)
         together = max(elements[first : last + 1], default=0) + words
-        fits = together <= OWN_REGISTERS and max(taken[span]) + needed <= room
+        fits = together <= DISTRIBUTED_WORDS and max(taken[span]) + needed <= room
         wanted = (given or {}).get(buffer)
-        if turns and (fits if wanted is None else wanted is Place.DISTRIBUTED_REGISTERS):
+        if per_thread and (fits if wanted is None else wanted is Place.DISTRIBUTED_REGISTERS):
             elements[first : last + 1] = [n + words for n in elements[first : last + 1]]
             taken[span] = [n + needed for n in taken[span]]
             kernel.places[buffer] = Place.DISTRIBUTED_REGISTERS
@@ -126,7 +126,7 @@ def _lives(kernel: Kernel) -> dict[Buffer, tuple[int, int]]:
     return found
 
 
-def own_turns(kernel: Kernel, uniform: list[Node], buffer: Buffer) -> int:
+def elements_per_thread(kernel: Kernel, uniform: list[Node], buffer: Buffer) -> int:
     """Iterations of a thread that touch a buffer, if each element belongs to one thread; else 0."""
     first: tuple[tuple[Expr, ...], DistributedLoop] | None = None
     for node in uniform:
@@ -151,11 +151,11 @@ def own_turns(kernel: Kernel, uniform: list[Node], buffer: Buffer) -> int:
 
 def _written_out(kernel: Kernel, distributed: DistributedLoop) -> bool:
     """Whether the iterations of one thread may be written one after the other, without a loop."""
-    turns = kernel.iterations_per_thread(distributed)
+    per_thread = kernel.iterations_per_thread(distributed)
     # A scan carries its running values from turn to turn in a loop.
     if distributed.scan or any(isinstance(n, For) for n in distributed.body):
         return False
-    return turns <= written_out([len(distributed.body)])
+    return per_thread <= written_out([len(distributed.body)])
 
 
 def _stored_by_threads(uniform: list[Node], kernel: Kernel) -> set[Buffer]:

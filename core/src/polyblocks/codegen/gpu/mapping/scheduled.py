@@ -21,7 +21,7 @@ from polyblocks.codegen.gpu.mapping.distribution import (
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.placement import (
     COPIED_BYTES,
-    own_turns,
+    elements_per_thread,
     place_buffers,
     same_for_all,
 )
@@ -258,7 +258,7 @@ class _Schedule:
         uniform = list(kernel.uniform())
         for number, (buffer, place) in enumerate(wanted.items()):
             usual = kernel.places[buffer]
-            kept = usual is not Place.PRIVATE and own_turns(kernel, uniform, buffer) > 0
+            kept = usual is not Place.PRIVATE and elements_per_thread(kernel, uniform, buffer) > 0
             possible = {usual, *([Place.SHARED, Place.DISTRIBUTED_REGISTERS] if kept else [])}
             if place not in possible:
                 named = " or ".join(sorted(f"'{p.value}'" for p in possible))
@@ -286,7 +286,8 @@ class _Schedule:
             loop.pitch, loop.lead = pitch, lead
         uniform = list(kernel.uniform())
         for buffer, place in kernel.places.items():
-            if place is Place.DISTRIBUTED_REGISTERS and not own_turns(kernel, uniform, buffer):
+            kept = place is Place.DISTRIBUTED_REGISTERS
+            if kept and not elements_per_thread(kernel, uniform, buffer):
                 number = self.numbers.local.index(buffer)
                 raise self.refuse(
                     f"local buffer {number} cannot live in registers: by 'order' and 'pitch' of "
