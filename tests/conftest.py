@@ -35,12 +35,14 @@ def survivors_are_not_collected() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test reads or writes the user's cache or leaves reproducers behind."""
+    """No test reads or writes the user's cache or leaves reproducers behind; S3 is verified."""
     base = tmp_path_factory.mktemp("polyblocks")
     (base / "cache").mkdir(mode=0o700)
     wanted = {
         "POLYBLOCKS_CACHE_DIR": str(base / "cache"),
         "POLYBLOCKS_REPRODUCERS": str(base / "reproducers"),
+        # In child processes as well.
+        "POLYBLOCKS_VERIFY": "1",
     }
     saved = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

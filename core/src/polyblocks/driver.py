@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -169,6 +170,11 @@ def compile_module(
     with events.listening(record):
         pipeline = standard_pipeline(description, options)
         registry.configure(pipeline, description, options)
+        if os.environ.get("POLYBLOCKS_VERIFY", "") not in ("", "0"):
+            from polyblocks.s3.verify import VerifyS3Pass
+
+            # Behind what targets and extensions have put there.
+            pipeline.append("S3", VerifyS3Pass())
         context = PassContext.create(description, options, name)
         if done is not None:
             mark(module, done)

@@ -1,0 +1,82 @@
+"""verify-s3's rules on the arguments of ``@main``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks import signature
+from polyblocks.artifact import ROLES
+from polyblocks.mlir import ir
+from polyblocks.program import DTYPES
+from polyblocks.s3.contract import ARGUMENT_KEYS, WORKSPACE_ALIGNMENT
+from polyblocks.s3.violation import violation
+
+
+def check(module: Any, main: Any) -> None:
+    """The types of the arguments and what their ``polyblocks.arg`` say.
+
+    Raises:
+        ValueError: names the argument by its number, and the rule.
+    """
+    arguments = list(main.regions[0].blocks[0].arguments)
+    given = list(ir.ArrayAttr(main.attributes["arg_attrs"])) if arguments else []
+    for number, attribute in enumerate(given):
+        row = ir.DictAttr(attribute)
+        if signature.ARGUMENT not in row:
+            raise violation(main, f"argument {number} has no {signature.ARGUMENT}")
+        keys = sorted(entry.name for entry in ir.DictAttr(row[signature.ARGUMENT]))
+        if keys != sorted(ARGUMENT_KEYS):
+            raise violation(
+                main,
+                f"{signature.ARGUMENT} of argument {number} has the keys {', '.join(keys)}; "
+                f"they are {', '.join(sorted(ARGUMENT_KEYS))}",
+            )
+    rows = signature.rows(module)
+    if len(rows) != len(arguments):
+        raise violation(main, f"{len(arguments)} arguments, {len(rows)} {signature.ARGUMENT}")
+    for number, (argument, row) in enumerate(zip(arguments, rows, strict=True)):
+        problem = _problem(argument.type, row, number)
+        if problem:
+            raise violation(main, f"argument {number} ('{row['name']}'): {problem}")
+    order = [row["role"] for row in rows]
+    if order != sorted(order, key=ROLES.index) or max(map(order.count, ROLES[2:])) > 1:
+        raise violation(
+            main,
+            "arguments come in the order inputs, outputs, workspace, status, with one of the last "
+            f"two at most, not {', '.join(order)}",
+        )
+
+
+def _problem(type_: Any, row: dict[str, Any], number: int) -> str:
+    """What is wrong with one argument; empty for nothing."""
+    if row["role"] not in ROLES:
+        return f"its role is one of {', '.join(ROLES)}, not {row['role']}"
+    if not isinstance(type_, ir.MemRefType) or not type_.has_static_shape:
+        return f"it is a memref of static shape, not {type_}"
+    strides, offset = type_.get_strides_and_offset()
+    if offset != 0:
+        return f"it begins at its pointer, not as {type_}"
+    if row["updates"] not in ((None, number) if row["role"] == "input" else (None,)):
+        return "what an input updates is itself, and others update nothing"
+    if row["role"] == "status":
+        return "" if str(type_.element_type) == "i32" else f"a status is an i32, not {type_}"
+    if row["role"] == "workspace":
+        return _workspace_problem(type_)
+    if row["dtype"] not in DTYPES or DTYPES[row["dtype"]][0] != str(type_.element_type):
+        return f"its dtype {row['dtype']} is no name of {type_.element_type}"
+    if 0 in row["shape"]:
+        # Nothing is read through it; its type may be that of one element.
+        return ""
+    if row["shape"] != list(type_.shape):
+        return f"its shape is {row['shape']}, and its type {type_}"
+    same = (
+        extent == 1 or said == step
+        for extent, said, step in zip(row["shape"], row["strides"], strides, strict=True)
+    )
+    return "" if all(same) else f"its strides are {row['strides']}, and its type {type_}"
+
+
+def _workspace_problem(type_: Any) -> str:
+    if type_.rank != 1 or str(type_.element_type) != "i8" or type_.shape[0] % WORKSPACE_ALIGNMENT:
+        return f"a workspace is a memref of a multiple of {WORKSPACE_ALIGNMENT} i8, not {type_}"
+    return ""

@@ -1,0 +1,247 @@
+"""The contract between S3 and a target's S4 as data: its version, operations and attributes.
+
+The page ``docs/s3.md`` explains it and takes its tables from here; ``verify-s3`` holds modules to
+it. A target says which version its ``lower_program`` reads: ``POLYBLOCKS_S3 = 1``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Version of the contract. Raised when a lowering that reads the version before could reject a
+#: module or compile it wrongly: a new operation, type or place of one, an attribute that has to be
+#: obeyed, another meaning. Not when less is handed over than before.
+S3_VERSION = 1
+
+#: Where an operation may stand.
+MODULE, MAIN, NEST = "module", "main", "nest"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation that may be there after S3.
+
+    Attributes:
+        places: of :data:`MODULE`, :data:`MAIN` and :data:`NEST`.
+        note: what MLIR's own documentation leaves open, or why it is there; empty for nothing.
+    """
+
+    places: tuple[str, ...]
+    note: str = ""
+
+
+def _group(places: tuple[str, ...], names: str, note: str = "") -> dict[str, Operation]:
+    return {name: Operation(places, note) for name in names.split()}
+
+
+_ANYWHERE = (MAIN, NEST)
+
+STRUCTURE = {
+    "func.func": Operation((MODULE,), "one, `@main`, of one block"),
+    "memref.global": Operation((MODULE,), "constant, with its elements"),
+    "gpu.module": Operation((MODULE,), "kernels in the place of nests, and their constants"),
+    "gpu.launch_func": Operation((MAIN,), "of a kernel in the place of a nest"),
+    "func.return": Operation((MAIN,), "returns nothing"),
+}
+
+LOOPS = {
+    "affine.parallel": Operation((MAIN,), "one dimension from 0 to a constant in steps of 1"),
+    "affine.for": Operation(
+        _ANYWHERE, "a constant step; 1 where a bound is no constant; may carry values"
+    ),
+    "affine.yield": Operation(_ANYWHERE),
+    "scf.for": Operation(_ANYWHERE, "a loop of the program, or the vectors of a loop of a nest"),
+    "scf.if": Operation(_ANYWHERE),
+    "scf.yield": Operation(_ANYWHERE),
+    "scf.while": Operation((MAIN,)),
+    "scf.condition": Operation((MAIN,)),
+    "scf.index_switch": Operation((MAIN,)),
+}
+
+MEMORY = {
+    "memref.get_global": Operation((MAIN,)),
+    "memref.view": Operation((MAIN,), "of the workspace, at a constant offset"),
+    **_group(
+        (MAIN,),
+        "memref.cast memref.collapse_shape memref.expand_shape memref.reinterpret_cast "
+        "memref.subview memref.transpose",
+        "a view; it may begin at an offset that is known at run time only",
+    ),
+    "memref.extract_strided_metadata": Operation((MAIN,), "for the offset of a view of a view"),
+    "memref.alloca": Operation((NEST,), "lives in one iteration of the loop around it"),
+    "memref.extract_aligned_pointer_as_index": Operation(
+        _ANYWHERE, "to ask at run time how memory is aligned"
+    ),
+    "affine.apply": Operation(_ANYWHERE),
+    "affine.load": Operation(_ANYWHERE),
+    "affine.store": Operation(_ANYWHERE),
+    "memref.load": Operation(_ANYWHERE, "in bounds: a check stands before it where that is open"),
+    "memref.store": Operation(_ANYWHERE, "as `memref.load`"),
+    "memref.copy": Operation((MAIN,), "of static shapes that do not overlap"),
+    "memref.prefetch": Operation(_ANYWHERE, "a hint; the element may lie outside of the memref"),
+    "cf.assert": Operation(_ANYWHERE, "see Checks"),
+}
+
+VECTORS = {
+    "vector.load": Operation(_ANYWHERE, "aligned as an element, unless `alignment` says more"),
+    "vector.store": Operation(_ANYWHERE, "as `vector.load`; may be `nontemporal`, a hint"),
+    "vector.maskedload": Operation(_ANYWHERE, "lanes that are masked out touch no memory"),
+    "vector.maskedstore": Operation(_ANYWHERE, "as `vector.maskedload`"),
+    "vector.broadcast": Operation(_ANYWHERE, "of a scalar"),
+    "vector.shuffle": Operation(_ANYWHERE),
+    "vector.extract": Operation(_ANYWHERE, "at a constant position"),
+    "vector.insert": Operation(_ANYWHERE, "at a constant position"),
+}
+
+_DIVISION = "by zero: the check `ZeroDivisionError` fails"
+_SIGNED_DIVISION = f"{_DIVISION}; the lowest number by -1 wraps around"
+_SHIFT = "the result for a count of the width or more is not used"
+_TO_INTEGER = "rounds towards zero; what does not fit, and NaN, give any number, and never trap"
+
+ARITH = {
+    "arith.constant": Operation(_ANYWHERE),
+    **_group(
+        _ANYWHERE, "arith.addi arith.subi arith.muli", "wraps around, unless `overflowFlags` say so"
+    ),
+    **_group(_ANYWHERE, "arith.divui arith.ceildivui arith.remui", _DIVISION),
+    **_group(_ANYWHERE, "arith.divsi arith.remsi", f"towards zero. {_SIGNED_DIVISION}"),
+    **_group(_ANYWHERE, "arith.floordivsi arith.ceildivsi", _SIGNED_DIVISION),
+    **_group(_ANYWHERE, "arith.andi arith.ori arith.xori"),
+    **_group(_ANYWHERE, "arith.shli arith.shrsi arith.shrui", _SHIFT),
+    **_group(_ANYWHERE, "arith.minsi arith.maxsi arith.minui arith.maxui arith.cmpi"),
+    **_group(_ANYWHERE, "arith.mulsi_extended arith.mului_extended", "of scalars"),
+    **_group(_ANYWHERE, "arith.addf arith.subf arith.mulf arith.divf arith.negf"),
+    "arith.remf": Operation(_ANYWHERE, "C's `fmod`, exact; of scalars"),
+    **_group(
+        _ANYWHERE, "arith.minimumf arith.maximumf", "NaN if an operand is; -0 is less than +0"
+    ),
+    **_group(_ANYWHERE, "arith.minnumf arith.maxnumf", "the number if the other operand is NaN"),
+    "arith.cmpf": Operation(_ANYWHERE),
+    "arith.select": Operation(_ANYWHERE),
+    **_group(_ANYWHERE, "arith.extsi arith.extui arith.trunci arith.bitcast"),
+    **_group(_ANYWHERE, "arith.index_cast arith.index_castui", "`index` is 64 bits wide"),
+    **_group(_ANYWHERE, "arith.extf arith.truncf", "to nearest even; f64 and halves by way of f32"),
+    **_group(_ANYWHERE, "arith.sitofp arith.uitofp", "to nearest even"),
+    **_group(_ANYWHERE, "arith.fptosi arith.fptoui", _TO_INTEGER),
+}
+
+MATH = {
+    **_group(
+        _ANYWHERE,
+        "math.absf math.ceil math.copysign math.floor math.round math.roundeven math.sqrt "
+        "math.trunc",
+        "exact, or correctly rounded",
+    ),
+    "math.fma": Operation(_ANYWHERE, "rounds once"),
+    **_group(
+        _ANYWHERE,
+        "math.acos math.acosh math.asin math.asinh math.atan math.atan2 math.atanh math.cbrt "
+        "math.cos math.cosh math.erf math.erfc math.exp math.exp2 math.expm1 math.fpowi math.log "
+        "math.log10 math.log1p math.log2 math.powf math.rsqrt math.sin math.sincos math.sinh "
+        "math.tan math.tanh",
+        "see [Numerics](numerics.md); `expand_math` makes arithmetic of it",
+    ),
+    **_group(
+        _ANYWHERE,
+        "math.clampf math.ipowi math.isfinite math.isinf math.isnan math.isnormal",
+        "`expand_math` makes arithmetic of it",
+    ),
+    "math.absi": Operation(_ANYWHERE, "of the lowest number: itself"),
+    **_group(_ANYWHERE, "math.ctlz math.cttz", "of zero: the width"),
+    "math.ctpop": Operation(_ANYWHERE),
+}
+
+COMPLEX = _group(
+    _ANYWHERE,
+    "complex.abs complex.add complex.angle complex.atan2 complex.conj complex.constant complex.cos "
+    "complex.create complex.div complex.eq complex.exp complex.expm1 complex.im complex.log "
+    "complex.log1p complex.mul complex.neg complex.neq complex.pow complex.powi complex.re "
+    "complex.rsqrt complex.sign complex.sin complex.sqrt complex.sub complex.tan complex.tanh",
+    "of scalars; `convert-complex-to-standard` makes arithmetic of it",
+)
+
+#: Title of the table -> its operations.
+GROUPS: dict[str, dict[str, Operation]] = {
+    "Structure": STRUCTURE,
+    "Loops and branches": LOOPS,
+    "Memory and checks": MEMORY,
+    "Vectors": VECTORS,
+    "Scalars: arith": ARITH,
+    "Scalars: math": MATH,
+    "Scalars: complex": COMPLEX,
+}
+OPERATIONS: dict[str, Operation] = {k: v for group in GROUPS.values() for k, v in group.items()}
+
+#: Operations of scalars that have no form on vectors.
+SCALARS_ONLY = frozenset({"arith.remf", "arith.mulsi_extended", "arith.mului_extended", *COMPLEX})
+#: Integer divisions: on vectors by constants above 1 only.
+DIVISIONS = frozenset(
+    f"arith.{name}"
+    for name in "ceildivsi ceildivui divsi divui floordivsi remsi remui".split()
+)
+#: Element types of memrefs, and types of scalars beside ``index``.
+ELEMENTS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
+COMPLEX_ELEMENTS = ("complex<f32>", "complex<f64>")
+#: What ``fastmath`` may allow.
+FASTMATH = ("reassoc", "contract", "nsz")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute of ours that may be there after S3.
+
+    Attributes:
+        owner: what carries it: ``module``, ``argument`` (of ``@main``), ``nest``, ``parallel`` or
+            ``region``.
+        type: ``string``, ``strings``, ``integers``, ``dictionary`` or ``dictionaries``.
+        meaning: for a target.
+    """
+
+    owner: str
+    type: str
+    meaning: str
+
+
+ATTRIBUTES: dict[str, Attribute] = {
+    "polyblocks.name": Attribute("module", "string", "what the user calls the program"),
+    "polyblocks.arguments": Attribute(
+        "module", "dictionaries", "the arguments' `polyblocks.arg`, kept for dumps of later stages"
+    ),
+    "polyblocks.done": Attribute(
+        "module", "string", "in dumps: the stage or pass that the module came through"
+    ),
+    "polyblocks.arg": Attribute("argument", "dictionary", "see Arguments"),
+    "polyblocks.kernel": Attribute(
+        "nest", "string", "readable name; the loops of one nest have the same"
+    ),
+    "polyblocks.kind": Attribute(
+        "nest",
+        "string",
+        "`pointwise`, `stencil`, `copy`, `reduction`, `contraction`, `scan`, `gather` or `scatter`",
+    ),
+    "polyblocks.sources": Attribute("nest", "strings", "`op file:line` of the framework's ops"),
+    "polyblocks.estimate": Attribute(
+        "nest", "dictionary", "what the cost model says, for the report"
+    ),
+    "polyblocks.vector": Attribute(
+        "nest", "integers", "lanes of the vectors in it, ascending; absent for none"
+    ),
+    "polyblocks.schedule": Attribute(
+        "nest", "dictionary", "how a grid of blocks runs it, to be obeyed"
+    ),
+    "polyblocks.level": Attribute(
+        "parallel", "string", "name of the level of parallelism that runs the iterations"
+    ),
+    "polyblocks.region": Attribute(
+        "region", "string", "name of a loop or branch of the program around whole nests"
+    ),
+}
+
+#: Values of ``polyblocks.kind``.
+KINDS = ("pointwise", "stencil", "copy", "reduction", "contraction", "scan", "gather", "scatter")
+#: Attributes that stand on a nest together, or not at all.
+NAMED_NEST = ("polyblocks.kernel", "polyblocks.kind", "polyblocks.sources")
+#: Keys of ``polyblocks.arg``.
+ARGUMENT_KEYS = ("role", "name", "dtype", "shape", "strides", "constant", "updates")
+#: Bytes to which the workspace, and every buffer in it, is aligned.
+WORKSPACE_ALIGNMENT = 64

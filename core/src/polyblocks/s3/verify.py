@@ -1,0 +1,222 @@
+"""verify-s3: a module that S3 hands over keeps the contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from polyblocks.affine.mlir.regions import LOOPS, REGION_ATTRIBUTE
+from polyblocks.mlir import ir
+from polyblocks.s3 import arguments, attributes, types
+from polyblocks.s3.contract import DIVISIONS, MAIN, MODULE, NEST, OPERATIONS, SCALARS_ONLY
+from polyblocks.s3.violation import violation
+from polyblocks.target import TargetDescription
+
+#: Loops and branches that a program may have around whole nests.
+_REGIONS = (*LOOPS, "scf.if", "scf.index_switch")
+_MASKED = ("vector.maskedload", "vector.maskedstore")
+
+
+@dataclass(frozen=True)
+class VerifyS3Pass:
+    """Hold the module to the contract of ``docs/s3.md``; change nothing.
+
+    Before and after::
+
+        func.func @main(%x: memref<8xf32> {polyblocks.arg = {...}}, ...) {
+          affine.for %i = 0 to 8 { ... } {polyblocks.kernel = "neg", ...} }
+
+    The driver puts it behind all passes of S3 if ``POLYBLOCKS_VERIFY`` is set, also behind those
+    of targets and extensions.
+    """
+
+    name: ClassVar[str] = "verify-s3"
+
+    def run(self, module: Any, context: Any) -> bool:
+        """Look at every operation.
+
+        Raises:
+            ValueError: names the first operation that breaks a rule, its location, and the rule.
+        """
+        with module.context:
+            verify(module, context.target)
+        return False
+
+
+def verify(module: Any, target: TargetDescription) -> None:
+    """Check a module after S3.
+
+    Args:
+        module: an MLIR module.
+        target: the chip that it is for: its levels of parallelism and its vectors.
+
+    Raises:
+        ValueError: see :meth:`VerifyS3Pass.run`.
+    """
+    attributes.check_module(module.operation)
+    mains = []
+    for op in module.body.operations:
+        op = op.operation
+        _check_place(op, MODULE)
+        if op.name == "func.func":
+            mains.append(op)
+        elif op.name == "memref.global":
+            _check_global(op)
+    if [op.attributes["sym_name"].value for op in mains] != ["main"]:
+        raise violation(module.operation, "a module has one function, which is called @main")
+    (main,) = mains
+    if len(main.regions[0].blocks) != 1 or len(main.attributes["function_type"].value.results):
+        raise violation(main, "@main has one block and returns nothing")
+    arguments.check(module, main)
+    block = main.regions[0].blocks[0]
+    _Walk(target).block(block, MAIN, None)
+
+
+def _check_place(op: Any, place: str) -> None:
+    known = OPERATIONS.get(op.name)
+    if known is None:
+        raise violation(op, "this operation is not handed over")
+    if place not in known.places:
+        allowed = " or ".join(_PLACES[p] for p in known.places)
+        raise violation(op, f"it stands {_PLACES[place]}; it is allowed {allowed}")
+
+
+_PLACES = {
+    MODULE: "at the top of the module",
+    MAIN: "in @main outside of nests",
+    NEST: "inside of a nest",
+}
+
+
+def _check_global(op: Any) -> None:
+    given = op.attributes
+    if "constant" not in given or not isinstance(
+        given.get("initial_value", None), ir.DenseElementsAttr | ir.DenseResourceElementsAttr
+    ):
+        raise violation(op, "a global is constant and has its elements")
+
+
+@dataclass
+class _Walk:
+    """One walk over the operations of ``@main``."""
+
+    target: TargetDescription
+    types: types.Types = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.types = types.Types(self.target)
+
+    def block(self, block: Any, place: str, parallel: Any) -> None:
+        """Check the operations of a block; ``parallel`` is the ``affine.parallel`` around."""
+        for argument in block.arguments:
+            self.types.check(block.owner.operation, argument.type)
+        for op in block.operations:
+            self.operation(op.operation, place, parallel)
+
+    def operation(self, op: Any, place: str, parallel: Any) -> None:
+        """Check one operation and what is in it."""
+        name = op.name
+        _check_place(op, place)
+        vector = False
+        for value in op.results:
+            vector |= self.types.check(op, value.type)
+        if len(op.attributes):
+            attributes.check(op, place, self.target)
+        if vector:
+            self.vector(op)
+        elif name in _MASKED and not self.target.masked_vectors:
+            raise violation(op, f"the target '{self.target.name}' has no masked vectors")
+        if name == "memref.alloca":
+            _check_alloca(op)
+        elif name == "memref.copy":
+            _check_copy(op)
+        elif name == "func.return" and len(op.operands):
+            raise violation(op, "@main returns nothing")
+        regions = op.regions
+        if not len(regions):
+            return
+        inner = NEST
+        if REGION_ATTRIBUTE in op.attributes:
+            if name not in _REGIONS:
+                raise violation(op, f"a region is one of {', '.join(_REGIONS)}")
+            inner = MAIN
+        elif name in ("scf.while", "scf.index_switch"):
+            raise violation(op, f"it is a loop or branch of the program: it has {REGION_ATTRIBUTE}")
+        if name == "affine.parallel":
+            if parallel is not None:
+                raise violation(op, "a parallel loop stands in no other parallel loop")
+            parallel = op
+            _check_parallel(op)
+        elif name == "affine.for":
+            _check_for(op)
+        for region in regions:
+            for block in region.blocks:
+                self.block(block, inner, parallel)
+
+    def vector(self, op: Any) -> None:
+        """Check an operation that makes a vector."""
+        if op.name in _MASKED and not self.target.masked_vectors:
+            raise violation(op, f"the target '{self.target.name}' has no masked vectors")
+        if op.name in SCALARS_ONLY:
+            raise violation(op, "it is handed over on scalars only")
+        if op.name in DIVISIONS and _least(op.operands[1]) < 2:
+            raise violation(op, "vectors of integers are divided by constants above 1 only")
+
+
+def _check_alloca(op: Any) -> None:
+    type_ = ir.MemRefType(op.results[0].type)
+    if len(op.operands) or not type_.layout == _identity(type_):
+        raise violation(op, "a local buffer is dense and has a static shape")
+
+
+def _check_copy(op: Any) -> None:
+    if not all(ir.MemRefType(v.type).has_static_shape for v in op.operands):
+        raise violation(op, "what is copied has a static shape")
+
+
+def _check_parallel(op: Any) -> None:
+    steps = [ir.IntegerAttr(a).value for a in ir.ArrayAttr(op.attributes["steps"])]
+    low = _constant_bounds(op.attributes["lowerBoundsMap"].value)
+    high = _constant_bounds(op.attributes["upperBoundsMap"].value)
+    if steps != [1] or low != [0] or high is None or len(op.results):
+        raise violation(
+            op,
+            "a parallel loop has one dimension, from 0 to a constant in steps of 1, and no results",
+        )
+
+
+def _check_for(op: Any) -> None:
+    step = ir.IntegerAttr(op.attributes["step"]).value
+    bounds = [op.attributes[f"{side}BoundMap"].value for side in ("lower", "upper")]
+    constant = [_constant_bounds(amap) for amap in bounds]
+    if step != 1 and any(bound is None or len(bound) != 1 for bound in constant):
+        raise violation(op, "a loop whose bounds are no constants has step 1")
+    if REGION_ATTRIBUTE in op.attributes and (step != 1 or constant[0] != [0] or not constant[1]):
+        raise violation(op, "a loop of the program runs from 0 to a constant in steps of 1")
+
+
+def _constant_bounds(amap: Any) -> list[int] | None:
+    results = list(amap.results)
+    if not all(isinstance(r, ir.AffineConstantExpr) for r in results):
+        return None
+    return [int(r.value) for r in results]
+
+
+def _least(divisor: Any) -> int:
+    """The smallest element of a constant of one value; 0 for anything else."""
+    owner = divisor.owner
+    if isinstance(owner, ir.Block):
+        return 0
+    op = owner.operation
+    if op.name == "vector.broadcast":
+        return _least(op.operands[0])
+    if op.name != "arith.constant":
+        return 0
+    value = op.attributes["value"]
+    if isinstance(value, ir.DenseIntElementsAttr):
+        return int(value.get_splat_value().value) if value.is_splat else 0
+    return int(ir.IntegerAttr(value).value)
+
+
+def _identity(type_: Any) -> Any:
+    return ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(type_.shape)))
