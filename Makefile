@@ -19,7 +19,7 @@ PACKAGES := core plugins/target_cpu plugins/target_nvgpu plugins/target_amdgpu \
 WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES) $(WITHOUT_DEPENDENCIES))
 
-.PHONY: help demo test test-all lint bench bench-gpu docs opinfo opinfo-gpu jax-sweep tf-sweep
+.PHONY: help demo test test-all lint bench bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
 .PHONY: gpu-conformance gpu-resources format clean
 .DELETE_ON_ERROR:
 
@@ -31,6 +31,7 @@ help:
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more)"
 	@echo "make bench-gpu  build, check and time on the GPU of this machine, into out/gpu"
 	@echo "make docs    the documentation, into site/"
+	@echo "make tables  the tables in docs/ and README.md that the code says"
 	@echo "make opinfo  PyTorch's database of operators, every float32 entry (up to 30 minutes)"
 	@echo "make opinfo-gpu  150 of these entries on a simulated GPU (10 minutes or more)"
 	@echo "make gpu-conformance  the end-to-end tests on simulated GPUs (up to an hour)"
@@ -67,6 +68,9 @@ bench-gpu: $(VENV)/.done-bench
 docs: $(VENV)/.done-docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+tables: $(VENV)/.done-test
+	$(PY) docs/_generate.py
 
 opinfo: $(VENV)/.done-test
 	$(PY) tests/opinfo/run.py

@@ -1,7 +1,8 @@
-"""What the pages take from the code: tables and lists between ``<!-- generated: NAME -->`` marks.
+"""What the pages and README.md take from the code: tables and lists between two marks.
 
-mkdocs calls :func:`on_page_markdown` for every page. ``python docs/_generate.py`` refreshes the
-options table of README.md.
+What stands between ``<!-- generated: NAME -->`` and ``<!-- end of NAME -->`` is written by
+``make tables`` (``python docs/_generate.py``), so that pages can be read without being built. A
+test holds them to the code.
 """
 
 from __future__ import annotations
@@ -11,18 +12,45 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable
+from difflib import SequenceMatcher
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+DOCS = Path(__file__).resolve().parent
+PAGES = (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")))
 
-MARK = re.compile(r"<!-- generated: ([\w-]+) -->")
+MARKED = re.compile(r"<!-- generated: ([\w-]+) -->(.*?)<!-- end of \1 -->", re.DOTALL)
+#: Architectures that tables of passes are made for: of a chip that lacks all that can be lacking,
+#: and any of each GPU target.
+CPU_ARCH, GPU_ARCHS = "x86-64", {"nvgpu": "sm_90a", "amdgpu": "gfx1100"}
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace every mark by what its generator makes; called by mkdocs."""
-    return MARK.sub(lambda match: GENERATORS[match[1]](), markdown)
+def up_to_date(page: str) -> str:
+    """The text of a page, with what the code says now between its marks.
+
+    Raises:
+        KeyError: a mark names no generator.
+    """
+
+    def current(match: re.Match[str]) -> str:
+        name, old = match[1], match[2]
+        # Inside of a line, or in lines of its own.
+        around = "\n\n" if old.startswith("\n") else ""
+        return (
+            f"<!-- generated: {name} -->{around}{GENERATORS[name]()}{around}<!-- end of {name} -->"
+        )
+
+    return MARKED.sub(current, page)
+
+
+def main() -> None:
+    """Write what is not up to date."""
+    for path in PAGES:
+        text = path.read_text()
+        if (new := up_to_date(text)) != text:
+            path.write_text(new)
+            print(path)
 
 
 def options() -> str:
@@ -37,26 +65,87 @@ def options() -> str:
 
 
 def passes() -> str:
-    """The passes of S1 to S3, in order, by stage."""
+    """The passes of S1 to S3, in order, by stage, and the targets that have them."""
     from polyblocks.options import CompileOptions
     from polyblocks.passes.standard import standard_pipeline
     from polyblocks.stages import STAGES
-    from polyblocks.target import TargetDescription
 
-    pipeline = standard_pipeline(TargetDescription("cpu", "", (), ()), CompileOptions())
+    pipelines = {
+        kind: standard_pipeline(description, CompileOptions()).stages
+        for kind, description in {"CPUs": cpu(), "GPUs": gpu("nvgpu")}.items()
+    }
     parts = []
-    for stage, members in pipeline.stages.items():
-        parts.append(f"### {stage}, {STAGES[stage]}\n\n{pass_table(members)}")
+    for stage in next(iter(pipelines.values())):
+        table = pass_table({kind: stages[stage] for kind, stages in pipelines.items()})
+        parts.append(f"### {stage}, {STAGES[stage]}\n\n{table}")
     return "\n\n".join(parts)
 
 
 def cpu_passes() -> str:
     """The passes of the CPU target's S4, on a chip that lacks all that can be lacking."""
-    from polyblocks.options import CompileOptions
-    from polyblocks_cpu.describe import describe
     from polyblocks_cpu.lower import stage_s4
 
-    return pass_table(stage_s4(describe(CompileOptions(arch="x86-64")), profile=True))
+    return pass_table({"cpu": stage_s4(cpu(), profile=True)})
+
+
+def gpu_passes() -> str:
+    """The passes of the GPU targets' S4, and which of them has which."""
+    stages = {}
+    for name in GPU_ARCHS:
+        stages[name] = import_module(f"polyblocks_{name}.lower").stage_s4(gpu(name))
+    return pass_table(stages)
+
+
+def cpu() -> Any:
+    """The description of a chip of the CPU target."""
+    from polyblocks.options import CompileOptions
+    from polyblocks_cpu.describe import describe
+
+    return describe(CompileOptions(arch=CPU_ARCH))
+
+
+def gpu(name: str) -> Any:
+    """The description of a chip of a GPU target."""
+    from polyblocks.options import CompileOptions
+
+    describe = import_module(f"polyblocks_{name}.describe").describe
+    return describe(CompileOptions(target=name, arch=GPU_ARCHS[name]))
+
+
+def s3_operations() -> str:
+    """Every operation that S3 may hand over, and where it may stand."""
+    from polyblocks.s3.contract import GROUPS, Operation
+
+    parts = []
+    for title, members in GROUPS.items():
+        alike: dict[Operation, list[str]] = {}
+        for name, operation in members.items():
+            alike.setdefault(operation, []).append(f"`{name}`")
+        rows = [
+            f"| {', '.join(names)} | {', '.join(o.places)} | {sentence(o.note) if o.note else ''} |"
+            for o, names in alike.items()
+        ]
+        header = ["| operation | in | note |", "|---|---|---|"]
+        parts.append("\n".join([f"### {title}", "", *header, *rows]))
+    return "\n\n".join(parts)
+
+
+def s3_attributes() -> str:
+    """Every attribute of ours that S3 may hand over."""
+    from polyblocks.s3.contract import ATTRIBUTES
+
+    rows = [
+        f"| `{name}` | {a.owner} | {a.type} | {sentence(a.meaning)} |"
+        for name, a in ATTRIBUTES.items()
+    ]
+    return "\n".join(["| attribute | of | type | meaning |", "|---|---|---|---|", *rows])
+
+
+def s3_version() -> str:
+    """The version of the contract."""
+    from polyblocks.s3.contract import S3_VERSION
+
+    return str(S3_VERSION)
 
 
 def hooks() -> str:
@@ -163,22 +252,14 @@ def amdgpu_archs() -> str:
     return "\n".join(rows)
 
 
-def update_readme() -> None:
-    """Write the options table into README.md, which is read without being built."""
-    README.write_text(with_options(README.read_text()))
-
-
-def with_options(readme: str) -> str:
-    """README.md with the options table of today between its marks."""
-    head, begin, rest = readme.partition("<!-- options -->\n")
-    _, end, tail = rest.partition("<!-- end of options -->")
-    return f"{head}{begin}{options()}\n{end}{tail}"
-
-
 GENERATORS: dict[str, Callable[[], str]] = {
     "options": options,
     "passes": passes,
     "cpu-passes": cpu_passes,
+    "gpu-passes": gpu_passes,
+    "s3-operations": s3_operations,
+    "s3-attributes": s3_attributes,
+    "s3-version": s3_version,
     "hooks": hooks,
     "objects": objects,
     "events": events,
@@ -189,26 +270,72 @@ GENERATORS: dict[str, Callable[[], str]] = {
 }
 
 
-def pass_table(members: list[Any]) -> str:
-    """Name and purpose of each pass: an upstream pipeline, or the pass's module in a line."""
-    rows = [f"| `{member.name}` | {purpose(member)} |" for member in members]
-    return "\n".join(["| pass | what it does |", "|---|---|", *rows])
+def pass_table(lists: dict[str, list[Any]]) -> str:
+    """Name and purpose of each pass: an upstream pipeline, or the pass's module in a line.
+
+    With several lists also which of them a pass is in; rows are in the order of every list.
+    """
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name, members in lists.items():
+        row = [(member.name, purpose(member)) for member in members]
+        rows = merged(rows, {key: [name] for key in row})
+    lines = ["| pass | what it does |", "|---|---|"]
+    if len(lists) > 1:
+        lines = ["| pass | what it does | targets |", "|---|---|---|"]
+    for (pass_, text), owners in rows.items():
+        whose = "all" if owners == list(lists) else ", ".join(owners)
+        lines.append(f"| `{pass_}` | {text} |" + (f" {whose} |" if len(lists) > 1 else ""))
+    return "\n".join(lines)
+
+
+def merged(
+    first: dict[tuple[str, str], list[str]], second: dict[tuple[str, str], list[str]]
+) -> dict[tuple[str, str], list[str]]:
+    """Rows of both, in the order of both; what only one has comes where it stands there."""
+    left, right = list(first), list(second)
+    rows: dict[tuple[str, str], list[str]] = {}
+    for _, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        for key in dict.fromkeys([*left[a:b], *right[c:d]]):
+            rows[key] = [*first.get(key, ()), *second.get(key, ())]
+    return rows
 
 
 def purpose(member: Any) -> str:
     """One line on a pass."""
+    from polyblocks.codegen.only_with import MEMORY, OnlyWith
     from polyblocks.pipeline import FunctionPass, UpstreamPass
 
+    if isinstance(member, OnlyWith):
+        kinds = [
+            f"`{kind.removeprefix(MEMORY)}`" + " in memory" * kind.startswith(MEMORY)
+            for kind in member.kinds
+        ]
+        text = purpose(member.inner).removesuffix(".")
+        return f"{text}; for programs with {' or '.join(kinds)} only."
     if isinstance(member, UpstreamPass):
         # A place where the table may wrap the line.
-        steps = "`, `".join(re.split(r",(?![^{]*\})(?![^(]*\))", member.textual))
-        return f"MLIR's `{steps}`"
+        return f"MLIR's `{'`, `'.join(upstream_steps(member.textual))}`"
     if isinstance(member, FunctionPass):
         text = inspect.getdoc(member.function) or ""
         text = text or f"{member.name}: the core's generated {member.name.replace('expand-', '')}"
     else:
         text = inspect.getdoc(import_module(type(member).__module__)) or ""
+        if not text.startswith(f"{member.name}: "):
+            # One of several passes of a file.
+            text = inspect.getdoc(type(member)) or ""
     return sentence(text.split("\n\n")[0].replace("\n", " ").removeprefix(f"{member.name}: "))
+
+
+def upstream_steps(textual: str) -> list[str]:
+    """The passes of a textual pipeline: what commas outside of brackets separate."""
+    steps, depth = [""], 0
+    for character in textual:
+        depth += (character in "({") - (character in ")}")
+        if character == "," and not depth:
+            steps.append("")
+        else:
+            steps[-1] += character
+    return steps
 
 
 def attributes(cls: type) -> dict[str, str]:
@@ -270,4 +397,4 @@ def inline(text: str) -> str:
 
 
 if __name__ == "__main__":
-    update_readme()
+    main()

@@ -21,7 +21,9 @@ from polyblocks.options import PRECISION_MODES, CompileOptions
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-ENVIRONMENT = re.compile(r"\bPOLYBLOCKS_[A-Z_]+\b")
+ENVIRONMENT = re.compile(r"\bPOLYBLOCKS_[A-Z0-9_]+\b")
+#: Names in plugins, which look alike.
+IN_PLUGINS = {"POLYBLOCKS_API", "POLYBLOCKS_S3"}
 
 
 def load_generator() -> Any:
@@ -37,8 +39,8 @@ generate = load_generator()
 
 
 def page(name: str) -> str:
-    """A page as it is built: with what is generated."""
-    return str(generate.on_page_markdown((DOCS / name).read_text()))
+    """The text of a page."""
+    return (DOCS / name).read_text()
 
 
 def first_cells(markdown: str) -> list[str]:
@@ -47,13 +49,31 @@ def first_cells(markdown: str) -> list[str]:
 
 
 def test_the_marks_and_the_generators_are_the_same() -> None:
-    marks = {m for p in PAGES for m in generate.MARK.findall(p.read_text())}
-    assert marks == set(generate.GENERATORS)
+    begun, ended = (
+        [m for p in generate.PAGES for m in re.findall(rf"<!-- {word} ([\w-]+) -->", p.read_text())]
+        for word in ("generated:", "end of")
+    )
+    assert begun == ended
+    assert set(begun) == set(generate.GENERATORS)
 
 
-def test_a_mark_without_a_generator_fails_the_build() -> None:
+@pytest.mark.parametrize("path", generate.PAGES, ids=lambda p: p.name)
+def test_what_is_generated_is_up_to_date(path: Path) -> None:
+    text = path.read_text()
+    assert generate.up_to_date(text) == text, "run: make tables"
+
+
+def test_what_is_not_up_to_date_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(generate.GENERATORS, "x", lambda: "new")
+    lines = "a\n<!-- generated: x -->\n\nold\n\n<!-- end of x -->\nb"
+    assert generate.up_to_date(lines) == lines.replace("old", "new")
+    inside = "a <!-- generated: x -->old<!-- end of x -->, b"
+    assert generate.up_to_date(inside) == inside.replace("old", "new")
+
+
+def test_a_mark_without_a_generator_is_an_error() -> None:
     with pytest.raises(KeyError, match="nonsense"):
-        generate.on_page_markdown("<!-- generated: nonsense -->")
+        generate.up_to_date("<!-- generated: nonsense -->\n<!-- end of nonsense -->")
 
 
 @pytest.mark.parametrize("text", [page("decorators.md"), (ROOT / "README.md").read_text()])
@@ -65,23 +85,25 @@ def test_every_option_is_listed_with_its_default(text: str) -> None:
         assert len(row[2]) > 10
 
 
-def test_the_readme_is_up_to_date() -> None:
-    readme = (ROOT / "README.md").read_text()
-    assert generate.with_options(readme) == readme, "run: python docs/_generate.py"
-
-
 def test_every_value_of_the_precision_mode_is_named() -> None:
     assert all(f"`{mode}`" in page("decorators.md") for mode in PRECISION_MODES)
 
 
-def test_every_pass_is_listed_in_order() -> None:
-    from polyblocks.passes.standard import standard_pipeline
-    from polyblocks.target import TargetDescription
+def rows_for(listed: str, targets: str) -> list[str]:
+    """The passes of a table that are for all targets, or for these."""
+    rows = re.findall(r"^\| `([^`]+)` \|.*\| ([\w, ]+) \|$", listed, re.MULTILINE)
+    return [name for name, whose in rows if whose in ("all", targets)]
 
-    pipeline = standard_pipeline(TargetDescription("cpu", "", (), ()), CompileOptions())
+
+@pytest.mark.parametrize("chip", ["cpu", "gpu"])
+def test_every_pass_is_listed_in_order(chip: str) -> None:
+    from polyblocks.passes.standard import standard_pipeline
+
+    target = generate.cpu() if chip == "cpu" else generate.gpu("amdgpu")
+    pipeline = standard_pipeline(target, CompileOptions())
     text = page("how-it-works.md")
     listed = text[text.index("## The passes") : text.index("## The CPU target")]
-    assert first_cells(listed) == pipeline.names()
+    assert rows_for(listed, f"{chip.upper()}s") == pipeline.names()
     for line in listed.splitlines():
         if line.startswith("| `"):
             assert len(line.split("|")[2].strip()) > 10, f"says nothing: {line}"
@@ -92,9 +114,31 @@ def test_every_pass_of_the_cpu_is_listed() -> None:
     from polyblocks_cpu.lower import stage_s4
 
     text = page("how-it-works.md")
-    listed = text[text.index("## The CPU target") : text.index("## What passes between")]
+    listed = text[text.index("## The CPU target") : text.index("## The GPU targets")]
     passes = stage_s4(describe(CompileOptions(arch="x86-64")), profile=True)
     assert first_cells(listed) == [p.name for p in passes]
+
+
+@pytest.mark.parametrize("target", ["nvgpu", "amdgpu"])
+def test_every_pass_of_a_gpu_is_listed(target: str) -> None:
+    lower = importlib.import_module(f"polyblocks_{target}.lower")
+    text = page("how-it-works.md")
+    listed = text[text.index("## The GPU targets") : text.index("## What passes between")]
+    assert rows_for(listed, target) == [p.name for p in lower.stage_s4(generate.gpu(target))]
+
+
+def test_a_pass_of_some_targets_says_of_which() -> None:
+    from polyblocks.codegen.only_with import MEMORY, ElementTypes, OnlyWith
+    from polyblocks.pipeline import UpstreamPass
+
+    both, one = UpstreamPass("both", "cse"), UpstreamPass("one", "canonicalize{a=b,c=d},cse")
+    rare = OnlyWith(UpstreamPass("rare", "cse"), ("f16", f"{MEMORY}i1"), ElementTypes())
+    table = generate.pass_table({"x": [both, rare], "y": [one, both]})
+    assert table.splitlines()[2:] == [
+        "| `one` | MLIR's `canonicalize{a=b,c=d}`, `cse` | y |",
+        "| `both` | MLIR's `cse` | all |",
+        "| `rare` | MLIR's `cse`; for programs with `f16` or `i1` in memory only. | x |",
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(hookspecs.INTERFACES[hookspecs.API_VERSION]))
@@ -134,15 +178,14 @@ def test_every_error_is_listed() -> None:
 
 def test_every_environment_variable_is_listed() -> None:
     sources = [*(ROOT / "core/src").rglob("*.py"), *(ROOT / "plugins").glob("*/src/**/*.py")]
-    # POLYBLOCKS_API is a name in plugins.
-    used = {n for s in sources for n in ENVIRONMENT.findall(s.read_text())} - {"POLYBLOCKS_API"}
+    used = {n for s in sources for n in ENVIRONMENT.findall(s.read_text())} - IN_PLUGINS
     listed = first_cells(page("environment.md"))
     assert used <= set(listed)
     assert {name for name in listed if name.startswith("POLYBLOCKS_")} <= used
 
 
 def test_variables_named_on_other_pages_exist() -> None:
-    listed = {*first_cells(page("environment.md")), "POLYBLOCKS_API"}
+    listed = {*first_cells(page("environment.md")), *IN_PLUGINS}
     named = {n for p in PAGES for n in ENVIRONMENT.findall(p.read_text())}
     assert named <= listed
 

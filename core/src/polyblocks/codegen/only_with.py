@@ -32,21 +32,25 @@ class OnlyWith:
     """Runs a pass on modules with values of certain element types; for others it does nothing.
 
     Asking once is several times quicker than letting every such pass look for something to do.
+
+    Attributes:
+        inner: the pass.
+        kinds: parts of the names of these element types (:class:`ElementTypes`).
     """
 
     def __init__(self, pass_: Any, kinds: tuple[str, ...], types: ElementTypes) -> None:
         self.name: str = pass_.name
         self.__doc__ = pass_.__doc__
-        self._pass = pass_
-        self._kinds = kinds
+        self.inner = pass_
+        self.kinds = kinds
         self._types = types
 
     def run(self, module: Any, context: Any) -> bool:
         """Run the pass if there is something for it; returns whether."""
         found = self._types.of(module)
-        if not any(kind in name for name in found for kind in self._kinds):
+        if not any(kind in name for name in found for kind in self.kinds):
             return False
-        self._pass.run(module, context)
+        self.inner.run(module, context)
         return True
 
 

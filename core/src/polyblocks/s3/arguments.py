@@ -19,8 +19,8 @@ def check(module: Any, main: Any) -> None:
         ValueError: names the argument by its number, and the rule.
     """
     arguments = list(main.regions[0].blocks[0].arguments)
-    given = list(ir.ArrayAttr(main.attributes["arg_attrs"])) if arguments else []
-    for number, attribute in enumerate(given):
+    none = ir.ArrayAttr.get([ir.DictAttr.get({})] * len(arguments))
+    for number, attribute in enumerate(main.attributes.get("arg_attrs", none)):
         row = ir.DictAttr(attribute)
         if signature.ARGUMENT not in row:
             raise violation(main, f"argument {number} has no {signature.ARGUMENT}")

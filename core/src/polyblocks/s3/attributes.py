@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from polyblocks.mlir import ir
-from polyblocks.s3.contract import ATTRIBUTES, FASTMATH, KINDS, MAIN, NAMED_NEST
+from polyblocks.s3.contract import ATTRIBUTES, FASTMATH, KINDS, MAIN, NAMED_NEST, REGIONS
 from polyblocks.s3.violation import violation
 from polyblocks.target import TargetDescription
 
@@ -40,7 +40,7 @@ def check(op: Any, place: str, target: TargetDescription) -> None:
     given = op.attributes
     owners: tuple[str, ...] = ()
     if place == MAIN:
-        owners = ("nest", "region")
+        owners = ("nest", "region") if op.name in REGIONS else ("nest",)
     if op.name == "affine.parallel":
         owners = (*owners, "parallel")
     for name in given:
@@ -84,7 +84,8 @@ def _check_level(op: Any, target: TargetDescription) -> None:
     if "polyblocks.level" not in given or given["polyblocks.level"].value not in levels:
         raise violation(
             op,
-            f"a parallel loop says polyblocks.level, for '{target.name}' one of {', '.join(levels)}",
+            f"a parallel loop has a polyblocks.level, for '{target.name}' one of "
+            + ", ".join(levels),
         )
 
 

@@ -176,8 +176,7 @@ OPERATIONS: dict[str, Operation] = {k: v for group in GROUPS.values() for k, v i
 SCALARS_ONLY = frozenset({"arith.remf", "arith.mulsi_extended", "arith.mului_extended", *COMPLEX})
 #: Integer divisions: on vectors by constants above 1 only.
 DIVISIONS = frozenset(
-    f"arith.{name}"
-    for name in "ceildivsi ceildivui divsi divui floordivsi remsi remui".split()
+    f"arith.{name}" for name in "ceildivsi ceildivui divsi divui floordivsi remsi remui".split()
 )
 #: Element types of memrefs, and types of scalars beside ``index``.
 ELEMENTS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
@@ -237,6 +236,8 @@ ATTRIBUTES: dict[str, Attribute] = {
     ),
 }
 
+#: What a program may have around whole nests.
+REGIONS = ("affine.for", "scf.for", "scf.while", "scf.if", "scf.index_switch")
 #: Values of ``polyblocks.kind``.
 KINDS = ("pointwise", "stencil", "copy", "reduction", "contraction", "scan", "gather", "scatter")
 #: Attributes that stand on a nest together, or not at all.

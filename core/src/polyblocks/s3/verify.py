@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from polyblocks.affine.mlir.regions import LOOPS, REGION_ATTRIBUTE
+from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
 from polyblocks.mlir import ir
 from polyblocks.s3 import arguments, attributes, types
 from polyblocks.s3.contract import DIVISIONS, MAIN, MODULE, NEST, OPERATIONS, SCALARS_ONLY
 from polyblocks.s3.violation import violation
 from polyblocks.target import TargetDescription
 
-#: Loops and branches that a program may have around whole nests.
-_REGIONS = (*LOOPS, "scf.if", "scf.index_switch")
 _MASKED = ("vector.maskedload", "vector.maskedstore")
 
 
@@ -123,10 +121,10 @@ class _Walk:
         if len(op.attributes):
             attributes.check(op, place, self.target)
         if vector:
-            self.vector(op)
-        elif name in _MASKED and not self.target.masked_vectors:
-            raise violation(op, f"the target '{self.target.name}' has no masked vectors")
-        if name == "memref.alloca":
+            _check_vector(op)
+        if name in _MASKED:
+            self.mask(op)
+        elif name == "memref.alloca":
             _check_alloca(op)
         elif name == "memref.copy":
             _check_copy(op)
@@ -137,8 +135,6 @@ class _Walk:
             return
         inner = NEST
         if REGION_ATTRIBUTE in op.attributes:
-            if name not in _REGIONS:
-                raise violation(op, f"a region is one of {', '.join(_REGIONS)}")
             inner = MAIN
         elif name in ("scf.while", "scf.index_switch"):
             raise violation(op, f"it is a loop or branch of the program: it has {REGION_ATTRIBUTE}")
@@ -153,14 +149,19 @@ class _Walk:
             for block in region.blocks:
                 self.block(block, inner, parallel)
 
-    def vector(self, op: Any) -> None:
-        """Check an operation that makes a vector."""
-        if op.name in _MASKED and not self.target.masked_vectors:
-            raise violation(op, f"the target '{self.target.name}' has no masked vectors")
-        if op.name in SCALARS_ONLY:
-            raise violation(op, "it is handed over on scalars only")
-        if op.name in DIVISIONS and _least(op.operands[1]) < 2:
-            raise violation(op, "vectors of integers are divided by constants above 1 only")
+    def mask(self, op: Any) -> None:
+        """Check the mask of a load or store."""
+        if not self.target.masked_vectors and not _is_constant(op.operands[len(op.operands) - 2]):
+            raise violation(
+                op, f"masks are constants for the target '{self.target.name}', which has none"
+            )
+
+
+def _check_vector(op: Any) -> None:
+    if op.name in SCALARS_ONLY:
+        raise violation(op, "it is handed over on scalars only")
+    if op.name in DIVISIONS and _least(op.operands[1]) < 2:
+        raise violation(op, "vectors of integers are divided by constants above 1 only")
 
 
 def _check_alloca(op: Any) -> None:
@@ -204,18 +205,22 @@ def _constant_bounds(amap: Any) -> list[int] | None:
 
 def _least(divisor: Any) -> int:
     """The smallest element of a constant of one value; 0 for anything else."""
-    owner = divisor.owner
-    if isinstance(owner, ir.Block):
+    if isinstance(divisor.owner, ir.Block):
         return 0
-    op = owner.operation
+    op = divisor.owner.operation
     if op.name == "vector.broadcast":
         return _least(op.operands[0])
-    if op.name != "arith.constant":
+    if not _is_constant(divisor):
         return 0
     value = op.attributes["value"]
     if isinstance(value, ir.DenseIntElementsAttr):
         return int(value.get_splat_value().value) if value.is_splat else 0
     return int(ir.IntegerAttr(value).value)
+
+
+def _is_constant(value: Any) -> bool:
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant"
 
 
 def _identity(type_: Any) -> Any:
