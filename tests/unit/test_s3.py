@@ -76,11 +76,16 @@ def check(text: str, target: TargetDescription = TARGET) -> None:
     assert VerifyS3Pass().run(parsed, PassContext(target, CompileOptions())) is False
 
 
+COPY_TO_INPUT = """%v = memref.reinterpret_cast %a0 to offset: [0], sizes: [4], strides: [1]
+    : memref<8xf32> to memref<4xf32>
+affine.for %i = 0 to 4 {
+  %x = affine.load %v[%i] : memref<4xf32>
+  affine.store %x, %v[%i] : memref<4xf32> }"""
 KEPT = {
     "a nest": module(),
     "a workspace": module(arguments=f"{TWO}, {WORKSPACE}"),
     "no arguments": module("", arguments=""),
-    "an input that is updated": module(arguments=f"{argument(0, updates=0)}, {argument(1)}"),
+    "an input that is updated": module(COPY_TO_INPUT, arguments=argument(0, updates=0)),
     "an input without elements": module(
         "", arguments=argument(0, "memref<1xf32>", shape="0, 3", strides="3, 1")
     ),
@@ -319,6 +324,10 @@ BROKEN: dict[str, tuple[str, str]] = {
     "updates": (
         module("", arguments=f"{argument(0)}, {argument(1, updates=0)}"),
         "argument 1 .*: what an input updates is itself, and others update nothing",
+    ),
+    "store to an input": (
+        module(COPY_TO_INPUT),
+        "'affine.store' at .*: it stores to an input that the program does not update",
     ),
     "dtype": (
         module("", arguments=argument(0, dtype="float64")),

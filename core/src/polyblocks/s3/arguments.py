@@ -47,6 +47,19 @@ def check(module: Any, main: Any) -> None:
         )
 
 
+def read_only(main: Any) -> set[Any]:
+    """The arguments that nothing may be stored to: inputs that update nothing."""
+    rows = (
+        ir.DictAttr(ir.DictAttr(a)[signature.ARGUMENT])
+        for a in main.attributes.get("arg_attrs", ())
+    )
+    return {
+        argument
+        for argument, row in zip(main.regions[0].blocks[0].arguments, rows, strict=True)
+        if row["role"].value == "input" and ir.IntegerAttr(row["updates"]).value < 0
+    }
+
+
 def _problem(type_: Any, row: dict[str, Any], number: int) -> str:
     """What is wrong with one argument; empty for nothing."""
     if row["role"] not in ROLES:

@@ -93,9 +93,9 @@ VECTORS = {
     "vector.insert": Operation(_ANYWHERE, "at a constant position"),
 }
 
-_DIVISION = "by zero: the check `ZeroDivisionError` fails"
+_DIVISION = "a divisor of zero fails the check `ZeroDivisionError`"
 _SIGNED_DIVISION = f"{_DIVISION}; the lowest number by -1 wraps around"
-_SHIFT = "the result for a count of the width or more is not used"
+_SHIFT = "any number for a count of the width or more"
 _TO_INTEGER = "rounds towards zero; what does not fit, and NaN, give any number, and never trap"
 
 ARITH = {
@@ -104,7 +104,7 @@ ARITH = {
         _ANYWHERE, "arith.addi arith.subi arith.muli", "wraps around, unless `overflowFlags` say so"
     ),
     **_group(_ANYWHERE, "arith.divui arith.ceildivui arith.remui", _DIVISION),
-    **_group(_ANYWHERE, "arith.divsi arith.remsi", f"towards zero. {_SIGNED_DIVISION}"),
+    **_group(_ANYWHERE, "arith.divsi arith.remsi", f"rounds towards zero; {_SIGNED_DIVISION}"),
     **_group(_ANYWHERE, "arith.floordivsi arith.ceildivsi", _SIGNED_DIVISION),
     **_group(_ANYWHERE, "arith.andi arith.ori arith.xori"),
     **_group(_ANYWHERE, "arith.shli arith.shrsi arith.shrui", _SHIFT),

@@ -6,12 +6,21 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
+from polyblocks.affine.mlir.views import VIEWS
 from polyblocks.mlir import ir
 from polyblocks.s3 import arguments, attributes, types
 from polyblocks.s3.contract import DIVISIONS, MAIN, MODULE, NEST, OPERATIONS, SCALARS_ONLY
 from polyblocks.s3.violation import violation
 from polyblocks.target import TargetDescription
 
+#: Position of the memref that is stored to.
+_STORES = {
+    "affine.store": 1,
+    "memref.copy": 1,
+    "memref.store": 1,
+    "vector.maskedstore": 0,
+    "vector.store": 1,
+}
 _MASKED = ("vector.maskedload", "vector.maskedstore")
 
 
@@ -67,7 +76,7 @@ def verify(module: Any, target: TargetDescription) -> None:
         raise violation(main, "@main has one block and returns nothing")
     arguments.check(module, main)
     block = main.regions[0].blocks[0]
-    _Walk(target).block(block, MAIN, None)
+    _Walk(target, arguments.read_only(main)).block(block, MAIN, None)
 
 
 def _check_place(op: Any, place: str) -> None:
@@ -99,6 +108,7 @@ class _Walk:
     """One walk over the operations of ``@main``."""
 
     target: TargetDescription
+    read_only: set[Any]
     types: types.Types = field(init=False)
 
     def __post_init__(self) -> None:
@@ -122,6 +132,8 @@ class _Walk:
             attributes.check(op, place, self.target)
         if vector:
             _check_vector(op)
+        if name in _STORES and _owner_of(op.operands[_STORES[name]]) in self.read_only:
+            raise violation(op, "it stores to an input that the program does not update")
         if name in _MASKED:
             self.mask(op)
         elif name == "memref.alloca":
@@ -216,6 +228,13 @@ def _least(divisor: Any) -> int:
     if isinstance(value, ir.DenseIntElementsAttr):
         return int(value.get_splat_value().value) if value.is_splat else 0
     return int(ir.IntegerAttr(value).value)
+
+
+def _owner_of(memref: Any) -> Any:
+    """The memref that a view, or a view of a view, is of."""
+    while not isinstance(memref.owner, ir.Block) and memref.owner.operation.name in VIEWS:
+        memref = memref.owner.operation.operands[0]
+    return memref
 
 
 def _is_constant(value: Any) -> bool:
