@@ -6,6 +6,7 @@ from typing import Any
 
 from polyblocks import signature
 from polyblocks.artifact import ROLES
+from polyblocks.attributes import ARGUMENT_ATTRIBUTE
 from polyblocks.mlir import ir
 from polyblocks.program import DTYPES
 from polyblocks.s3.contract import ARGUMENT_KEYS, WORKSPACE_ALIGNMENT
@@ -22,18 +23,18 @@ def check(module: Any, main: Any) -> None:
     none = ir.ArrayAttr.get([ir.DictAttr.get({})] * len(arguments))
     for number, attribute in enumerate(main.attributes.get("arg_attrs", none)):
         row = ir.DictAttr(attribute)
-        if signature.ARGUMENT not in row:
-            raise violation(main, f"argument {number} has no {signature.ARGUMENT}")
-        keys = sorted(entry.name for entry in ir.DictAttr(row[signature.ARGUMENT]))
+        if ARGUMENT_ATTRIBUTE not in row:
+            raise violation(main, f"argument {number} has no {ARGUMENT_ATTRIBUTE}")
+        keys = sorted(entry.name for entry in ir.DictAttr(row[ARGUMENT_ATTRIBUTE]))
         if keys != sorted(ARGUMENT_KEYS):
             raise violation(
                 main,
-                f"{signature.ARGUMENT} of argument {number} has the keys {', '.join(keys)}; "
+                f"{ARGUMENT_ATTRIBUTE} of argument {number} has the keys {', '.join(keys)}; "
                 f"they are {', '.join(sorted(ARGUMENT_KEYS))}",
             )
     rows = signature.rows(module)
     if len(rows) != len(arguments):
-        raise violation(main, f"{len(arguments)} arguments, {len(rows)} {signature.ARGUMENT}")
+        raise violation(main, f"{len(arguments)} arguments, {len(rows)} {ARGUMENT_ATTRIBUTE}")
     for number, (argument, row) in enumerate(zip(arguments, rows, strict=True)):
         problem = _problem(argument.type, row, number)
         if problem:
@@ -50,7 +51,7 @@ def check(module: Any, main: Any) -> None:
 def read_only(main: Any) -> set[Any]:
     """The arguments that nothing may be stored to: inputs that update nothing."""
     rows = (
-        ir.DictAttr(ir.DictAttr(a)[signature.ARGUMENT])
+        ir.DictAttr(ir.DictAttr(a)[ARGUMENT_ATTRIBUTE])
         for a in main.attributes.get("arg_attrs", ())
     )
     return {

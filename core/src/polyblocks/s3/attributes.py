@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from polyblocks.attributes import KIND_ATTRIBUTE, LEVEL_ATTRIBUTE
 from polyblocks.mlir import ir
 from polyblocks.s3.contract import ATTRIBUTES, FASTMATH, KINDS, MAIN, NAMED_NEST, REGIONS
 from polyblocks.s3.violation import violation
@@ -54,8 +55,8 @@ def check(op: Any, place: str, target: TargetDescription) -> None:
     if named and len(named) < len(NAMED_NEST):
         missing = next(name for name in NAMED_NEST if name not in given)
         raise violation(op, f"a nest with {named[0]} also has {missing}")
-    if named and given["polyblocks.kind"].value not in KINDS:
-        raise violation(op, f"polyblocks.kind is one of {', '.join(KINDS)}")
+    if named and given[KIND_ATTRIBUTE].value not in KINDS:
+        raise violation(op, f"{KIND_ATTRIBUTE} is one of {', '.join(KINDS)}")
 
 
 def _check_one(op: Any, name: str, value: Any, owners: tuple[str, ...]) -> None:
@@ -81,10 +82,10 @@ _OWNERS = {
 def _check_level(op: Any, target: TargetDescription) -> None:
     levels = [level.name for level in target.parallel]
     given = op.attributes
-    if "polyblocks.level" not in given or given["polyblocks.level"].value not in levels:
+    if LEVEL_ATTRIBUTE not in given or given[LEVEL_ATTRIBUTE].value not in levels:
         raise violation(
             op,
-            f"a parallel loop has a polyblocks.level, for '{target.name}' one of "
+            f"a parallel loop has a {LEVEL_ATTRIBUTE}, for '{target.name}' one of "
             + ", ".join(levels),
         )
 

@@ -8,6 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from polyblocks.attributes import (
+    ARGUMENT_ATTRIBUTE,
+    ARGUMENTS_ATTRIBUTE,
+    ESTIMATE_ATTRIBUTE,
+    KERNEL_ATTRIBUTE,
+    KIND_ATTRIBUTE,
+    LEVEL_ATTRIBUTE,
+    NAME_ATTRIBUTE,
+    REGION_ATTRIBUTE,
+    RESUME_ATTRIBUTE,
+    SCHEDULE_ATTRIBUTE,
+    SOURCES_ATTRIBUTE,
+    VECTOR_ATTRIBUTE,
+)
+
 #: Version of the contract. Raised when a lowering that reads the version before could reject a
 #: module or compile it wrongly: a new operation, type or place of one, an attribute that has to be
 #: obeyed, another meaning. Not when less is handed over than before.
@@ -77,7 +92,7 @@ MEMORY = {
     "affine.store": Operation(_ANYWHERE),
     "memref.load": Operation(_ANYWHERE, "in bounds: a check stands before it where that is open"),
     "memref.store": Operation(_ANYWHERE, "as `memref.load`"),
-    "memref.copy": Operation((MAIN,), "of static shapes that do not overlap"),
+    "memref.copy": Operation((MAIN,), "between memrefs that do not overlap"),
     "memref.prefetch": Operation(_ANYWHERE, "a hint; the element may lie outside of the memref"),
     "cf.assert": Operation(_ANYWHERE, "see Checks"),
 }
@@ -202,47 +217,47 @@ class Attribute:
 
 
 ATTRIBUTES: dict[str, Attribute] = {
-    "polyblocks.name": Attribute("module", "string", "what the user calls the program"),
-    "polyblocks.arguments": Attribute(
-        "module", "dictionaries", "the arguments' `polyblocks.arg`, kept for dumps of later stages"
+    NAME_ATTRIBUTE: Attribute("module", "string", "what the user calls the program"),
+    ARGUMENTS_ATTRIBUTE: Attribute(
+        "module",
+        "dictionaries",
+        f"the arguments' `{ARGUMENT_ATTRIBUTE}`, kept for dumps of later stages",
     ),
-    "polyblocks.done": Attribute(
+    RESUME_ATTRIBUTE: Attribute(
         "module", "string", "in dumps: the stage or pass that the module came through"
     ),
-    "polyblocks.arg": Attribute("argument", "dictionary", "see Arguments"),
-    "polyblocks.kernel": Attribute(
+    ARGUMENT_ATTRIBUTE: Attribute("argument", "dictionary", "see Arguments"),
+    KERNEL_ATTRIBUTE: Attribute(
         "nest", "string", "readable name; the loops of one nest have the same"
     ),
-    "polyblocks.kind": Attribute(
+    KIND_ATTRIBUTE: Attribute(
         "nest",
         "string",
         "`pointwise`, `stencil`, `copy`, `reduction`, `contraction`, `scan`, `gather` or `scatter`",
     ),
-    "polyblocks.sources": Attribute("nest", "strings", "`op file:line` of the framework's ops"),
-    "polyblocks.estimate": Attribute(
-        "nest", "dictionary", "what the cost model says, for the report"
-    ),
-    "polyblocks.vector": Attribute(
+    SOURCES_ATTRIBUTE: Attribute("nest", "strings", "`op file:line` of the framework's ops"),
+    ESTIMATE_ATTRIBUTE: Attribute("nest", "dictionary", "what the cost model says, for the report"),
+    VECTOR_ATTRIBUTE: Attribute(
         "nest", "integers", "lanes of the vectors in it, ascending; absent for none"
     ),
-    "polyblocks.schedule": Attribute(
+    SCHEDULE_ATTRIBUTE: Attribute(
         "nest", "dictionary", "how a grid of blocks runs it, to be obeyed"
     ),
-    "polyblocks.level": Attribute(
+    LEVEL_ATTRIBUTE: Attribute(
         "parallel", "string", "name of the level of parallelism that runs the iterations"
     ),
-    "polyblocks.region": Attribute(
+    REGION_ATTRIBUTE: Attribute(
         "region", "string", "name of a loop or branch of the program around whole nests"
     ),
 }
 
 #: What a program may have around whole nests.
 REGIONS = ("affine.for", "scf.for", "scf.while", "scf.if", "scf.index_switch")
-#: Values of ``polyblocks.kind``.
+#: What a nest may be.
 KINDS = ("pointwise", "stencil", "copy", "reduction", "contraction", "scan", "gather", "scatter")
 #: Attributes that stand on a nest together, or not at all.
-NAMED_NEST = ("polyblocks.kernel", "polyblocks.kind", "polyblocks.sources")
-#: Keys of ``polyblocks.arg``.
+NAMED_NEST = (KERNEL_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE)
+#: Keys of an argument's dictionary.
 ARGUMENT_KEYS = ("role", "name", "dtype", "shape", "strides", "constant", "updates")
 #: Bytes to which the workspace, and every buffer in it, is aligned.
 WORKSPACE_ALIGNMENT = 64

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from polyblocks.affine.mlir.regions import REGION_ATTRIBUTE
 from polyblocks.affine.mlir.views import VIEWS
+from polyblocks.attributes import REGION_ATTRIBUTE
 from polyblocks.mlir import ir
 from polyblocks.s3 import arguments, attributes, types
 from polyblocks.s3.contract import DIVISIONS, MAIN, MODULE, NEST, OPERATIONS, SCALARS_ONLY
@@ -76,7 +76,7 @@ def verify(module: Any, target: TargetDescription) -> None:
         raise violation(main, "@main has one block and returns nothing")
     arguments.check(module, main)
     block = main.regions[0].blocks[0]
-    _Walk(target, arguments.read_only(main)).block(block, MAIN, None)
+    _Walk(target, arguments.read_only(main)).block(block, MAIN)
 
 
 def _check_place(op: Any, place: str) -> None:
@@ -114,14 +114,14 @@ class _Walk:
     def __post_init__(self) -> None:
         self.types = types.Types(self.target)
 
-    def block(self, block: Any, place: str, parallel: Any) -> None:
-        """Check the operations of a block; ``parallel`` is the ``affine.parallel`` around."""
+    def block(self, block: Any, place: str) -> None:
+        """Check the operations of a block."""
         for argument in block.arguments:
             self.types.check(block.owner.operation, argument.type)
         for op in block.operations:
-            self.operation(op.operation, place, parallel)
+            self.operation(op.operation, place)
 
-    def operation(self, op: Any, place: str, parallel: Any) -> None:
+    def operation(self, op: Any, place: str) -> None:
         """Check one operation and what is in it."""
         name = op.name
         _check_place(op, place)
@@ -138,10 +138,6 @@ class _Walk:
             self.mask(op)
         elif name == "memref.alloca":
             _check_alloca(op)
-        elif name == "memref.copy":
-            _check_copy(op)
-        elif name == "func.return" and len(op.operands):
-            raise violation(op, "@main returns nothing")
         regions = op.regions
         if not len(regions):
             return
@@ -151,15 +147,12 @@ class _Walk:
         elif name in ("scf.while", "scf.index_switch"):
             raise violation(op, f"it is a loop or branch of the program: it has {REGION_ATTRIBUTE}")
         if name == "affine.parallel":
-            if parallel is not None:
-                raise violation(op, "a parallel loop stands in no other parallel loop")
-            parallel = op
             _check_parallel(op)
         elif name == "affine.for":
             _check_for(op)
         for region in regions:
             for block in region.blocks:
-                self.block(block, inner, parallel)
+                self.block(block, inner)
 
     def mask(self, op: Any) -> None:
         """Check the mask of a load or store."""
@@ -180,11 +173,6 @@ def _check_alloca(op: Any) -> None:
     type_ = ir.MemRefType(op.results[0].type)
     if len(op.operands) or not type_.layout == _identity(type_):
         raise violation(op, "a local buffer is dense and has a static shape")
-
-
-def _check_copy(op: Any) -> None:
-    if not all(ir.MemRefType(v.type).has_static_shape for v in op.operands):
-        raise violation(op, "what is copied has a static shape")
 
 
 def _check_parallel(op: Any) -> None:
