@@ -69,7 +69,7 @@ docs: $(VENV)/.done-docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
-tables: $(VENV)/.done-test
+tables: $(VENV)/.done-packages
 	$(PY) docs/_generate.py
 
 opinfo: $(VENV)/.done-test

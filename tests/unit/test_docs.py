@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,33 @@ def test_files_named_in_the_text_exist(path: Path) -> None:
         assert (path.parent / link).is_file(), link
     for name in re.findall(r"`((?:examples|tests|bench|docs|plugins|core)/[\w./-]+)`", text):
         assert (ROOT / name).exists(), name
+
+
+def test_the_pass_that_contributors_are_shown_does_what_the_text_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from polyblocks import mlir
+    from polyblocks.pipeline import PassContext, run_stage
+
+    blocks = re.findall(r"^    ```\w*\n(.*?)^    ```", page("contributing.md"), re.M | re.S)
+    code, checks = map(textwrap.dedent, blocks[:2])
+    (tmp_path / "count_stores.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    written = importlib.import_module("count_stores")
+    shown = written.CountStoresPass()
+    assert (written.__doc__ or "").startswith(f"{shown.name}: ")
+    assert checks.startswith(f"// PASSES: {shown.name}\n")
+    counts = []
+
+    def listen(event: events.Event) -> None:
+        if event.kind == "decision":
+            counts.append((event.data["pass"], event.data["count"]))
+
+    module = mlir.parse(checks)
+    with events.listening(listen):
+        run_stage("S3", [shown], module, PassContext(generate.cpu(), CompileOptions()))
+    assert counts == [("count-stores", 1)]
+    assert "affine.store %cst, %arg0[%arg1]" in str(module)
 
 
 def test_targets_of_make_named_in_the_text_exist() -> None:

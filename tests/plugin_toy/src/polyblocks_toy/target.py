@@ -8,6 +8,7 @@ from polyblocks import hookimpl
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
 POLYBLOCKS_API = 1
+POLYBLOCKS_S3 = 1
 
 
 @hookimpl
