@@ -404,14 +404,16 @@ def test_the_error_names_the_source_line() -> None:
         check(text)
 
 
+#: What becomes one nest.
+PROGRAM = """func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %r = linalg.exp ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %r : tensor<8xf32> }"""
+
+
 def linalg() -> Any:
-    """A program that becomes one nest."""
-    parsed = mlir.parse(
-        """func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
-          %e = tensor.empty() : tensor<8xf32>
-          %r = linalg.exp ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
-          return %r : tensor<8xf32> }"""
-    )
+    """The program, with a signature."""
+    parsed = mlir.parse(PROGRAM)
     signature.infer(parsed)
     return parsed
 
@@ -468,6 +470,23 @@ def test_the_driver_verifies_only_when_asked(monkeypatch: pytest.MonkeyPatch) ->
     names = [row["name"] for row in compiled(monkeypatch).manifest["report"]["passes"]]
     assert "leave-buffer" in names
     assert "verify-s3" not in names
+
+
+def test_tests_verify_in_child_processes_too(run_python: Any) -> None:
+    code = """
+        from polyblocks import driver, mlir, signature
+        from polyblocks.options import CompileOptions
+        from polyblocks.registry.registry import get_registry
+
+        module = mlir.parse(PROGRAM)
+        signature.infer(module)
+        options = CompileOptions(arch="x86-64")
+        target = get_registry().target("cpu").hook.describe_target(options=options)
+        artifact = driver.compile_module(module, target, options)
+        print(*(row["name"] for row in artifact.manifest["report"]["passes"]))
+    """
+    done = run_python(code.replace("PROGRAM", repr(PROGRAM)))
+    assert "plan-memory verify-s3" in done.stdout, done.stderr
 
 
 def test_a_target_may_say_which_version_it_reads(
