@@ -168,7 +168,7 @@ def test_what_a_warm_start_imports_does_not_import_mlir(name):
 #: Rooms of the core, and the rooms that their files import from besides the top and themselves. A
 #: program passes through them from top to bottom.
 ROOMS: dict[str, str] = {
-    "registry": "s3",
+    "registry": "",
     "targets": "",
     "cache": "",
     "isolation": "",

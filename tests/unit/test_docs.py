@@ -22,9 +22,9 @@ from polyblocks.options import PRECISION_MODES, CompileOptions
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-ENVIRONMENT = re.compile(r"\bPOLYBLOCKS_[A-Z0-9_]+\b")
-#: Names in plugins, which look alike.
-IN_PLUGINS = {"POLYBLOCKS_API", "POLYBLOCKS_S3"}
+ENVIRONMENT = re.compile(r"\bPOLYBLOCKS_[A-Z_]+\b")
+#: Of plugins, and looks alike.
+IN_PLUGINS = {"POLYBLOCKS_API"}
 
 
 def load_generator() -> Any:

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from tests.support.gpu_target import gpu_target
 
-from polyblocks import driver, mlir, signature
-from polyblocks.errors import PassError, PluginError
+from polyblocks import driver, hookspecs, mlir, signature
+from polyblocks.attributes import SCHEDULE_ATTRIBUTE
+from polyblocks.errors import PassError
 from polyblocks.options import CompileOptions
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext, Pipeline
 from polyblocks.registry.registry import get_registry
-from polyblocks.s3.contract import ATTRIBUTES, OPERATIONS, S3_VERSION
+from polyblocks.s3.contract import ATTRIBUTES, LOWERED_BY, OPERATIONS, S3_VERSION
 from polyblocks.s3.verify import VerifyS3Pass, verify
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
@@ -82,6 +83,7 @@ affine.for %i = 0 to 4 {
   %x = affine.load %v[%i] : memref<4xf32>
   affine.store %x, %v[%i] : memref<4xf32> }"""
 KEPT = {
+    "a tile": module("affine.for %i = 0 to 8 { } {polyblocks.tile}"),
     "a nest": module(),
     "a workspace": module(arguments=f"{TWO}, {WORKSPACE}"),
     "no arguments": module("", arguments=""),
@@ -186,6 +188,10 @@ BROKEN: dict[str, tuple[str, str]] = {
     "attribute of another type": (
         module(f"affine.for %i = 0 to 8 {{ }} {{{NAMED}, polyblocks.schedule = 1 : i64}}"),
         "polyblocks.schedule is a dictionary, not 1",
+    ),
+    "attribute of a loop": (
+        module("%c = arith.constant {polyblocks.tile} 1 : i32"),
+        "polyblocks.tile is an attribute of an affine.for",
     ),
     "attribute inside of a nest": (
         in_nest(f"affine.for %j = 0 to 8 {{ }} {{{NAMED}}}"),
@@ -421,12 +427,14 @@ def linalg() -> Any:
 def test_nests_for_a_grid_keep_the_contract_too() -> None:
     target = gpu_target()
     pipeline = standard_pipeline(target, CompileOptions())
-    pipeline.remove("map-blocks")
+    # What stays for S4 once nests are handed over with their schedules.
+    pipeline.remove("emit-kernels")
     parsed = linalg()
     pipeline.run(parsed, PassContext(target, CompileOptions()))
     with parsed.context:
         verify(parsed, target)
     assert "affine.for" in str(parsed)
+    assert SCHEDULE_ATTRIBUTE in str(parsed)
 
 
 class LeaveBufferPass:
@@ -489,21 +497,10 @@ def test_tests_verify_in_child_processes_too(run_python: Any) -> None:
     assert "plan-memory verify-s3" in done.stdout, done.stderr
 
 
-def test_a_target_may_say_which_version_it_reads(
-    fake_plugin: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from polyblocks.registry.registry import Registry
-
-    fake_plugin("fits", extra=f"POLYBLOCKS_S3 = {S3_VERSION}")
-    fake_plugin("newer", extra=f"POLYBLOCKS_S3 = {S3_VERSION + 1}", distribution="dist-newer")
-    registry = Registry()
-    assert registry.target("fits").name == "fits"
-    with pytest.raises(
-        PluginError,
-        match=rf"lowers version {S3_VERSION + 1} of what S3 hands over, and this polyblocks hands "
-        rf"over version {S3_VERSION}; install versions of the two that fit",
-    ):
-        registry.target("newer")
+def test_the_version_of_the_hook_is_raised_with_that_of_the_contract() -> None:
+    hook = hookspecs.INTERFACES[hookspecs.API_VERSION]["lower_program"]
+    assert LOWERED_BY[hook] == S3_VERSION
+    assert list(LOWERED_BY.values()) == sorted(LOWERED_BY.values())
 
 
 def test_the_page_has_the_version_and_every_name() -> None:

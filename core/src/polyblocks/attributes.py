@@ -38,8 +38,6 @@ SOURCES_ATTRIBUTE = "polyblocks.sources"
 ESTIMATE_ATTRIBUTE = "polyblocks.estimate"
 #: A nest or kernel: lanes of its vectors, ascending; absent if it has none.
 VECTOR_ATTRIBUTE = "polyblocks.vector"
-#: A nest: how a grid of blocks of threads runs it, as a dictionary.
-SCHEDULE_ATTRIBUTE = "polyblocks.schedule"
 #: A kernel: names of the nests that it was made of, one for each call of it, in order.
 NESTS_ATTRIBUTE = "polyblocks.nests"
 #: A kernel: what its calls cost, one estimate for each, in order.

@@ -16,7 +16,6 @@ import pluggy
 from polyblocks import events, hookspecs
 from polyblocks.errors import PluginError
 from polyblocks.events import Event
-from polyblocks.s3.contract import S3_VERSION
 
 #: Entry-point group -> what a plugin of it is called.
 GROUPS: dict[str, str] = {
@@ -129,8 +128,7 @@ def make_plugin(provider: Provider, implementation: Any) -> Plugin:
     Raises:
         PluginError: no ``POLYBLOCKS_API`` or one that this core does not speak, an unknown hook, a
             function named like a hook that is not marked as one, a hook with arguments that it
-            does not have, one missing that this kind needs, or a ``POLYBLOCKS_S3`` that is not the
-            contract's version.
+            does not have, or one missing that this kind needs.
     """
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
@@ -159,7 +157,6 @@ def make_plugin(provider: Provider, implementation: Any) -> Plugin:
             f"{provider} lacks the hook '{missing[0]}', which every {provider.kind} implements"
         )
     _check_versions(provider, implementation, hooks)
-    _check_s3(provider, implementation)
     if tracing():
         _trace(manager, provider)
     row = dataclasses.replace(
@@ -195,16 +192,6 @@ def _check_versions(provider: Provider, implementation: Any, hooks: list[str]) -
                 f"{provider} was written for version {version} of the hook '{hook}', "
                 f"this is version {current[hook]}; upgrade {older}"
             )
-
-
-def _check_s3(provider: Provider, implementation: Any) -> None:
-    """A target may say which version of the contract of S3 its lowering reads."""
-    declared = getattr(implementation, "POLYBLOCKS_S3", S3_VERSION)
-    if declared != S3_VERSION:
-        raise PluginError(
-            f"{provider} lowers version {declared!r} of what S3 hands over, and this polyblocks "
-            f"hands over version {S3_VERSION}; install versions of the two that fit"
-        )
 
 
 def tracing() -> bool:

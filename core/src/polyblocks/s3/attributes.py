@@ -16,6 +16,7 @@ _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "string": ("a string", lambda a: isinstance(a, ir.StringAttr)),
     "strings": ("a list of strings", lambda a: _list_of(a, ir.StringAttr)),
     "integers": ("an array<i64>", lambda a: isinstance(a, ir.DenseI64ArrayAttr)),
+    "unit": ("a unit", lambda a: isinstance(a, ir.UnitAttr)),
     "dictionary": ("a dictionary", lambda a: isinstance(a, ir.DictAttr)),
     "dictionaries": ("a list of dictionaries", lambda a: _list_of(a, ir.DictAttr)),
 }
@@ -44,6 +45,8 @@ def check(op: Any, place: str, target: TargetDescription) -> None:
         owners = ("nest", "region") if op.name in REGIONS else ("nest",)
     if op.name == "affine.parallel":
         owners = (*owners, "parallel")
+    elif op.name == "affine.for":
+        owners = (*owners, "loop")
     for name in given:
         if name.startswith(_OURS):
             _check_one(op, name, given[name], owners)
@@ -74,6 +77,7 @@ _OWNERS = {
     "module": "the module",
     "argument": "an argument of @main",
     "nest": "a nest, on its outermost operation",
+    "loop": "an affine.for",
     "parallel": "an affine.parallel",
     "region": "a loop or branch of the program",
 }

@@ -1,7 +1,7 @@
 """The contract between S3 and a target's S4 as data: its version, operations and attributes.
 
 The page ``docs/s3.md`` explains it and takes its tables from here; ``verify-s3`` holds modules to
-it. A target says which version its ``lower_program`` reads: ``POLYBLOCKS_S3 = 1``.
+it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from polyblocks.attributes import (
     RESUME_ATTRIBUTE,
     SCHEDULE_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
+    TILE_ATTRIBUTE,
     VECTOR_ATTRIBUTE,
 )
 
@@ -27,6 +28,9 @@ from polyblocks.attributes import (
 #: module or compile it wrongly: a new operation, type or place of one, an attribute that has to be
 #: obeyed, another meaning. Not when less is handed over than before.
 S3_VERSION = 1
+#: Version of the hook ``lower_program`` -> version of the contract that its module keeps. The
+#: hook's version is raised with the contract's, so that a target for another one is not accepted.
+LOWERED_BY: dict[int, int] = {1: 1}
 
 #: Where an operation may stand.
 MODULE, MAIN, NEST = "module", "main", "nest"
@@ -79,7 +83,7 @@ MEMORY = {
     **_group(
         (MAIN,),
         "memref.cast memref.collapse_shape memref.expand_shape memref.reinterpret_cast "
-        "memref.subview memref.transpose",
+        "memref.subview",
         "a view; it may begin at an offset that is known at run time only",
     ),
     "memref.extract_strided_metadata": Operation((MAIN,), "for the offset of a view of a view"),
@@ -124,7 +128,6 @@ ARITH = {
     **_group(_ANYWHERE, "arith.andi arith.ori arith.xori"),
     **_group(_ANYWHERE, "arith.shli arith.shrsi arith.shrui", _SHIFT),
     **_group(_ANYWHERE, "arith.minsi arith.maxsi arith.minui arith.maxui arith.cmpi"),
-    **_group(_ANYWHERE, "arith.mulsi_extended arith.mului_extended", "of scalars"),
     **_group(_ANYWHERE, "arith.addf arith.subf arith.mulf arith.divf arith.negf"),
     "arith.remf": Operation(_ANYWHERE, "C's `fmod`, exact; of scalars"),
     **_group(
@@ -188,7 +191,7 @@ GROUPS: dict[str, dict[str, Operation]] = {
 OPERATIONS: dict[str, Operation] = {k: v for group in GROUPS.values() for k, v in group.items()}
 
 #: Operations of scalars that have no form on vectors.
-SCALARS_ONLY = frozenset({"arith.remf", "arith.mulsi_extended", "arith.mului_extended", *COMPLEX})
+SCALARS_ONLY = frozenset({"arith.remf", *COMPLEX})
 #: Integer divisions: on vectors by constants above 1 only.
 DIVISIONS = frozenset(
     f"arith.{name}" for name in "ceildivsi ceildivui divsi divui floordivsi remsi remui".split()
@@ -205,9 +208,9 @@ class Attribute:
     """One attribute of ours that may be there after S3.
 
     Attributes:
-        owner: what carries it: ``module``, ``argument`` (of ``@main``), ``nest``, ``parallel`` or
-            ``region``.
-        type: ``string``, ``strings``, ``integers``, ``dictionary`` or ``dictionaries``.
+        owner: what carries it: ``module``, ``argument`` (of ``@main``), ``nest``, ``loop``,
+            ``parallel`` or ``region``.
+        type: ``string``, ``strings``, ``integers``, ``unit``, ``dictionary`` or ``dictionaries``.
         meaning: for a target.
     """
 
@@ -245,6 +248,9 @@ ATTRIBUTES: dict[str, Attribute] = {
     ),
     LEVEL_ATTRIBUTE: Attribute(
         "parallel", "string", "name of the level of parallelism that runs the iterations"
+    ),
+    TILE_ATTRIBUTE: Attribute(
+        "loop", "unit", "nests follow each other in its body, a tile's; may be ignored"
     ),
     REGION_ATTRIBUTE: Attribute(
         "region", "string", "name of a loop or branch of the program around whole nests"

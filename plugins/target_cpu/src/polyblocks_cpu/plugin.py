@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from polyblocks.target import TargetDescription
 
 POLYBLOCKS_API = 1
-POLYBLOCKS_S3 = 1
 __version__ = "0.1.0"
 
 

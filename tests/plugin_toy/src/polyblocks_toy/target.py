@@ -8,7 +8,6 @@ from polyblocks import hookimpl
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
 POLYBLOCKS_API = 1
-POLYBLOCKS_S3 = 1
 
 
 @hookimpl
