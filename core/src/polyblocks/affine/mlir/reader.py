@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from polyblocks.affine.element import element_bytes
@@ -161,9 +162,20 @@ class _Reader:
         # Operations of the segment whose users have not all been seen yet.
         missing: set[Any] = set()
         apart = self._for_others(run)
+        # Loads for others that come behind a store of the segment, by what they load from.
+        behind: dict[Buffer, Any] = {}
         for op in run:
             if op in apart:
+                source = self._loaded_from(op)
+                if source is not None and source in self._stored_by(segment):
+                    behind[source] = op
+                elif source is not None:
+                    self._opaque(op)
                 continue
+            if behind and behind.keys() & self._stored_by([op]):
+                # The load is neither before nor behind the nest that this would be.
+                self._opaque_all([*segment, *behind.values()])
+                segment, missing, behind = [], set(), {}
             segment.append(op)
             missing.discard(op)
             missing.update(
@@ -175,11 +187,39 @@ class _Reader:
             ends = op.name.endswith(".store") or op.name == "affine.for"
             if ends and not missing:
                 self._nest(segment)
-                segment = []
+                self._opaque_all(behind.values())
+                segment, behind = [], {}
         # What is left stores nothing, or hands values to operations that no nest describes.
-        for op in segment:
-            if op.name.split(".")[0] in ("affine", "memref"):
-                self._opaque(op)
+        self._opaque_all([*segment, *behind.values()])
+
+    def _opaque_all(self, ops: Iterable[Any]) -> None:
+        """Operations that are part of no nest, as far as they touch memory, as they stand."""
+        chosen = set(ops)
+        for op in self.block.operations if chosen else ():
+            if op.operation in chosen and op.operation.name.split(".")[0] in ("affine", "memref"):
+                self._opaque(op.operation)
+
+    def _loaded_from(self, op: Any) -> Buffer | None:
+        """The memory that a load reads; None of other operations, and of memory that is unknown."""
+        if op.name not in ("affine.load", "memref.load"):
+            return None
+        found = self._find_buffer(op.operands[0])
+        return None if found is None else found.base
+
+    def _stored_by(self, ops: Iterable[Any]) -> set[Buffer]:
+        """The memory that operations store to, those inside of them included."""
+        found: set[Buffer] = set()
+
+        def visit(op: Any) -> Any:
+            if op.name.endswith(".store"):
+                buffer = self._find_buffer(op.operands[1])
+                if buffer is not None:
+                    found.add(buffer.base)
+            return ir.WalkResult.ADVANCE
+
+        for op in ops:
+            op.walk(visit)
+        return found
 
     def _for_others(self, run: list[Any]) -> set[Any]:
         """The operations of a run that compute where views begin, or what users behind it need."""
