@@ -141,6 +141,19 @@ def s3_attributes() -> str:
     return "\n".join(["| attribute | of | type | meaning |", "|---|---|---|---|", *rows])
 
 
+def schedule_keys() -> str:
+    """What a schedule of a GPU's kernel says."""
+    from polyblocks.codegen.gpu.mapping.schedule import COMMON, OF_GROUPS, OF_TILES
+
+    kinds = {"all": COMMON, "groups of threads": OF_GROUPS, "tiles of a contraction": OF_TILES}
+    rows = [
+        f"| `{key}` | {kind} | {sentence(meaning)} |"
+        for kind, keys in kinds.items()
+        for key, meaning in keys.items()
+    ]
+    return "\n".join(["| key | kernels | meaning |", "|---|---|---|", *rows])
+
+
 def s3_version() -> str:
     """The version of the contract."""
     from polyblocks.s3.contract import S3_VERSION
@@ -259,6 +272,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "gpu-passes": gpu_passes,
     "s3-operations": s3_operations,
     "s3-attributes": s3_attributes,
+    "schedule-keys": schedule_keys,
     "s3-version": s3_version,
     "hooks": hooks,
     "objects": objects,

@@ -1,35 +1,8 @@
 """A kernel's schedule as data: what ``choose-kernels`` decides and ``emit-kernels`` obeys.
 
-It is a dictionary, the attribute ``polyblocks.schedule`` of a nest. Every kernel has
-
-``kernel``      its name;
-``resident``    how many of its blocks a multiprocessor is to hold at once;
-``predicted``   what it is predicted to take, in seconds: ``compute_seconds``, ``latency_seconds``,
-                ``memory_seconds``, and ``predicted_seconds`` for all of it, as far as the chip's
-                rates are known. Nothing depends on it.
-
-Where groups of threads do outer iterations of their own:
-
-``group``       threads of a group: 1, or a power of two;
-``groups``      groups of a block;
-``strided``     whether neighbouring threads belong to different groups;
-``order``       the outer loops, the one that changes fastest from group to group last;
-``width``       neighbouring outer iterations that a thread does with one access for all of them;
-``distributed`` the loops that the threads of a group share: ``loop``, the outermost one, ``order``
-                of it and those nested perfectly in it, the fastest last, ``pitch`` and ``lead``:
-                iterations that are counted for a row, and before a row (0: no others);
-``places``      where each local buffer lives: ``private``, ``distributed registers``, ``shared``;
-``copies``      buffers of the program that a block begins to copy to shared memory;
-``barriers``    before which loops and accesses the threads of a block wait for each other.
-
-Where blocks compute tiles of a contraction:
-
-``thread_tile`` rows and columns of a thread;
-``threads``     threads of a block along rows and along columns;
-``depth``       steps of the reduction whose operands are in shared memory at a time.
-
-Loops, loads and stores of a nest are numbered together as they stand in the module, from 0; so are
-local buffers by themselves, and buffers of the program in the order in which the nest uses them.
+It is a dictionary, the attribute ``polyblocks.schedule`` of a nest, with the keys below. Loops,
+loads and stores of a nest are numbered together as they stand in the module, from 0; so are local
+buffers by themselves, and buffers of the program in the order in which the nest uses them.
 """
 
 from __future__ import annotations
@@ -51,13 +24,34 @@ from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 
-#: Keys of every schedule, and of the two kinds.
-COMMON = ("kernel", "predicted", "resident")
-OF_GROUPS = (
-    *("barriers", "copies", "distributed", "group", "groups", "order", "places", "strided"),
-    "width",
-)
-OF_TILES = ("depth", "thread_tile", "threads")
+#: Keys of every schedule.
+COMMON = {
+    "kernel": "its name",
+    "resident": "how many of its blocks a multiprocessor is to hold at once",
+    "predicted": "the seconds that it is predicted to take, `predicted_seconds`, made of "
+    "`compute_seconds`, `latency_seconds` and `memory_seconds`, as far as the chip's rates are "
+    "known; nothing depends on it",
+}
+#: Keys where groups of threads do outer iterations of their own.
+OF_GROUPS = {
+    "group": "threads of a group: 1, or a power of two",
+    "groups": "groups of a block",
+    "strided": "whether neighbouring threads belong to different groups",
+    "order": "the outer loops, the one that changes fastest from group to group last",
+    "width": "neighbouring outer iterations that a thread does with one access for all of them",
+    "distributed": "the loops that the threads of a group share: `loop`, the outermost one, "
+    "`order` of it and those nested perfectly in it, the fastest last, `pitch` and `lead`: "
+    "iterations that are counted for a row, and before a row (0: no others)",
+    "places": "where each local buffer lives: `private`, `distributed registers`, `shared`",
+    "copies": "buffers of the program that a block begins to copy to shared memory",
+    "barriers": "before which loops and accesses the threads of a block wait for each other",
+}
+#: Keys where blocks compute tiles of a contraction.
+OF_TILES = {
+    "thread_tile": "rows and columns of a thread",
+    "threads": "threads of a block along rows and along columns",
+    "depth": "steps of the reduction whose operands are in shared memory at a time",
+}
 
 
 class Numbers:
