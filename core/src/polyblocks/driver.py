@@ -76,7 +76,7 @@ def compile_capture(capture: Capture, frontend: str, options: CompileOptions) ->
 
 
 def isolated(job: Callable[[], bytes], name: str) -> Artifact:
-    """Run a compilation in a child; whoever watches learns of its end also when it fails.
+    """Run a compilation in a child; a watcher learns of its end also when it fails.
 
     Raises:
         PolyBlocksError: see :func:`polyblocks.isolation.isolation.run_isolated`.

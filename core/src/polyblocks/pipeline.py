@@ -38,8 +38,8 @@ class PassContext:
         dump_folder: where dumps go; None for none.
         dump_passes: dump after every pass, not only after every stage.
         verify: verify the module after every Python pass (upstream passes always are).
-        hold: passes on nests share one model, and the module is written when somebody wants to
-            see it; with False every pass reads the module and writes it.
+        hold: passes on nests share one model, and the module is written when a pass or dump
+            wants to see it; with False every pass reads the module and writes it.
     """
 
     target: TargetDescription
@@ -99,7 +99,7 @@ class PassContext:
             self._nests.module.operation.verify()
 
     def release(self) -> None:
-        """Flush and forget the model, before somebody else changes the module."""
+        """Flush and forget the model, before other code changes the module."""
         try:
             self.flush()
         finally:

@@ -85,7 +85,7 @@ class ProgressLine:
 
 
 def wanted(stream: TextIO | None = None) -> bool:
-    """Whether to draw: the stream (stderr) is a terminal and nobody turned it off."""
+    """Whether to draw: the stream (stderr) is a terminal and the user did not turn it off."""
     stream = stream or sys.stderr
     on = os.environ.get("POLYBLOCKS_PROGRESS", "1") not in ("", "0")
     return on and stream is not None and stream.isatty()

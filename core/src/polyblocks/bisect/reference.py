@@ -36,7 +36,7 @@ _TO_LOOPS = (
     # All of these are there for vectors; they do nothing to scalars.
     "func.func(lower-vector-multi-reduction,convert-vector-to-scf{full-unroll})"
 )
-#: Few chips compute with bfloat16; LLVM would call functions that nobody provides.
+#: Few chips compute with bfloat16; LLVM would call functions that no library here has.
 _IN_FLOAT32 = (
     "math-extend-to-supported-types{extra-types=f16},"
     "arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}"
@@ -233,7 +233,7 @@ def _bufferize(module: Any) -> None:
 
 
 def _copies_to_loops(module: Any) -> None:
-    """``memref.copy`` -> ``linalg``: for strided memory it would become a call of nobody's."""
+    """``memref.copy`` -> ``linalg``: for strided memory it would become a library call."""
     from polyblocks import mlir
 
     ir = mlir.ir

@@ -208,7 +208,7 @@ class Cache:
         return self.root / key[:2] / f"{key}{_SUFFIX}"
 
     def _trusted(self, *, create: bool) -> bool:
-        """Whether the folder is there, is this user's, and nobody else can write to it."""
+        """Whether the folder is there, is this user's, and no other user can write to it."""
         try:
             if create:
                 self.root.mkdir(mode=0o700, parents=True, exist_ok=True)

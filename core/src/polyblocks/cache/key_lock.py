@@ -118,7 +118,7 @@ def _hold_file(folder: Path | None, key: str, deadline: float) -> Iterator[bool]
 
 
 def _try_lock(path: Path) -> int | None:
-    """The descriptor of the locked file, or None while somebody else has it."""
+    """The descriptor of the locked file, or None while another process has it."""
     assert fcntl is not None
     while True:
         with _guard:  # no fork between these: the child would share the lock

@@ -42,7 +42,7 @@ INTERNAL = ("renamed", "estimate")
 
 
 def sentence(decision: Decision) -> str:
-    """One decision for somebody who does not know the pass; all its numbers have a meaning."""
+    """One decision for a reader who does not know the pass; all its numbers have a meaning."""
     make = _SENTENCES.get(decision.get("what", ""), _plain)
     return make(decision)
 

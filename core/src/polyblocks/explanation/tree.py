@@ -15,7 +15,7 @@ from polyblocks.explanation.decisions import grouped
 KERNELS = 12
 DECISIONS = 6
 PASSES = 5
-#: Differences between measured and predicted times of one call that nobody should worry about.
+#: Differences between measured and predicted times of one call that are no cause for concern.
 NOISE_SECONDS = 10e-6
 
 

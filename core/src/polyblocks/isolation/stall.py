@@ -13,8 +13,8 @@ class StallWatch:
     """Tells when a process has used no CPU time for a while, and waits for no process of its own.
 
     A child forked from a process with threads inherits the locks that other threads held, with
-    nobody to release them; who needs one of them waits forever. Where ``/proc`` does not say what
-    a process does, nothing ever counts as a stall.
+    no thread to release them; what needs one of them waits forever. Where ``/proc`` does not say
+    what a process does, nothing ever counts as a stall.
 
     Args:
         pid: the process.

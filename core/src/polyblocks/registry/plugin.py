@@ -1,4 +1,4 @@
-"""One loaded plugin: what it declared, and callers of its hooks and of nobody else's."""
+"""One loaded plugin: what it declared, and callers of its hooks alone."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def tracing() -> bool:
 
 
 def _trace(manager: pluggy.PluginManager, provider: Provider) -> None:
-    """Make an event of every call, since most happen in a child whose output nobody sees."""
+    """Make an event of every call, since most happen in a child whose output is not shown."""
 
     def say(hook: str, arguments: Mapping[str, Any], what: str) -> None:
         event = arguments.get("event")

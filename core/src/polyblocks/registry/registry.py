@@ -66,7 +66,7 @@ class Registry:
         """Load the target called ``name``, if that has not happened, and return it.
 
         Raises:
-            TargetError: nobody provides it; says what to install or the nearest name.
+            TargetError: no plugin provides it; says what to install or the nearest name.
             PluginError: its plugin is broken or refused, or two distributions provide it.
         """
         return self._get(TARGETS, name)
@@ -75,7 +75,7 @@ class Registry:
         """Load the frontend called ``name``, if that has not happened, and return it.
 
         Raises:
-            PluginError: nobody provides it, it is broken or refused, or two provide it.
+            PluginError: no plugin provides it, it is broken or refused, or two provide it.
         """
         return self._get(FRONTENDS, name)
 
@@ -189,7 +189,7 @@ class Registry:
     def _try(self, group: str, name: str) -> Plugin | None:
         """Load a plugin once; on failure record why and return None.
 
-        One whose import failed is tried again by whoever asks next: what it lacks may have been
+        One whose import failed is tried again by the next caller: what it lacks may have been
         installed.
         """
         key = (group, name)

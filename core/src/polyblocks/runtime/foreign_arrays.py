@@ -39,7 +39,7 @@ def by_framework(bound: Callable[[ArrayInterface], Callable[..., Any]], executab
 
 
 def interface_of(package: str, array: Any, executable: Any) -> ArrayInterface | None:
-    """The interface for arrays of a package; None: nobody can read them."""
+    """The interface for arrays of a package; None: no frontend reads them."""
     registry = get_registry()
     for name in registry.names(FRONTENDS):
         # jaxlib's arrays are jax's: the package may be a part of the framework.

@@ -108,7 +108,7 @@ class ProtocolArrays(ArrayInterface):
             return shown["data"][0], self._place(array), _spec_of(shown)
         if not hasattr(array, "__dlpack__"):
             raise InputError(f"{type(array).__name__} is no array that speaks DLPack")
-        # -1: nobody waits here; see make_ready.
+        # -1: no wait here; see make_ready.
         host = self.device(array) == HOST
         capsule = array.__dlpack__() if host else array.__dlpack__(stream=-1)
         return tensor_in(capsule)

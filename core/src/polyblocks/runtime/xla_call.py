@@ -57,7 +57,7 @@ class XlaCall:
     def __init__(self, executable: Executable, *, threads: int, iterations: int = 1) -> None:
         """Link a handler to a program.
 
-        An argument that the program updates takes over the place of a result: whoever makes the
+        An argument that the program updates takes over the place of a result: what makes the
         call tells XLA which one.
 
         Args:

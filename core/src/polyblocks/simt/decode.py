@@ -284,7 +284,7 @@ class _KernelDecoder:
     def _address(self, symbol: str) -> int:
         placed = self._shared.placed
         if symbol not in placed.shared:
-            # The address of a function; nobody can look behind it.
+            # The address of a function; there is no memory behind it.
             return placed.addresses.get(symbol, 0)
         size = placed.shared[symbol]
         if size == 0:

@@ -175,7 +175,7 @@ class Machine(Accesses):
         return at, (self.pc == at) & np.repeat(nearest == at, width)
 
     def _release(self, complete_only: bool = False) -> None:
-        """Let blocks go on whose threads all wait; report those that wait for nobody."""
+        """Let blocks go on whose threads all wait; report those that wait for no other."""
         shape = (self.blocks, self.block_lanes)
         waiting = (self.pc == WAITING).reshape(shape)
         gone = ((self.pc == EXITED) & ~self._padding).reshape(shape)

@@ -51,7 +51,7 @@ def define(lowering: Lowering, text: str, arguments: list[Array]) -> list[Array]
     module = mlir.parse(text, ir.Context.current)
     block = module.body.operations[0].operation.regions[0].blocks[0]
     lowering.expanded.append(module)
-    # Lines of the text are nobody's source.
+    # Lines of the text are no line of a source.
     with lowering.sources.hidden():
         return lowering.block(block, arguments)
 

@@ -70,7 +70,7 @@ def lower(module: Any) -> Any:
         if lowering.helpers:
             mlir.run_textual(new, "inline,symbol-dce")
         new.operation.verify()
-        # Constants and empty tensors, once each; what nobody reads goes.
+        # Constants and empty tensors, once each; what has no reader goes.
         mlir.run_textual(new, "canonicalize,cse")
         return new
 

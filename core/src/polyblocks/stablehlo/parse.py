@@ -30,7 +30,7 @@ def parse(data: str | bytes, context: Any = None) -> Any:
     if isinstance(data, bytes) and _is_portable(data):
         module = mlir.parse_portable(data, context)
     else:
-        # For this parse alone: later on, an operation that nobody knows is an error.
+        # For this parse alone: later on, an unknown operation is an error.
         before = context.allow_unregistered_dialects
         context.allow_unregistered_dialects = True
         try:

@@ -383,7 +383,7 @@ def _concatenate(lowering: Lowering, op: Any, arguments: list[Array]) -> Array:
 
 
 def _is_only_cut(op: Any, parts: list[Array], dim: int) -> bool:
-    """Whether nobody uses more than a piece of a concatenation, or than a half of it.
+    """Whether no user takes more than a piece of a concatenation, or than a half of it.
 
     So is a rotation, half of an array behind itself. Windows that overlap, as those of a stencil,
     would be put together once each; and if one of them needs the whole, the others have it.

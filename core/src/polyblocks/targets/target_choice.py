@@ -48,7 +48,7 @@ class ProductNames(Mapping[str, Chip]):
 
 
 def unknown_arch(target: str, name: str, known: Iterable[str], listed: str) -> TargetError:
-    """The error for an architecture that nobody knows; it names the nearest ones.
+    """The error for an unknown architecture; it names the nearest ones.
 
     Args:
         target: name of the target.

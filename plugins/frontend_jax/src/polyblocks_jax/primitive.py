@@ -72,7 +72,7 @@ def _abstract(*avals: Any, jaxpr: ClosedJaxpr, site: Site, updates: Updates) -> 
 @polyblocks_call_p.def_impl
 def _run(*args: Any, jaxpr: ClosedJaxpr, site: Site, updates: Updates) -> Any:
     """Outside of any trace: a jaxpr with the primitive is being evaluated step by step."""
-    del updates  # The arguments are whoever's who evaluates it.
+    del updates  # The arguments belong to the caller that evaluates it.
     return _jitted(jaxpr, site)(*args)
 
 

@@ -76,7 +76,7 @@ def register(
             capsule = jax.ffi.pycapsule(handler)
             where = "cpu" if platform == "cpu" else platform.upper()
             jax.ffi.register_ffi_target(name, capsule, platform=where, api_version=1)
-            # On a GPU nobody waits anyway.
+            # On a GPU no thread waits anyway.
             is_long = platform == "cpu" and (loops or _predicted_s(artifact) > LONG_S)
             made = Registered(name, is_long)
             known = _registered[name] = made, call

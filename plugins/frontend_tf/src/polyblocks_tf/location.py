@@ -32,7 +32,7 @@ def source_location(op: Any) -> str:
 
 
 class Locations:
-    """Operations of a traced function by name; looked up when somebody asks.
+    """Operations of a traced function by name; looked up when they are asked for.
 
     Copies of the function, and what XLA makes of it, keep the names.
     """

@@ -70,7 +70,7 @@ def _alone(operations: TfOperations, step: Step) -> Callable[..., Any]:
 
 
 def _last_uses(operations: TfOperations, steps: Sequence[Step]) -> dict[int, list[Value]]:
-    """Step -> values that nobody reads after it."""
+    """Step -> values without a reader after it."""
     kept = set(operations.graph.outputs)
     last: dict[Value, int] = {}
     for number, step in enumerate(steps):

@@ -45,7 +45,7 @@ class Arguments:
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], names: Sequence[str]) -> None:
         self.leaves: list[Any] = []
         self.names: list[str] = []
-        #: Whether an argument is symbolic: then somebody else is tracing.
+        #: Whether an argument is symbolic: then an outer function is traced.
         self.symbolic = False
         parts = []
         self._args = []

@@ -95,7 +95,7 @@ def steps(graph: fx.Graph, left: set[fx.Node], cuts: Collection[fx.Node] = ()) -
         depth = max((level[n] for n in node.all_input_nodes), default=0)
         depth = max(depth, floor)
         if node.target is operator.getitem and node not in left:
-            # Follows its producer, whoever runs that.
+            # Follows its producer, whatever runs that.
             producer = node.args[0]
             assert isinstance(producer, fx.Node)
             level[node] = level[producer]

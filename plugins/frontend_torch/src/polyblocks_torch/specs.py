@@ -19,7 +19,7 @@ DTYPE_NAMES: dict[torch.dtype, str] = {
 TORCH_DTYPES: dict[str, torch.dtype] = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
 
-#: PyTorch's name of the devices that programs for GPUs take, whoever made them.
+#: PyTorch's name of the devices that programs for GPUs take, whichever plugin made them.
 ACCELERATOR = "cuda"
 
 

@@ -27,7 +27,7 @@ class ObjectSymbols:
     """Symbols of one object.
 
     Attributes:
-        undefined: names that somebody else must define, sorted.
+        undefined: names that another file must define, sorted.
         functions: name of a defined function -> bytes of its code.
         offsets: name of a defined function -> where it begins in its section; LLVM puts all of
             them into one.

@@ -82,7 +82,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         *([] if has["half"] else [ExpandHalfConversionsPass()]),
         # Last of these, when nothing computes with halves any more.
         OnlyWith(HoldHalvesAsIntegersPass(held), held, types),
-        # Constants that nobody reads any more would be written into the object file.
+        # Constants without a reader would be written into the object file.
         UpstreamPass("lower-affine", "func.func(lower-affine,canonicalize,cse),symbol-dce"),
         HoistAddressesPass(),
         MergeRareBranchesPass(),
@@ -138,7 +138,8 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 
     Raises:
         PassError: a pass failed.
-        UnsupportedError: LLVM rejects the code, or the code calls a function that nobody provides.
+        UnsupportedError: LLVM rejects the code, or the code calls a function that no library
+            provides.
     """
     arguments = [row for row in signature.rows(module) if row["role"] != "status"]
     context = PassContext.create(target, options)

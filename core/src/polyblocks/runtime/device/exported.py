@@ -105,7 +105,7 @@ def _delete(address: int) -> None:
 
 
 def _finalize(capsule: int) -> None:
-    # A capsule that nobody has consumed.
+    # A capsule that no consumer has taken.
     if _api.PyCapsule_IsValid(ctypes.c_void_p(capsule), _NAME):
         _delete(_api.PyCapsule_GetPointer(ctypes.c_void_p(capsule), _NAME))
 

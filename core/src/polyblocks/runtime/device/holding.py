@@ -1,6 +1,6 @@
 """Arrays that must live until a stream has passed a point.
 
-Frameworks whose memory does not follow our stream would give it to somebody else too early.
+Frameworks whose memory does not follow our stream would give it to other arrays too early.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def hold(driver: Driver, stream: int, things: Any) -> None:
 def release() -> None:
     """Let go of what is not needed any more; waits for nothing."""
     if not _lock.acquire(False):
-        return  # somebody else does it
+        return  # another thread does it
     try:
         while _held:
             driver, event, _ = _held[0]

@@ -190,7 +190,7 @@ class DeviceProgram:
 
 #: The programs that may have something to report.
 _reporting: weakref.WeakSet[DeviceProgram] = weakref.WeakSet()
-#: Programs that nobody can launch any more, with code that may still be running.
+#: Programs that have no caller any more, with code that may still be running.
 _retired: deque[DeviceProgram] = deque()
 
 

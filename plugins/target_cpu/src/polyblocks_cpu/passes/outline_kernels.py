@@ -234,7 +234,7 @@ def _gather(loop: Any, kernel: Any) -> None:
 
 
 def _repeated_estimate(nest: Any) -> dict[str, Any]:
-    """What a nest costs in all iterations of the loops around it; once where nobody knows."""
+    """What a nest costs in all iterations of the loops around it; once where that is unknown."""
     from polyblocks.affine.mlir.json_attributes import from_attribute
 
     times = 1

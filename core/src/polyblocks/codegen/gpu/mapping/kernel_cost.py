@@ -28,7 +28,7 @@ from polyblocks.target import Multiprocessor, TargetDescription
 #: What unused parts of transactions add to the time that threads wait, relative to what is used.
 CROWD = 0.25
 #: Bytes of the main memory's caches that a byte of shared memory stands for.
-WORKGROUP = 0.25
+CACHE_BYTES_PER_SHARED_BYTE = 0.25
 #: The same of a byte that a multiprocessor keeps near, as long as others do not push it out.
 STREAMED = 0.5
 #: Bytes that accesses ask for, for each one that the main memory moves: caches have the others.
@@ -179,7 +179,7 @@ def _moved(
             yield from _moved(distributed.body, kernel, chip, fastest, count, True)
         elif isinstance(node, Access):
             if node.buffer in kernel.copied:
-                yield times * WORKGROUP * node.buffer.bytes_per_element
+                yield times * CACHE_BYTES_PER_SHARED_BYTE * node.buffer.bytes_per_element
             elif node.buffer in kernel.places:
                 yield times * _held(node.buffer, kernel)
             elif kernel.group > 1 and not inside and not kernel.strided:
@@ -196,7 +196,7 @@ def _held(buffer: Buffer, kernel: Kernel) -> float:
     if kernel.places[buffer] is Place.DISTRIBUTED_REGISTERS:
         return 0.0
     if kernel.places[buffer] is Place.SHARED:
-        return WORKGROUP * buffer.bytes_per_element
+        return CACHE_BYTES_PER_SHARED_BYTE * buffer.bytes_per_element
     return buffer.bytes_per_element if buffer.numel > 16 else 0.0
 
 
