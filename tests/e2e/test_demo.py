@@ -87,6 +87,7 @@ def test_everything_was_compiled(demo: tuple[CompletedProcess[str], Path]) -> No
     assert re.search(r"^blur_x_blur_y: \d+ kernels? for cpu", demo[0].stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_fallback_is_an_error(
     run_python: Callable[..., CompletedProcess[str]], tmp_path: Path
 ) -> None:

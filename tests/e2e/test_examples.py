@@ -85,6 +85,7 @@ def test_an_extension_brings_a_pass(extension: Path) -> None:
     assert "'count': 1" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_pass_is_left_out_where_divisions_are_wanted(extension: Path) -> None:
     code = """
 import torch, polyblocks

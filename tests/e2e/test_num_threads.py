@@ -62,8 +62,8 @@ CASES = [
     # option, framework's setting, OMP_NUM_THREADS, threads
     pytest.param(64, 4, 1, 64, id="the option comes first, as it is"),
     pytest.param("", 4, 1, 4, id="then the framework's setting"),
-    pytest.param("", 64, 1, 8, id="cut to the CPUs"),
-    pytest.param("", "", 1, 1, id="then the environment"),
+    pytest.param("", 64, 1, 8, id="cut to the CPUs", marks=pytest.mark.slow),
+    pytest.param("", "", 1, 1, id="then the environment", marks=pytest.mark.slow),
 ]
 
 

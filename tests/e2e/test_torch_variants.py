@@ -100,6 +100,7 @@ def test_equal_graphs_share_one_program():
     assert two.polyblocks_report().variants[0].cached
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_warm_start_loads_no_compiler(run_python):
     code = """

@@ -93,7 +93,7 @@ def test_hooks_that_the_core_calls_are_specified():
 
 
 def test_what_plugins_hand_over_is_on_the_page():
-    page = generate.on_page_markdown((ROOT / "docs/plugins.md").read_text())
+    page = generate.up_to_date((ROOT / "docs/plugins.md").read_text())
     for cls in generate.plugin_classes():
         section = page.split(f"### `{cls.__module__}.{cls.__name__}`")[1].split("\n#")[0]
         for name in (*generate.plugin_members(cls), *cls.__annotations__):

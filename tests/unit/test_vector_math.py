@@ -391,6 +391,7 @@ def test_no_call_is_left_for_any_operation(f32: Compiled, f64: Compiled) -> None
         assert not CALL.search(compiled.assembly)
 
 
+@pytest.mark.slow
 def test_coefficients_are_what_the_derivation_gives() -> None:
     assert TARGET.read_text() == coefficients_file()[0]
 
