@@ -58,6 +58,7 @@ NODES: list[Node] = [
         PLACE,
         PLACE,
         True,
+        32,
         Simd(8, masked=False),
         [Prefetch(OLD, PLACE, True, 2)],
     ),

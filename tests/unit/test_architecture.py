@@ -178,14 +178,16 @@ ROOMS: dict[str, str] = {
     "passes/tensor passes/bufferize passes/normalize passes/fuse passes/schedule passes/map",
     "passes/tensor": "codegen",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
-    "passes/normalize": "affine affine/analysis affine/cost affine/mlir affine/rewrites "
-    "affine/tiles passes",
+    "passes/normalize": "affine affine/analysis affine/contraction affine/cost affine/mlir "
+    "affine/rewrites affine/tiles passes",
     "passes/fuse": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/tiles "
     "passes passes/normalize",
-    "passes/schedule": "affine affine/analysis affine/cost affine/rewrites affine/vectors passes",
+    "passes/schedule": "affine affine/analysis affine/contraction affine/cost affine/rewrites "
+    "affine/vectors passes",
     "passes/map": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/vectors "
     "codegen/gpu/emission codegen/gpu/mapping passes",
     "affine": "",
+    "affine/contraction": "affine affine/analysis affine/cost",
     "affine/analysis": "affine",
     "affine/vectors": "affine affine/analysis",
     "affine/mlir": "affine affine/vectors",

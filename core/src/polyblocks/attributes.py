@@ -28,6 +28,8 @@ REGION_ATTRIBUTE = "polyblocks.region"
 LEVEL_ATTRIBUTE = "polyblocks.level"
 #: A loop: sub-nests follow each other in its body, which passes treat as if each stood alone.
 TILE_ATTRIBUTE = "polyblocks.tile"
+#: A loop around the rows of a register tile: how many of its iterations are lanes at a time.
+LANES_ATTRIBUTE = "polyblocks.lanes"
 #: A nest: its name.
 KERNEL_ATTRIBUTE = "polyblocks.kernel"
 #: A nest or kernel: what it is, see ``classify-nests``.

@@ -88,13 +88,22 @@ def join_parts(expr: Expr) -> Expr:
     In several steps for the digits of a number, of which the lower ones know only the number::
 
         6 * (n floordiv 6) + 2 * ((n mod 6) floordiv 2) + n mod 2
+
+    Neighbouring digits without those above are a remainder:
+    ``d * ((e floordiv d) mod c) + e mod d`` is ``e mod (c * d)``.
     """
     factors = dict(expr.terms)
     for atom, factor in expr.terms:
         if not isinstance(atom, Mod):
             continue
         for other, step in expr.terms:
-            if not isinstance(other, Div) or step != factor * atom.divisor:
+            if isinstance(other, Var) or step != factor * atom.divisor:
+                continue
+            if isinstance(other, Mod):
+                if other.dividend == atom.dividend // atom.divisor:
+                    del factors[atom], factors[other]
+                    whole = atom.dividend % (atom.divisor * other.divisor)
+                    return join_parts(Expr(expr.const, factors) + whole * factor)
                 continue
             if other.divisor != atom.divisor or not _same_rest(other.dividend, atom):
                 continue

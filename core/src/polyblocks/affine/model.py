@@ -257,6 +257,8 @@ class For:
         lower: it starts at the largest of these and 0.
         upper: it ends before the smallest of these and the extent.
         tile: whether its body holds sub-nests, which passes treat as if each stood alone.
+        lanes: of the loop around the rows of a register tile, how many of its iterations are lanes
+            of vectors at a time; 0 of any other loop. Its body stays as it is made.
         simd: how it is written in vectors; None for a scalar loop.
         prefetches: what each of its vectors fetches; only for loops with ``simd``.
     """
@@ -271,6 +273,7 @@ class For:
     lower: tuple[Expr, ...] = ()
     upper: tuple[Expr, ...] = ()
     tile: bool = False
+    lanes: int = 0
     simd: Simd | None = None
     prefetches: list[Prefetch] = field(default_factory=list)
 
@@ -564,6 +567,7 @@ def clone(
                     lower=at(n.lower),
                     upper=at(n.upper),
                     tile=n.tile,
+                    lanes=n.lanes,
                     simd=n.simd,
                     prefetches=fetched,
                 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from polyblocks.affine.model import Alloca, For, Nest, Node, Sequence, remove_dead
+from polyblocks.affine.model import Alloca, For, Nest, Node, Sequence, remove_dead, walk
 
 #: Gets a sub-nest's nodes and the tile loops around it (none for a nest that stands alone);
 #: returns the nodes that take their place, or None to leave them.
@@ -25,10 +25,16 @@ def parallel_shell(nodes: list[Node]) -> tuple[list[For], list[Node]]:
     return loops, nodes
 
 
+def has_register_tile(nodes: list[Node]) -> bool:
+    """Whether some of these nodes are made for registers, and stay as they are."""
+    return any(isinstance(n, For) and n.lanes for n in walk(nodes))
+
+
 def mark_tiles(nodes: list[Node]) -> None:
     """Mark the loops whose bodies hold sub-nests and not just one computation."""
     loops, inner = parallel_shell(nodes)
-    if not _several(inner):
+    # What is in a register tile is one computation.
+    if not _several(inner) or any(loop.lanes for loop in loops):
         return
     if loops:
         loops[-1].tile = True
@@ -63,7 +69,7 @@ def _change(nodes: list[Node], around: list[For], change: Change) -> list[Node] 
     loops, inner = parallel_shell(nodes)
     tile = loops[-1].tile if loops else _several(inner)
     if not tile:
-        return change(nodes, around)
+        return None if has_register_tile(nodes) else change(nodes, around)
     out: list[Node] = []
     changed = False
     for node in inner:

@@ -45,6 +45,7 @@ from polyblocks.passes.schedule.order_loops import OrderLoopsPass
 from polyblocks.passes.schedule.schedule_scatters import ScheduleScattersPass
 from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
 from polyblocks.passes.schedule.split_scans import SplitScansPass
+from polyblocks.passes.schedule.tile_contractions import TileContractionsPass
 from polyblocks.passes.schedule.tile_transposes import TileTransposesPass
 from polyblocks.passes.tensor.carry_scalars import CarryScalarsPass
 from polyblocks.passes.tensor.fill_empties import FillEmptiesPass
@@ -117,6 +118,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FuseSlicesPass(),
                 FuseTilesPass(),
                 InlineProducersPass(),
+                *only(team and vectors, TileContractionsPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
                 SplitReductionsPass(),

@@ -32,6 +32,8 @@ class Arch:
         vector_bits: width of the vectors to generate.
         vector_registers: number of architectural vector registers.
         fma_units: full-width multiply-add instructions started per cycle.
+        fma_latency: cycles from a multiply-add to its result.
+        loads: load instructions started per cycle.
         l1, l2: bytes of one core's data caches.
         l3: bytes of one last-level cache; 0 if there is none.
         l3_cores: cores that share it.
@@ -50,6 +52,8 @@ class Arch:
     vector_bits: int
     vector_registers: int
     fma_units: int = 2
+    fma_latency: int = 4
+    loads: int = 2
     l1: int = 32 * KIB
     l2: int = 1 * MIB
     l3: int = 32 * MIB

@@ -81,6 +81,8 @@ def _description(
         vector_registers=arch.vector_registers,
         # AVX-512: the older sets mask 32 and 64 bits only, the others nothing.
         masked_vectors=arch.family == X86 and arch.vector_registers == 32,
+        multiply_adds_in_flight=arch.fma_latency * arch.fma_units,
+        loads_per_multiply_add=arch.loads / arch.fma_units,
         flops={"float32": float32, "float64": float32 / 2},
         # It has no matrix units of a GPU to use.
         options={"mm_conv_precision_mode": ("fp32",), "polyblocks_gpu_no_tensor_core": (True,)},

@@ -81,7 +81,8 @@ class ReductionNest:
     def _around(cls, parallel: list[For], body: list[Node], at: int) -> ReductionNest | None:
         first = body[at]
         assert isinstance(first, For)
-        if not first.inits:
+        # The loops of a register tile stay as they are made.
+        if not first.inits or any(loop.lanes for loop in parallel):
             return None
         chain = [first]
         while True:

@@ -32,6 +32,7 @@ from polyblocks.attributes import (
     ESTIMATE_ATTRIBUTE,
     KERNEL_ATTRIBUTE,
     KIND_ATTRIBUTE,
+    LANES_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
     REGION_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
@@ -409,6 +410,7 @@ class _Reader:
             lower=loop.lower,
             upper=loop.upper,
             tile=TILE_ATTRIBUTE in op.attributes,
+            lanes=_number(op.attributes, LANES_ATTRIBUTE),
         )
 
     def _level(self, op: Any, values: dict[Any, Value], variables: dict[Any, Expr]) -> For:
@@ -652,6 +654,11 @@ def _owner_at_top(op: Any, block: Any) -> Any:
     while op.block != block:
         op = op.parent.operation
     return op
+
+
+def _number(attributes: Any, name: str) -> int:
+    """An integer attribute; 0 if it is not there."""
+    return int(ir.IntegerAttr(attributes[name]).value) if name in attributes else 0
 
 
 def _constant_bound(attribute: Any) -> int | None:

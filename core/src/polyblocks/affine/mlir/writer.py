@@ -30,6 +30,7 @@ from polyblocks.attributes import (
     ESTIMATE_ATTRIBUTE,
     KERNEL_ATTRIBUTE,
     KIND_ATTRIBUTE,
+    LANES_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     TILE_ATTRIBUTE,
@@ -232,6 +233,9 @@ class _Writer:
         op = self._for_op(node, inits)
         if node.tile:
             op.operation.attributes[TILE_ATTRIBUTE] = ir.UnitAttr.get()
+        if node.lanes:
+            i64 = ir.IntegerType.get_signless(64)
+            op.operation.attributes[LANES_ATTRIBUTE] = ir.IntegerAttr.get(i64, node.lanes)
         self.variables[node.var] = op.regions[0].blocks[0].arguments[0]
         return op
 

@@ -84,10 +84,10 @@ class NoLanesError(Exception):
 
 
 def lanes_of(loop: For, across: Var | None = None) -> Lanes:
-    """Analyze an innermost loop; whether its iterations are independent is the caller's to know.
+    """Analyze a loop; whether its iterations are independent is the caller's to know.
 
     Args:
-        loop: a loop without loops in it.
+        loop: an innermost loop, or one whose loops inside run alike for all lanes.
         across: the variable of the loop around, along which accesses may be in order instead.
 
     Raises:
@@ -153,8 +153,20 @@ def _visit(
     elif isinstance(node, Check):
         if any(v in varying for v in operands(node)):
             raise NoLanesError("a check in every iteration")
+    elif isinstance(node, For) and across is None and not loop.inits:
+        _visit_loop(loop, node, lanes, makers)
     else:
         raise NoLanesError(f"it contains a {type(node).__name__}")
+
+
+def _visit_loop(loop: For, inner: For, lanes: Lanes, makers: dict[Value, Node]) -> None:
+    """A loop inside, which all lanes go through together; what it carries differs."""
+    if any(loop.var in e.variables() for e in inner.bounds):
+        raise NoLanesError("lanes leave a loop at different times")
+    lanes.varying.update(inner.arguments)
+    for node in inner.body:
+        _visit(loop, None, node, lanes, makers)
+    lanes.varying.update(inner.results)
 
 
 def _visit_op(node: Op, lanes: Lanes, makers: dict[Value, Node]) -> None:

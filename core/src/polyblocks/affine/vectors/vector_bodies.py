@@ -225,13 +225,28 @@ class Body:
         owner = self.owner
         factor = expr.coefficient(owner.loop.var) or 0
         base = owner.fixed(expr)
-        fixed = owner.number(base.const) if base.is_constant else owner.bases[base]
+        fixed = owner.number(base.const) if base.is_constant else self._fixed(base)
         if not factor:
             return fixed
         moving = self.position
         if factor != 1:
             moving = index_op("arith.muli", moving, owner.number(factor))
         return moving if base == Expr(0) else index_op("arith.addi", moving, fixed)
+
+    def _fixed(self, base: Expr) -> Any:
+        """The value of a part that does not move with the loop; of loops inside, for here.
+
+        Those that differ in a constant share what they have in common, so that code generation
+        finds one pointer and displacements.
+        """
+        if base in self.owner.bases:
+            return self.owner.bases[base]
+        common = base - base.const
+        if common not in self.indices:
+            self.indices[common] = self.writer.apply(common)
+        if not base.const:
+            return self.indices[common]
+        return index_op("arith.addi", self.indices[common], self.owner.number(base.const))
 
     def write_scalar(self, node: Node) -> None:
         """A node that is the same in all lanes, once."""
@@ -309,7 +324,9 @@ class VectorBody(Body):
 
     def node(self, node: Node) -> None:
         varying = self.owner.lanes.varying
-        if self.owner.lanes.scan and node in self.owner.lanes.combiners:
+        if isinstance(node, For):
+            self._loop(node)
+        elif self.owner.lanes.scan and node in self.owner.lanes.combiners:
             self._running(node)
         elif isinstance(node, Op) and any(v in varying for v in node.operands):
             self._op(node)
@@ -323,6 +340,21 @@ class VectorBody(Body):
             if isinstance(node, Op) and node.name == "arith.constant":
                 self.constants[node.results[0]] = node.attributes["value"]
             self.write_scalar(node)
+
+    def _loop(self, node: For) -> None:
+        """A loop inside: all lanes go through it together, and it carries vectors."""
+        op = self.writer.open_loop(node, [self.lanes(v) for v in node.inits])
+        block = op.regions[0].blocks[0]
+        self.values.update(zip(node.arguments, list(block.arguments)[1:], strict=True))
+        # What is made in the loop is not there behind it.
+        made = self.indices, self.splats, self.firsts
+        self.indices, self.splats, self.firsts = ({**known} for known in made)
+        with ir.InsertionPoint(block):
+            for child in node.body:
+                self.node(child)
+            dialect("affine").AffineYieldOp([self.lanes(v) for v in node.yields])
+        self.indices, self.splats, self.firsts = made
+        self.values.update(zip(node.results, op.results, strict=True))
 
     def vector(self, element: Any) -> Any:
         return self.owner.vector(element, self.width)

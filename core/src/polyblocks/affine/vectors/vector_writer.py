@@ -56,7 +56,8 @@ class LoopWriter(Frame):
     def __init__(self, writer: ScalarWriter, loop: For, simd: Simd) -> None:
         self.simd = simd
         self.chain = [loop]
-        while isinstance(inner := self.chain[-1].body[0], For):
+        # Around carried values; what is inside of a register tile's loop is part of its body.
+        while not loop.lanes and isinstance(inner := self.chain[-1].body[0], For):
             self.chain.append(inner)
         super().__init__(writer, self.chain[-1], simd.width, lanes_of(self.chain[-1]))
 
@@ -82,7 +83,7 @@ class LoopWriter(Frame):
                 dialect("affine").AffineYieldOp(inner)
             return list(op.results)
         self.prepare()
-        if self.loop.bounded or self._peeled() is not None:
+        if not all(e.is_constant for e in self.loop.bounds) or self._peeled() is not None:
             return self._dynamic(carried)
         return self._static(carried)
 
@@ -132,14 +133,16 @@ class LoopWriter(Frame):
     # Loops
 
     def _static(self, carried: list[Any]) -> list[Any]:
-        extent, width = self.loop.var.extent, self.width
+        begin = max(0, *(e.const for e in self.loop.lower), 0)
+        trips, width = self.loop.trips, self.width
         block = self.block
-        whole, single = extent - extent % block, extent - extent % width
-        if whole:
-            carried = self._main(_Range(0, whole), carried)
+        end = begin + trips
+        whole, single = end - trips % block, end - trips % width
+        if whole > begin:
+            carried = self._main(_Range(begin, whole), carried)
         if single > whole:
             carried = self._singles(_Range(whole, single), carried)
-        left = extent - single
+        left = end - single
         if left:
             if left > 1 and left & (left - 1) == 0 and not carried:
                 # A narrower vector, which needs no mask and can be kept in a register.
@@ -147,9 +150,20 @@ class LoopWriter(Frame):
             elif self.simd.masked:
                 mask = self._fixed_mask(left)
                 carried = self._first(self.number(single), carried, mask)
+            elif self.loop.lanes:
+                self._narrower(single, left)
             else:
-                carried = self._rest(_Range(single, extent), carried)
+                carried = self._rest(_Range(single, end), carried)
         return carried
+
+    def _narrower(self, position: int, left: int) -> None:
+        """What is left of a register tile's columns in vectors of fewer and fewer lanes."""
+        width = self.width
+        while left:
+            width //= 2
+            if left >= width:
+                VectorBody(self, self.number(position), width).run([])
+                position, left = position + width, left - width
 
     def _dynamic(self, carried: list[Any]) -> list[Any]:
         """As :meth:`_static` with bounds that are known at run time; there may be no iteration."""

@@ -26,6 +26,7 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.affine.rewrites.merging import accesses, fits, forward, merged, split_between
+from polyblocks.affine.subnests import has_register_tile
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import name_nests
 from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
@@ -71,7 +72,7 @@ class FuseSiblingLoopsPass(NestPass):
             name_nests(self.name, sequence, context)
 
     def _inside(self, nest: Nest, context: Any) -> None:
-        count = self._merge(nest.body)
+        count = 0 if has_register_tile(nest.body) else self._merge(nest.body)
         if count:
             _clean(nest)
             context.decide(self.name, nest.name, "merged", loops=count)

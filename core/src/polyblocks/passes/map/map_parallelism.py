@@ -12,6 +12,7 @@ from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import For, Nest, Sequence, transform_indices
 from polyblocks.affine.rewrites.blocks import in_blocks
+from polyblocks.affine.subnests import has_register_tile
 from polyblocks.passes.base import NestPass
 
 
@@ -51,6 +52,9 @@ class MapParallelismPass(NestPass):
         estimator = Estimator(context.target, sequence.buffers) if sequence.name else None
         for nest in sequence.nests():
             if len(nest.body) != 1 or not isinstance(nest.body[0], For):
+                continue
+            # Pieces of tiled contractions are shared out where these are tiled.
+            if has_register_tile(nest.body):
                 continue
             loops = _enough(parallel_loops(nest), self.shares * level.size)
             if not loops:

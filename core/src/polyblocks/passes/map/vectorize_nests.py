@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from polyblocks.affine import operation_cost as cost
-from polyblocks.affine.access import address, stride_along, strides
+from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.expr import Var
+from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
@@ -78,9 +79,12 @@ class VectorizeNestsPass(NestPass):
         """Mark the loops of every nest."""
         target = context.target
         level = target.shared_level
-        flat = _FlatViews(sequence)
+        flat = _OrderedViews(sequence)
         for nest in sequence.nests():
             for loop, around in list(_innermost(nest.body, [])):
+                if loop.lanes:
+                    self._register_tile(nest, loop, flat, context)
+                    continue
                 if around and self._square(nest, around[-1], loop, flat, context):
                     continue
                 reason = self._refusal(loop, nest)
@@ -114,7 +118,23 @@ class VectorizeNestsPass(NestPass):
                 )
             mark_prefetches(nest, target)
 
-    def _square(self, nest: Nest, outer: For, inner: For, flat: _FlatViews, context: Any) -> bool:
+    def _register_tile(self, nest: Nest, loop: For, flat: _OrderedViews, context: Any) -> None:
+        """Mark a loop that ``tile-contractions`` has made."""
+        target = context.target
+        bits = max(BITS[name] for name in lanes_of(loop).types)
+        width = min(target.vector_bits // bits, loop.lanes)
+        flat.apply(nest, loop)
+        loop.simd = Simd(
+            width, 1, target.masked_vectors, loop.lanes // width, line=target.memory[0].line
+        )
+        nest.changed = True
+        context.decide(
+            self.name, nest.name, "register tile", width=width, interleaved=loop.lanes // width
+        )
+
+    def _square(
+        self, nest: Nest, outer: For, inner: For, flat: _OrderedViews, context: Any
+    ) -> bool:
         """Mark a tile that ``tile-transposes`` has made; whether it is one."""
         width = inner.var.extent
         if outer.body != [inner] or outer.var.extent != width or width & (width - 1):
@@ -221,10 +241,10 @@ def _width(lanes: Lanes, vector_bits: int) -> int:
 
 
 def _innermost(nodes: list[Node], around: list[For]) -> Iterator[tuple[For, list[For]]]:
-    """Loops without loops in them, each with the loops around it."""
+    """Loops without loops in them, and those of register tiles, each with the loops around it."""
     for node in nodes:
         if isinstance(node, For):
-            if any(isinstance(n, For) for n in node.body):
+            if not node.lanes and any(isinstance(n, For) for n in node.body):
                 yield from _innermost(node.body, [*around, node])
             else:
                 yield node, around
@@ -261,12 +281,12 @@ def _mark_chain(loop: For, around: list[For], simd: Simd) -> None:
         loop = outer
 
 
-class _FlatViews:
+class _OrderedViews:
     """One-dimensional views, for buffers whose last dimension is not the one in order."""
 
     def __init__(self, sequence: Sequence) -> None:
         self.sequence = sequence
-        self.views: dict[Buffer, Buffer] = {}
+        self._views = FlatViews(sequence)
 
     def possible(self, nest: Nest, loop: For, across: Var | None = None) -> bool:
         """Whether every access that needs a view can have one.
@@ -286,12 +306,12 @@ class _FlatViews:
                 self._flatten(nest, node.buffer)
             else:
                 node.index = (address(node.buffer, node.index),)
-                node.buffer = self._view(node.buffer)
+                node.buffer = self._views.of(node.buffer)
 
     def _needed(self, loop: For, across: Var | None) -> Iterator[Load | Store]:
         """Accesses that are in order in memory, which their indices do not show."""
         variables = [loop.var] if across is None else [loop.var, across]
-        for node in loop.body:
+        for node in walk(loop.body):
             if not isinstance(node, (Load, Store)):
                 continue
             found = [stride_along(node.buffer, node.index, v) for v in variables]
@@ -305,20 +325,6 @@ class _FlatViews:
             )
             if hidden or (any(found) and not shown):
                 yield node
-
-    def _view(self, buffer: Buffer) -> Buffer:
-        if buffer not in self.views:
-            pairs = zip(buffer.shape, strides(buffer), strict=True)
-            span = 1 + sum((extent - 1) * stride for extent, stride in pairs)
-            self.views[buffer] = Buffer(
-                (span,),
-                buffer.element,
-                "other",
-                bytes_per_element=buffer.bytes_per_element,
-                base=buffer,
-            )
-            self.sequence.buffers.append(self.views[buffer])
-        return self.views[buffer]
 
     def _flatten(self, nest: Nest, buffer: Buffer) -> None:
         """Let a buffer of the nest have one dimension."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from polyblocks.affine.access import address
+from polyblocks.affine.contraction.choice import is_tiled
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     For,
@@ -28,7 +29,8 @@ class UnrollReductionsPass(NestPass):
     """Unroll reduction loops of at most ``max_trips`` iterations in all, innermost first.
 
     A small stencil or window is then a point-wise nest: its taps are separate loads, constant
-    weights are constants, and it can be fused like any other point-wise nest.
+    weights are constants, and it can be fused like any other point-wise nest. Contractions that
+    ``tile-contractions`` will tile are left as they are.
 
     Before::
 
@@ -51,10 +53,11 @@ class UnrollReductionsPass(NestPass):
     #: Nodes of the unrolled code.
     max_nodes: int = 400
 
-    def transform(self, sequence: Sequence, context: object) -> None:
+    def transform(self, sequence: Sequence, context: Any) -> None:
         """Unroll in every nest."""
-        del context
         for nest in sequence.nests():
+            if is_tiled(nest.body, context.target):
+                continue
             mapping: dict[Value, Value] = {}
             nest.body = self._unroll(nest.body, mapping)
             if mapping:

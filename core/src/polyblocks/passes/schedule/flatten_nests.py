@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.access import address, strides
+from polyblocks.affine.access import address
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.flat_views import FlatViews, flattenable
 from polyblocks.affine.model import (
-    Buffer,
     For,
     Index,
     IndirectLoad,
@@ -50,19 +50,17 @@ class FlattenNestsPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Flatten every nest and sub-nest as far as it goes."""
         del context
-        views: dict[Buffer, Buffer] = {}
+        views = FlatViews(sequence)
         for nest in sequence.nests():
 
             def change(nodes: list[Node], around: list[For]) -> list[Node] | None:
                 del around
-                return _flatten(nodes, views, sequence)
+                return _flatten(nodes, views)
 
             change_subnests(nest, change)
 
 
-def _flatten(
-    nodes: list[Node], views: dict[Buffer, Buffer], sequence: Sequence
-) -> list[Node] | None:
+def _flatten(nodes: list[Node], views: FlatViews) -> list[Node] | None:
     shell, body = parallel_shell(nodes)
     shape = ReductionNest.of_nodes(nodes)
     chain = [] if shape is None else list(shape.reductions)
@@ -99,7 +97,7 @@ def _flatten(
             node.expr = exprs[id(node)]
     for access in flat:
         access.index = (exprs[id(access)],)
-        access.buffer = _flat(access.buffer, views, sequence)
+        access.buffer = views.of(access.buffer)
     if shape is not None:
         body = [*shape.before, chain[0], *shape.after]
     for loop in reversed(shell):
@@ -120,11 +118,6 @@ def _fixed_variables(loops: list[For], nodes: list[Node]) -> set[Var]:
         elif isinstance(node, For):
             exprs += node.bounds
     return {v for e in exprs for v in e.variables()} | {f.var for f in loops if f.bounded}
-
-
-def flattenable(buffer: Buffer) -> bool:
-    """Whether a one-dimensional view of the buffer can be made."""
-    return buffer.kind != "local" and all(e >= 0 for e in buffer.shape)
 
 
 def _joinable(loops: list[For], exprs: list[Expr], fixed: set[Var]) -> int | None:
@@ -148,21 +141,3 @@ def _join(expr: Expr, outer: Var, inner: Var, joined: Var) -> Expr:
     factor = expr.coefficient(inner) or 0
     rest = Expr(expr.const, {a: c for a, c in expr.terms if a is not outer and a is not inner})
     return rest + Expr.of(joined) * factor
-
-
-def _flat(buffer: Buffer, views: dict[Buffer, Buffer], sequence: Sequence) -> Buffer:
-    """The one-dimensional view of a buffer, over all that its strides reach."""
-    if len(buffer.shape) == 1 and strides(buffer) == (1,):
-        return buffer
-    if buffer not in views:
-        pairs = zip(buffer.shape, strides(buffer), strict=True)
-        span = 1 + sum((extent - 1) * stride for extent, stride in pairs) if buffer.numel else 0
-        views[buffer] = Buffer(
-            (span,),
-            buffer.element,
-            "other",
-            bytes_per_element=buffer.bytes_per_element,
-            base=buffer,
-        )
-        sequence.buffers.append(views[buffer])
-    return views[buffer]

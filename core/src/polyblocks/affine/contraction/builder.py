@@ -1,0 +1,605 @@
+"""The loops of a tiled contraction.
+
+For each piece that a thread computes, block of columns by block of columns, and in these block of
+rows by block of rows: operands are copied into panels in the order of their use, and a register
+tile's rows and lanes go through the steps of the reduction together. Loops have bounds where blocks
+do not divide; what is left of rows and columns is a tile of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from polyblocks.affine.analysis.reductions import identities
+from polyblocks.affine.contraction.product import Operand, Product
+from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.element import element_bytes
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Op, Store, Value, clone
+from polyblocks.affine.subnests import mark_tiles
+
+#: Bytes of a buffer that has room on a thread's stack.
+STACK_BYTES = 256 * 1024
+#: Values of variables.
+Place = dict[Var, Expr]
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Blocks of one side in one piece.
+
+    Attributes:
+        extent: all rows or columns.
+        size: of a block.
+        loop: counts the piece's blocks.
+        number: the block's number, of those of all pieces.
+        tile: rows or columns of a register tile.
+    """
+
+    extent: int
+    size: int
+    loop: Var
+    number: Expr
+    tile: int
+
+    @classmethod
+    def of(cls, extent: int, size: int, piece: Expr, pieces: int, tile: int) -> _Blocks:
+        count = -(-extent // size)
+        mine = Var(-(-count // pieces))
+        return cls(extent, size, mine, piece * mine.extent + Expr.of(mine), tile)
+
+    @property
+    def count(self) -> int:
+        return -(-self.extent // self.size)
+
+    @property
+    def begin(self) -> Expr:
+        """The first row or column of the block."""
+        return self.number * self.size
+
+    def around(self, body: list[Node]) -> list[Node]:
+        """The loop over the blocks of the piece."""
+        upper: tuple[Expr, ...] = ()
+        if self.number.range()[1] >= self.count:
+            upper = (Expr(self.count) - self.number + Expr.of(self.loop),)
+        return body if self.loop.extent == 1 and not upper else [For(self.loop, body, upper=upper)]
+
+    def left(self) -> Expr:
+        """How many there are from the block's first one on."""
+        return Expr(self.extent) - self.begin
+
+    def every(self, step: int = 1) -> tuple[Var, tuple[Expr, ...]]:
+        """A variable for all whole steps of so many of the block, and its bounds."""
+        upper = () if self.extent % self.size == 0 else (self.left() // step,)
+        return Var(self.size // step), upper
+
+    def at_end(self, body: list[Node]) -> list[Node]:
+        """What is done only in the block that has the last rows or columns."""
+        if self.count == 1:
+            return body
+        return [For(Var(1), body, upper=(self.number - (self.count - 2),))]
+
+    def rest(self, step: int) -> tuple[int, int]:
+        """Where whole steps end in the last block, and how many are left."""
+        rest = self.extent % step
+        return self.extent - rest - (self.count - 1) * self.size, rest
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a register tile.
+
+    Attributes:
+        rows: places in the block.
+        panel: the panel that its columns are.
+        lane: counts these.
+        column: their places in the block.
+        values: for each row, what stands for values of the code before the reduction.
+    """
+
+    rows: list[Expr]
+    panel: Expr
+    lane: Var
+    column: Expr
+    values: list[dict[Value, Value]]
+
+
+class ContractionBuilder:
+    """Builds the nodes of one nest.
+
+    Args:
+        product: the contraction.
+        tiling: its sizes.
+        width: lanes of one vector.
+        level: the parallel level that pieces are for; None if there is one thread.
+    """
+
+    def __init__(self, product: Product, tiling: Tiling, width: int, level: str | None) -> None:
+        self.product = product
+        self.tiling = tiling
+        self.width = width
+        self.level = level
+        self.batch = prod(v.extent for v in product.batch)
+        pieces = tiling.row_pieces * tiling.column_pieces
+        self.piece = Var(self.batch * pieces, "t")
+        at = Expr.of(self.piece)
+        self.place: Place = {}
+        rest = at // pieces
+        for position in range(len(product.batch) - 1, -1, -1):
+            var = product.batch[position]
+            self.place[var] = rest % var.extent if position else rest
+            rest = rest // var.extent
+        inside = at % pieces
+        self.row = _Blocks.of(
+            product.row.extent,
+            tiling.row_block,
+            inside // tiling.column_pieces,
+            tiling.row_pieces,
+            tiling.rows,
+        )
+        self.column = _Blocks.of(
+            product.column.extent,
+            tiling.column_block,
+            inside % tiling.column_pieces,
+            tiling.column_pieces,
+            tiling.lanes,
+        )
+        self.allocas: list[Node] = []
+        self.panels = {
+            id(o): self._panel(o)
+            for o in product.operands
+            if o.load is None or (tiling.pack_rows if o.of_rows else tiling.pack_columns)
+        }
+        self.partial = (
+            [self._partial(r) for r in product.results]
+            if tiling.depth < product.step.extent
+            else []
+        )
+        self.sums = (
+            [self._local((tiling.rows, tiling.lanes), r.type) for r in product.results]
+            if tiling.chain < tiling.depth
+            else []
+        )
+
+    def nodes(self) -> list[Node]:
+        """The nest."""
+        of_rows = [o for o in self.product.operands if id(o) in self.panels and o.of_rows]
+        others = [o for o in self.product.operands if id(o) in self.panels and not o.of_rows]
+        copies = [node for o in others for node in self._copy_columns(o)]
+        inner: list[Node] = [] if not self.partial else self._start()
+        inner += self._passes(of_rows)
+        if self.partial:
+            inner += self._finish()
+        body = self.column.around([*copies, *self.row.around(inner)])
+        level = self.level if self.piece.extent > 1 else None
+        body = [For(self.piece, [*self.allocas, *body], level=level)]
+        mark_tiles(body)
+        return body
+
+    # Buffers
+
+    def _panel(self, operand: Operand) -> Buffer:
+        """Rows one after the other, or, for as many columns as a tile has, steps."""
+        type_ = operand.value.type
+        size = element_bytes(type_)
+        if operand.of_rows:
+            shape: tuple[int, ...]
+            shape = (self.tiling.row_block, _row_of_lines(self.tiling.depth, size))
+        elif self._by_rows(operand):
+            extent = self.product.step.extent
+            shape = (extent, _row_of_lines(self.tiling.column_block, size))
+        else:
+            count = -(-self.tiling.column_block // self.tiling.lanes)
+            shape = (count, self.product.step.extent, self.tiling.lanes)
+        return self._local(shape, type_)
+
+    def _partial(self, result: Value) -> Buffer:
+        size = element_bytes(result.type)
+        shape = (self.tiling.row_block, _row_of_lines(self.tiling.column_block, size))
+        return self._local(shape, result.type)
+
+    def _local(self, shape: tuple[int, ...], type_: object) -> Buffer:
+        """A buffer of one piece: on the thread's stack, or a part of one for all pieces."""
+        size = element_bytes(type_)
+        if prod(shape) * size <= STACK_BYTES:
+            buffer = Buffer(shape, type_, "local", bytes_per_element=size)
+            self.allocas.append(Alloca(buffer))
+            return buffer
+        return Buffer((self.piece.extent, *shape), type_, "alloc", bytes_per_element=size)
+
+    def _index(self, buffer: Buffer, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Where an element of the piece's part of a buffer is."""
+        return index if buffer.kind == "local" else (Expr.of(self.piece), *index)
+
+    def _store(self, value: Value, buffer: Buffer, index: tuple[Expr, ...]) -> Store:
+        return Store(value, buffer, self._index(buffer, index))
+
+    # Copies
+
+    def _copy_rows(self, operand: Operand, first: Expr, upper: tuple[Expr, ...]) -> Node:
+        """The rows of a block, for the steps of one pass from ``first`` on."""
+        row, ends = self.row.every()
+        depth = self.tiling.depth
+        step, around = _counted(self.product.steps, depth, upper)
+        at = {self.product.row: self.row.begin + Expr.of(row), self.product.step: first + step}
+        values: dict[Value, Value] = {}
+        body = clone(operand.nodes, values, {**self.place, **at})
+        index = (Expr.of(row), step)
+        body.append(self._store(values[operand.value], self.panels[id(operand)], index))
+        return For(row, around(body), upper=ends)
+
+    def _copy_columns(self, operand: Operand) -> list[Node]:
+        """All steps of the columns of a block, as many columns side by side as a tile has."""
+        if self._by_rows(operand):
+            step, steps = _counted(self.product.steps, self.product.step.extent, ())
+            block = self.column
+            upper: tuple[Expr, ...]
+            upper = () if block.extent % block.size == 0 else (block.left(),)
+            column, columns = _counted(self.product.columns, block.size, upper)
+            return steps(columns(self._copied(operand, column, step)))
+        if self._steps_first(operand):
+            return self._transpose_columns(operand)
+        lanes = self.tiling.lanes
+        panel, upper = self.column.every(lanes)
+        out: list[Node] = []
+        if panel.extent:
+            lane = Var(lanes)
+            step, steps = _counted(self.product.steps, self.product.step.extent, ())
+            inner = For(lane, self._copied(operand, Expr.of(panel) * lanes + lane, step))
+            out += steps([For(panel, [inner], upper=upper)])
+        begin, rest = self.column.rest(lanes)
+        if rest:
+            lane = Var(rest)
+            step, steps = _counted(self.product.steps, self.product.step.extent, ())
+            inner = For(lane, self._copied(operand, Expr.of(lane) + begin, step))
+            out += self.column.at_end(steps([inner]))
+        return out
+
+    def _transpose_columns(self, operand: Operand) -> list[Node]:
+        """As :meth:`_copy_columns`, from memory in which steps are neighbours: square by square."""
+        width, extent = self.width, self.product.step.extent
+        whole = extent - extent % width
+        square, upper = self.column.every(width)
+        out: list[Node] = []
+        if square.extent and whole:
+            a, b, step = Var(width), Var(width), Var(whole // width)
+            body = self._copied(
+                operand, Expr.of(square) * width + a, Expr.of(step) * width + Expr.of(b)
+            )
+            inner = For(step, [For(a, [For(b, body)])])
+            out.append(For(square, [inner], upper=upper))
+        if square.extent and whole < extent:
+            # What is left of the steps.
+            a, step = Var(width), Var(extent - whole)
+            body = self._copied(operand, Expr.of(square) * width + a, Expr.of(step) + whole)
+            out.append(For(square, [For(step, [For(a, body)])], upper=upper))
+        begin, rest = self.column.rest(width)
+        if rest:
+            a, step = Var(rest), Var(extent)
+            body = self._copied(operand, Expr.of(a) + begin, Expr.of(step))
+            out += self.column.at_end([For(a, [For(step, body)])])
+        return out
+
+    def _copied(self, operand: Operand, column: Expr, step: Expr) -> list[Node]:
+        """Copies one element to its panel; ``column`` counts from the block's first one."""
+        at = {self.product.column: self.column.begin + column, self.product.step: step}
+        values: dict[Value, Value] = {}
+        body = clone(operand.nodes, values, {**self.place, **at})
+        index: tuple[Expr, ...] = (step, column)
+        if not self._by_rows(operand):
+            index = (column // self.tiling.lanes, step, column % self.tiling.lanes)
+        body.append(self._store(values[operand.value], self.panels[id(operand)], index))
+        return body
+
+    def _by_rows(self, operand: Operand) -> bool:
+        """Whether columns lie in rows of a block, since they are not in order where they are.
+
+        Rows of a tile's length would be broken wherever one of their loops ends.
+        """
+        return operand.load is None and len(self.product.columns) > 1
+
+    def _steps_first(self, operand: Operand) -> bool:
+        """Whether neighbours in memory are neighbouring steps."""
+        load = operand.load
+        if load is None:
+            return False
+        (place,) = load.index
+        return place.coefficient(self.product.column) != 1 and (
+            place.coefficient(self.product.step) == 1
+        )
+
+    # Partial results
+
+    def _start(self) -> list[Node]:
+        """Partial results that change nothing, or that sums start with."""
+        row, upper = self.row.every()
+        column, ends = self.column.every()
+        body, values = self._before(Expr.of(row), Expr.of(column))
+        inits = [values.get(v, v) for v in self.product.inits]
+        neutral = self._neutral()
+        if neutral is not None:
+            body, inits = list(neutral), [op.results[0] for op in neutral]
+        for init, buffer in zip(inits, self.partial, strict=True):
+            body.append(self._store(init, buffer, (Expr.of(row), Expr.of(column))))
+        return [For(row, [For(column, body, upper=ends)], upper=upper)]
+
+    def _finish(self) -> list[Node]:
+        """What becomes of the results."""
+        row, upper = self.row.every()
+        column, ends = self.column.every()
+        at = (Expr.of(row), Expr.of(column))
+        body, values = self._before(*at)
+        found = [self._load(body, buffer, at) for buffer in self.partial]
+        if self._neutral() is not None:
+            assert self.product.combiners is not None
+            inits = [values.get(v, v) for v in self.product.inits]
+            found = [
+                _combined(op, body, init, value)
+                for op, init, value in zip(self.product.combiners, inits, found, strict=True)
+            ]
+        values.update(zip(self.product.results, found, strict=True))
+        body += clone(self.product.after, values, self._place(*at))
+        return [For(row, [For(column, body, upper=ends)], upper=upper)]
+
+    def _neutral(self) -> list[Op] | None:
+        """Constants that partial results start with, if these may be joined in any order."""
+        combiners = self.product.combiners
+        return None if combiners is None else identities(combiners)
+
+    # The kernel
+
+    def _passes(self, packed: list[Operand]) -> list[Node]:
+        """All passes over a block's steps."""
+        extent, depth = self.product.step.extent, self.tiling.depth
+        number = Var(-(-extent // depth))
+        first = Expr.of(number) * depth
+        upper = (Expr(extent) - first,) if extent % depth else ()
+        body: list[Node] = [self._copy_rows(o, first, upper) for o in packed]
+        body += self._kernels(first, upper)
+        return body if number.extent == 1 else [For(number, body)]
+
+    def _kernels(self, first: Expr, upper: tuple[Expr, ...]) -> list[Node]:
+        """The register tiles of a block: whole ones, and what is left of columns."""
+        lanes = self.tiling.lanes
+        panel, ends = self.column.every(lanes)
+        out: list[Node] = []
+        if panel.extent:
+            out.append(For(panel, [self._lanes(Expr.of(panel), lanes, first, upper)], upper=ends))
+        begin, rest = self.column.rest(lanes)
+        if rest:
+            out += self.column.at_end([self._lanes(Expr(begin // lanes), rest, first, upper)])
+        return out
+
+    def _lanes(self, panel: Expr, count: int, first: Expr, upper: tuple[Expr, ...]) -> For:
+        """All rows of a block for the columns of one panel."""
+        # A variable with one value would be none, and nothing a lane.
+        lane, bound = Var(max(2, count)), (Expr(1),) if count == 1 else ()
+        height = self.tiling.rows
+        tile, ends = self.row.every(height)
+        body: list[Node] = []
+        if tile.extent:
+            rows = [Expr.of(tile) * height + r for r in range(height)]
+            body.append(For(tile, self._tile(rows, panel, lane, first, upper), upper=ends))
+        begin, rest = self.row.rest(height)
+        if rest:
+            rows = [Expr(begin + r) for r in range(rest)]
+            body += self.row.at_end(self._tile(rows, panel, lane, first, upper))
+        return For(lane, body, upper=bound, lanes=self.tiling.lanes)
+
+    def _tile(
+        self, rows: list[Expr], panel: Expr, lane: Var, first: Expr, upper: tuple[Expr, ...]
+    ) -> list[Node]:
+        """One register tile: its rows go through the steps together."""
+        product = self.product
+        column = panel * self.tiling.lanes + Expr.of(lane)
+        out: list[Node] = []
+        maps: list[dict[Value, Value]] = []
+        inits: list[Value] = []
+        for row in rows:
+            nodes, values = self._before(row, column)
+            maps.append(values)
+            out += nodes
+            if self.partial:
+                inits += self._partial_inits(out, row, column)
+            else:
+                inits += [values.get(v, v) for v in product.inits]
+        tile = _Rows(rows, panel, lane, column, maps)
+        if self.sums:
+            found = self._chains(tile, inits, first, upper, out)
+        else:
+            step = Var(self.tiling.depth)
+            loop = self._steps(tile, inits, step, first + step, Expr.of(step), upper)
+            out.append(loop)
+            found = loop.results
+        count = len(product.results)
+        for number, (row, values) in enumerate(zip(rows, maps, strict=True)):
+            mine = found[number * count : (number + 1) * count]
+            if self.partial:
+                out += self._join(mine, row, column)
+            else:
+                values.update(zip(product.results, mine, strict=True))
+                out += clone(product.after, values, self._place(row, column))
+        return out
+
+    def _chains(
+        self,
+        tile: _Rows,
+        inits: list[Value],
+        first: Expr,
+        upper: tuple[Expr, ...],
+        out: list[Node],
+    ) -> list[Value]:
+        """As many steps as a chain of additions may have at a time, the sums added up."""
+        combiners = self.product.combiners
+        assert combiners is not None
+        depth, chain = self.tiling.depth, self.tiling.chain
+        places = [
+            (op, buffer, (Expr(number), Expr.of(tile.lane)))
+            for number in range(len(tile.rows))
+            for op, buffer in zip(combiners, self.sums, strict=True)
+        ]
+        out += [
+            Store(init, buffer, at) for init, (_, buffer, at) in zip(inits, places, strict=True)
+        ]
+        number, step = Var(-(-depth // chain)), Var(chain)
+        local = Expr.of(number) * chain + step
+        ends = tuple(e - Expr.of(number) * chain for e in upper)
+        if depth % chain:
+            ends = (*ends, Expr(depth) - Expr.of(number) * chain)
+        body: list[Node] = []
+        neutral = self._neutral()
+        assert neutral is not None
+        body += neutral
+        starts = [op.results[0] for op in neutral] * len(tile.rows)
+        loop = self._steps(tile, starts, step, first + local, local, ends)
+        body.append(loop)
+        for value, (op, buffer, at) in zip(loop.results, places, strict=True):
+            old = self._load(body, buffer, at)
+            body.append(Store(_combined(op, body, old, value), buffer, at))
+        out.append(For(number, body))
+        return [self._load(out, buffer, at) for _, buffer, at in places]
+
+    def _steps(
+        self,
+        tile: _Rows,
+        inits: list[Value],
+        step: Var,
+        at: Expr,
+        local: Expr,
+        upper: tuple[Expr, ...],
+    ) -> For:
+        """The loop over steps: ``at`` counts all of them, ``local`` those of the pass."""
+        product = self.product
+        inner: list[Node] = []
+        arguments: list[Value] = []
+        yields: list[Value] = []
+        shared: dict[Value, Value] = {}
+        for operand in product.operands:
+            if not operand.of_rows:
+                place = {**self._place(Expr(0), tile.column), product.step: at}
+                index: tuple[Expr, ...] = (tile.panel, at, Expr.of(tile.lane))
+                if self._by_rows(operand):
+                    index = (at, tile.column)
+                self._operand(operand, place, index, shared, inner)
+        for row, values in zip(tile.rows, tile.values, strict=True):
+            carried = [Value(a.type) for a in product.arguments]
+            arguments += carried
+            own = {**values, **shared, **dict(zip(product.arguments, carried, strict=True))}
+            place = {**self._place(row, tile.column), product.step: at}
+            for operand in product.operands:
+                if operand.of_rows:
+                    self._operand(operand, place, (row, local), own, inner)
+            inner += clone(product.body, own, place)
+            yields += [own.get(v, v) for v in product.yields]
+        found = [Value(a.type) for a in arguments]
+        return For(step, inner, inits, arguments, found, yields, upper=upper)
+
+    def _operand(
+        self,
+        operand: Operand,
+        place: Place,
+        index: tuple[Expr, ...],
+        values: dict[Value, Value],
+        out: list[Node],
+    ) -> None:
+        """Load an operand from its panel, or from where it is."""
+        panel = self.panels.get(id(operand))
+        if panel is not None:
+            values[operand.value] = self._load(out, panel, index)
+            return
+        assert operand.load is not None
+        out += clone([operand.load], values, place)
+
+    def _partial_inits(self, out: list[Node], row: Expr, column: Expr) -> list[Value]:
+        neutral = self._neutral()
+        if neutral is None:
+            return [self._load(out, buffer, (row, column)) for buffer in self.partial]
+        out += neutral
+        return [op.results[0] for op in neutral]
+
+    def _join(self, found: list[Value], row: Expr, column: Expr) -> list[Node]:
+        """Join what one row of a tile has found in a pass to the partial results."""
+        out: list[Node] = []
+        combiners = self.product.combiners
+        if self._neutral() is not None:
+            assert combiners is not None
+            old = [self._load(out, buffer, (row, column)) for buffer in self.partial]
+            found = [
+                _combined(op, out, before, value)
+                for op, before, value in zip(combiners, old, found, strict=True)
+            ]
+        for value, buffer in zip(found, self.partial, strict=True):
+            out.append(self._store(value, buffer, (row, column)))
+        return out
+
+    # Small things
+
+    def _before(self, row: Expr, column: Expr) -> tuple[list[Node], dict[Value, Value]]:
+        """The code before the reduction for one element, and its values."""
+        values: dict[Value, Value] = {}
+        return clone(self.product.before, values, self._place(row, column)), values
+
+    def _place(self, row: Expr, column: Expr) -> Place:
+        """Values of the variables at an element of the block."""
+        return {
+            **self.place,
+            self.product.row: self.row.begin + row,
+            self.product.column: self.column.begin + column,
+        }
+
+    def _load(self, out: list[Node], buffer: Buffer, index: tuple[Expr, ...]) -> Value:
+        value = Value(buffer.element)
+        out.append(Load(value, buffer, self._index(buffer, index)))
+        return value
+
+
+def _counted(
+    extents: list[int], size: int, upper: tuple[Expr, ...]
+) -> tuple[Expr, Callable[[list[Node]], list[Node]]]:
+    """A number from 0 to ``size`` as the loops that it stands for count it.
+
+    Args:
+        extents: of these loops, the fastest one last.
+        size: all of their iterations together, or as many as a whole number of the fastest
+            ones have; otherwise it is counted by one loop.
+        upper: bounds of the number; multiples of these as well.
+
+    Returns:
+        The number, and what puts the loops around code.
+    """
+    inside = 1
+    variables: list[Var] = []
+    for extent in reversed(extents):
+        if size % (inside * extent):
+            break
+        inside *= extent
+        variables.insert(0, Var(extent))
+    loops: list[tuple[Var, tuple[Expr, ...]]] = [(v, ()) for v in variables if v.extent > 1]
+    if size > inside or upper:
+        loops.insert(0, (Var(size // inside), tuple(e // inside for e in upper)))
+    number, step = Expr(0), 1
+    for var, _ in reversed(loops):
+        number = number + Expr.of(var) * step
+        step *= var.extent
+
+    def around(body: list[Node]) -> list[Node]:
+        for var, ends in reversed(loops):
+            body = [For(var, body, upper=ends)]
+        return body
+
+    return number, around
+
+
+def _row_of_lines(elements: int, size: int, line: int = 64) -> int:
+    """Elements of a row of an odd number of lines: rows then begin in different sets of a cache."""
+    per_line = max(1, line // size)
+    lines = -(-elements // per_line)
+    return (lines | 1) * per_line if lines > 1 else elements
+
+
+def _combined(op: Op, out: list[Node], a: Value, b: Value) -> Value:
+    result = Value(op.results[0].type)
+    out.append(Op(op.name, [a, b], op.attributes, [result], op.location))
+    return result

@@ -1,0 +1,229 @@
+"""Which tiling a contraction gets: the one that the model predicts to be the fastest.
+
+Times are in multiply-adds of one vector, of which a core starts one after the other. A step of a
+register tile takes as long as the longest of its multiply-adds, its loads, and the time in which
+one of its sums is ready for the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, gcd, lcm, prod
+
+from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.reductions import ROUNDING
+from polyblocks.affine.contraction.product import Operand, Product
+from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.cost import rates
+from polyblocks.affine.element import element_bytes
+from polyblocks.affine.model import Node
+from polyblocks.target import TargetDescription
+
+#: Vectors of a register tile's row: they are written as one, which code generation halves.
+VECTORS = (1, 2, 4)
+#: Steps of one pass, at most: the panels of a register tile stay in the private cache.
+MAX_DEPTH = 1024
+#: Steps whose sums are added up before they are added to others.
+CHAIN = 128
+#: Steps of one pass over columns that are used once: rows of memory that are read side by side.
+STREAMS = 16
+#: Rows, columns and steps of a contraction that has tiles, at least.
+MIN_EXTENT = 4
+#: Multiply-adds in flight that keep a core busy, and loads that it starts in the time of one, where
+#: the target's description does not say.
+IN_FLIGHT, LOADS = 8, 1.0
+#: What a step takes besides, in multiply-adds: its branch and its counter.
+STEP = 0.5
+#: Register tiles one above the other from which on columns are copied.
+MIN_REUSE = 4
+#: A copied vector, in multiply-adds: in order, or transposed.
+COPIED, TRANSPOSED = 2.0, 6.0
+
+
+def is_tiled(nodes: list[Node], target: TargetDescription) -> bool:
+    """Whether a nest is a contraction that has tiles on a target: with vectors, and no blocks.
+
+    Few rows, columns or steps are better off as straight-line code.
+    """
+    if target.multiprocessor is not None or not target.vector_bits:
+        return False
+    contraction = contraction_of(nodes)
+    if contraction is None or not contraction.reduction.loops:
+        return False
+    sides = (contraction.rows, contraction.columns, contraction.reduction.order)
+    return min(prod(v.extent for v in side) for side in sides) >= MIN_EXTENT
+
+
+def choose_tiling(product: Product, target: TargetDescription, width: int) -> Tiling | None:
+    """The tiling of a product on a target; None if none is worth it.
+
+    Args:
+        product: what is computed.
+        target: for which chip.
+        width: lanes of one vector.
+    """
+    choice = _Choice(product, target, width)
+    best: tuple[float, Tiling] | None = None
+    for tiling in choice.candidates():
+        cost = choice.cost(tiling)
+        # Ties go to the first one.
+        if best is None or cost < best[0] * 0.999:
+            best = cost, tiling
+    return None if best is None else best[1]
+
+
+@dataclass
+class _Choice:
+    product: Product
+    target: TargetDescription
+    width: int
+
+    def __post_init__(self) -> None:
+        product = self.product
+        self.rows, self.columns, self.steps = (
+            v.extent for v in (product.row, product.column, product.step)
+        )
+        self.batch = prod(v.extent for v in product.batch)
+        self.threads = self.target.shared_level.size
+        self.size = max(element_bytes(o.value.type) for o in product.operands)
+        private = [m for m in self.target.memory if m.size and m.shared_by == 1]
+        self.l1 = self.target.memory[0]
+        self.in_flight = self.target.multiply_adds_in_flight or IN_FLIGHT
+        # A load of one element, and of a vector, which the first cache may take longer for.
+        self.load = 1 / (self.target.loads_per_multiply_add or LOADS)
+        rate = rates.lane_rate(self.target)
+        self.vector_load = self.load
+        if rate is not None and self.l1.bandwidth:
+            each = rate / self.threads / self.width
+            size = self.target.vector_bits // 8
+            self.vector_load = max(self.load, size / self.l1.bandwidth * each)
+        self.l2 = max((m.size for m in private), default=1 << 18)
+        of_columns = [o for o in product.operands if not o.of_rows]
+        self.by_rows = len(product.columns) > 1 and any(o.load is None for o in of_columns)
+        self.in_place = all(self._in_order(o) for o in of_columns)
+        sums = product.combiners
+        self.rounds = sums is not None and any(op.name in ROUNDING for op in sums)
+
+    def candidates(self) -> Iterator[Tiling]:
+        """Register tiles that fit into registers, and pieces for all threads."""
+        registers = self.target.vector_registers
+        carried = len(self.product.results)
+        for vectors in VECTORS:
+            if vectors > 1 and (vectors - 1) * self.width >= self.columns:
+                break
+            most = (registers - 1 - vectors) // (vectors * carried)
+            for rows in range(1, min(most, self.rows) + 1):
+                for row_pieces, column_pieces in self._pieces():
+                    tiling = self._tiling(rows, vectors * self.width, row_pieces, column_pieces)
+                    if tiling is not None:
+                        yield tiling
+
+    def _pieces(self) -> Iterator[tuple[int, int]]:
+        if self.batch % self.threads == 0 or self.batch >= 8 * self.threads:
+            yield 1, 1
+            return
+        for rows in range(1, self.threads + 1):
+            if self.threads % rows == 0:
+                yield rows, self.threads // rows
+
+    def _tiling(self, rows: int, lanes: int, row_pieces: int, column_pieces: int) -> Tiling | None:
+        if -(-self.rows // rows) < row_pieces:
+            return None
+        streaming = self.rows <= rows and self.in_place
+        depth = self._depth(STREAMS if streaming else MAX_DEPTH)
+        chain = depth
+        if self.rounds and depth >= 2 * CHAIN:
+            chain = -(-depth // round(depth / CHAIN))
+        # Blocks of columns: whole tiles, and whole rows of what is copied row by row.
+        unit = lcm(lanes, self.product.columns[-1]) if self.by_rows else lanes
+        units = -(-self.columns // unit)
+        if units < column_pieces:
+            return None
+        wanted = self.l2 // 2 if self.by_rows else 4 * self.l2
+        if streaming:
+            wanted = self.l1.size // 2 // max(1, self.rows) * self.steps
+        mine = -(-units // column_pieces)
+        blocks = min(mine, max(1, ceil(mine * unit * self.steps * self.size / wanted)))
+        column_block = -(-mine // blocks) * unit
+        if column_block >= self.columns:
+            column_block = self.columns
+        tiles = ceil(ceil(self.rows / rows) / row_pieces)
+        blocks = min(tiles, max(1, ceil(tiles * rows * depth * self.size / (self.l2 // 2))))
+        row_block = -(-tiles // blocks) * rows
+        if row_block >= self.rows:
+            row_block = self.rows
+        pack_rows = any(self._collide(o, rows) for o in self.product.operands if o.of_rows)
+        pack_columns = not self.in_place or tiles >= MIN_REUSE
+        return Tiling(
+            *(rows, lanes, depth, chain, row_block, column_block, row_pieces, column_pieces),
+            pack_rows=pack_rows and not streaming,
+            pack_columns=pack_columns,
+        )
+
+    def _depth(self, most: int) -> int:
+        """Steps of a pass: equal parts of whole inner loops."""
+        if self.steps <= most:
+            return self.steps
+        inner = 1
+        for extent in reversed(self.product.steps):
+            if inner * extent > most:
+                break
+            inner *= extent
+        parts = -(-self.steps // inner)
+        passes = -(-self.steps // most)
+        return -(-parts // passes) * inner
+
+    def _in_order(self, operand: Operand) -> bool:
+        """Whether neighbouring columns of an operand are neighbours in memory."""
+        if operand.load is None:
+            return False
+        (place,) = operand.load.index
+        return place.coefficient(self.product.column) == 1
+
+    def _collide(self, operand: Operand, rows: int) -> bool:
+        """Whether so many rows meet in few sets of the first cache, or are not in order."""
+        if operand.load is None:
+            return True
+        (place,) = operand.load.index
+        if place.coefficient(self.product.step) != 1:
+            return True
+        stride = (place.coefficient(self.product.row) or 0) * self.size
+        ways = self.l1.associativity or 8
+        way = max(self.l1.size // ways, 1)
+        together = gcd(stride, way)
+        return together >= self.l1.line and rows * together > way * ways // 2
+
+    def cost(self, tiling: Tiling) -> float:
+        """Time of the thread with most to do."""
+        pieces = tiling.row_pieces * tiling.column_pieces
+        turns = -(-self.batch * pieces // self.threads)
+        row_blocks = -(-self.rows // tiling.row_block)
+        rows = min(self.rows, -(-row_blocks // tiling.row_pieces) * tiling.row_block)
+        column_blocks = -(-self.columns // tiling.column_block)
+        mine = -(-column_blocks // tiling.column_pieces)
+        columns = min(self.columns, mine * tiling.column_block)
+        total = self.steps * self._tiles(tiling, rows, columns)
+        for operand in self.product.operands:
+            if operand.of_rows:
+                if tiling.pack_rows or operand.load is None:
+                    total += COPIED * mine * rows * self.steps / self.width
+            elif tiling.pack_columns or operand.load is None:
+                times = COPIED if operand.load is None or self._in_order(operand) else TRANSPOSED
+                total += times * columns * self.steps / self.width
+        return turns * total
+
+    def _tiles(self, tiling: Tiling, rows: int, columns: int) -> float:
+        """One step of all register tiles of a piece."""
+
+        def tile(height: int, vectors: int) -> float:
+            loads = vectors * self.vector_load + height * self.load
+            joined = 3.0 * height * vectors / tiling.chain if tiling.chain < self.steps else 0.0
+            return max(height * vectors, self.in_flight, loads) + STEP + joined
+
+        def panel(vectors: int) -> float:
+            whole, rest = divmod(rows, tiling.rows)
+            return whole * tile(tiling.rows, vectors) + (tile(rest, vectors) if rest else 0.0)
+
+        whole, rest = divmod(columns, tiling.lanes)
+        return whole * panel(tiling.lanes // self.width) + -(-rest // self.width) * panel(1)

@@ -1,0 +1,258 @@
+"""A contraction as a product of matrices: three axes, and operands that one of two sides moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from polyblocks.affine.access import address
+from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.flat_views import FlatViews, flattenable
+from polyblocks.affine.model import Index, Load, Node, Op, Store, Value, clone, operands, results
+
+
+@dataclass(eq=False)
+class Operand:
+    """A value that a step of the reduction needs for a whole row, or for a whole column.
+
+    Attributes:
+        value: what the code of a step uses.
+        nodes: straight-line code that computes it, of one variable of its side and the step's.
+        of_rows: whether rows move it; else columns do.
+        load: the load that it is, at an affine place of a one-dimensional view; None if it is
+            computed, or is at a place that is not linear in both variables.
+    """
+
+    value: Value
+    nodes: list[Node]
+    of_rows: bool
+    load: Load | None
+
+
+@dataclass(eq=False)
+class Product:
+    """A contraction whose loops of each kind are counted as one.
+
+    Attributes:
+        batch: variables that move all operands, or none.
+        row, column, step: one variable for all rows, columns and steps of the reduction.
+        columns, steps: extents of the loops that one variable stands for, the fastest one last.
+        operands: what rows and columns move.
+        body: code of one step, which uses operands and carried values.
+        arguments, yields: the carried values before and after a step.
+        inits: what the reduction starts with.
+        results: what the reduction results in.
+        before, after: code around the reduction, of one element of the result.
+        combiners: the commutative operation that joins each carried value and a step's; None if
+            steps have an order.
+    """
+
+    batch: list[Var]
+    row: Var
+    column: Var
+    step: Var
+    columns: list[int]
+    steps: list[int]
+    operands: list[Operand]
+    body: list[Node]
+    arguments: list[Value]
+    yields: list[Value]
+    inits: list[Value]
+    results: list[Value]
+    before: list[Node]
+    after: list[Node]
+    combiners: list[Op] | None
+
+    @property
+    def sides(self) -> dict[bool, Var]:
+        """The variable of rows (True) and of columns (False)."""
+        return {True: self.row, False: self.column}
+
+
+def product_of(contraction: Contraction, views: FlatViews) -> Product | None:
+    """The product that a contraction with loops over its steps is; None for an unrolled one."""
+    chain = contraction.reduction.loops
+    if not chain:
+        return None
+    inner = contraction.reduction.body
+    stored = [n for n in contraction.after if isinstance(n, Store)]
+    # What is stored one after the other is one row; loops around that are a batch.
+    columns = _slowest_first(contraction.columns, stored)
+    count = _one_behind_the_other(columns, stored)
+    batch, columns = [*contraction.batch, *columns[:-count]], columns[-count:]
+    rows = _slowest_first(contraction.rows, stored)
+    steps = contraction.reduction.order
+    if contraction.combiners is not None:
+        steps = _slowest_first(steps, [n for n in inner if isinstance(n, Load)])
+    row, column, step = (
+        Var(prod(v.extent for v in variables), name)
+        for variables, name in ((rows, "m"), (columns, "n"), (steps, "k"))
+    )
+    places = _digits(rows, row) | _digits(columns, column) | _digits(steps, step)
+    values: dict[Value, Value] = {}
+    before = clone(contraction.before, values, places)
+    last = chain[-1]
+    for argument in last.arguments:
+        values[argument] = Value(argument.type)
+    inner = clone(contraction.reduction.body, values, places)
+    found = [Value(r.type) for r in chain[0].results]
+    inits = [values.get(v, v) for v in chain[0].inits]
+    after_values = {**values, **dict(zip(chain[0].results, found, strict=True))}
+    after = clone(contraction.after, after_values, places)
+    for node in (*before, *inner, *after):
+        _flatten(node, views)
+    arguments = [values[a] for a in last.arguments]
+    yields = [values.get(v, v) for v in last.yields]
+    split = _Split(before, inner, arguments, yields, row, column)
+    return Product(
+        batch=batch,
+        row=row,
+        column=column,
+        step=step,
+        columns=[v.extent for v in columns],
+        steps=[v.extent for v in steps],
+        operands=[
+            Operand(value, nodes, of_rows, _in_place(nodes, value, step, row, column, views))
+            for value, nodes, of_rows in split.operands
+        ],
+        body=split.joint,
+        arguments=arguments,
+        yields=yields,
+        inits=inits,
+        results=found,
+        before=before,
+        after=after,
+        combiners=contraction.combiners,
+    )
+
+
+def _slowest_first(variables: list[Var], accesses: Sequence[Load | Store]) -> list[Var]:
+    """The variables in the order in which they move accesses through memory, the fastest last."""
+    places = [address(n.buffer, n.index) for n in accesses]
+
+    def distance(var: Var) -> int:
+        return sum(abs(place.coefficient(var) or 0) for place in places)
+
+    return sorted(variables, key=distance, reverse=True)
+
+
+def _one_behind_the_other(variables: list[Var], stores: list[Store]) -> int:
+    """How many of the last variables go through what is stored without a gap; at least one."""
+    count, size = 1, variables[-1].extent
+    places = [address(n.buffer, n.index) for n in stores]
+    for var in reversed(variables[:-1]):
+        steps = [(p.coefficient(variables[-1]), p.coefficient(var)) for p in places]
+        if any(fast is None or slow != fast * size for fast, slow in steps):
+            break
+        count, size = count + 1, size * var.extent
+    return count
+
+
+def _digits(variables: list[Var], whole: Var) -> dict[Var, Expr]:
+    """The variables as digits of one that counts all of their combinations, the last fastest."""
+    found: dict[Var, Expr] = {}
+    rest = Expr.of(whole)
+    for position in range(len(variables) - 1, -1, -1):
+        var = variables[position]
+        found[var] = rest % var.extent if position else rest
+        rest = rest // var.extent
+    return found
+
+
+def _flatten(node: Node, views: FlatViews) -> None:
+    """Let an access at digits of variables be one of a view, where its address is linear."""
+    if not isinstance(node, (Load, Store)) or not flattenable(node.buffer):
+        return
+    if all(isinstance(atom, Var) for e in node.index for atom, _ in e.terms):
+        return
+    place = address(node.buffer, node.index)
+    if all(isinstance(atom, Var) for atom, _ in place.terms):
+        node.index, node.buffer = (place,), views.of(node.buffer)
+
+
+def _in_place(
+    nodes: list[Node], value: Value, step: Var, row: Var, column: Var, views: FlatViews
+) -> Load | None:
+    """The operand's load from a one-dimensional view, if the kernel can do it as it is."""
+    loads = [n for n in nodes if not isinstance(n, Op) or n.name != "arith.constant"]
+    if len(loads) != 1 or not isinstance(loads[0], Load) or loads[0].result is not value:
+        return None
+    load = loads[0]
+    if not flattenable(load.buffer):
+        return None
+    place = address(load.buffer, load.index)
+    if any(place.coefficient(v) is None for v in (row, column, step)):
+        return None
+    return Load(load.result, views.of(load.buffer), (place,), load.location)
+
+
+class _Split:
+    """The code of a step, cut into what rows move, what columns move, and the rest.
+
+    Attributes:
+        operands: values of one side that the rest uses, the code for each, whether rows move it.
+        joint: the rest.
+    """
+
+    ROWS, COLUMNS, CARRIED = "rows", "columns", "carried"
+
+    def __init__(
+        self,
+        before: list[Node],
+        inner: list[Node],
+        arguments: list[Value],
+        yields: list[Value],
+        row: Var,
+        column: Var,
+    ) -> None:
+        self._sides = {row: self.ROWS, column: self.COLUMNS}
+        self._inner = inner
+        constants = [n for n in before if isinstance(n, Op) and n.name == "arith.constant"]
+        self._nodes = [*constants, *inner]
+        self._makers = {r: n for n in self._nodes for r in results(n)}
+        #: What moves a value; what is computed before the reduction is there for an element only.
+        self._moves: dict[Value, frozenset[str]] = {
+            r: frozenset({self.CARRIED}) for n in before for r in results(n)
+        }
+        self._moves |= {a: frozenset({self.CARRIED}) for a in arguments}
+        self._moves |= {r: frozenset() for n in constants for r in n.results}
+        for node in inner:
+            moved = self._moved(node)
+            self._moves.update(dict.fromkeys(results(node), moved))
+        joint = {n for n in inner if not self._one_sided(n)}
+        used = {v for n in joint for v in operands(n)} | set(yields)
+        self.operands = [
+            (v, self._code(v), self._moves[v] == {self.ROWS})
+            for v in sorted(used, key=lambda v: v.number)
+            if len(self._moves.get(v, ())) == 1 and self.CARRIED not in self._moves[v]
+        ]
+        # What steps alone move is computed where it is used.
+        loose = {n for v in used if v in self._makers for n in self._loose(v)}
+        self.joint = [n for n in inner if n in joint or n in loose]
+
+    def _moved(self, node: Node) -> frozenset[str]:
+        exprs = node.index if isinstance(node, Load) else ()
+        if isinstance(node, Index):
+            exprs = (node.expr,)
+        found = {self._sides[v] for e in exprs for v in e.variables() if v in self._sides}
+        return frozenset(found).union(*(self._moves.get(v, frozenset()) for v in operands(node)))
+
+    def _one_sided(self, node: Node) -> bool:
+        moved = frozenset().union(*(self._moves[r] for r in results(node)))
+        return len(moved) < 2 and self.CARRIED not in moved
+
+    def _loose(self, value: Value) -> list[Node]:
+        return self._code(value) if not self._moves.get(value) else []
+
+    def _code(self, value: Value) -> list[Node]:
+        """The nodes that compute a value, in order."""
+        needed: set[Node] = set()
+        pending = [value]
+        while pending:
+            maker = self._makers.get(pending.pop())
+            if maker is not None and maker not in needed:
+                needed.add(maker)
+                pending.extend(operands(maker))
+        return [n for n in self._nodes if n in needed]

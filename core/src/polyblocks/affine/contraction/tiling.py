@@ -1,0 +1,34 @@
+"""How a contraction is cut: register tile, blocks for caches, pieces for threads, copies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The sizes of a tiled contraction; what does not divide is done by smaller tiles.
+
+    Attributes:
+        rows, lanes: the register tile: rows, each of so many columns, which are lanes.
+        depth: steps of the reduction in one pass; partial results wait in a buffer if there are
+            more.
+        chain: steps whose sums are added up before they are added to others; rounding errors grow
+            with the length of such chains. ``depth`` if there is no need.
+        row_block, column_block: rows and columns that are worked on together; multiples of the
+            register tile's, or all.
+        row_pieces, column_pieces: pieces for threads, of whole blocks.
+        pack_rows, pack_columns: whether operands that could be used in place are copied in the
+            order in which they are used.
+    """
+
+    rows: int
+    lanes: int
+    depth: int
+    chain: int
+    row_block: int
+    column_block: int
+    row_pieces: int
+    column_pieces: int
+    pack_rows: bool
+    pack_columns: bool

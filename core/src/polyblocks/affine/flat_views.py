@@ -1,0 +1,36 @@
+"""One-dimensional views of buffers, in which the index is the address."""
+
+from __future__ import annotations
+
+from polyblocks.affine.access import strides
+from polyblocks.affine.model import Buffer, Sequence
+
+
+class FlatViews:
+    """The views of one sequence's buffers, each made once."""
+
+    def __init__(self, sequence: Sequence) -> None:
+        self._sequence = sequence
+        self._views: dict[Buffer, Buffer] = {}
+
+    def of(self, buffer: Buffer) -> Buffer:
+        """The view over all that a buffer's strides reach; itself if it is one already.
+
+        Args:
+            buffer: one that lives longer than an iteration, see :func:`flattenable`.
+        """
+        if len(buffer.shape) == 1 and strides(buffer) == (1,):
+            return buffer
+        if buffer not in self._views:
+            pairs = zip(buffer.shape, strides(buffer), strict=True)
+            span = 1 + sum((extent - 1) * stride for extent, stride in pairs) if buffer.numel else 0
+            size = buffer.bytes_per_element
+            view = Buffer((span,), buffer.element, "other", bytes_per_element=size, base=buffer)
+            self._views[buffer] = view
+            self._sequence.buffers.append(view)
+        return self._views[buffer]
+
+
+def flattenable(buffer: Buffer) -> bool:
+    """Whether a one-dimensional view of the buffer can be made."""
+    return buffer.kind != "local" and all(e >= 0 for e in buffer.shape)

@@ -1,0 +1,92 @@
+"""Inner loops of contractions: multiply-adds, loads, a counter, and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from polyblocks import mlir
+from polyblocks.options import CompileOptions
+from polyblocks.passes.standard import standard_pipeline
+from polyblocks.pipeline import PassContext, run_stage
+from polyblocks_cpu.describe import describe
+from polyblocks_cpu.lower import lower_to_assembly
+
+pytestmark = pytest.mark.cpu
+
+PRODUCT = """
+func.func @main(%a: memref<{m}x{k}xf32>, %b: memref<{k}x{n}xf32>, %c: memref<{m}x{n}xf32>) {{
+  %z = arith.constant 0.0 : f32
+  affine.for %i = 0 to {m} {{ affine.for %j = 0 to {n} {{
+    %r = affine.for %k = 0 to {k} iter_args(%s = %z) -> (f32) {{
+      %x = affine.load %a[%i, %k] : memref<{m}x{k}xf32>
+      %y = affine.load %b[%k, %j] : memref<{k}x{n}xf32>
+      %p = arith.mulf %x, %y fastmath<reassoc,contract> : f32
+      %t = arith.addf %s, %p fastmath<reassoc,contract> : f32
+      affine.yield %t : f32
+    }}
+    affine.store %r, %c[%i, %j] : memref<{m}x{n}xf32>
+  }} }}
+  return
+}}
+"""
+#: What multiplies and adds, and what else an inner loop may have: loads, integers, its branch.
+X86 = (
+    r"vfmadd\d+ps\s",
+    r"v(broadcastss|mov[ua]ps)\s+[^%]*\(.*\), %"
+    r"|(add|sub|inc|dec|cmp|lea|j|mov|imul|shl|test)\w*\s|\.p2align",
+)
+ARM = (
+    r"fmla\s",
+    r"(ld|ldr|ldp|ldur|add|sub|subs|cmp|b\.|b|mov|madd|mul|lsl|dup|cbn?z)\w*\s|\.p2align",
+)
+
+
+def assembly(arch: str, m: int, n: int, k: int) -> str:
+    """The assembly of a product, as the compiler makes it of loops."""
+    options = CompileOptions(arch=arch)
+    target = describe(options)
+    module = mlir.parse(PRODUCT.format(m=m, n=n, k=k))
+    passes = standard_pipeline(target, options).stages["S3"]
+    run_stage("S3", passes, module, PassContext.create(target, options))
+    return lower_to_assembly(mlir.parse(str(module)), target, options)
+
+
+def inner_loops(text: str, multiply_add: str) -> list[list[str]]:
+    """Blocks that jump to themselves and multiply and add, without labels and comments."""
+    blocks: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        label = re.match(r"(\.?L?\w+):", line)
+        if label:
+            blocks.append((label[1], []))
+        elif blocks and line.strip():
+            blocks[-1][1].append(line.split("#")[0].split("//")[0].strip())
+    return [
+        lines
+        for label, lines in blocks
+        if any(re.search(rf"\s{re.escape(label)}$", line) for line in lines)
+        and sum(bool(re.match(multiply_add, line)) for line in lines) >= 4
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arch", "rows", "vectors"),
+    [("x86-64-v4", 14, 2), ("x86-64-v3", 6, 2), ("neoverse-n1", 6, 4)],
+)
+def test_inner_loops_multiply_add_and_load(arch: str, rows: int, vectors: int) -> None:
+    multiply_add, others = ARM if arch.startswith("neoverse") else X86
+    lanes = {"x86-64-v4": 16, "x86-64-v3": 8, "neoverse-n1": 4}[arch]
+    text = assembly(arch, 16 * rows, 32 * vectors * lanes, 120)
+    loops = inner_loops(text, multiply_add)
+    assert loops
+    counts = set()
+    for lines in loops:
+        products = [line for line in lines if re.match(multiply_add, line)]
+        rest = [line for line in lines if line not in products]
+        stores = [line for line in rest if re.search(r", -?\d*\(%r[sb]p|^st", line)]
+        assert not stores, "spilled"
+        assert all(re.match(others, line) for line in rest), rest
+        counts.add(len(products))
+    assert max(counts) % vectors == 0
+    assert max(counts) >= 0.75 * rows * vectors
