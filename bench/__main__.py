@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.markdown import Markdown
 
-from bench import contest, crew, page, plot, report, table
+from bench import contest, crew, groups, page, plot, report, table
 from bench.engines import ENGINES, OURS, QUICK
 from bench.silence import Silence
 
@@ -28,6 +28,12 @@ OTHERS = Path("out") / "bench"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run; the exit status is 1 if a result is wrong or a case does not compile here."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "--group",
+        choices=groups.GROUPS,
+        default=next(iter(groups.GROUPS)),
+        help="of cases (default: %(default)s)",
+    )
     parser.add_argument(
         "--only", default="", help="cases whose names contain one of these, comma-separated"
     )
@@ -50,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     args = parser.parse_args(arguments)
     try:
-        cases = table.named(args.only)
+        group = groups.GROUPS[args.group]
+        cases = table.named(args.only, group.cases)
         if args.reuse and args.results and args.results.resolve() == RESULTS.resolve():
             raise ValueError(
                 "results with reused peers are not for publishing; name another folder"
@@ -63,12 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     results = report.header(args.rounds, args.threads)
+    results["group"] = args.group
     if earlier:
         results["reused"] = args.reuse.name
         results["peers"] = dict(earlier[0])
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         complete = run(results, cases, peers, earlier[1] if earlier else {}, Path(folder))
-    complete = complete and cases == table.CASES and peers == tuple(ENGINES)
+    complete = complete and cases == group.cases and peers == tuple(ENGINES)
     return publish(results, args.results or (RESULTS if complete else OTHERS))
 
 
@@ -106,7 +114,7 @@ def run(
     threads = results["machine"]["threads"]
     console.print("measuring the machine's ceilings", highlight=False)
     before = ceilings(threads)
-    pace, silence = contest.Pace(results["rounds"], duels=results["rounds"]), Silence()
+    pace, silence = groups.GROUPS[results["group"]].pace(results["rounds"]), Silence()
 
     def copy() -> float | None:
         rates = ceilings(threads, "copy")

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bench import duels
-from bench.engines import OURS, joined, written_in
+from bench import arrays, duels
+from bench.engines import OURS, joined, takes_part, written_in
 from bench.errors import max_error
 from bench.silence import Silence
 from bench.table import Arrays, Case
@@ -70,12 +70,14 @@ class Pace:
         turn_s: seconds of calls in a turn.
         idle_s: seconds of silence before it.
         duels: further turns of ours beside each of the fastest rivals, and beside copies.
+        decided: there are no duels where one is so many times as fast as the other anyway.
     """
 
     rounds: int = 5
     turn_s: float = TURN_S
     idle_s: float = IDLE_S
     duels: int = 5
+    decided: float = math.inf
 
 
 def compare(
@@ -105,6 +107,7 @@ def compare(
         np.save(folder / f"input{i:02d}.npy", value)
     expected = reference(case, inputs)
     del inputs
+    peers = [peer for peer in peers if takes_part(peer.name, case.program)]
     scores = [_first_call(case, peer, folder, expected, pace, silence) for peer in peers]
     shutil.rmtree(folder)
     running = [
@@ -127,10 +130,13 @@ def reference(case: Case, inputs: Arrays) -> np.ndarray[Any, Any]:
     """The case's result in float64: PyTorch's own, from arguments that are converted first."""
     import torch
 
-    arguments = [torch.from_numpy(x) for x in inputs]
+    arguments = [arrays.tensor(x) for x in inputs]
     arguments = [x.double() if x.is_floating_point() else x for x in arguments]
+    function = written_in("in_torch", case.program)
+    if isinstance(function, torch.nn.Module):
+        function = function.double()
     with torch.no_grad():
-        result = joined(written_in("in_torch", case.program)(*arguments))
+        result = joined(function(*arguments))
     return result.astype(np.float64)
 
 
@@ -151,6 +157,6 @@ def _first_call(
         score.overhead = answer.get("overhead")
         score.predicted = answer.get("predicted")
         result = folder / f"{peer.name}.npy"
-        score.error = max_error(np.load(result), expected)
+        score.error = max_error(arrays.load(result), expected)
         result.unlink()
     return score

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from bench.engines import FACES, OURS
+from bench.engines import FACES, OURS, VARIANTS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PEERS_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 
 #: Peers that run in the project's own environment.
-HOME = (OURS, "eager", "inductor", "inductor-max-autotune", *FACES)
+HOME = (OURS, *VARIANTS, "eager", "inductor", "inductor-max-autotune", *FACES)
 
 #: Seconds after which a peer that does not answer has failed.
 PATIENCE_S = 300.0

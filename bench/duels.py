@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from bench.engines import OURS
+from bench.engines import OURS, VARIANTS
 from bench.silence import Silence
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def fight(running: Running, pace: Pace, silence: Silence, ours: str = OURS) -> N
         ours: name of ours.
     """
     us = next(((p, s) for p, s in running if s.peer == ours and not s.problem), None)
-    if us is None:
+    if us is None or decided(us[1], rivals(running, ours), pace.decided):
         return
     for number in range(pace.duels):
         for rival in rivals(running, ours):
@@ -49,9 +49,18 @@ def fight(running: Running, pace: Pace, silence: Silence, ours: str = OURS) -> N
                 rival[1].ratios.append(theirs / mine)
 
 
+def decided(ours: Score, fastest: Running, times: float) -> bool:
+    """Whether ours takes more than ``times`` as long as the fastest rival, or the reverse."""
+    if not fastest or not ours.samples:
+        return False
+    ratio = min(ours.samples) / min(fastest[0][1].samples)
+    return max(ratio, 1 / ratio) > times
+
+
 def rivals(running: Running, ours: str = OURS) -> list[tuple[Peer, Score]]:
     """All but ours that are near the fastest of them, at most :data:`RIVALS`."""
-    others = [(p, s) for p, s in running if s.peer != ours and not s.problem and s.samples]
+    own = (ours, *VARIANTS)
+    others = [(p, s) for p, s in running if s.peer not in own and not s.problem and s.samples]
     others.sort(key=lambda pair: min(pair[1].samples))
     return [pair for pair in others if min(pair[1].samples) <= NEAR * min(others[0][1].samples)][
         :RIVALS

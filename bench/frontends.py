@@ -22,6 +22,7 @@ from rich.markdown import Markdown
 from bench import contest, crew, page, report, verdict
 from bench.__main__ import OTHERS
 from bench.algorithms.table import ALGORITHMS, Algorithm
+from bench.cells import NONE, table
 from bench.engines import OURS
 from bench.silence import Silence
 from bench.table import Case
@@ -149,7 +150,7 @@ def markdown(results: Json) -> str:
     ]
     for ours, rival in PAIRS.items():
         found = results["summary"][ours]
-        mean = f"{found['geomean']:.2f}×" if found["geomean"] else page.NONE
+        mean = f"{found['geomean']:.2f}×" if found["geomean"] else NONE
         slower = ", ".join(found["slower"]) or "none"
         lines += [f"- {ours} against {rival}: geometric mean {mean}; below 0.95×: {slower}"]
     rows = []
@@ -169,14 +170,14 @@ def markdown(results: Json) -> str:
         for row in e["peers"]
         if "problem" in row
     ]
-    lines += ["", *page.table(heads, rows)]
+    lines += ["", *table(heads, rows)]
     if problems:
         lines += ["", "## Not run", "", *problems]
     return "\n".join(lines) + "\n"
 
 
 def _ms(seconds: float | None) -> str:
-    return page.NONE if seconds is None else f"{seconds * 1e3:.3g}"
+    return NONE if seconds is None else f"{seconds * 1e3:.3g}"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Whole models, to be compiled for any target: by name a module and its inputs."""
+"""Whole models with random weights: by name a module in evaluation mode and its inputs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from bench.programs import convnext
 
 Model = tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
 
@@ -17,6 +19,25 @@ def resnet18() -> Model:
     return ResNet18().eval(), (torch.rand(1, 3, 224, 224),)
 
 
+def resnet50() -> Model:
+    """ResNet-50 on one image of 224 x 224."""
+    from bench.programs.resnet import ResNet50
+
+    return ResNet50().eval(), (torch.rand(1, 3, 224, 224),)
+
+
+def mobilenet_v2() -> Model:
+    """MobileNetV2 on one image of 224 x 224."""
+    from bench.programs.mobilenet import MobileNetV2
+
+    return MobileNetV2().eval(), (torch.rand(1, 3, 224, 224),)
+
+
+def convnext_tiny() -> Model:
+    """ConvNeXt-T on one image of 224 x 224."""
+    return convnext.ConvNeXt().eval(), (torch.rand(1, 3, 224, 224),)
+
+
 def bert_base() -> Model:
     """BERT-base on 128 tokens."""
     from bench.programs.bert import Bert
@@ -25,7 +46,36 @@ def bert_base() -> Model:
     return Bert().eval(), (tokens, torch.ones_like(tokens))
 
 
-MODELS: dict[str, Callable[[], Model]] = {"ResNet-18": resnet18, "BERT-base": bert_base}
+MODELS: dict[str, Callable[[], Model]] = {
+    "ResNet-18": resnet18,
+    "BERT-base": bert_base,
+    "ResNet-50": resnet50,
+    "MobileNetV2": mobilenet_v2,
+    "ConvNeXt-T": convnext_tiny,
+}
+
+
+def with_weights(name: str) -> torch.nn.Module:
+    """A model whose weights and statistics are the same in every process.
+
+    What a new module leaves neutral is random, too: a shortcut around a block that adds nothing, or
+    a normalization that changes nothing, would hide errors.
+    """
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        module, _ = MODELS[name]()
+        for part in module.modules():
+            if isinstance(part, torch.nn.BatchNorm2d):
+                part.weight.uniform_(0.5, 1.5)
+                part.bias.normal_(std=0.1)
+                part.running_mean.normal_(std=0.1)
+                part.running_var.uniform_(0.5, 1.5)
+            elif isinstance(part, torch.nn.Conv2d):
+                # Activations keep their size (He et al., 2015, equation 10).
+                torch.nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+            elif isinstance(part, convnext.Block):
+                part.scale.uniform_(0.1, 1.0)
+    return module
 
 
 def built_for(target: str, arch: str) -> Callable[[Any], Any]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.cells import NONE, error, milliseconds, number, percent, table
+from bench.contractions import page as contraction_page
 from bench.engines import OURS
 
 Json = dict[str, Any]
 
-NONE = "–"
+#: The group with a table of its own; the others' rows are held against the copy bandwidth.
+CONTRACTIONS = "contractions"
 
 #: Processors kept busy by others, above which the page warns.
 BUSY = 0.1
@@ -22,7 +25,10 @@ def markdown(results: Json, plot: str | None = None) -> str:
         plot: file name of the plot, if there is one.
     """
     machine = results["machine"]
-    lines = [f"# {results['date']}, {machine['cpu']}", ""]
+    of_contractions = results["group"] == CONTRACTIONS
+    title = "Contractions, " if of_contractions else ""
+    types = "float32 unless a row says otherwise" if of_contractions else "float32"
+    lines = [f"# {title}{results['date']}, {machine['cpu']}", ""]
     if results["reused"]:
         lines += [
             f"**Not for publishing:** the peers' numbers are those of `{results['reused']}`.",
@@ -31,19 +37,22 @@ def markdown(results: Json, plot: str | None = None) -> str:
     if (results["busy"] or 0) > BUSY:
         lines += ["**The machine was busy with other work: do not trust these numbers.**", ""]
     lines += [
-        f"{machine['threads']} threads on {machine['processors']} processors, float32, Python "
+        f"{machine['threads']} threads on {machine['processors']} processors, {types}, Python "
         f"{results['python']}, {machine['c++']}. Minimum of all calls after the first, "
         f"{results['rounds']} turns of each peer, each in a process of its own, with idle time "
         f"between; the verdicts compare turns right after each other, {results['rounds']} duels "
-        f"with each of the fastest. Other processes kept {_number(results['busy'])} processors "
+        f"with each of the fastest. Other processes kept {number(results['busy'])} processors "
         "busy.",
         "",
         *_summary(results),
     ]
+    judged = contraction_page.verdicts if of_contractions else _verdicts
+    if of_contractions and results["summary"]:
+        lines += contraction_page.summary(results)
     if plot:
         lines += ["", f"![ratios and distance to the floor]({plot})"]
     lines += ["", "## Times, ms", "", *times(results)]
-    lines += ["", "## Verdicts", "", *_verdicts(results)]
+    lines += ["", "## Verdicts", "", *judged(results)]
     if results["ceilings"]:
         lines += ["", "## Ceilings", "", *_ceilings(results["ceilings"])]
     lines += ["", "## Peers", "", *_peers(results)]
@@ -59,16 +68,10 @@ def _summary(results: Json) -> list[str]:
         return []
     return [
         f"{summary['rows_met']} of {summary['rows_judged']} rows meet their bars. Geometric mean "
-        f"{_number(summary['geomean_inductor'], '×')} against Inductor and "
-        f"{_number(summary['geomean_best'], '×')} against the best peer of each row. Slowest "
-        f"compilation {_number(summary['slowest_compile'], ' s')}.",
+        f"{number(summary['geomean_inductor'], '×')} against Inductor and "
+        f"{number(summary['geomean_best'], '×')} against the best peer of each row. Slowest "
+        f"compilation {number(summary['slowest_compile'], ' s')}.",
     ]
-
-
-def table(heads: list[str], rows: list[list[str]]) -> list[str]:
-    """Lines of a Markdown table; all columns but the first are numbers."""
-    rule = ["---", *["---:"] * (len(heads) - 1)]
-    return [f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows)]
 
 
 def times(results: Json) -> list[str]:
@@ -80,9 +83,9 @@ def times(results: Json) -> list[str]:
         best = case["verdict"]["best"]
         cells = []
         for name in peers:
-            cell = _milliseconds(times.get(name))
+            cell = milliseconds(times.get(name))
             cells.append(f"**{cell}**" if name == best else cell)
-        rows.append([case["case"], *cells, _milliseconds(case["verdict"]["floor"])])
+        rows.append([case["case"], *cells, milliseconds(case["verdict"]["floor"])])
     return table(["case", *peers, "floor"], rows)
 
 
@@ -100,16 +103,16 @@ def _verdicts(results: Json) -> list[str]:
         rows.append(
             [
                 case["case"],
-                _number(verdict["to_best"]),
-                _number(case["bar"]),
-                _number(verdict["to_inductor"]),
-                f"{verdict['share'] * 100:.0f}" if verdict["share"] else NONE,
+                number(verdict["to_best"]),
+                number(case["bar"]),
+                number(verdict["to_inductor"]),
+                percent(verdict["share"]),
                 asked,
                 {True: "yes", False: "no", None: NONE}[verdict["met"]],
-                _number(verdict["compile"]),
-                _milliseconds(ours.get("predicted")),
-                _error(ours),
-                _error(eager),
+                number(verdict["compile"]),
+                milliseconds(ours.get("predicted")),
+                error(ours),
+                error(eager),
             ]
         )
     return table(heads, rows)
@@ -153,19 +156,3 @@ def problems(results: Json) -> list[str]:
 def names(results: Json) -> list[str]:
     """The peers, in the order of the first case."""
     return list(dict.fromkeys(row["peer"] for case in results["cases"] for row in case["peers"]))
-
-
-def _milliseconds(seconds: float | None) -> str:
-    if seconds is None:
-        return NONE
-    value = seconds * 1e3
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _number(value: float | None, unit: str = "") -> str:
-    return NONE if value is None else f"{value:.2f}{unit}"
-
-
-def _error(row: Json) -> str:
-    value = row.get("max_error")
-    return NONE if value is None else f"{value:.1e}"

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.engines import OURS
+from bench.page import CONTRACTIONS
 
 Json = dict[str, Any]
 
 _OURS, _BEST, _INDUCTOR, _BAR = "#1b6ca8", "#d1495b", "#8d99ae", "#2b2d42"
+_FLOOR: Any = {"color": _BAR, "linewidth": 1.2, "linestyle": ":", "zorder": 3}
 
 
 def draw(results: Json, path: Path) -> None:
@@ -31,8 +33,9 @@ def draw(results: Json, path: Path) -> None:
     _draw_ratios(ratios, cases)
     _draw_floors(floors, cases)
     machine = results["machine"]
+    types = "" if results["group"] == CONTRACTIONS else ", float32"
     figure.suptitle(
-        f"{results['date']}, {machine['cpu']}, {machine['threads']} threads, float32", fontsize=11
+        f"{results['date']}, {machine['cpu']}, {machine['threads']} threads{types}", fontsize=11
     )
     figure.savefig(path, dpi=110)
 
@@ -78,7 +81,11 @@ def _draw_ratios(axes: Any, cases: list[Json]) -> None:
                 )
     for y, case in enumerate(cases):
         axes.plot([case["bar"]] * 2, [y, y + 0.4], color=_BAR, linewidth=2.5, zorder=3)
+        if case["bar_floor"]:
+            axes.plot([case["bar_floor"]] * 2, [y, y + 0.4], **_FLOOR)
     axes.plot([], [], color=_BAR, linewidth=2.5, label="asked of the best")
+    if any(case["bar_floor"] for case in cases):
+        axes.plot([], [], label="at the very least", **_FLOOR)
     _log_axis(axes)
     axes.margins(x=0.15)
     axes.set_xlabel("times as fast (log scale)")
@@ -115,6 +122,9 @@ def _draw_floors(axes: Any, cases: list[Json]) -> None:
         axes.plot([], [], marker, color=colour, label=label)
     if drawn:
         _log_axis(axes)
-    axes.set_xlabel("time over that of moving inputs and output once (log scale)")
+    what = "moving inputs and output once"
+    if any(case["flops"] for case in cases):
+        what += ", or of the multiply-adds"
+    axes.set_xlabel(f"time over that of {what} (log scale)")
     axes.grid(axis="x", alpha=0.3)
     _legend(axes)

@@ -3,16 +3,19 @@
 The keys, in the order of the file. Times are in seconds, sizes in bytes, errors as
 :func:`bench.errors.max_error` has them; what is unknown is null.
 
-- ``schema``, ``date``, ``machine``, ``python``, ``rounds``
+- ``schema``, ``date``, ``group`` (of cases, see :mod:`bench.groups`; null on a GPU), ``machine``,
+  ``python``, ``rounds``
 - ``busy``: processors that other processes kept busy in the silences, mean; see
   :mod:`bench.silence`
 - ``reused``: the file that the peers' numbers were taken from; null if all were measured now
 - ``ceilings``: see :func:`bench.ceilings.measure`
 - ``peers``: by name, ``outputs`` (allocated or reused) and ``versions``, or a ``problem``
-- ``cases``: ``case``, ``program``, ``floor_bytes``, ``bar``, ``copy_share``, ``tolerance``,
-  ``peers`` (rows; ``ratio`` to ours and ``share`` of the copy are medians over the duels, see
-  :mod:`bench.duels`, or null), ``verdict`` (:func:`bench.verdict.judge`)
-- ``summary``: :func:`bench.verdict.summary`
+- ``cases``: ``case``, ``program``, ``floor_bytes``, ``flops``, ``operands``, ``bar``,
+  ``bar_floor``, ``copy_share``, ``tolerance`` (of :class:`bench.table.Case`), ``peers`` (rows;
+  ``ratio`` to ours and ``share`` of the copy are medians over the duels, see :mod:`bench.duels`, or
+  null), ``verdict`` (:func:`bench.verdict.judge`)
+- ``summary``: :func:`bench.verdict.summary`, and ``goals`` of the whole run: ``goal``, ``value``,
+  ``least``, ``unit``
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from bench import verdict
+from bench import groups, verdict
 from bench.contest import Score
 from bench.engines import OURS
 from bench.table import Case
@@ -46,6 +49,7 @@ def header(rounds: int, threads: int) -> Json:
     return {
         "schema": SCHEMA,
         "date": datetime.date.today().isoformat(),
+        "group": None,
         "machine": {
             "cpu": cpu_name(),
             "arch": platform.machine(),
@@ -77,12 +81,15 @@ def add_case(results: Json, case: Case, rows: list[Json]) -> Json:
         "case": case.name,
         "program": case.program,
         "floor_bytes": case.floor_bytes,
+        "flops": case.flops,
+        "operands": case.operands,
         "bar": case.bar,
+        "bar_floor": case.bar_floor,
         "copy_share": case.copy_share,
         "tolerance": case.tolerance,
         "peers": rows,
     }
-    entry["verdict"] = verdict.judge(entry, copy_bandwidth(results))
+    entry["verdict"] = verdict.judge(entry, results["ceilings"])
     results["cases"].append(entry)
     return entry
 
@@ -118,14 +125,11 @@ def finish(results: Json, ceilings: Json | None, busy: float | None = None) -> N
     results["ceilings"] = ceilings
     results["busy"] = busy
     for case in results["cases"]:
-        case["verdict"] = verdict.judge(case, copy_bandwidth(results))
-    results["summary"] = verdict.summary(results["cases"])
-
-
-def copy_bandwidth(results: Json) -> float | None:
-    """Bytes per second, read + written, that the main memory reaches; None if not measured."""
-    ceilings = results["ceilings"]
-    return ceilings["memory"]["main"]["copy"] if ceilings else None
+        case["verdict"] = verdict.judge(case, ceilings)
+    found = verdict.summary(results["cases"])
+    goals = groups.GROUPS[results["group"]].goals if results["group"] else ()
+    found["goals"] = [goal.judged(results["cases"], found) for goal in goals]
+    results["summary"] = found
 
 
 def failures(results: Json) -> list[str]:
@@ -156,7 +160,9 @@ def write(results: Json, folder: Path) -> Path:
     """Write the JSON; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = place(results, folder)
-    path = path.with_name(path.name + ".json")
+    group = results["group"]
+    ending = groups.GROUPS[group].ending if group else ""
+    path = path.with_name(f"{path.name}{ending}.json")
     path.write_text(json.dumps(results, indent=2, allow_nan=False) + "\n")
     return path
 

@@ -25,12 +25,15 @@ class Case:
     Attributes:
         name: operation and size.
         program: the function's name in each module of :mod:`bench.programs`.
-        inputs: makes the arguments, float32 or int64, the same ones at each call.
+        inputs: makes the arguments, the same ones at each call.
         floor_bytes: bytes that nobody can avoid moving: what is needed of every argument, and the
             result, once.
         bar: how many times as fast as the best peer it is to be.
+        bar_floor: the least of it that is acceptable; 0 if nothing is asked.
         copy_share: part of the copy bandwidth it is to reach; 0 if nothing is asked.
         tolerance: largest error that is not a mistake, as :func:`bench.errors.max_error` has it.
+        flops: operations of its contractions, a multiply-add is two; 0 if there are none.
+        operands: of the multiply-adds, one of :data:`bench.ceiling_code.PEAKS`.
     """
 
     name: str
@@ -38,8 +41,11 @@ class Case:
     inputs: Callable[[], Arrays]
     floor_bytes: int
     bar: float = 1.0
+    bar_floor: float = 0.0
     copy_share: float = 0.0
     tolerance: float = TOLERANCE
+    flops: int = 0
+    operands: str = "float32"
 
 
 def normal(*shapes: tuple[int, ...]) -> Callable[[], Arrays]:
@@ -172,17 +178,19 @@ CASES: tuple[Case, ...] = (
 )
 
 
-def named(text: str) -> tuple[Case, ...]:
-    """The cases whose name or function contains one of the comma-separated parts of ``text``.
+def named(text: str, cases: tuple[Case, ...] = CASES) -> tuple[Case, ...]:
+    """The cases with one of the comma-separated parts of ``text`` in the name, or as function.
 
     Raises:
         ValueError: a part fits no case; lists them all.
     """
     chosen: dict[str, Case] = {}
     for part in (p.strip() for p in text.split(",")):
-        found = [case for case in CASES if part in case.name or part == case.program]
+        found = [
+            case for case in cases if part in case.name or part == case.program.rpartition(".")[2]
+        ]
         if not found:
-            names = ", ".join(case.name for case in CASES)
+            names = ", ".join(case.name for case in cases)
             raise ValueError(f"no case contains '{part}'; the cases are {names}")
         chosen |= {case.name: case for case in found}
-    return tuple(case for case in CASES if case.name in chosen)
+    return tuple(case for case in cases if case.name in chosen)

@@ -1,4 +1,4 @@
-"""What the numbers of a case mean: best peer, ratios, bars, distance to the floor."""
+"""What the numbers of a case mean: best peer, ratios, bars, distance to the floor and the peak."""
 
 from __future__ import annotations
 
@@ -6,39 +6,55 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from bench.engines import OURS
+from bench.engines import OURS, VARIANTS
 from bench.errors import as_good_as
 
 Json = dict[str, Any]
 
+#: How many times as long as predicted, or as short, is still as predicted.
+NEAR = 1.5
 
-def judge(case: Json, copy_bandwidth: float | None) -> Json:
+#: What :func:`judge` may say of a case where we failed or were too slow.
+BELOW, FAILED = "below floor", "failed"
+
+
+def judge(case: Json, ceilings: Json | None) -> Json:
     """The verdict on one case of the results.
 
     Args:
-        case: ``peers``, ``bar``, ``copy_share``, ``floor_bytes``; see :mod:`bench.report`.
-        copy_bandwidth: bytes per second (read + written) of the main memory, if measured.
+        case: all but the verdict; see :mod:`bench.report`.
+        ceilings: see :func:`bench.ceilings.measure`, if measured.
 
     Returns:
-        What does not exist (nobody ran, we failed, no Inductor) is None.
+        What does not exist (no peer ran, we failed, no Inductor) is None.
         ``best``: the fastest peer; ``to_best``, ``to_inductor``: their time over ours, in duels
         where there were any (:mod:`bench.duels`), else of the fastest calls; ``floor``: seconds
-        that moving ``floor_bytes`` takes; ``share``: floor over our time, likewise; ``compile``:
-        seconds of our first call that are neither capture nor running; ``accurate``: our error is
-        within twice eager's; ``met``: bar, share and accuracy all hold (False if only we failed).
+        that moving ``floor_bytes`` or the multiply-adds take, whichever is longer; ``share``: floor
+        over our time, likewise; ``rate``: of ours, operations per second; ``peak_share``: part of
+        the multiply-add ceiling that this is; ``misprediction``: our fastest time over the
+        predicted one, or the reverse, whichever is above 1; ``compile``: seconds of our first call
+        that are neither capture nor running; ``accurate``: our error is within twice eager's;
+        ``met``: bar, share and accuracy all hold (False if only we failed); ``standing``: ``met``,
+        or why not: ``below floor`` (``bar_floor``), ``inaccurate``, ``short`` (of the bar or the
+        share) or ``failed``.
     """
     rows = {row["peer"]: row for row in case["peers"] if "minimum" in row}
     ours = rows.get(OURS)
-    others = {name: row for name, row in rows.items() if name != OURS}
+    others = {name: row for name, row in rows.items() if name not in (OURS, *VARIANTS)}
     best = _fastest(others, ours)
-    floor = case["floor_bytes"] / copy_bandwidth if copy_bandwidth else None
+    peak = ceilings["peaks"].get(case["operands"]) if ceilings and case["flops"] else None
+    floor = _floor(case, ceilings, peak)
     verdict: Json = {"best": best, "floor": floor}
     verdict["to_best"] = _over(others[best], ours) if best else None
     verdict["to_inductor"] = _over(others["inductor"], ours) if "inductor" in others else None
     verdict["share"] = _share(ours, floor) if ours else None
+    verdict["rate"] = case["flops"] / ours["minimum"] if ours and case["flops"] else None
+    verdict["peak_share"] = verdict["rate"] / peak if verdict["rate"] and peak else None
+    verdict["misprediction"] = _misprediction(ours) if ours else None
     verdict["compile"] = compile_seconds(ours) if ours else None
     verdict["accurate"] = _accurate(ours, others.get("eager"))
     verdict["met"] = _met(case, verdict)
+    verdict["standing"] = _standing(case, verdict)
     return verdict
 
 
@@ -56,16 +72,37 @@ def geometric_mean(ratios: Iterable[float | None]) -> float | None:
 
 
 def summary(cases: list[Json]) -> Json:
-    """Over all cases: ``geomean_inductor``, rows that meet their bars, and how many are judged."""
+    """Over all cases: geometric means, and how many rows are judged, meet their bars, and so on.
+
+    ``rows_below_floor`` has those that failed, too; ``predicted_near`` is the part of the predicted
+    rows whose prediction is within :data:`NEAR`.
+    """
     verdicts = [case["verdict"] for case in cases]
     judged = [v for v in verdicts if v["met"] is not None]
+    predicted = [v["misprediction"] for v in verdicts if v["misprediction"]]
     return {
         "geomean_inductor": geometric_mean(v["to_inductor"] for v in verdicts),
         "geomean_best": geometric_mean(v["to_best"] for v in verdicts),
         "rows_met": sum(v["met"] for v in judged),
+        "rows_below_floor": sum(v["standing"] in (BELOW, FAILED) for v in judged),
         "rows_judged": len(judged),
+        "predicted_near": sum(x <= NEAR for x in predicted) / len(predicted) if predicted else None,
         "slowest_compile": max((v["compile"] for v in verdicts if v["compile"]), default=None),
     }
+
+
+def _floor(case: Json, ceilings: Json | None, peak: float | None) -> float | None:
+    if not ceilings:
+        return None
+    moving: float = case["floor_bytes"] / ceilings["memory"]["main"]["copy"]
+    return max(moving, case["flops"] / peak) if peak else moving
+
+
+def _misprediction(ours: Json) -> float | None:
+    if not ours.get("predicted"):
+        return None
+    ratio: float = ours["minimum"] / ours["predicted"]
+    return max(ratio, 1 / ratio)
 
 
 def _fastest(others: dict[str, Json], ours: Json | None) -> str | None:
@@ -101,3 +138,15 @@ def _met(case: Json, verdict: Json) -> bool | None:
         return False
     enough = verdict["share"] is None or verdict["share"] >= case["copy_share"]
     return verdict["to_best"] >= case["bar"] and enough and verdict["accurate"] is not False
+
+
+def _standing(case: Json, verdict: Json) -> str | None:
+    if verdict["met"] is None:
+        return None
+    if verdict["met"]:
+        return "met"
+    if verdict["to_best"] is None:
+        return FAILED
+    if verdict["to_best"] < case["bar_floor"]:
+        return BELOW
+    return "inaccurate" if verdict["accurate"] is False else "short"

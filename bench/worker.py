@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import arrays
 from bench.calls import timed
 from bench.engines import ENGINES, FACES, Prepared
 from bench.memory import empty_at
@@ -58,7 +59,7 @@ class Worker:
         """Load the inputs, make the first call, leave its result in the folder."""
         self.drop()
         files = sorted(Path(folder).glob("input*.npy"))
-        inputs = tuple(_on_cache_line(np.load(file)) for file in files)
+        inputs = tuple(_on_cache_line(arrays.load(file)) for file in files)
         prepared = self.engine.prepare(self.name, program, inputs)
         begin = time.perf_counter()
         result = prepared.call()
@@ -69,7 +70,7 @@ class Worker:
         return {"first_call": first_call, **prepared.facts()}
 
     def turn(self, seconds: float) -> dict[str, Any]:
-        """Call again and again for so many seconds, twice at least."""
+        """Call again and again for so many seconds; see :func:`bench.calls.timed`."""
         if self.prepared is None:
             raise RuntimeError("there is no case to run")
         return {"samples": timed(self.prepared.call, seconds)}

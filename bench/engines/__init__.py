@@ -42,6 +42,13 @@ FACES = {
 #: The one that the others are compared with.
 OURS = "polyblocks"
 
+#: Ways of ours with further compile options: by name, which is one of :data:`ENGINES`, the options.
+#: They stand beside ours, are no rivals of it, and run programs that have weights of their own.
+VARIANTS: dict[str, dict[str, Any]] = {}
+
+#: Programs with weights of their own: ``models.`` and a name of :data:`bench.models.MODELS`.
+MODELS = "models"
+
 #: Peers that need nothing but the project's own environment.
 QUICK = ("polyblocks", "eager", "inductor")
 
@@ -64,21 +71,41 @@ class Prepared:
 
 
 def written_in(language: str, program: str) -> Callable[..., Any]:
-    """A case's function in one framework.
+    """A case's function in one framework; of a model, its module in PyTorch.
 
     Args:
         language: ``in_torch``, ``in_jax`` or ``in_tensorflow``.
-        program: ``softmax`` of :mod:`bench.programs`, ``algorithms.n_body`` of another package.
+        program: ``softmax`` of :mod:`bench.programs`, ``algorithms.n_body`` of another package,
+            ``models.ResNet-18`` of :mod:`bench.models`.
+
+    Raises:
+        NotImplementedError: a model in another framework than PyTorch.
     """
     package, _, name = program.rpartition(".")
+    if package == MODELS:
+        if language != "in_torch":
+            raise NotImplementedError(f"{name} is written in PyTorch only")
+        from bench.models import with_weights
+
+        return with_weights(name)
     function: Callable[..., Any] = getattr(
         import_module(f"bench.{package or 'programs'}.{language}"), name
     )
     return function
 
 
+def takes_part(name: str, program: str) -> bool:
+    """Whether a peer is to run a program: a variant of ours is where there are weights."""
+    return name not in VARIANTS or program.startswith(f"{MODELS}.")
+
+
 def joined(result: Any) -> np.ndarray[Any, Any]:
-    """The result as one array; several are laid behind each other, in float64."""
-    if not isinstance(result, (tuple, list)):
-        return np.asarray(result)
-    return np.concatenate([np.asarray(part).ravel().astype(np.float64) for part in result])
+    """The result as one array; several are laid behind each other, in float64.
+
+    bfloat16 becomes float32, since NumPy has no conversion of PyTorch's.
+    """
+    if isinstance(result, (tuple, list)):
+        return np.concatenate([joined(part).ravel().astype(np.float64) for part in result])
+    if str(getattr(result, "dtype", "")) == "torch.bfloat16":
+        result = result.float()
+    return np.asarray(result)

@@ -9,10 +9,14 @@ import numpy as np
 import onnxruntime
 import torch
 
+from bench.arrays import tensor
 from bench.engines import Prepared, written_in
 
 OUTPUTS = {"onnxruntime": "one buffer that is bound once, written at each call"}
 DISTRIBUTIONS = {"onnxruntime": ("onnxruntime", "onnx", "onnxscript", "torch")}
+
+#: Of results.
+_DTYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 
 class _Module(torch.nn.Module):
@@ -52,7 +56,7 @@ def prepare(name: str, program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -
 
 
 def _session(program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -> Any:
-    examples = tuple(torch.from_numpy(x) for x in inputs)
+    examples = tuple(tensor(x) for x in inputs)
     exported = torch.onnx.export(_Module(program), examples, dynamo=True, verbose=False)
     data = io.BytesIO()
     exported.save(data)
@@ -68,7 +72,7 @@ def _bind(session: Any, inputs: tuple[np.ndarray[Any, Any], ...]) -> Any:
     for described, value in zip(session.get_inputs(), inputs, strict=True):
         binding.bind_ortvalue_input(described.name, onnxruntime.OrtValue.ortvalue_from_numpy(value))
     (output,) = session.get_outputs()
-    dtype = {"tensor(float)": np.float32, "tensor(int64)": np.int64}[output.type]
+    dtype = _DTYPES[output.type]
     buffer = onnxruntime.OrtValue.ortvalue_from_shape_and_type(output.shape, dtype)
     binding.bind_ortvalue_output(output.name, buffer)
     return binding

@@ -8,6 +8,7 @@ import numpy as np
 import openvino
 import torch
 
+from bench.arrays import tensor
 from bench.engines import Prepared, written_in
 
 OUTPUTS = {"openvino": "one buffer of its own, written at each call"}
@@ -48,7 +49,7 @@ def prepare(name: str, program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -
 
 
 def _compile(program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -> Any:
-    examples = tuple(torch.from_numpy(x) for x in inputs)
+    examples = tuple(tensor(x) for x in inputs)
     exported = torch.export.export(_Module(program), examples)
     model = openvino.convert_model(exported, example_input=examples)
     settings = {

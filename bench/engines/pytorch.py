@@ -10,25 +10,29 @@ import numpy as np
 import torch
 
 from bench import empty_backend, peers
-from bench.engines import OURS, Prepared, joined, written_in
+from bench.arrays import tensor
+from bench.engines import OURS, VARIANTS, Prepared, joined, written_in
 
 _ALLOCATES = "allocated by PyTorch at each call"
 OUTPUTS = {
     "eager": _ALLOCATES,
     "inductor": _ALLOCATES,
     "inductor-max-autotune": _ALLOCATES,
-    OURS: "new at each call; from 1 MiB on out of a pool that takes them back when they are freed",
-}
-DISTRIBUTIONS = dict.fromkeys(OUTPUTS, ("torch",)) | {
-    OURS: (
+} | dict.fromkeys(
+    (OURS, *VARIANTS),
+    "new at each call; from 1 MiB on out of a pool that takes them back when they are freed",
+)
+DISTRIBUTIONS = dict.fromkeys(OUTPUTS, ("torch",)) | dict.fromkeys(
+    (OURS, *VARIANTS),
+    (
         "polyblocks-compiler",
         "polyblocks-torch",
         "polyblocks-cpu",
         "torch-mlir",
         "llvmlite",
         "torch",
-    )
-}
+    ),
+)
 
 _AUTOTUNE = "max-autotune-no-cudagraphs"
 
@@ -44,11 +48,11 @@ def prepare(name: str, program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -
     """The function as this peer runs it."""
     function = written_in("in_torch", program)
     torch._dynamo.reset()
-    arguments = [torch.from_numpy(x) for x in inputs]
+    arguments = [tensor(x) for x in inputs]
     call = _contestant(name, function).prepare()
 
     prepared = partial(Prepared, lambda: call(*arguments), joined)
-    if name != OURS:
+    if name != OURS and name not in VARIANTS:
         return prepared()
     return prepared(
         lambda: {
@@ -90,4 +94,6 @@ def explain(name: str, error: Exception) -> str:
 def _contestant(name: str, function: Any) -> peers.Contestant:
     if name == "inductor-max-autotune":
         return peers.inductor(function, name, mode=_AUTOTUNE)
+    if name in VARIANTS:
+        return peers.polyblocks(function, **VARIANTS[name])
     return peers.PEERS[name](function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench import page
+from bench.cells import NONE, table
 from bench.engines import OURS
 from bench.gpu.bundle import SIMULATOR
 
@@ -52,19 +53,19 @@ def _shares(results: Json) -> list[str]:
         by_peer = {row["peer"]: row for row in case["peers"]}
         cells = [_percent(by_peer.get(name, {}).get("share")) for name in names]
         ours = by_peer.get(OURS, {})
-        error = page.NONE if ours.get("max_error") is None else f"{ours['max_error']:.1e}"
+        error = NONE if ours.get("max_error") is None else f"{ours['max_error']:.1e}"
         model = ours.get("predicted")
-        model = page.NONE if model is None else f"{model / ours['minimum']:.2f}"
+        model = NONE if model is None else f"{model / ours['minimum']:.2f}"
         best = case["verdict"]["to_best"]
-        ratio = page.NONE if best is None else f"{best:.2f}"
+        ratio = NONE if best is None else f"{best:.2f}"
         rows.append([case["case"], *cells, ratio, model, error])
     heads = ["case", *names, "best / ours", "predicted / ours", "our error"]
-    return page.table(heads, rows)
+    return table(heads, rows)
 
 
 def _host(host: Json) -> list[str]:
     rows = [[name, _micro(seconds)] for name, seconds in host.items()]
-    return page.table(["a call of 16 elements", "µs of the host"], rows)
+    return table(["a call of 16 elements", "µs of the host"], rows)
 
 
 def _graphs(graphs: Json) -> list[str]:
@@ -74,7 +75,7 @@ def _graphs(graphs: Json) -> list[str]:
         else [name, "right" if row["same"] else "WRONG", _micro(row["call"]), _micro(row["replay"])]
         for name, row in graphs.items()
     ]
-    return page.table(["case", "replay", "call, µs of the host", "replay, µs"], rows)
+    return table(["case", "replay", "call, µs of the host", "replay, µs"], rows)
 
 
 def checks(found: Json) -> list[str]:
@@ -83,7 +84,7 @@ def checks(found: Json) -> list[str]:
         [tool, row["problem"] if "problem" in row else "clean" if row["clean"] else row["said"]]
         for tool, row in found["sanitizer"].items()
     ]
-    lines = page.table(["tool", "says"], rows)
+    lines = table(["tool", "says"], rows)
     counted = [
         [row["problem"], "", "", ""]
         if "problem" in row
@@ -95,15 +96,15 @@ def checks(found: Json) -> list[str]:
         ]
         for row in found["bytes"]
     ]
-    return [*lines, "", *page.table(["sectors of", "simulated", "counted", "agree"], counted)]
+    return [*lines, "", *table(["sectors of", "simulated", "counted", "agree"], counted)]
 
 
 def _percent(share: float | None) -> str:
-    return page.NONE if share is None else f"{share * 100:.0f}"
+    return NONE if share is None else f"{share * 100:.0f}"
 
 
 def _micro(seconds: float | None) -> str:
-    return page.NONE if seconds is None else f"{seconds * 1e6:.1f}"
+    return NONE if seconds is None else f"{seconds * 1e6:.1f}"
 
 
 def _rate(bytes_per_second: float) -> str:

@@ -1,9 +1,16 @@
-"""ResNet-18 with random weights, as PyTorch users write it."""
+"""ResNet-18 and ResNet-50 with random weights, as PyTorch users write them."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
+
+
+def shortcut(inputs: int, outputs: int, stride: int) -> nn.Module:
+    """The input itself, or projected where the sizes differ (He et al., 2015, option B)."""
+    if stride == 1 and inputs == outputs:
+        return nn.Identity()
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
 
 
 class Block(nn.Module):
@@ -16,11 +23,7 @@ class Block(nn.Module):
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(outputs)
         self.relu = nn.ReLU(inplace=True)
-        self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
-            )
+        self.shortcut = shortcut(inputs, outputs, stride)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The residual and the shortcut, added."""
@@ -28,10 +31,41 @@ class Block(nn.Module):
         return self.relu(self.bn2(self.conv2(y)) + self.shortcut(x))
 
 
-class ResNet18(nn.Module):
+class Bottleneck(nn.Module):
+    """1x1, 3x3 and 1x1 convolutions and a shortcut (He et al., 2015, figure 5, right).
+
+    The 3x3 convolution has the stride, not the first one (version 1.5).
+    """
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        outputs = 4 * width
+        self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, outputs, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.shortcut = shortcut(inputs, outputs, stride)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The residual and the shortcut, added."""
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
+
+
+class ResNet(nn.Module):
     """Images (N, 3, H, W) -> scores (N, 1000)."""
 
-    def __init__(self) -> None:
+    def __init__(self, block: type[nn.Module], counts: tuple[int, ...], expansion: int) -> None:
+        """
+        Args:
+            block: takes inputs, width and stride; gives ``expansion`` times its width.
+            counts: blocks of each of the four stages.
+            expansion: see ``block``.
+        """
         super().__init__()
         self.stem = nn.Sequential(
             nn.Conv2d(3, 64, 7, 2, 3, bias=False),
@@ -41,13 +75,28 @@ class ResNet18(nn.Module):
         )
         blocks = []
         inputs = 64
-        for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
-            blocks += [Block(inputs, outputs, stride), Block(outputs, outputs, 1)]
-            inputs = outputs
+        for width, first, count in zip((64, 128, 256, 512), (1, 2, 2, 2), counts, strict=True):
+            for stride in (first, *[1] * (count - 1)):
+                blocks.append(block(inputs, width, stride))
+                inputs = expansion * width
         self.blocks = nn.Sequential(*blocks)
         self.pool = nn.AdaptiveAvgPool2d(1)
-        self.fc = nn.Linear(512, 1000)
+        self.fc = nn.Linear(inputs, 1000)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scores before softmax."""
         return self.fc(torch.flatten(self.pool(self.blocks(self.stem(x))), 1))
+
+
+class ResNet18(ResNet):
+    """Eight blocks of two convolutions (He et al., 2015, table 1)."""
+
+    def __init__(self) -> None:
+        super().__init__(Block, (2, 2, 2, 2), expansion=1)
+
+
+class ResNet50(ResNet):
+    """Sixteen bottlenecks (He et al., 2015, table 1)."""
+
+    def __init__(self) -> None:
+        super().__init__(Bottleneck, (3, 4, 6, 3), expansion=4)

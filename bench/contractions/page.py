@@ -1,0 +1,60 @@
+"""What a page says of contractions: how near they are to the machine's multiply-adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.cells import NONE, error, milliseconds, number, percent, table
+from bench.engines import OURS
+from bench.verdict import NEAR
+
+Json = dict[str, Any]
+
+_HEADS = [
+    "case", "GFLOP/s", "% of peak", "best / ours", "at least", "floor",
+    "Inductor / ours", "met", "ms", "predicted ms", "error", "eager's error", "compile s",
+]  # fmt: skip
+
+
+def verdicts(results: Json) -> list[str]:
+    """A table with a row for each case."""
+    return table(_HEADS, [_row(case) for case in results["cases"]])
+
+
+def _row(case: Json) -> list[str]:
+    verdict = case["verdict"]
+    by_name = {row["peer"]: row for row in case["peers"]}
+    ours, eager = by_name.get(OURS, {}), by_name.get("eager", {})
+    rate, standing = verdict["rate"], verdict["standing"]
+    return [
+        case["case"],
+        f"{rate / 1e9:.0f}" if rate else NONE,
+        percent(verdict["peak_share"]),
+        number(verdict["to_best"]),
+        number(case["bar"]),
+        number(case["bar_floor"]),
+        number(verdict["to_inductor"]),
+        {"met": "yes", None: NONE}.get(standing, standing),
+        milliseconds(ours.get("minimum")),
+        milliseconds(ours.get("predicted")),
+        error(ours),
+        error(eager),
+        number(verdict["compile"]),
+    ]
+
+
+def summary(results: Json) -> list[str]:
+    """Rows below their floors, rows that are predicted well, and the goals of the whole run."""
+    found = results["summary"]
+    lines = [
+        "",
+        f"{found['rows_below_floor']} rows are below their floors or failed. The cost model "
+        f"predicts {percent(found['predicted_near'])} % of the rows within {NEAR}×.",
+        "",
+    ]
+    for goal in found["goals"]:
+        value, least, unit = goal["value"], goal["least"], goal["unit"]
+        met = "not measured" if value is None else "met" if value >= least else "not met"
+        asked = f"at least {number(least, unit)}"
+        lines.append(f"- {goal['goal']}: {number(value, unit)}, {asked}: {met}")
+    return lines
