@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+import onnxscript
 import torch
 
 from bench.arrays import tensor
@@ -57,7 +58,13 @@ def prepare(name: str, program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -
 
 def _session(program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -> Any:
     examples = tuple(tensor(x) for x in inputs)
-    exported = torch.onnx.export(_Module(program), examples, dynamo=True, verbose=False)
+    exported = torch.onnx.export(
+        _Module(program),
+        examples,
+        dynamo=True,
+        verbose=False,
+        custom_translation_table={torch.ops.aten._int_mm.default: _int8_matmul},
+    )
     data = io.BytesIO()
     exported.save(data)
     options = onnxruntime.SessionOptions()
@@ -65,6 +72,11 @@ def _session(program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -> Any:
     options.inter_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     return onnxruntime.InferenceSession(data.getvalue(), options, ["CPUExecutionProvider"])
+
+
+def _int8_matmul(x: Any, w: Any) -> Any:
+    """What PyTorch's exporter lacks."""
+    return onnxscript.opset18.MatMulInteger(x, w)
 
 
 def _bind(session: Any, inputs: tuple[np.ndarray[Any, Any], ...]) -> Any:
