@@ -69,8 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    results = report.header(args.rounds, args.threads)
-    results["group"] = args.group
+    results = report.header(args.rounds, args.threads, args.group)
     if earlier:
         results["reused"] = args.reuse.name
         results["peers"] = dict(earlier[0])

@@ -70,7 +70,8 @@ class Pace:
         turn_s: seconds of calls in a turn.
         idle_s: seconds of silence before it.
         duels: further turns of ours beside each of the fastest rivals, and beside copies.
-        decided: there are no duels where one is so many times as fast as the other anyway.
+        decided: there are no duels where one is so many times as fast as the other anyway, and a
+            rival that takes so many times as long as the fastest peer has no further turns.
     """
 
     rounds: int = 5
@@ -117,7 +118,8 @@ def compare(
         # Nobody always comes after the same other one.
         shift = turn % max(1, len(running))
         for peer, score in running[shift:] + running[:shift]:
-            duels.take_turn(peer, score, pace, silence)
+            if score.peer == ours or not duels.beaten(score, running, pace.decided):
+                duels.take_turn(peer, score, pace, silence)
     duels.fight(running, pace, silence, ours)
     if case.copy_share:
         duels.race_copies(running, case.floor_bytes, copy, pace, silence, ours)

@@ -8,6 +8,7 @@ such ratios more still. What is held against the copy of the main memory duels w
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -55,6 +56,12 @@ def decided(ours: Score, fastest: Running, times: float) -> bool:
         return False
     ratio = min(ours.samples) / min(fastest[0][1].samples)
     return max(ratio, 1 / ratio) > times
+
+
+def beaten(score: Score, running: Running, times: float) -> bool:
+    """Whether a peer takes more than ``times`` as long as the fastest one so far."""
+    fastest = min((min(s.samples) for _, s in running if s.samples), default=math.inf)
+    return bool(score.samples) and min(score.samples) > times * fastest
 
 
 def rivals(running: Running, ours: str = OURS) -> list[tuple[Peer, Score]]:

@@ -44,12 +44,18 @@ Json = dict[str, Any]
 SCHEMA = 3
 
 
-def header(rounds: int, threads: int) -> Json:
-    """Date and machine: what makes two results comparable or not."""
+def header(rounds: int, threads: int, group: str | None = None) -> Json:
+    """Date and machine: what makes two results comparable or not.
+
+    Args:
+        rounds: turns of each peer.
+        threads: of each peer.
+        group: one of :data:`bench.groups.GROUPS`; None for what is in none.
+    """
     return {
         "schema": SCHEMA,
         "date": datetime.date.today().isoformat(),
-        "group": None,
+        "group": group,
         "machine": {
             "cpu": cpu_name(),
             "arch": platform.machine(),

@@ -48,6 +48,10 @@ def summary(results: Json) -> list[str]:
     found = results["summary"]
     lines = [
         "",
+        "OpenVINO has the weights of convolutions as constants, which it packs once, and so have "
+        "OpenVINO and ONNX Runtime those of models; all others, ours among them, get them at each "
+        "call.",
+        "",
         f"{found['rows_below_floor']} rows are below their floors or failed. The cost model "
         f"predicts {percent(found['predicted_near'])} % of the rows within {NEAR}×.",
         "",

@@ -319,9 +319,13 @@ def row(peer: str, seconds: float, error: float | None = 1e-7) -> dict[str, Any]
     }  # fmt: skip
 
 
-def judged(*rows: dict[str, Any], bar: float = 1.0, share: float = 0.0) -> dict[str, Any]:
-    case = {"peers": list(rows), "bar": bar, "copy_share": share, "floor_bytes": 1000}
-    return verdict.judge(case, 1e6)
+def judged(*rows: dict[str, Any], share: float = 0.0, **facts: Any) -> dict[str, Any]:
+    case = {
+        "peers": list(rows), "bar": 1.0, "bar_floor": 0.0, "copy_share": share,
+        "floor_bytes": 1000, "flops": 0, "operands": "float32", **facts,
+    }  # fmt: skip
+    peaks = {"float32": 1e6, "bfloat16": None, "int8": 4e6}
+    return verdict.judge(case, {"memory": {"main": {"copy": 1e6}}, "peaks": peaks})
 
 
 def test_a_verdict() -> None:
@@ -333,6 +337,8 @@ def test_a_verdict() -> None:
     assert found["compile"] == pytest.approx(0.4)
     assert found["accurate"] is True
     assert found["met"] is True
+    assert found["standing"] == "met"
+    assert found["rate"] is found["peak_share"] is None
 
 
 def test_a_share_beside_copies_counts_more_than_the_machines_rate() -> None:
@@ -572,7 +578,7 @@ def test_an_interrupted_run_keeps_what_it_has(
 
     monkeypatch.setattr(contest, "compare", compare)
     monkeypatch.setattr("bench.__main__.ceilings", lambda _: None)
-    found = report.header(1, 1)
+    found = report.header(1, 1, "memory")
     handler = signal.getsignal(signal.SIGTERM)
     try:
         assert not run(found, table.named("softmax"), (), {}, tmp_path)
