@@ -59,8 +59,9 @@ def decided(ours: Score, fastest: Running, times: float) -> bool:
 
 
 def beaten(score: Score, running: Running, times: float) -> bool:
-    """Whether a peer takes more than ``times`` as long as the fastest one so far."""
-    fastest = min((min(s.samples) for _, s in running if s.samples), default=math.inf)
+    """Whether a peer takes more than ``times`` as long as the fastest one so far, no variant."""
+    able = (s for _, s in running if s.samples and s.peer not in VARIANTS)
+    fastest = min((min(s.samples) for s in able), default=math.inf)
     return bool(score.samples) and min(score.samples) > times * fastest
 
 

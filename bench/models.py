@@ -7,41 +7,36 @@ from typing import Any
 
 import torch
 
-from bench.programs import convnext
+from bench.programs.bert import Bert
+from bench.programs.convnext import Block, ConvNeXt
+from bench.programs.mobilenet import MobileNetV2
+from bench.programs.resnet import ResNet18, ResNet50
 
 Model = tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
 
 
 def resnet18() -> Model:
     """ResNet-18 on one image of 224 x 224."""
-    from bench.programs.resnet import ResNet18
-
     return ResNet18().eval(), (torch.rand(1, 3, 224, 224),)
 
 
 def resnet50() -> Model:
     """ResNet-50 on one image of 224 x 224."""
-    from bench.programs.resnet import ResNet50
-
     return ResNet50().eval(), (torch.rand(1, 3, 224, 224),)
 
 
 def mobilenet_v2() -> Model:
     """MobileNetV2 on one image of 224 x 224."""
-    from bench.programs.mobilenet import MobileNetV2
-
     return MobileNetV2().eval(), (torch.rand(1, 3, 224, 224),)
 
 
 def convnext_tiny() -> Model:
     """ConvNeXt-T on one image of 224 x 224."""
-    return convnext.ConvNeXt().eval(), (torch.rand(1, 3, 224, 224),)
+    return ConvNeXt().eval(), (torch.rand(1, 3, 224, 224),)
 
 
 def bert_base() -> Model:
     """BERT-base on 128 tokens."""
-    from bench.programs.bert import Bert
-
     tokens = torch.randint(0, 30000, (1, 128))
     return Bert().eval(), (tokens, torch.ones_like(tokens))
 
@@ -73,7 +68,7 @@ def with_weights(name: str) -> torch.nn.Module:
             elif isinstance(part, torch.nn.Conv2d):
                 # Activations keep their size (He et al., 2015, equation 10).
                 torch.nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
-            elif isinstance(part, convnext.Block):
+            elif isinstance(part, Block):
                 part.scale.uniform_(0.1, 1.0)
     return module
 
