@@ -8,7 +8,6 @@ printed, and not written to the committed files.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import sys
@@ -52,16 +51,19 @@ def _run(arguments: argparse.Namespace) -> int:
     logging.disable(logging.ERROR)
     torch.set_num_threads(1)
     from check import entries, entry_name, spread
+    from preloading import preload
     from rich.progress import Progress
     from summary import print_table, write_markdown
     from sweep import Task, sweep
+    from torch_mlir.extras import fx_importer  # noqa: F401
 
     from polyblocks.options import CompileOptions
+    from polyblocks_torch import importer  # noqa: F401
 
     options = CompileOptions(
         target=arguments.target, arch=arguments.arch, simulate=arguments.simulate, num_threads=1
     )
-    _preload(options.target)
+    preload(options.target)
     dtype = getattr(torch, arguments.dtype)
     ops = every = entries(dtype)
     if arguments.sample:
@@ -116,19 +118,6 @@ def _write(path: Path, results: dict[str, Any]) -> None:
         for r in results.values()
     }
     path.write_text(json.dumps(rows, indent=1))
-
-
-def _preload(target: str) -> None:
-    """Load here, once, what every forked worker would load by itself."""
-    from torch_mlir.extras import fx_importer  # noqa: F401
-
-    from polyblocks import mlir
-    from polyblocks.registry.registry import get_registry
-    from polyblocks_torch import importer  # noqa: F401
-
-    mlir.preload()
-    for name in get_registry().target(target).hook.preload():
-        importlib.import_module(name)
 
 
 if __name__ == "__main__":

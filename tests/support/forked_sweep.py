@@ -26,12 +26,14 @@ class Outcome:
         reason: one line; empty if compiled.
         ops: names of what the sample exercised.
         left: those of them that were not compiled.
+        measured: numbers that the sweep collects of a sample, by name.
     """
 
     kind: str
     reason: str = ""
     ops: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    measured: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
