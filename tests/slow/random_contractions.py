@@ -119,7 +119,7 @@ def _all(arguments: argparse.Namespace) -> int:
     _sweep(range(arguments.count), judge, judged, arguments)
     if timed and not arguments.no_inductor:
         # PyTorch imports it when it is first used, for seconds.
-        import torch._inductor.compile_fx
+        import torch._inductor.compile_fx  # noqa: F401
 
         def compared(number: int, outcome: Any) -> None:
             rows[number].measured |= outcome.measured

@@ -54,7 +54,8 @@ class Operand:
         return self.layout(values)
 
     def __str__(self) -> str:
-        words = [f"{_name(self.dtype)}{list(self.shape)}", self.text, "with NaN, inf" if self.special else ""]
+        special = "with NaN, inf" if self.special else ""
+        words = [f"{_name(self.dtype)}{list(self.shape)}", self.text, special]
         return " ".join(filter(None, words))
 
 
@@ -259,9 +260,7 @@ def _operand(
     return argument(shape)
 
 
-def _layout(
-    rng: random.Random, shape: Shape, images: bool
-) -> tuple[str, Callable[[Array], Array]]:
+def _layout(rng: random.Random, shape: Shape, images: bool) -> tuple[str, Callable[[Array], Array]]:
     """Where the elements of an argument stand, in words and as what puts them there."""
     kind = rng.choice("plain plain plain plain permuted transposed stepped inner expanded".split())
     rank = len(shape)
