@@ -187,7 +187,7 @@ def test_the_report(tmp_path: Path) -> None:
     assert [row.ratio for row in rows[:4]] == [2.0, 0.4, pytest.approx(1 / 90), None]
     text = counts(rows)
     assert text[-2].split() == ["all", "4", "1", "0", "1", "0", "0"]
-    assert text[-1] == "fallback, 1 times: no lowering"
+    assert text[-1] == "fallback, 1 samples (4): no lowering"
     report = times(rows)
     assert report[0] == "not timed, as the machine was busy with others: 1"
     assert report[1] == "better peer / ours, of 2 calls of 0.1 ms and more:"

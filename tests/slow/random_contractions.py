@@ -45,9 +45,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--inductor-share",
         type=float,
-        default=0.2,
+        default=0.3,
         metavar="SHARE",
-        help="of the samples that torch.compile gets as well; default: 0.2",
+        help="of the samples that torch.compile gets as well; default: 0.3",
     )
     parser.add_argument("--plot", type=Path, help="PNG of the ratios; the numbers beside it, JSON")
     arguments = parser.parse_args()

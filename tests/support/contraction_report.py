@@ -91,8 +91,13 @@ def counts(rows: Sequence[Row]) -> list[str]:
         found = Counter(row.outcome for row in rows if kind in ("", row.kind))
         lines.append(f"{kind or 'all':18}" + "".join(f"{found[o]:>10}" for o in outcomes))
     for outcome in ("fallback", "skipped"):
-        reasons = Counter(row.reason for row in rows if row.outcome == outcome)
-        lines += [f"{outcome}, {count} times: {why}" for why, count in reasons.most_common()]
+        reasons: dict[str, list[int]] = {}
+        for row in rows:
+            if row.outcome == outcome:
+                reasons.setdefault(row.reason, []).append(row.number)
+        for why, numbers in sorted(reasons.items(), key=lambda item: -len(item[1])):
+            some = ", ".join(map(str, numbers[:5])) + (", …" if numbers[5:] else "")
+            lines.append(f"{outcome}, {len(numbers)} samples ({some}): {why}")
     return lines
 
 
