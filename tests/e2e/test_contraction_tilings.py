@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch.nn import functional
 
+from polyblocks.affine.contraction.choice import TilingCost
 from polyblocks.affine.contraction.product import Product
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.passes.schedule import tile_contractions
-from polyblocks.target import TargetDescription
 from polyblocks_torch import polyblocks_jit_torch
 
 pytestmark = pytest.mark.cpu
@@ -53,9 +53,8 @@ def check(
     """Compile with some tiling, compare with float64; returns the tiling."""
     chosen: list[Tiling] = []
 
-    def choose(product: Product, target: TargetDescription, width: int) -> Tiling:
-        del target
-        chosen.append(tiling_of(product, width, seed))
+    def choose(cost: TilingCost) -> Tiling:
+        chosen.append(tiling_of(cost.product, cost.width, seed))
         (tmp_path / "chosen").touch()
         return chosen[-1]
 

@@ -182,8 +182,8 @@ ROOMS: dict[str, str] = {
     "affine/rewrites affine/tiles passes",
     "passes/fuse": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/tiles "
     "passes passes/normalize",
-    "passes/schedule": "affine affine/analysis affine/contraction affine/cost affine/rewrites "
-    "affine/vectors passes",
+    "passes/schedule": "affine affine/analysis affine/contraction affine/cost affine/mlir "
+    "affine/rewrites affine/vectors passes",
     "passes/map": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/vectors "
     "codegen/gpu/emission codegen/gpu/mapping passes",
     "affine": "",

@@ -55,26 +55,27 @@ def is_tiled(nodes: list[Node], target: TargetDescription) -> bool:
     return min(prod(v.extent for v in side) for side in sides) >= MIN_EXTENT
 
 
-def choose_tiling(product: Product, target: TargetDescription, width: int) -> Tiling | None:
-    """The tiling of a product on a target; None if none is worth it.
-
-    Args:
-        product: what is computed.
-        target: for which chip.
-        width: lanes of one vector.
-    """
-    choice = _Choice(product, target, width)
+def choose_tiling(cost: TilingCost) -> Tiling | None:
+    """The tiling of a product on a target; None if it has none."""
     best: tuple[float, Tiling] | None = None
-    for tiling in choice.candidates():
-        cost = choice.cost(tiling)
+    for tiling in cost.candidates():
+        time = cost.cost(tiling)
         # Ties go to the first one.
-        if best is None or cost < best[0] * 0.999:
-            best = cost, tiling
+        if best is None or time < best[0] * 0.999:
+            best = time, tiling
     return None if best is None else best[1]
 
 
 @dataclass
-class _Choice:
+class TilingCost:
+    """The tilings of a product, and what they cost.
+
+    Attributes:
+        product: what is computed.
+        target: for which chip.
+        width: lanes of one vector.
+    """
+
     product: Product
     target: TargetDescription
     width: int
@@ -194,10 +195,27 @@ class _Choice:
         together = gcd(stride, way)
         return together >= self.l1.line and rows * together > way * ways // 2
 
+    def pieces(self, tiling: Tiling) -> int:
+        """Pieces that threads do."""
+        return self.batch * tiling.row_pieces * tiling.column_pieces
+
+    def bytes(self, tiling: Tiling) -> list[int]:
+        """What all threads move between registers and the first cache, and from the next one.
+
+        In the first cache stay the columns of one panel, if these fit, or the rows of one tile.
+        """
+        tiles = -(-self.rows // tiling.rows)
+        panels = -(-self.columns // tiling.lanes)
+        each = self.batch * self.steps * self.size
+        panel, tile = each * tiling.lanes, each * tiling.rows
+        used = tiles * panels * (panel + tile)
+        fits = tiling.lanes * tiling.depth * self.size <= self.l1.size // 2
+        further = panels * (tiles * tile + (panel if fits else tiles * panel))
+        return [used, further]
+
     def cost(self, tiling: Tiling) -> float:
-        """Time of the thread with most to do."""
-        pieces = tiling.row_pieces * tiling.column_pieces
-        turns = -(-self.batch * pieces // self.threads)
+        """Time of the thread with most to do, in multiply-adds of a vector."""
+        turns = -(-self.pieces(tiling) // self.threads)
         row_blocks = -(-self.rows // tiling.row_block)
         rows = min(self.rows, -(-row_blocks // tiling.row_pieces) * tiling.row_block)
         column_blocks = -(-self.columns // tiling.column_block)

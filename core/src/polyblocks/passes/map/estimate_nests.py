@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.estimate import Estimator
-from polyblocks.affine.mlir.json_attributes import to_attribute
+from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
 from polyblocks.affine.model import Sequence
+from polyblocks.affine.subnests import has_register_tile
 from polyblocks.attributes import ESTIMATE_ATTRIBUTE, KERNEL_ATTRIBUTE
 from polyblocks.passes.base import NestPass
 
@@ -36,7 +37,11 @@ class EstimateNestsPass(NestPass):
         for nest in sequence.nests():
             if not nest.name:
                 continue
-            numbers = estimator.estimate(nest).to_json()
+            if nest.estimate is not None and has_register_tile(nest.body):
+                # Predicted when its tiling was chosen.
+                numbers = from_attribute(nest.estimate)
+            else:
+                numbers = estimator.estimate(nest).to_json()
             nest.estimate = to_attribute(numbers)
             if not nest.changed:
                 # In place: to write a nest takes longer than to estimate it.

@@ -7,9 +7,12 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.contraction.builder import ContractionBuilder
-from polyblocks.affine.contraction.choice import choose_tiling, is_tiled
+from polyblocks.affine.contraction.choice import TilingCost, choose_tiling, is_tiled
+from polyblocks.affine.contraction.prediction import predicted
 from polyblocks.affine.contraction.product import product_of
+from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.flat_views import FlatViews
+from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import For, Sequence, remove_dead, walk
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.vectors.lanes import BITS, NoLanesError, lanes_of
@@ -54,6 +57,7 @@ class TileContractionsPass(NestPass):
         """Tile every nest that is a contraction."""
         target = context.target
         views = FlatViews(sequence)
+        estimator = Estimator(target, sequence.buffers)
         for nest in sequence.nests():
             if not is_tiled(nest.body, target):
                 continue
@@ -64,7 +68,8 @@ class TileContractionsPass(NestPass):
                 continue
             bits = max(BITS[str(v.type)] for v in product.results)
             width = target.vector_bits // bits
-            tiling = choose_tiling(product, target, width)
+            cost = TilingCost(product, target, width)
+            tiling = choose_tiling(cost)
             if tiling is None:
                 continue
             level = target.shared_level
@@ -79,6 +84,8 @@ class TileContractionsPass(NestPass):
             except NoLanesError as error:
                 context.decide(self.name, nest.name, "untiled", reason=str(error))
                 continue
+            numbers = predicted(estimator.estimate(nest), cost, tiling, target).to_json()
+            nest.estimate = to_attribute(numbers)
             nest.body = nodes
             eliminate_common(nest.body)
             remove_dead(nest.body)

@@ -1,0 +1,53 @@
+"""What a tiled contraction is predicted to cost, by the numbers by which its tiling was chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from polyblocks.affine.contraction.choice import TilingCost
+from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.estimate import COMPUTE, LAUNCH, Estimate
+from polyblocks.target import TargetDescription
+
+
+def predicted(
+    loops: Estimate, cost: TilingCost, tiling: Tiling, target: TargetDescription
+) -> Estimate:
+    """The estimate of a contraction in tiles.
+
+    Args:
+        loops: that of its loops before, of which work and compulsory bytes stay.
+        cost: what the tiling was chosen by.
+        tiling: the tiling.
+        target: the chip.
+    """
+    threads = min(target.shared_level.size, cost.pieces(tiling))
+    moved = dict.fromkeys(loops.bytes, 0)
+    far = [level.name for level in target.memory if loops.bytes[level.name]]
+    for level, nbytes in zip(target.memory, cost.bytes(tiling), strict=False):
+        moved[level.name] = nbytes
+    # Operands and results come from where they are found, once.
+    moved[far[-1]] = max(moved[far[-1]], loops.floor_bytes)
+    seconds: dict[str, float] = {}
+    for level in target.memory:
+        rate = rates.bandwidth(target, level, threads)
+        if rate is not None:
+            seconds[level.name] = moved[level.name] / rate
+    lanes = rates.lane_rate(target)
+    if lanes is not None:
+        each = target.shared_level.size * cost.width / lanes
+        seconds[COMPUTE] = cost.cost(tiling) * each
+    launch = target.shared_level.overhead if threads > 1 else 0.0
+    bound, time = None, None
+    if not rates.unknown_rates(target):
+        bound = max(seconds, key=lambda name: seconds[name])
+        time = seconds[bound] + launch
+    return replace(
+        loops,
+        moved_bytes=moved[far[-1]],
+        bytes=moved,
+        seconds=seconds | {LAUNCH: launch},
+        predicted_seconds=time,
+        bound=bound,
+    )
