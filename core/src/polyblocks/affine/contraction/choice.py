@@ -103,6 +103,7 @@ class TilingCost:
         of_columns = [o for o in product.operands if not o.of_rows]
         self.by_rows = len(product.columns) > 1 and any(o.load is None for o in of_columns)
         self.in_place = all(self._in_order(o) for o in of_columns)
+        self.streams = self.in_place and self.columns * self.steps * self.size > self.l2
         sums = product.combiners
         self.rounds = sums is not None and any(op.name in ROUNDING for op in sums)
 
@@ -110,11 +111,13 @@ class TilingCost:
         """Register tiles that fit into registers, and pieces for all threads."""
         registers = self.target.vector_registers
         carried = len(self.product.results)
+        # All rows at once, where columns come from far away: then they come once.
+        streams = self.streams and self.rows <= (registers - 2) // carried
         for vectors in VECTORS:
             if vectors > 1 and (vectors - 1) * self.width >= self.columns:
                 break
             most = (registers - 1 - vectors) // (vectors * carried)
-            for rows in range(1, min(most, self.rows) + 1):
+            for rows in range(self.rows if streams else 1, min(most, self.rows) + 1):
                 for row_pieces, column_pieces in self._pieces():
                     tiling = self._tiling(rows, vectors * self.width, row_pieces, column_pieces)
                     if tiling is not None:
@@ -131,7 +134,7 @@ class TilingCost:
     def _tiling(self, rows: int, lanes: int, row_pieces: int, column_pieces: int) -> Tiling | None:
         if -(-self.rows // rows) < row_pieces:
             return None
-        streaming = self.rows <= rows and self.in_place
+        streaming = self.streams and self.rows <= rows
         depth = self._depth(STREAMS if streaming else MAX_DEPTH)
         chain = depth
         if self.rounds and depth >= 2 * CHAIN:
