@@ -33,6 +33,8 @@ def tiling_of(product: Product, width: int, seed: int) -> Tiling:
     if not by_rows and draw.random() < 0.7:
         column_block = min(columns, lanes * draw.randint(1, 3))
     row_block = min(rows, height * draw.randint(1, 4))
+    row_pieces = draw.randint(1, -(-rows // row_block))
+    column_pieces = draw.randint(1, -(-columns // column_block))
     return Tiling(
         rows=height,
         lanes=lanes,
@@ -40,10 +42,11 @@ def tiling_of(product: Product, width: int, seed: int) -> Tiling:
         chain=draw.choice([depth, max(1, depth // 2)]),
         row_block=row_block,
         column_block=column_block,
-        row_pieces=draw.randint(1, -(-rows // row_block)),
-        column_pieces=draw.randint(1, -(-columns // column_block)),
+        row_pieces=row_pieces,
+        column_pieces=column_pieces,
         pack_rows=draw.random() < 0.5,
         pack_columns=draw.random() < 0.5,
+        threads=draw.randint(1, 3),
     )
 
 

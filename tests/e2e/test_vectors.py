@@ -313,3 +313,18 @@ def test_what_is_written_in_turns_in_place(check: Callable[..., Any]) -> None:
         return x.sum()
 
     check(swap, torch.randn(2006))
+
+
+@pytest.mark.parametrize("n", [9, 17, 145])
+def test_one_element_that_is_left_is_all_that_is_stored(n: int) -> None:
+    from polyblocks_torch import polyblocks_jit_torch
+
+    # Rows of the result are computed in another order than they lie in memory: what is written
+    # beyond the end of one would change another.
+    def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("gisah,ashw->ihsgw", a.to(torch.int32), b.to(torch.int32))
+
+    a = torch.randint(-128, 127, (1, 11, 4, 2, 36), dtype=torch.int8)[..., ::3]
+    b = torch.randint(-128, 127, (2, 4, 12, n), dtype=torch.int8)
+    compiled = polyblocks_jit_torch(compile_options={"target": "cpu", "strict_target": True})
+    assert torch.equal(compiled(product)(a, b), product(a, b))

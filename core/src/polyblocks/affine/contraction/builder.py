@@ -113,7 +113,7 @@ class ContractionBuilder:
         product: the contraction.
         tiling: its sizes.
         width: lanes of one vector.
-        level: the parallel level that pieces are for; None if there is one thread.
+        level: the parallel level that pieces are for; None in a tile, which one thread computes.
     """
 
     def __init__(self, product: Product, tiling: Tiling, width: int, level: str | None) -> None:
@@ -121,10 +121,15 @@ class ContractionBuilder:
         self.tiling = tiling
         self.width = width
         self.level = level
+        self.inside = level is None
         self.batch = prod(v.extent for v in product.batch)
         pieces = tiling.row_pieces * tiling.column_pieces
-        self.piece = Var(self.batch * pieces, "t")
-        at = Expr.of(self.piece)
+        # Threads have equal shares of the pieces, one after the other.
+        total = self.batch * pieces
+        shares = min(tiling.threads, total)
+        self.thread, self.turn = Var(shares, "t"), Var(-(-total // shares))
+        at = Expr.of(self.thread) * self.turn.extent + self.turn
+        self.over = (Expr(total) - Expr.of(self.thread) * self.turn.extent,)
         self.place: Place = {}
         rest = at // pieces
         for position in range(len(product.batch) - 1, -1, -1):
@@ -173,8 +178,11 @@ class ContractionBuilder:
         if self.partial:
             inner += self._finish()
         body = self.column.around([*copies, *self.row.around(inner)])
-        level = self.level if self.piece.extent > 1 else None
-        body = [For(self.piece, [*self.allocas, *body], level=level)]
+        if self.turn.extent > 1:
+            even = self.over[0].range()[0] >= self.turn.extent
+            body = [For(self.turn, body, upper=() if even else self.over)]
+        level = self.level if self.thread.extent > 1 else None
+        body = [For(self.thread, [*self.allocas, *body], level=level)]
         mark_tiles(body)
         return body
 
@@ -201,17 +209,17 @@ class ContractionBuilder:
         return self._local(shape, result.type)
 
     def _local(self, shape: tuple[int, ...], type_: object) -> Buffer:
-        """A buffer of one piece: on the thread's stack, or a part of one for all pieces."""
+        """A buffer of one thread: on its stack, or a part of one for all threads."""
         size = element_bytes(type_)
-        if prod(shape) * size <= STACK_BYTES:
+        if prod(shape) * size <= STACK_BYTES or self.inside:
             buffer = Buffer(shape, type_, "local", bytes_per_element=size)
             self.allocas.append(Alloca(buffer))
             return buffer
-        return Buffer((self.piece.extent, *shape), type_, "alloc", bytes_per_element=size)
+        return Buffer((self.thread.extent, *shape), type_, "alloc", bytes_per_element=size)
 
     def _index(self, buffer: Buffer, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """Where an element of the piece's part of a buffer is."""
-        return index if buffer.kind == "local" else (Expr.of(self.piece), *index)
+        """Where an element of the thread's part of a buffer is."""
+        return index if buffer.kind == "local" else (Expr.of(self.thread), *index)
 
     def _store(self, value: Value, buffer: Buffer, index: tuple[Expr, ...]) -> Store:
         return Store(value, buffer, self._index(buffer, index))

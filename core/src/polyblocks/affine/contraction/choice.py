@@ -8,7 +8,7 @@ one of its sums is ready for the next step.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, gcd, lcm, prod
 
 from polyblocks.affine.analysis.contractions import contraction_of
@@ -27,7 +27,7 @@ MAX_DEPTH = 1024
 #: Steps whose sums are added up before they are added to others.
 CHAIN = 128
 #: Steps of one pass over columns that are used once: rows of memory that are read side by side.
-STREAMS = 16
+STREAMS = 32
 #: Rows, columns and steps of a contraction that has tiles, at least.
 MIN_EXTENT = 4
 #: Multiply-adds in flight that keep a core busy, and loads that it starts in the time of one, where
@@ -74,11 +74,13 @@ class TilingCost:
         product: what is computed.
         target: for which chip.
         width: lanes of one vector.
+        available: threads for it; None for all that there are.
     """
 
     product: Product
     target: TargetDescription
     width: int
+    available: int | None = None
 
     def __post_init__(self) -> None:
         product = self.product
@@ -86,7 +88,8 @@ class TilingCost:
             v.extent for v in (product.row, product.column, product.step)
         )
         self.batch = prod(v.extent for v in product.batch)
-        self.threads = self.target.shared_level.size
+        team = self.target.shared_level.size
+        self.threads = self.available or team
         self.size = max(element_bytes(o.value.type) for o in product.operands)
         private = [m for m in self.target.memory if m.size and m.shared_by == 1]
         self.l1 = self.target.memory[0]
@@ -95,10 +98,13 @@ class TilingCost:
         self.load = 1 / (self.target.loads_per_multiply_add or LOADS)
         rate = rates.lane_rate(self.target)
         self.vector_load = self.load
+        #: Starting the threads, in multiply-adds of a vector.
+        self.overhead = 0.0
         if rate is not None and self.l1.bandwidth:
-            each = rate / self.threads / self.width
+            each = rate / team / self.width
             size = self.target.vector_bits // 8
             self.vector_load = max(self.load, size / self.l1.bandwidth * each)
+            self.overhead = self.target.shared_level.overhead * each
         self.l2 = max((m.size for m in private), default=1 << 18)
         of_columns = [o for o in product.operands if not o.of_rows]
         self.by_rows = len(product.columns) > 1 and any(o.load is None for o in of_columns)
@@ -120,12 +126,16 @@ class TilingCost:
             for rows in range(self.rows if streams else 1, min(most, self.rows) + 1):
                 for row_pieces, column_pieces in self._pieces():
                     tiling = self._tiling(rows, vectors * self.width, row_pieces, column_pieces)
-                    if tiling is not None:
+                    if tiling is None:
+                        continue
+                    if row_pieces * column_pieces == 1:
                         yield tiling
+                    if self.threads > 1 and self.pieces(tiling) > 1:
+                        yield replace(tiling, threads=self.threads)
 
     def _pieces(self) -> Iterator[tuple[int, int]]:
-        if self.batch % self.threads == 0 or self.batch >= 8 * self.threads:
-            yield 1, 1
+        yield 1, 1
+        if self.threads == 1 or self.batch % self.threads == 0 or self.batch >= 8 * self.threads:
             return
         for rows in range(1, self.threads + 1):
             if self.threads % rows == 0:
@@ -145,6 +155,9 @@ class TilingCost:
         if units < column_pieces:
             return None
         wanted = self.l2 // 2 if self.by_rows else 4 * self.l2
+        if self.available is not None:
+            # A panel on a thread's stack.
+            wanted = self.l2 // 2
         if streaming:
             wanted = self.l1.size // 2 // max(1, self.rows) * self.steps
         mine = -(-units // column_pieces)
@@ -163,6 +176,7 @@ class TilingCost:
             *(rows, lanes, depth, chain, row_block, column_block, row_pieces, column_pieces),
             pack_rows=pack_rows and not streaming,
             pack_columns=pack_columns,
+            threads=1,
         )
 
     def _depth(self, most: int) -> int:
@@ -218,7 +232,7 @@ class TilingCost:
 
     def cost(self, tiling: Tiling) -> float:
         """Time of the thread with most to do, in multiply-adds of a vector."""
-        turns = -(-self.pieces(tiling) // self.threads)
+        turns = -(-self.pieces(tiling) // tiling.threads)
         row_blocks = -(-self.rows // tiling.row_block)
         rows = min(self.rows, -(-row_blocks // tiling.row_pieces) * tiling.row_block)
         column_blocks = -(-self.columns // tiling.column_block)
@@ -232,7 +246,7 @@ class TilingCost:
             elif tiling.pack_columns or operand.load is None:
                 times = COPIED if operand.load is None or self._in_order(operand) else TRANSPOSED
                 total += times * columns * self.steps / self.width
-        return turns * total
+        return turns * total + (self.overhead if tiling.threads > 1 else 0.0)
 
     def _tiles(self, tiling: Tiling, rows: int, columns: int) -> float:
         """One step of all register tiles of a piece."""

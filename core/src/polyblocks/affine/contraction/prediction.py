@@ -22,7 +22,7 @@ def predicted(
         tiling: the tiling.
         target: the chip.
     """
-    threads = min(target.shared_level.size, cost.pieces(tiling))
+    threads = min(tiling.threads, cost.pieces(tiling))
     moved = dict.fromkeys(loops.bytes, 0)
     far = [level.name for level in target.memory if loops.bytes[level.name]]
     for level, nbytes in zip(target.memory, cost.bytes(tiling), strict=False):

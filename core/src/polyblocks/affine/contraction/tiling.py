@@ -20,6 +20,7 @@ class Tiling:
         row_pieces, column_pieces: pieces for threads, of whole blocks.
         pack_rows, pack_columns: whether operands that could be used in place are copied in the
             order in which they are used.
+        threads: how many threads share the pieces.
     """
 
     rows: int
@@ -32,3 +33,4 @@ class Tiling:
     column_pieces: int
     pack_rows: bool
     pack_columns: bool
+    threads: int

@@ -154,12 +154,18 @@ class TileCost:
         """
         extents = [y.extent for y in self.found.tile]
         sizes = [_sizes(y, self.found) for y in self.found.tile]
+        if any(stage.product for stage in self.stages):
+            sizes = [
+                [n for n in each if y.extent % n == 0]
+                for y, each in zip(self.found.tile, sizes, strict=True)
+            ]
         near = len(start) == len(extents)
         tile = list(extents)
         # A start that keeps every thread busy and lets neighbours share what they read.
         for d in range(len(tile)):
             if self.found.tile[d] not in self.found.whole:
-                tile[d] = min(tile[d], 32 if d >= len(tile) - 2 else 1)
+                first = 32 if d >= len(tile) - 2 else 1
+                tile[d] = max(n for n in sizes[d] if n <= max(first, sizes[d][0]))
                 if near:
                     tile[d] = min(extents[d], start[d])
         best = self.of(tuple(tile))

@@ -22,6 +22,9 @@ from polyblocks.affine.model import (
     walk,
 )
 
+#: Time of a step of a register tile over that of its arithmetic.
+PRODUCT = 1.1
+
 
 @dataclass(frozen=True)
 class Place:
@@ -53,6 +56,8 @@ class FusionStage:
         gathered: buffers that are read at run-time indices.
         stores: all stores.
         slots: lanes of vector instructions that one iteration of ``loops`` takes.
+        product: whether it is a contraction that will have register tiles, whose rows and columns
+            share what they load. Tiles of its group then are parts of equal size.
     """
 
     nest: Nest
@@ -62,10 +67,11 @@ class FusionStage:
     gathered: set[Buffer]
     stores: list[Store]
     slots: float
+    product: bool = False
     _places: dict[Store, list[Place] | None] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, nest: Nest) -> FusionStage | None:
+    def of(cls, nest: Nest, product: bool = False) -> FusionStage | None:
         """The nest as a stage; None if no slice of it can be computed alone."""
         nodes = list(walk(nest.body))
         if any(isinstance(n, (IndirectStore, Check, Alloca)) for n in nodes):
@@ -89,7 +95,8 @@ class FusionStage:
             [n for n in nodes if isinstance(n, Load)],
             {n.buffer for n in nodes if isinstance(n, IndirectLoad)},
             stores,
-            slots(body),
+            _product_slots(body) if product else slots(body),
+            product,
         )
 
     @property
@@ -157,6 +164,13 @@ def slots(nodes: list[Node], registers: Container[Buffer] = ()) -> float:
         elif isinstance(node, (Load, Store)) and node.buffer not in registers:
             accesses += 1.0 if isinstance(node, Load) else 2.0
     return max(operations, accesses) + 0.25 * min(operations, accesses) + inner
+
+
+def _product_slots(nodes: list[Node]) -> float:
+    """As :func:`slots`, of a reduction in register tiles: its steps' loads are hardly any."""
+    loops = [n for n in nodes if isinstance(n, For)]
+    outside = slots([n for n in nodes if n not in loops])
+    return outside + PRODUCT * sum(cost.work_of_steps(loop) for loop in loops)
 
 
 def lifetimes(stages: list[FusionStage], local: set[Buffer]) -> dict[Buffer, tuple[int, int]]:

@@ -27,7 +27,14 @@ from polyblocks.affine.vectors.lanes import Lanes
 from polyblocks.affine.vectors.neighbours import Window, windows
 from polyblocks.affine.vectors.reduction_vectors import combine
 from polyblocks.affine.vectors.scan_vectors import last_lane, prefixes
-from polyblocks.affine.vectors.vector_ops import broadcast, compare, index_op, shuffle
+from polyblocks.affine.vectors.vector_ops import (
+    broadcast,
+    compare,
+    constant_lanes,
+    index_op,
+    shuffle,
+    store_masked,
+)
 from polyblocks.mlir import dialect, ir
 
 
@@ -563,6 +570,10 @@ class VectorBody(Body):
             bits = [ir.BoolAttr.get(lane < self.width) for lane in lanes]
             mask = self.vector(ir.IntegerType.get_signless(1))
             return self.owner.constant(ir.DenseElementsAttr.get(bits, mask))
+        known = constant_lanes(self.mask)
+        if known is not None:
+            bits = [ir.BoolAttr.get(lane < self.width and known[lane]) for lane in lanes]
+            return self.owner.constant(ir.DenseElementsAttr.get(bits, self.mask.type))
         none = ir.DenseElementsAttr.get_splat(self.mask.type, ir.BoolAttr.get(False))
         return shuffle(self.mask, self.owner.constant(none), lanes)
 
@@ -580,11 +591,11 @@ class VectorBody(Body):
             part = self._gathered(sources, lanes)
             mask = self._part_mask(group, number)
             memref, where = self.writer.memref(node.buffer), self._further(group.first, number)
-            name, operands = "vector.store", [part, memref, *where]
-            if mask is not None:
-                name, operands = "vector.maskedstore", [memref, *where, mask, part]
             location = node.location or ir.Location.unknown()
-            ir.Operation.create(name, operands=operands, loc=location)
+            if mask is not None:
+                store_masked(part, mask, memref, where, location, self.owner.number)
+            else:
+                ir.Operation.create("vector.store", operands=[part, memref, *where], loc=location)
 
     def store(self, node: Store | IndirectStore) -> None:
         if isinstance(node, Store) and node in self.owner.lanes.interleaved:
@@ -594,11 +605,11 @@ class VectorBody(Body):
         if self.mask is None and self.width >= self.owner.width:
             self.owner.store_vector(node, value, where)
             return
-        name, operands = "vector.store", [value, self.writer.memref(node.buffer), *where]
+        memref, location = self.writer.memref(node.buffer), node.location or ir.Location.unknown()
         if self.mask is not None:
-            name, operands = "vector.maskedstore", [*operands[1:], self.mask, value]
-        location = node.location or ir.Location.unknown()
-        ir.Operation.create(name, operands=operands, loc=location)
+            store_masked(value, self.mask, memref, where, location, self.owner.number)
+        else:
+            ir.Operation.create("vector.store", operands=[value, memref, *where], loc=location)
 
 
 def _zero(vector: Any) -> Any:

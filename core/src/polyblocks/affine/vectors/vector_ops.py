@@ -38,6 +38,45 @@ def insert(value: Any, vector: Any, lane: int) -> Any:
     ).results[0]
 
 
+def store_masked(
+    value: Any, mask: Any, memref: Any, where: list[Any], location: Any, number: Any
+) -> None:
+    """Store the lanes of a vector for which a mask is true.
+
+    A single one, where that is known, is stored by itself: LLVM 22 stores eight bytes for the one
+    lane of four bytes, if that was truncated from eight (X86, narrowing of masked stores).
+
+    Args:
+        value: the vector.
+        mask: true for the lanes to be stored.
+        memref: to what.
+        where: the index of lane 0.
+        location: of the operation.
+        number: makes constants of type index.
+    """
+    lanes = constant_lanes(mask)
+    if lanes is None or sum(lanes) != 1:
+        ir.Operation.create(
+            "vector.maskedstore", operands=[memref, *where, mask, value], loc=location
+        )
+        return
+    lane = lanes.index(True)
+    *outer, last = where
+    if lane:
+        last = index_op("arith.addi", last, number(lane))
+    element = extract(value, lane)
+    ir.Operation.create("memref.store", operands=[element, memref, *outer, last], loc=location)
+
+
+def constant_lanes(mask: Any) -> list[bool] | None:
+    """The lanes of a mask that is a constant; None for any other."""
+    owner = mask.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return None
+    bits = ir.DenseIntElementsAttr(owner.operation.attributes["value"])
+    return [bool(bits[lane]) for lane in range(len(bits))]
+
+
 def shuffle(low: Any, high: Any, lanes: list[int]) -> Any:
     """A vector of the named lanes of two vectors, those of ``high`` counted on from ``low``'s."""
     return ir.Operation.create(

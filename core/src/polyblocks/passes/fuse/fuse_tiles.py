@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
+from polyblocks.affine.contraction.choice import is_tiled
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.block_cost import room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
@@ -31,6 +32,10 @@ from polyblocks.affine.tiles.updates import in_place
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import name_nests
+
+#: Iterations of a group with a product over those that are needed: neighbours of a tile, which are
+#: computed again, would be computed with all steps.
+ONCE = 1.05
 
 
 @dataclass(frozen=True)
@@ -124,10 +129,12 @@ class _Grouping:
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
         for nest in sequence.nests():
-            parts = contraction_of(nest.body)
-            # A product lives by its reuse in registers, of which the cost model knows nothing.
+            tiles = is_tiled(nest.body, context.target)
+            parts = None if tiles else contraction_of(nest.body)
+            # A product lives by its reuse in registers, of which the cost model knows nothing,
+            # unless it will have register tiles.
             product = parts is not None and parts.multiplies_once
-            stage = None if product else FusionStage.of(nest)
+            stage = None if product else FusionStage.of(nest, tiles)
             if stage is not None and not stage.gathered & self.viewed:
                 seconds = alone(context.target, stage)
                 self.group_of[nest] = _Group([stage], seconds)
@@ -267,6 +274,10 @@ class _Grouping:
             reason = "time"
         elif self._blocked(stages):
             reason = "order"
+        elif sum(s.product for s in stages) > 1:
+            reason = "several products"
+        elif any(s.product for s in stages) and joined.cost.redundancy > ONCE:
+            reason = "computed again"
         accept = not reason
         self.context.decide(
             self.owner.name,

@@ -12,7 +12,6 @@ from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import For, Nest, Sequence, transform_indices
 from polyblocks.affine.rewrites.blocks import in_blocks
-from polyblocks.affine.subnests import has_register_tile
 from polyblocks.passes.base import NestPass
 
 
@@ -54,7 +53,7 @@ class MapParallelismPass(NestPass):
             if len(nest.body) != 1 or not isinstance(nest.body[0], For):
                 continue
             # Pieces of tiled contractions are shared out where these are tiled.
-            if has_register_tile(nest.body):
+            if nest.body[0].level is not None:
                 continue
             loops = _enough(parallel_loops(nest), self.shares * level.size)
             if not loops:
@@ -111,12 +110,12 @@ def parallel_loops(nest: Nest) -> list[For]:
     body = nest.body
     while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
         loop = body[0]
-        if loop.bounded or not is_parallel(loop, nest.body):
+        if loop.bounded or loop.lanes or not is_parallel(loop, nest.body):
             break
         loops.append(loop)
         body = loop.body
     # The innermost loop is for the vector unit, if there is another one for the threads.
-    if len(loops) > 1 and not any(isinstance(n, For) for n in body):
+    if len(loops) > 1 and not any(isinstance(n, For) for n in body) and not loops[-1].tile:
         loops.pop()
     return loops
 

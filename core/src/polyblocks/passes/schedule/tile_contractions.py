@@ -13,8 +13,9 @@ from polyblocks.affine.contraction.product import product_of
 from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.json_attributes import to_attribute
-from polyblocks.affine.model import For, Sequence, remove_dead, walk
+from polyblocks.affine.model import For, Nest, Node, Sequence, remove_dead, walk
 from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.vectors.lanes import BITS, NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
 
@@ -54,40 +55,55 @@ class TileContractionsPass(NestPass):
     name: ClassVar[str] = "tile-contractions"
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Tile every nest that is a contraction."""
+        """Tile every nest and sub-nest that is a contraction."""
         target = context.target
         views = FlatViews(sequence)
         estimator = Estimator(target, sequence.buffers)
         for nest in sequence.nests():
-            if not is_tiled(nest.body, target):
-                continue
-            contraction = contraction_of(nest.body)
-            assert contraction is not None
-            product = product_of(contraction, views)
-            if product is None:
-                continue
-            bits = max(BITS[str(v.type)] for v in product.results)
-            width = target.vector_bits // bits
-            cost = TilingCost(product, target, width)
-            tiling = choose_tiling(cost)
-            if tiling is None:
-                continue
-            level = target.shared_level
-            builder = ContractionBuilder(
-                product, tiling, width, level.name if level.size > 1 else None
-            )
-            nodes = builder.nodes()
-            try:
-                for node in walk(nodes):
-                    if isinstance(node, For) and node.lanes:
-                        lanes_of(node)
-            except NoLanesError as error:
-                context.decide(self.name, nest.name, "untiled", reason=str(error))
-                continue
+
+            def change(
+                nodes: list[Node], around: list[For], nest: Nest = nest
+            ) -> list[Node] | None:
+                return self._tiled(nodes, nest, bool(around), views, estimator, context)
+
+            if change_subnests(nest, change):
+                eliminate_common(nest.body)
+                remove_dead(nest.body)
+
+    def _tiled(
+        self,
+        nodes: list[Node],
+        nest: Nest,
+        inside: bool,
+        views: FlatViews,
+        estimator: Estimator,
+        context: Any,
+    ) -> list[Node] | None:
+        """The nodes in tiles; None if they are left. ``inside`` of a tile there is one thread."""
+        target = context.target
+        if not is_tiled(nodes, target):
+            return None
+        contraction = contraction_of(nodes)
+        product = None if contraction is None else product_of(contraction, views)
+        if product is None:
+            return None
+        bits = max(BITS[str(v.type)] for v in product.results)
+        cost = TilingCost(product, target, target.vector_bits // bits, 1 if inside else None)
+        tiling = choose_tiling(cost)
+        if tiling is None:
+            context.decide(self.name, nest.name, "untiled", reason="no tile fits")
+            return None
+        level = None if inside else target.shared_level.name
+        new = ContractionBuilder(product, tiling, cost.width, level).nodes()
+        try:
+            for node in walk(new):
+                if isinstance(node, For) and node.lanes:
+                    lanes_of(node)
+        except NoLanesError as error:
+            context.decide(self.name, nest.name, "untiled", reason=str(error))
+            return None
+        if not inside:
             numbers = predicted(estimator.estimate(nest), cost, tiling, target).to_json()
             nest.estimate = to_attribute(numbers)
-            nest.body = nodes
-            eliminate_common(nest.body)
-            remove_dead(nest.body)
-            nest.changed = True
-            context.decide(self.name, nest.name, "tiled", **asdict(tiling))
+        context.decide(self.name, nest.name, "tiled", **asdict(tiling))
+        return new
