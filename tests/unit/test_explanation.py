@@ -546,6 +546,39 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             },
             "the tiles of p have copies of their parts of 4x4: 1 ms, without 2 ms",
         ),
+        (
+            {
+                "what": "register tiles",
+                "nest": "p",
+                "rows": 14,
+                "lanes": 32,
+                "depth": 512,
+                "chain": 128,
+                "row_block": 112,
+                "column_block": 256,
+                "row_pieces": 1,
+                "column_pieces": 2,
+                "threads": 2,
+                "pack_rows": False,
+                "pack_columns": True,
+                "predicted_seconds": 1e-3,
+            },
+            "p is computed in tiles of 14 rows by 32 columns, blocks of 112 by 256 and 512 steps "
+            "at a time, added up 128 by 128; 2 threads share 1 by 2 pieces; columns are copied in "
+            "the order of their use; predicted 1 ms",
+        ),
+        (
+            {"what": "no register tiles", "nest": "p", "reason": "a load with stride 3"},
+            "p is not computed in register tiles: a load with stride 3",
+        ),
+        (
+            {"what": "vectors of tiles", "nest": "p", "width": 16, "interleaved": 2},
+            "the columns of p's register tiles are vectors of 16 elements, 2 side by side",
+        ),
+        (
+            {"what": "interchanged", "nest": "p", "order": [192, 56]},
+            "the loops of p run in the order of the memory that is stored to, 192x56",
+        ),
         ({"what": "pointwise", "nest": "p"}, "p is pointwise"),
         ({"what": "copy", "nest": "p"}, "p is a copy"),
         (

@@ -191,6 +191,33 @@ def _vectors(d: Decision) -> str:
     return text
 
 
+def _register_tiles(d: Decision) -> str:
+    """How ``tile-contractions`` has cut a contraction."""
+    text = f"{d['nest']} is computed in tiles of {d['rows']} rows by {d['lanes']} columns"
+    text += f", blocks of {d['row_block']} by {d['column_block']}"
+    text += f" and {units.several(d['depth'], 'step')} at a time"
+    if d["chain"] < d["depth"]:
+        text += f", added up {d['chain']} by {d['chain']}"
+    if d["threads"] > 1:
+        pieces = f"{d['row_pieces']} by {d['column_pieces']} pieces"
+        text += f"; {d['threads']} threads share {pieces}"
+    sides = ("rows", "columns")
+    copied = [side for side in sides if d[f"pack_{side}"]]
+    text += f"; {_list(copied)} are copied in the order of their use" if copied else ""
+    if (seconds := d.get("predicted_seconds")) is not None:
+        text += f"; predicted {units.seconds(seconds)}"
+    return text
+
+
+def _untiled(d: Decision) -> str:
+    return f"{d['nest']} is not computed in register tiles: {d['reason']}"
+
+
+def _register_vectors(d: Decision) -> str:
+    text = f"the columns of {d['nest']}'s register tiles are vectors of {d['width']} elements"
+    return text + (f", {d['interleaved']} side by side" if d["interleaved"] > 1 else "")
+
+
 def _scalar(d: Decision) -> str:
     return f"a loop of {d['nest']} is not written in vectors: {d.get('reason', 'unknown')}"
 
@@ -243,6 +270,11 @@ def _split(d: Decision) -> str:
     if d["what"] == "split":
         return f"split {nest} into {parts}: {_beside(split, serial, 'in one')}"
     return f"left {nest} whole: in {parts} it would take {_beside(split, serial, 'in one')}"
+
+
+def _interchanged(d: Decision) -> str:
+    order = "x".join(map(str, d["order"]))
+    return f"the loops of {d['nest']} run in the order of the memory that is stored to, {order}"
 
 
 def _innermost(d: Decision) -> str:
@@ -404,12 +436,16 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "team": _team,
     "serial": _serial,
     "vectors": _vectors,
+    "register tiles": _register_tiles,
+    "no register tiles": _untiled,
+    "vectors of tiles": _register_vectors,
     "scalar": _scalar,
     "repeats": _repeats,
     "forwarded": _forwarded,
     "split": _split,
     "left whole": _split,
     "innermost": _innermost,
+    "interchanged": _interchanged,
     "jammed": _jammed,
     "squares": _squares,
     "transposed": _transposed,

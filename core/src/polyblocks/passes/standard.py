@@ -30,6 +30,7 @@ from polyblocks.passes.normalize.eliminate_overwritten_stores import EliminateOv
 from polyblocks.passes.normalize.form_reductions import FormReductionsPass
 from polyblocks.passes.normalize.form_scans import FormScansPass
 from polyblocks.passes.normalize.forward_copies import ForwardCopiesPass
+from polyblocks.passes.normalize.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.normalize.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.normalize.raise_indices import RaiseIndicesPass
 from polyblocks.passes.normalize.rename_buffers import RenameBuffersPass
@@ -114,6 +115,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # Before reductions are unrolled, while they can still be told from other code.
                 WidenAccumulatorsPass(),
                 UnrollReductionsPass(),
+                *only(team, InterchangeLoopsPass()),
                 ClassifyNestsPass(),
                 FuseSlicesPass(),
                 FuseTilesPass(),

@@ -22,6 +22,9 @@ from polyblocks.affine.subnests import mark_tiles
 
 #: Bytes of a buffer that has room on a thread's stack.
 STACK_BYTES = 256 * 1024
+#: Nodes behind the reduction above which a tile's rows go through them one after the other: copies
+#: of long code for every row take longer to compile than they spare.
+LONG = 16
 #: Values of variables.
 Place = dict[Var, Expr]
 
@@ -162,9 +165,10 @@ class ContractionBuilder:
             if tiling.depth < product.step.extent
             else []
         )
+        self.one_by_one = not self.partial and len(product.after) > LONG
         self.sums = (
             [self._local((tiling.rows, tiling.lanes), r.type) for r in product.results]
-            if tiling.chain < tiling.depth
+            if self.chained or self.one_by_one
             else []
         )
 
@@ -414,13 +418,16 @@ class ContractionBuilder:
             else:
                 inits += [values.get(v, v) for v in product.inits]
         tile = _Rows(rows, panel, lane, column, maps)
-        if self.sums:
-            found = self._chains(tile, inits, first, upper, out)
+        if self.chained:
+            self._chains(tile, inits, first, upper, out)
+            found = [] if self.one_by_one else self._sums(tile, out)
         else:
             step = Var(self.tiling.depth)
             loop = self._steps(tile, inits, step, first + step, Expr.of(step), upper)
             out.append(loop)
             found = loop.results
+        if self.one_by_one:
+            return [*out, *self._rows_behind(tile, found)]
         count = len(product.results)
         for number, (row, values) in enumerate(zip(rows, maps, strict=True)):
             mine = found[number * count : (number + 1) * count]
@@ -438,15 +445,14 @@ class ContractionBuilder:
         first: Expr,
         upper: tuple[Expr, ...],
         out: list[Node],
-    ) -> list[Value]:
+    ) -> None:
         """As many steps as a chain of additions may have at a time, the sums added up."""
         combiners = self.product.combiners
         assert combiners is not None
         depth, chain = self.tiling.depth, self.tiling.chain
         places = [
-            (op, buffer, (Expr(number), Expr.of(tile.lane)))
-            for number in range(len(tile.rows))
-            for op, buffer in zip(combiners, self.sums, strict=True)
+            (op, buffer, at)
+            for op, (buffer, at) in zip(combiners * len(tile.rows), self._places(tile), strict=True)
         ]
         out += [
             Store(init, buffer, at) for init, (_, buffer, at) in zip(inits, places, strict=True)
@@ -467,7 +473,36 @@ class ContractionBuilder:
             old = self._load(body, buffer, at)
             body.append(Store(_combined(op, body, old, value), buffer, at))
         out.append(For(number, body))
-        return [self._load(out, buffer, at) for _, buffer, at in places]
+
+    def _places(self, tile: _Rows) -> list[tuple[Buffer, tuple[Expr, ...]]]:
+        """Where the sums of a tile are."""
+        return [
+            (buffer, (Expr(number), Expr.of(tile.lane)))
+            for number in range(len(tile.rows))
+            for buffer in self.sums
+        ]
+
+    def _sums(self, tile: _Rows, out: list[Node]) -> list[Value]:
+        return [self._load(out, buffer, at) for buffer, at in self._places(tile)]
+
+    def _rows_behind(self, tile: _Rows, found: list[Value]) -> list[Node]:
+        """What follows the reduction, row by row; the results wait where sums do.
+
+        Args:
+            tile: its rows.
+            found: the results; none if they are there already.
+        """
+        out: list[Node] = [
+            Store(value, buffer, at)
+            for value, (buffer, at) in zip(found, self._places(tile) if found else (), strict=True)
+        ]
+        number = Var(len(tile.rows))
+        row = tile.rows[0] + number
+        body, values = self._before(row, tile.column)
+        for result, buffer in zip(self.product.results, self.sums, strict=True):
+            values[result] = self._load(body, buffer, (Expr.of(number), Expr.of(tile.lane)))
+        body += clone(self.product.after, values, self._place(row, tile.column))
+        return [*out, For(number, body)]
 
     def _steps(
         self,
@@ -543,6 +578,11 @@ class ContractionBuilder:
         return out
 
     # Small things
+
+    @property
+    def chained(self) -> bool:
+        """Whether sums of a pass are added up in parts."""
+        return self.tiling.chain < self.tiling.depth
 
     def _before(self, row: Expr, column: Expr) -> tuple[list[Node], dict[Value, Value]]:
         """The code before the reduction for one element, and its values."""

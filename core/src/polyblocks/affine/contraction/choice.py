@@ -17,7 +17,7 @@ from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
-from polyblocks.affine.model import Node
+from polyblocks.affine.model import Load, Node
 from polyblocks.target import TargetDescription
 
 #: Vectors of a register tile's row: they are written as one, which code generation halves.
@@ -170,11 +170,15 @@ class TilingCost:
         row_block = -(-tiles // blocks) * rows
         if row_block >= self.rows:
             row_block = self.rows
-        pack_rows = any(self._collide(o, rows) for o in self.product.operands if o.of_rows)
+        pack_rows = any(
+            o.load is None or (self._collide(o.load, rows) and not streaming)
+            for o in self.product.operands
+            if o.of_rows
+        )
         pack_columns = not self.in_place or tiles >= MIN_REUSE
         return Tiling(
             *(rows, lanes, depth, chain, row_block, column_block, row_pieces, column_pieces),
-            pack_rows=pack_rows and not streaming,
+            pack_rows=pack_rows,
             pack_columns=pack_columns,
             threads=1,
         )
@@ -199,11 +203,9 @@ class TilingCost:
         (place,) = operand.load.index
         return place.coefficient(self.product.column) == 1
 
-    def _collide(self, operand: Operand, rows: int) -> bool:
+    def _collide(self, load: Load, rows: int) -> bool:
         """Whether so many rows meet in few sets of the first cache, or are not in order."""
-        if operand.load is None:
-            return True
-        (place,) = operand.load.index
+        (place,) = load.index
         if place.coefficient(self.product.step) != 1:
             return True
         stride = (place.coefficient(self.product.row) or 0) * self.size

@@ -129,7 +129,7 @@ class VectorizeNestsPass(NestPass):
         )
         nest.changed = True
         context.decide(
-            self.name, nest.name, "register tile", width=width, interleaved=loop.lanes // width
+            self.name, nest.name, "vectors of tiles", width=width, interleaved=loop.lanes // width
         )
 
     def _square(

@@ -91,7 +91,7 @@ class TileContractionsPass(NestPass):
         cost = TilingCost(product, target, target.vector_bits // bits, 1 if inside else None)
         tiling = choose_tiling(cost)
         if tiling is None:
-            context.decide(self.name, nest.name, "untiled", reason="no tile fits")
+            context.decide(self.name, nest.name, "no register tiles", reason="no tile fits")
             return None
         level = None if inside else target.shared_level.name
         new = ContractionBuilder(product, tiling, cost.width, level).nodes()
@@ -100,10 +100,12 @@ class TileContractionsPass(NestPass):
                 if isinstance(node, For) and node.lanes:
                     lanes_of(node)
         except NoLanesError as error:
-            context.decide(self.name, nest.name, "untiled", reason=str(error))
+            context.decide(self.name, nest.name, "no register tiles", reason=str(error))
             return None
+        numbers = asdict(tiling)
         if not inside:
-            numbers = predicted(estimator.estimate(nest), cost, tiling, target).to_json()
-            nest.estimate = to_attribute(numbers)
-        context.decide(self.name, nest.name, "tiled", **asdict(tiling))
+            estimate = predicted(estimator.estimate(nest), cost, tiling, target)
+            nest.estimate = to_attribute(estimate.to_json())
+            numbers["predicted_seconds"] = estimate.predicted_seconds
+        context.decide(self.name, nest.name, "register tiles", **numbers)
         return new
