@@ -180,8 +180,8 @@ ROOMS: dict[str, str] = {
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
     "passes/normalize": "affine affine/analysis affine/contraction affine/cost affine/mlir "
     "affine/rewrites affine/tiles passes",
-    "passes/fuse": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/tiles "
-    "passes passes/normalize",
+    "passes/fuse": "affine affine/analysis affine/contraction affine/cost affine/mlir "
+    "affine/rewrites affine/tiles passes passes/normalize",
     "passes/schedule": "affine affine/analysis affine/contraction affine/cost affine/mlir "
     "affine/rewrites affine/vectors passes",
     "passes/map": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/vectors "

@@ -576,6 +576,11 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             "the columns of p's register tiles are vectors of 16 elements, 2 side by side",
         ),
         (
+            {"what": "layout", "nest": "main", "buffer": [64, 8, 8], "order": [1, 2, 0]},
+            "dimension 0 of an intermediate array of 64x8x8 comes last in memory, as in what it is "
+            "used with",
+        ),
+        (
             {"what": "interchanged", "nest": "p", "order": [192, 56]},
             "the loops of p run in the order of the memory that is stored to, 192x56",
         ),

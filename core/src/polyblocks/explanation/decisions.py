@@ -272,6 +272,13 @@ def _split(d: Decision) -> str:
     return f"left {nest} whole: in {parts} it would take {_beside(split, serial, 'in one')}"
 
 
+def _layout(d: Decision) -> str:
+    return (
+        f"dimension {d['order'][-1]} of an intermediate array of {units.shape(d['buffer'])} comes "
+        "last in memory, as in what it is used with"
+    )
+
+
 def _interchanged(d: Decision) -> str:
     order = "x".join(map(str, d["order"]))
     return f"the loops of {d['nest']} run in the order of the memory that is stored to, {order}"
@@ -446,6 +453,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "left whole": _split,
     "innermost": _innermost,
     "interchanged": _interchanged,
+    "layout": _layout,
     "jammed": _jammed,
     "squares": _squares,
     "transposed": _transposed,

@@ -25,6 +25,7 @@ from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
 from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
+from polyblocks.passes.normalize.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.normalize.classify_nests import ClassifyNestsPass
 from polyblocks.passes.normalize.eliminate_overwritten_stores import EliminateOverwrittenStoresPass
 from polyblocks.passes.normalize.form_reductions import FormReductionsPass
@@ -115,7 +116,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # Before reductions are unrolled, while they can still be told from other code.
                 WidenAccumulatorsPass(),
                 UnrollReductionsPass(),
-                *only(team, InterchangeLoopsPass()),
+                *only(team, ChooseLayoutsPass(), InterchangeLoopsPass()),
                 ClassifyNestsPass(),
                 FuseSlicesPass(),
                 FuseTilesPass(),

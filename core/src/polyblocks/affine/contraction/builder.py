@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from polyblocks.affine.analysis.reductions import identities
@@ -154,6 +155,7 @@ class ContractionBuilder:
             tiling.column_pieces,
             tiling.lanes,
         )
+        self.by_pass = tiling.by_pass(product)
         self.allocas: list[Node] = []
         self.panels = {
             id(o): self._panel(o)
@@ -176,9 +178,12 @@ class ContractionBuilder:
         """The nest."""
         of_rows = [o for o in self.product.operands if id(o) in self.panels and o.of_rows]
         others = [o for o in self.product.operands if id(o) in self.panels and not o.of_rows]
-        copies = [node for o in others for node in self._copy_columns(o)]
+        copies: list[Node] = []
+        if not self.by_pass:
+            everything = (Expr(0), self.product.step.extent, ())
+            copies = [node for o in others for node in self._copy_columns(o, *everything)]
         inner: list[Node] = [] if not self.partial else self._start()
-        inner += self._passes(of_rows)
+        inner += self._passes(of_rows, others if self.by_pass else [])
         if self.partial:
             inner += self._finish()
         body = self.column.around([*copies, *self.row.around(inner)])
@@ -199,12 +204,12 @@ class ContractionBuilder:
         if operand.of_rows:
             shape: tuple[int, ...]
             shape = (self.tiling.row_block, _row_of_lines(self.tiling.depth, size))
-        elif self._by_rows(operand):
-            extent = self.product.step.extent
-            shape = (extent, _row_of_lines(self.tiling.column_block, size))
         else:
-            count = -(-self.tiling.column_block // self.tiling.lanes)
-            shape = (count, self.product.step.extent, self.tiling.lanes)
+            steps = self.tiling.depth if self.by_pass else self.product.step.extent
+            shape = (steps, _row_of_lines(self.tiling.column_block, size))
+            if not self.product.by_rows(operand):
+                count = -(-self.tiling.column_block // self.tiling.lanes)
+                shape = (count, steps, self.tiling.lanes)
         return self._local(shape, type_)
 
     def _partial(self, result: Value) -> Buffer:
@@ -242,85 +247,79 @@ class ContractionBuilder:
         body.append(self._store(values[operand.value], self.panels[id(operand)], index))
         return For(row, around(body), upper=ends)
 
-    def _copy_columns(self, operand: Operand) -> list[Node]:
-        """All steps of the columns of a block, as many columns side by side as a tile has."""
-        if self._by_rows(operand):
-            step, steps = _counted(self.product.steps, self.product.step.extent, ())
+    def _copy_columns(
+        self, operand: Operand, first: Expr, extent: int, ends: tuple[Expr, ...]
+    ) -> list[Node]:
+        """Columns of a block side by side, as many as a tile has, for ``extent`` steps.
+
+        Args:
+            operand: what is copied.
+            first: the first step.
+            extent: how many steps, at most.
+            ends: bounds of their number.
+        """
+        steps_of = partial(_counted, self.product.steps, extent, ends)
+        if self.product.by_rows(operand):
+            step, steps = steps_of()
             block = self.column
             upper: tuple[Expr, ...]
             upper = () if block.extent % block.size == 0 else (block.left(),)
             column, columns = _counted(self.product.columns, block.size, upper)
-            return steps(columns(self._copied(operand, column, step)))
-        if self._steps_first(operand):
-            return self._transpose_columns(operand)
+            return steps(columns(self._copied(operand, column, first, step)))
+        if self.product.steps_first(operand):
+            assert not ends
+            return self._transpose_columns(operand, first, extent)
         lanes = self.tiling.lanes
         panel, upper = self.column.every(lanes)
         out: list[Node] = []
         if panel.extent:
             lane = Var(lanes)
-            step, steps = _counted(self.product.steps, self.product.step.extent, ())
-            inner = For(lane, self._copied(operand, Expr.of(panel) * lanes + lane, step))
+            step, steps = steps_of()
+            inner = For(lane, self._copied(operand, Expr.of(panel) * lanes + lane, first, step))
             out += steps([For(panel, [inner], upper=upper)])
         begin, rest = self.column.rest(lanes)
         if rest:
             lane = Var(rest)
-            step, steps = _counted(self.product.steps, self.product.step.extent, ())
-            inner = For(lane, self._copied(operand, Expr.of(lane) + begin, step))
+            step, steps = steps_of()
+            inner = For(lane, self._copied(operand, Expr.of(lane) + begin, first, step))
             out += self.column.at_end(steps([inner]))
         return out
 
-    def _transpose_columns(self, operand: Operand) -> list[Node]:
+    def _transpose_columns(self, operand: Operand, first: Expr, extent: int) -> list[Node]:
         """As :meth:`_copy_columns`, from memory in which steps are neighbours: square by square."""
-        width, extent = self.width, self.product.step.extent
+        width = self.width
         whole = extent - extent % width
         square, upper = self.column.every(width)
         out: list[Node] = []
         if square.extent and whole:
             a, b, step = Var(width), Var(width), Var(whole // width)
             body = self._copied(
-                operand, Expr.of(square) * width + a, Expr.of(step) * width + Expr.of(b)
+                operand, Expr.of(square) * width + a, first, Expr.of(step) * width + Expr.of(b)
             )
             inner = For(step, [For(a, [For(b, body)])])
             out.append(For(square, [inner], upper=upper))
         if square.extent and whole < extent:
             # What is left of the steps.
             a, step = Var(width), Var(extent - whole)
-            body = self._copied(operand, Expr.of(square) * width + a, Expr.of(step) + whole)
+            body = self._copied(operand, Expr.of(square) * width + a, first, Expr.of(step) + whole)
             out.append(For(square, [For(step, [For(a, body)])], upper=upper))
         begin, rest = self.column.rest(width)
         if rest:
             a, step = Var(rest), Var(extent)
-            body = self._copied(operand, Expr.of(a) + begin, Expr.of(step))
+            body = self._copied(operand, Expr.of(a) + begin, first, Expr.of(step))
             out += self.column.at_end([For(a, [For(step, body)])])
         return out
 
-    def _copied(self, operand: Operand, column: Expr, step: Expr) -> list[Node]:
+    def _copied(self, operand: Operand, column: Expr, first: Expr, step: Expr) -> list[Node]:
         """Copies one element to its panel; ``column`` counts from the block's first one."""
-        at = {self.product.column: self.column.begin + column, self.product.step: step}
+        at = {self.product.column: self.column.begin + column, self.product.step: first + step}
         values: dict[Value, Value] = {}
         body = clone(operand.nodes, values, {**self.place, **at})
         index: tuple[Expr, ...] = (step, column)
-        if not self._by_rows(operand):
+        if not self.product.by_rows(operand):
             index = (column // self.tiling.lanes, step, column % self.tiling.lanes)
         body.append(self._store(values[operand.value], self.panels[id(operand)], index))
         return body
-
-    def _by_rows(self, operand: Operand) -> bool:
-        """Whether columns lie in rows of a block, since they are not in order where they are.
-
-        Rows of a tile's length would be broken wherever one of their loops ends.
-        """
-        return operand.load is None and len(self.product.columns) > 1
-
-    def _steps_first(self, operand: Operand) -> bool:
-        """Whether neighbours in memory are neighbouring steps."""
-        load = operand.load
-        if load is None:
-            return False
-        (place,) = load.index
-        return place.coefficient(self.product.column) != 1 and (
-            place.coefficient(self.product.step) == 1
-        )
 
     # Partial results
 
@@ -362,13 +361,16 @@ class ContractionBuilder:
 
     # The kernel
 
-    def _passes(self, packed: list[Operand]) -> list[Node]:
-        """All passes over a block's steps."""
+    def _passes(self, rows: list[Operand], columns: list[Operand]) -> list[Node]:
+        """All passes over a block's steps, for which these operands are copied."""
         extent, depth = self.product.step.extent, self.tiling.depth
         number = Var(-(-extent // depth))
         first = Expr.of(number) * depth
         upper = (Expr(extent) - first,) if extent % depth else ()
-        body: list[Node] = [self._copy_rows(o, first, upper) for o in packed]
+        body: list[Node] = [
+            node for o in columns for node in self._copy_columns(o, first, depth, upper)
+        ]
+        body += [self._copy_rows(o, first, upper) for o in rows]
         body += self._kernels(first, upper)
         return body if number.extent == 1 else [For(number, body)]
 
@@ -522,9 +524,10 @@ class ContractionBuilder:
         for operand in product.operands:
             if not operand.of_rows:
                 place = {**self._place(Expr(0), tile.column), product.step: at}
-                index: tuple[Expr, ...] = (tile.panel, at, Expr.of(tile.lane))
-                if self._by_rows(operand):
-                    index = (at, tile.column)
+                copied = local if self.by_pass else at
+                index: tuple[Expr, ...] = (tile.panel, copied, Expr.of(tile.lane))
+                if self.product.by_rows(operand):
+                    index = (copied, tile.column)
                 self._operand(operand, place, index, shared, inner)
         for row, values in zip(tile.rows, tile.values, strict=True):
             carried = [Value(a.type) for a in product.arguments]

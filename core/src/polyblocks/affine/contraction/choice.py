@@ -28,6 +28,8 @@ MAX_DEPTH = 1024
 CHAIN = 128
 #: Steps of one pass over columns that are used once: rows of memory that are read side by side.
 STREAMS = 32
+#: Bytes of panels of a contraction that is a part of a tile.
+TILE_BYTES = 768 * 1024
 #: Rows, columns and steps of a contraction that has tiles, at least.
 MIN_EXTENT = 4
 #: Multiply-adds in flight that keep a core busy, and loads that it starts in the time of one, where
@@ -107,7 +109,7 @@ class TilingCost:
             self.overhead = self.target.shared_level.overhead * each
         self.l2 = max((m.size for m in private), default=1 << 18)
         of_columns = [o for o in product.operands if not o.of_rows]
-        self.by_rows = len(product.columns) > 1 and any(o.load is None for o in of_columns)
+        self.by_rows = any(product.by_rows(o) for o in of_columns)
         self.in_place = all(self._in_order(o) for o in of_columns)
         self.streams = self.in_place and self.columns * self.steps * self.size > self.l2
         sums = product.combiners
@@ -126,7 +128,7 @@ class TilingCost:
             for rows in range(self.rows if streams else 1, min(most, self.rows) + 1):
                 for row_pieces, column_pieces in self._pieces():
                     tiling = self._tiling(rows, vectors * self.width, row_pieces, column_pieces)
-                    if tiling is None:
+                    if tiling is None or not self._fits(tiling):
                         continue
                     if row_pieces * column_pieces == 1:
                         yield tiling
@@ -157,7 +159,7 @@ class TilingCost:
         wanted = self.l2 // 2 if self.by_rows else 4 * self.l2
         if self.available is not None:
             # A panel on a thread's stack.
-            wanted = self.l2 // 2
+            wanted = min(self.l2, TILE_BYTES) // 2
         if streaming:
             wanted = self.l1.size // 2 // max(1, self.rows) * self.steps
         mine = -(-units // column_pieces)
@@ -182,6 +184,19 @@ class TilingCost:
             pack_columns=pack_columns,
             threads=1,
         )
+
+    def _fits(self, tiling: Tiling) -> bool:
+        """Whether panels of a tile that one thread computes have room on its stack."""
+        if self.available is None:
+            return True
+        if self.by_rows:
+            # Rows of pixels take more than that.
+            return False
+        steps = tiling.depth if tiling.by_pass(self.product) else self.steps
+        used = tiling.column_block * steps if tiling.pack_columns else 0
+        used += tiling.row_block * tiling.depth if tiling.pack_rows else 0
+        used += tiling.row_block * tiling.column_block if tiling.depth < self.steps else 0
+        return used * self.size <= TILE_BYTES
 
     def _depth(self, most: int) -> int:
         """Steps of a pass: equal parts of whole inner loops."""

@@ -65,10 +65,19 @@ class Product:
     after: list[Node]
     combiners: list[Op] | None
 
-    @property
-    def sides(self) -> dict[bool, Var]:
-        """The variable of rows (True) and of columns (False)."""
-        return {True: self.row, False: self.column}
+    def by_rows(self, operand: Operand) -> bool:
+        """Whether copies of columns lie in rows of a block, since they are not in order.
+
+        Rows of a tile's length would be broken wherever one of their loops ends.
+        """
+        return operand.load is None and len(self.columns) > 1
+
+    def steps_first(self, operand: Operand) -> bool:
+        """Whether neighbours in an operand's memory are neighbouring steps, and not columns."""
+        if operand.load is None:
+            return False
+        (place,) = operand.load.index
+        return place.coefficient(self.column) != 1 and place.coefficient(self.step) == 1
 
 
 def product_of(contraction: Contraction, views: FlatViews) -> Product | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from polyblocks.affine.contraction.product import Product
+
 
 @dataclass(frozen=True)
 class Tiling:
@@ -34,3 +36,12 @@ class Tiling:
     pack_rows: bool
     pack_columns: bool
     threads: int
+
+    def by_pass(self, product: Product) -> bool:
+        """Whether columns are copied for each pass: there are no other rows to use them again."""
+        blocks = -(-product.row.extent // self.row_block)
+        if -(-blocks // self.row_pieces) > 1:
+            return False
+        # Squares are transposed whole.
+        squares = any(product.steps_first(o) for o in product.operands if not o.of_rows)
+        return not squares or product.step.extent % self.depth == 0

@@ -43,8 +43,8 @@ def store_masked(
 ) -> None:
     """Store the lanes of a vector for which a mask is true.
 
-    A single one, where that is known, is stored by itself: LLVM 22 stores eight bytes for the one
-    lane of four bytes, if that was truncated from eight (X86, narrowing of masked stores).
+    A single one, where that is known, is stored by itself: LLVM 22 narrows such stores, and writes
+    eight bytes for the one lane of four bytes, if that was truncated from eight.
 
     Args:
         value: the vector.

@@ -7,11 +7,14 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
-from polyblocks.affine.contraction.choice import is_tiled
+from polyblocks.affine.contraction.choice import TilingCost, choose_tiling, is_tiled
+from polyblocks.affine.contraction.product import product_of
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.block_cost import room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
 from polyblocks.affine.cost.tile_cost import Cost
+from polyblocks.affine.element import element_bytes
+from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
     Buffer,
@@ -129,7 +132,7 @@ class _Grouping:
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
         for nest in sequence.nests():
-            tiles = is_tiled(nest.body, context.target)
+            tiles = is_tiled(nest.body, context.target) and self._in_tiles(nest)
             parts = None if tiles else contraction_of(nest.body)
             # A product lives by its reuse in registers, of which the cost model knows nothing,
             # unless it will have register tiles.
@@ -139,6 +142,18 @@ class _Grouping:
                 seconds = alone(context.target, stage)
                 self.group_of[nest] = _Group([stage], seconds)
                 self.nodes[nest] = sum(1 for _ in walk(nest.body))
+
+    def _in_tiles(self, nest: Nest) -> bool:
+        """Whether a contraction can be tiled by one thread, as a part of a tile."""
+        contraction = contraction_of(nest.body)
+        views = FlatViews(self.sequence)
+        product = None if contraction is None else product_of(contraction, views)
+        if product is None:
+            return False
+        bits = max(8 * element_bytes(v.type) for v in product.results)
+        target = self.context.target
+        cost = TilingCost(product, target, target.vector_bits // bits, 1)
+        return choose_tiling(cost) is not None
 
     def grow(self) -> list[_Group]:
         """The groups of more than one stage."""
