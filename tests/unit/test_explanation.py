@@ -581,6 +581,10 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             "used with",
         ),
         (
+            {"what": "packed", "nest": "p", "buffer": [96, 1, 7, 7], "order": [1, 2, 3, 0]},
+            "an argument of 96x1x7x7 is copied for p, with dimension 0 last",
+        ),
+        (
             {"what": "interchanged", "nest": "p", "order": [192, 56]},
             "the loops of p run in the order of the memory that is stored to, 192x56",
         ),

@@ -100,6 +100,7 @@ def test_no_vectors_on_a_target_without() -> None:
         return standard_pipeline(target(bits=bits), CompileOptions()).names()
 
     assert set(names(128)) - set(names(0)) == {
+        "pack-arguments",
         "tile-contractions",
         "tile-transposes",
         "vectorize-nests",

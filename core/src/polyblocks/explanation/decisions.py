@@ -279,6 +279,13 @@ def _layout(d: Decision) -> str:
     )
 
 
+def _packed(d: Decision) -> str:
+    return (
+        f"an argument of {units.shape(d['buffer'])} is copied for {d['nest']}, with dimension "
+        f"{d['order'][-1]} last"
+    )
+
+
 def _interchanged(d: Decision) -> str:
     order = "x".join(map(str, d["order"]))
     return f"the loops of {d['nest']} run in the order of the memory that is stored to, {order}"
@@ -454,6 +461,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "innermost": _innermost,
     "interchanged": _interchanged,
     "layout": _layout,
+    "packed": _packed,
     "jammed": _jammed,
     "squares": _squares,
     "transposed": _transposed,

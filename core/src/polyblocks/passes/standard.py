@@ -44,6 +44,7 @@ from polyblocks.passes.schedule.jam_reductions import JamReductionsPass
 from polyblocks.passes.schedule.multiply_reciprocals import MultiplyReciprocalsPass
 from polyblocks.passes.schedule.narrow_indices import NarrowIndicesPass
 from polyblocks.passes.schedule.order_loops import OrderLoopsPass
+from polyblocks.passes.schedule.pack_arguments import PackArgumentsPass
 from polyblocks.passes.schedule.schedule_scatters import ScheduleScattersPass
 from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
 from polyblocks.passes.schedule.split_scans import SplitScansPass
@@ -121,7 +122,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FuseSlicesPass(),
                 FuseTilesPass(),
                 InlineProducersPass(),
-                *only(team and vectors, TileContractionsPass()),
+                *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
                 SplitReductionsPass(),

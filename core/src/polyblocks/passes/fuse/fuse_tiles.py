@@ -18,6 +18,7 @@ from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
     Buffer,
+    For,
     Nest,
     Node,
     Opaque,
@@ -27,6 +28,7 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import Slices, slices
 from polyblocks.affine.tiles.staging import copy_nest, worth_copies
@@ -142,6 +144,18 @@ class _Grouping:
                 seconds = alone(context.target, stage)
                 self.group_of[nest] = _Group([stage], seconds)
                 self.nodes[nest] = sum(1 for _ in walk(nest.body))
+
+    def _has_product(self, group: _Group) -> bool:
+        """Whether the product of a group is one in its tiles, where loops may have bounds."""
+        body = self._body(group)
+        found: list[bool] = []
+
+        def look(nodes: list[Node], around: list[For]) -> None:
+            del around
+            found.append(is_tiled(nodes, self.context.target))
+
+        change_subnests(Nest(body or [], []), look)
+        return any(found)
 
     def _in_tiles(self, nest: Nest) -> bool:
         """Whether a contraction can be tiled by one thread, as a part of a tile."""
@@ -293,6 +307,8 @@ class _Grouping:
             reason = "several products"
         elif any(s.product for s in stages) and joined.cost.redundancy > ONCE:
             reason = "computed again"
+        elif any(s.product for s in stages) and not self._has_product(joined):
+            reason = "a product in part"
         accept = not reason
         self.context.decide(
             self.owner.name,

@@ -6,24 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.access import begins_and_ends_with_memory, stride_along
+from polyblocks.affine.access import begins_and_ends_with_memory
+from polyblocks.affine.analysis.layout_votes import Ballot
 from polyblocks.affine.model import (
     Buffer,
-    For,
-    IndirectAtomic,
-    IndirectLoad,
-    IndirectStore,
-    Load,
     Nest,
     Opaque,
     Sequence,
-    Store,
-    walk,
 )
+from polyblocks.affine.rewrites.permuting import permuted, reorder
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
-
-_INDIRECT = (IndirectLoad, IndirectStore, IndirectAtomic)
 
 
 @dataclass(frozen=True)
@@ -51,30 +44,31 @@ class ChooseLayoutsPass(NestPass):
     #: Votes for a dimension over those for the last one, from which on it comes last.
     majority: float = 1.5
 
+    #: Votes for a buffer over the most that any has, from which on it is decided in a round.
+    clear: float = 0.25
+
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Choose for every intermediate array of the sequence."""
+        """Choose for every intermediate array of the sequence, the most used ones first."""
         users = Users(sequence)
-        open_ = self._free(sequence, users)
-        nests = {b: list(_nests(users, b)) for b in open_}
-        waiting = list(open_)
-        while waiting:
-            left: list[Buffer] = []
-            for buffer in waiting:
-                votes = _votes(buffer, nests[buffer], open_)
-                if not any(votes):
-                    left.append(buffer)
+        free = self._free(sequence, users)
+        nests = {b: list(_nests(users, b)) for b in free}
+        ballot = Ballot(set(free))
+        while ballot.open:
+            votes = {b: ballot.votes(b, nests[b]) for b in free if b in ballot.open}
+            most = max(max(v) for v in votes.values())
+            if not most:
+                break
+            for buffer, mine in votes.items():
+                if max(mine) < self.clear * most:
                     continue
-                del open_[buffer]
-                best = max(range(len(votes)), key=lambda d: (votes[d], d))
-                if votes[best] > self.majority * votes[-1]:
-                    order = [*(d for d in range(len(votes)) if d != best), best]
+                ballot.open.remove(buffer)
+                best = max(range(len(mine)), key=lambda d: (mine[d], d))
+                if mine[best] > self.majority * mine[-1]:
+                    order = [*(d for d in range(len(mine)) if d != best), best]
                     _permute(buffer, order, nests[buffer], sequence)
                     context.decide(
                         self.name, "main", "layout", buffer=list(buffer.shape), order=order
                     )
-            if len(left) == len(waiting):
-                break
-            waiting = left
 
     def _free(self, sequence: Sequence, users: Users) -> dict[Buffer, None]:
         """The arrays whose layout nobody outside of nests knows, in program order."""
@@ -99,35 +93,10 @@ def _nests(users: Users, buffer: Buffer) -> Iterator[Nest]:
         yield item
 
 
-def _votes(buffer: Buffer, nests: list[Nest], open_: dict[Buffer, None]) -> list[int]:
-    """Bytes that arrays of known layouts have in order, where a dimension is walked with them."""
-    votes = [0] * len(buffer.shape)
-    for nest in nests:
-        nodes = list(walk(nest.body))
-        variables = [n.var for n in nodes if isinstance(n, For) and n.var.extent > 1]
-        accesses = [n for n in nodes if isinstance(n, (Load, Store))]
-        mine = [n for n in accesses if n.buffer is buffer]
-        for other in {n.buffer: n for n in accesses if n.buffer.base not in open_}.values():
-            if other.buffer is buffer or other.buffer.kind == "local":
-                continue
-            ordered = [v for v in variables if stride_along(other.buffer, other.index, v) == 1]
-            for dimension in range(len(votes)):
-                if any(n.index[dimension].coefficient(v) for n in mine for v in ordered):
-                    votes[dimension] += other.buffer.base.nbytes
-    return votes
-
-
 def _permute(buffer: Buffer, order: list[int], nests: list[Nest], sequence: Sequence) -> None:
     """Put a buffer with its dimensions in another order in the place of one."""
-    shape = tuple(buffer.shape[d] for d in order)
-    new = Buffer(shape, buffer.element, "alloc", bytes_per_element=buffer.bytes_per_element)
+    new = permuted(buffer, order)
     sequence.buffers.append(new)
     for nest in nests:
-        for node in walk(nest.body):
-            if isinstance(node, (Load, Store)) and node.buffer is buffer:
-                node.index = tuple(node.index[d] for d in order)
-                node.buffer = new
-            elif isinstance(node, _INDIRECT) and node.buffer is buffer:
-                node.index = [node.index[d] for d in order]
-                node.buffer = new
+        reorder(nest.body, buffer, new, order)
         nest.changed = True

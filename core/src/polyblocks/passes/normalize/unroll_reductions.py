@@ -50,6 +50,8 @@ class UnrollReductionsPass(NestPass):
     name: ClassVar[str] = "unroll-reductions"
     #: Enough for a 5 x 5 window; more would cost compile time and registers.
     max_trips: int = 32
+    #: The same for several loops, none of which is long enough to be worth its start: 7 x 7.
+    max_window: int = 64
     #: Nodes of the unrolled code.
     max_nodes: int = 400
 
@@ -76,7 +78,8 @@ class UnrollReductionsPass(NestPass):
                 trips, count = _size(node)
                 small = node.inits and not (around is not None and _continues(around, node))
                 small = small and not any(isinstance(n, For) and n.bounded for n in walk([node]))
-                if small and trips <= self.max_trips and count * trips <= self.max_nodes:
+                most = self.max_window if _is_window(node) else self.max_trips
+                if small and trips <= most and count * trips <= self.max_nodes:
                     out.extend(_flat(node, mapping))
                     continue
                 node.body = self._unroll(node.body, mapping, node)
@@ -96,6 +99,12 @@ def _continues(outer: For, inner: For) -> bool:
     return any(b for _, b in factors) and all(
         a is not None and b is not None and a == b * inner.var.extent for a, b in factors
     )
+
+
+def _is_window(loop: For) -> bool:
+    """Whether loops in a loop run over a few neighbours each, in at least two directions."""
+    loops = [n for n in walk([loop]) if isinstance(n, For) and n.var.extent > 1]
+    return len(loops) > 1 and all(n.var.extent <= 8 for n in loops)
 
 
 def _size(loop: For) -> tuple[int, int]:

@@ -1,0 +1,80 @@
+"""Which dimension of an array is walked in order, as the arrays are that it meets in loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Store
+
+#: An access, the variables of the loops around it, and the bytes that it moves in all.
+_Walk = tuple[Load | Store, list[Var], int]
+
+
+@dataclass
+class Ballot:
+    """Who votes for which dimension.
+
+    Attributes:
+        open: arrays whose layout is not decided, and which do not vote.
+    """
+
+    open: set[Buffer]
+    _walks: dict[Nest, list[_Walk]] = field(default_factory=dict)
+    _ordered: dict[int, list[Var]] = field(default_factory=dict)
+
+    def votes(self, buffer: Buffer, nests: list[Nest]) -> list[int]:
+        """Bytes that accesses of arrays with a layout move in order, by dimension of a buffer."""
+        votes = [0] * len(buffer.shape)
+        for nest in nests:
+            for dimension, mine in enumerate(self.votes_of(buffer, self._of(nest))):
+                votes[dimension] += mine
+        return votes
+
+    def votes_of(self, buffer: Buffer, walks: Iterable[_Walk]) -> list[int]:
+        """As :meth:`votes`, of accesses that run in the same loops."""
+        votes = [0] * len(buffer.shape)
+        walks = list(walks)
+        mine = [n for n, _, _ in walks if n.buffer is buffer]
+        for other, variables, moved in walks:
+            if other.buffer.base in self.open or other.buffer is buffer or not moved:
+                continue
+            for var in self._in_order(other, variables):
+                for dimension in range(len(votes)):
+                    if any(n.index[dimension].coefficient(var) for n in mine):
+                        votes[dimension] += moved
+        return votes
+
+    def _of(self, nest: Nest) -> list[_Walk]:
+        """Accesses of a nest, the variables of the loops around each, and the bytes they move."""
+        if nest not in self._walks:
+            found = [w for w in walks(nest.body) if w[0].buffer.kind != "local"]
+            if contraction_of(nest.body) is not None:
+                # What is copied into panels is moved once, however often it is used.
+                first = {n.buffer: n for n, _, _ in reversed(found)}
+                found = [
+                    (n, v, n.buffer.base.nbytes if first[n.buffer] is n else 0) for n, v, _ in found
+                ]
+            self._walks[nest] = found
+        return self._walks[nest]
+
+    def _in_order(self, node: Load | Store, variables: list[Var]) -> list[Var]:
+        """The variables along which an access of a known layout is in order."""
+        if id(node) not in self._ordered:
+            self._ordered[id(node)] = [
+                v for v in variables if stride_along(node.buffer, node.index, v) == 1
+            ]
+        return self._ordered[id(node)]
+
+
+def walks(nodes: list[Node], outer: Iterable[Var] = (), times: int = 1) -> Iterator[_Walk]:
+    """The accesses of nodes that run in the loops of ``outer`` so many times."""
+    for node in nodes:
+        if isinstance(node, For):
+            inner = [*outer, node.var] if node.var.extent > 1 else list(outer)
+            yield from walks(node.body, inner, times * max(node.trips, 1))
+        elif isinstance(node, (Load, Store)):
+            yield node, list(outer), times * node.buffer.bytes_per_element

@@ -1,0 +1,31 @@
+"""Arrays with their dimensions in another order."""
+
+from __future__ import annotations
+
+from polyblocks.affine.model import (
+    Buffer,
+    IndirectAtomic,
+    IndirectLoad,
+    IndirectStore,
+    Load,
+    Node,
+    Store,
+    walk,
+)
+
+
+def permuted(buffer: Buffer, order: list[int]) -> Buffer:
+    """A new allocation whose dimension ``k`` is dimension ``order[k]`` of a buffer."""
+    shape = tuple(buffer.shape[d] for d in order)
+    return Buffer(shape, buffer.element, "alloc", bytes_per_element=buffer.bytes_per_element)
+
+
+def reorder(nodes: list[Node], old: Buffer, new: Buffer, order: list[int]) -> None:
+    """Let nodes access ``new`` where they access ``old``, of which it is a permutation."""
+    for node in walk(nodes):
+        if isinstance(node, (Load, Store)) and node.buffer is old:
+            node.index = tuple(node.index[d] for d in order)
+            node.buffer = new
+        elif isinstance(node, (IndirectLoad, IndirectStore, IndirectAtomic)) and node.buffer is old:
+            node.index = [node.index[d] for d in order]
+            node.buffer = new
