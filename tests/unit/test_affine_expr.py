@@ -8,7 +8,12 @@ import random
 import pytest
 
 from polyblocks.affine.access import digits_of_whole, join_parts
-from polyblocks.affine.analysis.coverage import covers, digits, distinguishes, same_for
+from polyblocks.affine.analysis.coverage import (
+    digits,
+    distinguishes,
+    iteration_at,
+    same_for,
+)
 from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import Buffer
 
@@ -95,10 +100,15 @@ def test_digits_of_a_dimension() -> None:
     assert digits(matrix, (Expr.of(i) * 5 + j, Expr.of(k)), [i, j, k]) is None
     assert digits(matrix, (Expr.of(i) * 4 + j, Expr.of(j)), [i, j]) is None
     assert digits(Buffer((1, 5), "f32", "alloc"), (Expr(0), Expr.of(k)), [k]) == {k: (1, 1)}
+    assert distinguishes(index, [i, j, k])
+    assert not distinguishes(index, [j]), "with another i it may be the same place"
+    assert not distinguishes((Expr.of(i) * 3 + j,), [i, j])
+    at = (Expr.of(Var(12)), Expr.of(k))
+    assert iteration_at({i: (0, 4), j: (0, 1)}, matrix.shape, at) == {i: at[0] // 4, j: at[0] % 4}
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_coverage_and_distinction_are_never_wrongly_affirmed(seed: int) -> None:
+def test_digits_and_distinction_are_never_wrongly_affirmed(seed: int) -> None:
     rng = random.Random(seed)
     variables = [Var(rng.randrange(2, 5)) for _ in range(2)]
     values = all_values(variables)
@@ -107,7 +117,7 @@ def test_coverage_and_distinction_are_never_wrongly_affirmed(seed: int) -> None:
         other = tuple(random_expr(rng, variables, rng.randrange(0, 3))[0] for _ in range(2))
         shape = (variables[0].extent, variables[1].extent)
         touched = [tuple(e.evaluate(v) for e in index) for v in values]
-        if covers(Buffer(shape, "f32", "alloc"), index, variables):
+        if digits(Buffer(shape, "f32", "alloc"), index, variables) is not None:
             assert sorted(touched) == list(itertools.product(*map(range, shape)))
         counted = digits(Buffer((shape[0] * shape[1], 1), "f32", "alloc"), index, variables)
         if counted is not None:
@@ -115,12 +125,13 @@ def test_coverage_and_distinction_are_never_wrongly_affirmed(seed: int) -> None:
             for v, place in zip(values, touched, strict=True):
                 for var, (dimension, factor) in counted.items():
                     assert v[var] == place[dimension] // factor % var.extent
-        for var in variables:
-            if distinguishes(index, var):
+        for told in ([variables[0]], [variables[1]], variables):
+            if distinguishes(index, told):
                 for a, b in itertools.product(values, values):
-                    if a[var] != b[var] and all(a[v] == b[v] for v in variables if v is not var):
+                    if any(a[v] != b[v] for v in told):
                         at = [tuple(e.evaluate(v) for e in index) for v in (a, b)]
                         assert at[0] != at[1]
+        for var in variables:
             if same_for(index, other, var):
                 for a, b in itertools.product(values, values):
                     if a[var] != b[var]:

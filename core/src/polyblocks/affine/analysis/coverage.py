@@ -2,32 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Node
-
-
-def covers(buffer: Buffer, index: Sequence[Expr], loops: Sequence[Var]) -> bool:
-    """Whether ``index`` over all of ``loops`` touches each element of the buffer exactly once.
-
-    True only for what is easily seen: every dimension is a loop variable of its own with just the
-    extent of the dimension (or constant 0 in a dimension of one), and every loop is used.
-    """
-    seen: set[Var] = set()
-    for expr, extent in zip(index, buffer.shape, strict=True):
-        if extent == 1 and expr == Expr(0):
-            continue
-        if len(expr.terms) != 1 or expr.const != 0:
-            return False
-        ((atom, coefficient),) = expr.terms
-        if not isinstance(atom, Var) or coefficient != 1 or atom.extent != extent or atom in seen:
-            return False
-        if atom.value is not None:
-            # A loop around the nest: one of its values at a time.
-            return False
-        seen.add(atom)
-    return all(v in seen or v.extent == 1 for v in loops)
 
 
 def digits(
@@ -48,7 +26,7 @@ def digits(
             if not isinstance(atom, Var) or factor != base or atom in found:
                 return None
             if atom.value is not None:
-                # As in `covers`.
+                # A loop around the nest: one of its values at a time.
                 return None
             found[atom] = (dimension, factor)
             base *= atom.extent
@@ -57,20 +35,50 @@ def digits(
     return found if all(v in found or v.extent == 1 for v in loops) else None
 
 
-def distinguishes(index: Sequence[Expr], var: Var) -> bool:
-    """Whether different values of ``var`` always give different indices.
+def iteration_at(
+    found: Mapping[Var, tuple[int, int]], shape: Sequence[int], index: Sequence[Expr]
+) -> dict[Var, Expr]:
+    """In which iteration an element is touched.
 
-    Sufficient: in one dimension ``var`` has a factor larger than all that the rest can vary.
+    Args:
+        found: what :func:`digits` says of the loops.
+        shape: of the buffer.
+        index: where the element is.
     """
-    for expr in index:
-        factor = expr.coefficient(var)
-        if not factor:
-            continue
-        rest = expr - Expr(0, {var: factor})
-        low, high = rest.range()
-        if abs(factor) > high - low:
-            return True
-    return False
+    at: dict[Var, Expr] = {}
+    for var, (dimension, factor) in found.items():
+        digit = index[dimension] // factor
+        # The highest one is never too large.
+        at[var] = digit % var.extent if factor * var.extent < shape[dimension] else digit
+    return at
+
+
+def distinguishes(index: Sequence[Expr], variables: Iterable[Var]) -> bool:
+    """Whether different values of the variables always give different indices.
+
+    Sufficient: one after the other, each has in some dimension a factor larger than all that the
+    rest can vary there, but for those that are already known: as ``i``, then ``j`` in ``4 * i + j``
+    with ``j < 4``.
+    """
+    left = set(variables)
+    known: set[Var] = set()
+    while left:
+        found = {v for v in left if any(_tells(expr, v, known) for expr in index)}
+        if not found:
+            return False
+        known |= found
+        left -= found
+    return True
+
+
+def _tells(expr: Expr, var: Var, known: Set[Var]) -> bool:
+    """Whether ``var`` follows from an index and the values of the variables that are known."""
+    factor = expr.coefficient(var)
+    if not factor:
+        return False
+    rest = Expr(0, {atom: c for atom, c in expr.terms if atom is not var and atom not in known})
+    low, high = rest.range()
+    return abs(factor) > high - low
 
 
 def same_for(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.coverage import covers, perfect_loops
+from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
     Buffer,
     For,
+    Index,
     IndirectLoad,
     IndirectStore,
     Load,
@@ -83,15 +85,17 @@ class FuseSlicesPass(NestPass):
 
     def _slice(self, users: Users, candidate: Candidate, context: Any) -> Nest | None:
         """Compute the producer inside all of its consumers; returns it if it is needed no more."""
-        producer = _pointwise(candidate.producer, candidate.buffer)
+        producer = Producer.of(candidate)
         if producer is None or not candidate.only_nests_read or candidate.buffer.kind == "output":
             return None
         if not all(candidate.may_inline(users, c) for c in candidate.consumers):
             return None
+        if not all(producer.is_plain_in(c) for c in candidate.consumers):
+            return None
         if not self._worth(candidate, producer, context):
             return None
         for consumer in candidate.consumers:
-            _inline(consumer, candidate.buffer, producer)
+            _inline(consumer, producer)
             eliminate_common(consumer.body)
             remove_dead(consumer.body)
             consumer.changed = True
@@ -154,15 +158,15 @@ class FuseSlicesPass(NestPass):
         ]
         if others or not loads or any(n.index != loads[0].index for n in loads):
             return None
-        if not covers(candidate.buffer, loads[0].index, variables):
+        found = digits(candidate.buffer, loads[0].index, variables)
+        if found is None:
+            return None
+        substitution = iteration_at(found, candidate.buffer.shape, store.index)
+        if not _is_plain(substitution.values(), store.index):
             return None
         if not candidate.may_move_up(users, consumer):
             return None
         # A consumer of its own that is better computed inside another keeps its freedom.
-        substitution: dict[Var, Expr] = {}
-        for mine, theirs in zip(loads[0].index, store.index, strict=True):
-            for var in mine.variables():
-                substitution[var] = theirs
         keep = (
             candidate.buffer.kind == "output"
             or not candidate.only_nests_read
@@ -200,11 +204,49 @@ class FuseSlicesPass(NestPass):
 
 @dataclass
 class Producer:
-    """A point-wise producer: the value of its buffer at ``index`` of its variables."""
+    """A point-wise producer.
 
-    variables: dict[int, Var]
+    Attributes:
+        buffer: what it makes.
+        digits: where in the buffer its loops count, see :func:`coverage.digits`.
+        body: what it computes for one element.
+        value: the element.
+    """
+
+    buffer: Buffer
+    digits: dict[Var, tuple[int, int]]
     body: list[Node]
     value: Value
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> Producer | None:
+        """The producer of a candidate; None if it is not point-wise."""
+        loops, body = perfect_loops(candidate.producer.body)
+        if any(isinstance(n, (For, IndirectStore)) for n in body):
+            return None
+        stores = [n for n in body if isinstance(n, Store)]
+        if len(stores) != 1:
+            return None
+        found = digits(candidate.buffer, stores[0].index, [f.var for f in loops])
+        assert found is not None
+        (store,) = stores
+        return cls(candidate.buffer, found, [n for n in body if n is not store], store.value)
+
+    def body_at(self, index: tuple[Expr, ...]) -> tuple[list[Node], Value]:
+        """The code for the element at ``index``, and its value."""
+        values: dict[Value, Value] = {}
+        body = clone(self.body, values, iteration_at(self.digits, self.buffer.shape, index))
+        return body, values.get(self.value, self.value)
+
+    def is_plain_in(self, consumer: Nest) -> bool:
+        """Whether its code at what a consumer reads needs no divisions that are not there yet."""
+        used = {v for e in _exprs(self.body) for v in e.variables()}
+        for node in walk(consumer.body):
+            if isinstance(node, Load) and node.buffer is self.buffer:
+                at = iteration_at(self.digits, self.buffer.shape, node.index)
+                if not _is_plain((e for v, e in at.items() if v in used), node.index):
+                    return False
+        return True
 
 
 @dataclass
@@ -235,7 +277,7 @@ class Candidate:
         if len(stores) != 1 or not isinstance(stores[0], Store) or stores[0].buffer is not buffer:
             return None
         loops = _loops_around(producer.body, stores[0])
-        if loops is None or not covers(buffer, stores[0].index, [f.var for f in loops]):
+        if loops is None or digits(buffer, stores[0].index, [f.var for f in loops]) is None:
             return None
         if any(f.inits or f.bounded for f in loops):
             return None
@@ -289,43 +331,37 @@ def _candidates(sequence: Sequence) -> list[Buffer]:
     return [b for b in seen if b not in based]
 
 
-def _pointwise(nest: Nest, buffer: Buffer) -> Producer | None:
-    loops, body = perfect_loops(nest.body)
-    if any(isinstance(n, (For, IndirectStore)) for n in body):
-        return None
-    if any(f.inits or f.bounded for f in loops):
-        return None
-    stores = [n for n in body if isinstance(n, Store)]
-    if len(stores) != 1:
-        return None
-    store = stores[0]
-    variables: dict[int, Var] = {}
-    for dim, expr in enumerate(store.index):
-        for var in expr.variables():
-            variables[dim] = var
-    return Producer(variables, [n for n in body if n is not store], store.value)
+def _exprs(body: list[Node]) -> Iterator[Expr]:
+    """The places and numbers in straight-line code."""
+    for node in body:
+        if isinstance(node, Load):
+            yield from node.index
+        elif isinstance(node, Index):
+            yield node.expr
 
 
-def _inline(consumer: Nest, buffer: Buffer, producer: Producer) -> None:
+def _is_plain(exprs: Iterable[Expr], index: Iterable[Expr]) -> bool:
+    """Whether the expressions have no quotients and remainders but those of the index."""
+    there = {atom for e in index for atom, _ in e.terms}
+    return all(isinstance(atom, Var) or atom in there for e in exprs for atom, _ in e.terms)
+
+
+def _inline(consumer: Nest, producer: Producer) -> None:
     mapping: dict[Value, Value] = {}
-    _inline_into(consumer.body, buffer, producer, mapping)
+    _inline_into(consumer.body, producer, mapping)
     replace_values(consumer.body, mapping)
 
 
-def _inline_into(
-    nodes: list[Node], buffer: Buffer, producer: Producer, mapping: dict[Value, Value]
-) -> None:
+def _inline_into(nodes: list[Node], producer: Producer, mapping: dict[Value, Value]) -> None:
     out: list[Node] = []
     known: dict[tuple[Expr, ...], Value] = {}
     for node in nodes:
         if isinstance(node, For):
-            _inline_into(node.body, buffer, producer, mapping)
-        elif isinstance(node, Load) and node.buffer is buffer:
+            _inline_into(node.body, producer, mapping)
+        elif isinstance(node, Load) and node.buffer is producer.buffer:
             if node.index not in known:
-                values: dict[Value, Value] = {}
-                at = {var: node.index[dim] for dim, var in producer.variables.items()}
-                out.extend(clone(producer.body, values, at))
-                known[node.index] = values.get(producer.value, producer.value)
+                body, known[node.index] = producer.body_at(node.index)
+                out.extend(body)
             mapping[node.result] = known[node.index]
             continue
         out.append(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from polyblocks.affine.analysis.coverage import covers, distinguishes, perfect_loops
+from polyblocks.affine.analysis.coverage import digits, distinguishes, perfect_loops
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
@@ -92,7 +92,7 @@ def _form(nest: Nest) -> bool:
     if any(v in inside for loop in parallel for e in loop.bounds for v in e.variables()):
         # It cannot be outside of what its bounds depend on.
         return False
-    if not all(distinguishes(s.index, loop.var) for s in stores for loop in parallel):
+    if not all(distinguishes(s.index, outer) for s in stores):
         return False
     if not _loads_precede_stores(body, stores, loads):
         return False
@@ -178,7 +178,7 @@ def _overwrites(nest: Nest, buffer: Buffer) -> bool:
             return False
         loops.append(inner[0].var)
         body = inner[0].body
-    if len(stores) != 1 or not covers(buffer, stores[0].index, loops):
+    if len(stores) != 1 or digits(buffer, stores[0].index, loops) is None:
         return False
     for n in walk(nest.body):
         if isinstance(n, (Store, IndirectStore)) and n.buffer.base is buffer and n is not stores[0]:

@@ -110,10 +110,10 @@ class _Scan:
             return None
         parallel = [loop for loop in loops if loop is not along[0]]
         running = [s for s, u in zip(stores, used, strict=True) if along[0].var not in u]
-        if not all(distinguishes(s.index, loop.var) for s in stores for loop in parallel):
+        if not all(distinguishes(s.index, [f.var for f in parallel]) for s in stores):
             return None
         results = [s for s in stores if s not in running]
-        if not all(distinguishes(s.index, along[0].var) for s in results):
+        if not all(distinguishes(s.index, [along[0].var]) for s in results):
             return None
         loads = _loads_before(body, running, {s.buffer.base for s in results})
         return None if loads is None else cls(parallel, along[0], body, running, loads)

@@ -8,7 +8,12 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.boxes import overlap, touched
-from polyblocks.affine.analysis.coverage import digits, distinguishes, perfect_loops
+from polyblocks.affine.analysis.coverage import (
+    digits,
+    distinguishes,
+    iteration_at,
+    perfect_loops,
+)
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
@@ -113,7 +118,7 @@ class _Copy:
         variables = digits(source, load.index, [f.var for f in loops])
         if variables is None:
             return None
-        if not all(distinguishes(store.index, f.var) for f in loops):
+        if not distinguishes(store.index, [f.var for f in loops]):
             return None
         if not _keeps_neighbours(variables, store, target):
             return None
@@ -121,12 +126,7 @@ class _Copy:
 
     def place(self, index: Items[Expr]) -> tuple[Expr, ...]:
         """Where in the target an element of the source goes."""
-        at = {}
-        for variable, (dimension, factor) in self.variables.items():
-            digit = index[dimension] // factor
-            if factor * variable.extent < self.source.shape[dimension]:
-                digit = digit % variable.extent
-            at[variable] = digit
+        at = iteration_at(self.variables, self.source.shape, index)
         return tuple(e.substitute(at) for e in self.index)
 
     def forward(self, sequence: Sequence, users: Users) -> dict[Nest, Nest] | None:
@@ -220,7 +220,7 @@ class _Copy:
         if len(stores) != 1 or stores[0].buffer is not self.source:
             return False
         at = self.place(stores[0].index)
-        if not all(distinguishes(at, f.var) for f in loops):
+        if not distinguishes(at, [f.var for f in loops]):
             return False
         # Loads come before the only store in every iteration, or what they load is stored by it.
         position = body.index(stores[0])
