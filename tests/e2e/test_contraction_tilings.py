@@ -10,27 +10,25 @@ import torch
 from torch.nn import functional
 
 from polyblocks.affine.contraction.choice import TilingCost
-from polyblocks.affine.contraction.product import Product
 from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.events import Event, listening
 from polyblocks.passes.schedule import tile_contractions
 from polyblocks_torch import polyblocks_jit_torch
 
 pytestmark = pytest.mark.cpu
 
 
-def tiling_of(product: Product, width: int, seed: int) -> Tiling:
-    """Some tiling that the product can have."""
-    draw = random.Random(seed)
+def tiling_of(cost: TilingCost, draw: random.Random) -> Tiling:
+    """Some tiling that a product can have."""
+    product, width = cost.product, cost.width
     rows, columns, steps = (v.extent for v in (product.row, product.column, product.step))
     height = draw.randint(1, min(rows, 6))
     lanes = width * draw.choice([1, 2])
     inner = product.steps[-1] if len(product.steps) > 1 else 1
     depth = draw.choice([steps, max(1, steps // 3 // inner) * inner])
-    by_rows = len(product.columns) > 1 and any(
-        o.load is None for o in product.operands if not o.of_rows
-    )
+    whole = len(product.columns) > 1 and (cost.by_rows or product.waits)
     column_block = columns
-    if not by_rows and draw.random() < 0.7:
+    if not whole and draw.random() < 0.7:
         column_block = min(columns, lanes * draw.randint(1, 3))
     row_block = min(rows, height * draw.randint(1, 4))
     row_pieces = draw.randint(1, -(-rows // row_block))
@@ -45,27 +43,25 @@ def tiling_of(product: Product, width: int, seed: int) -> Tiling:
         row_pieces=row_pieces,
         column_pieces=column_pieces,
         pack_rows=draw.random() < 0.5,
-        pack_columns=draw.random() < 0.5,
+        pack_columns=not cost.in_place or draw.random() < 0.5,
         threads=draw.randint(1, 3),
     )
 
 
 def check(
     function, *arguments: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> Tiling:
-    """Compile with some tiling, compare with float64; returns the tiling."""
-    chosen: list[Tiling] = []
-
-    def choose(cost: TilingCost) -> Tiling:
-        chosen.append(tiling_of(cost.product, cost.width, seed))
-        (tmp_path / "chosen").touch()
-        return chosen[-1]
-
-    monkeypatch.setattr(tile_contractions, "choose_tiling", choose)
+) -> None:
+    """Compile as some product with some tiling, compare with float64."""
+    draw = random.Random(seed)
+    monkeypatch.setattr(tile_contractions, "choose_tiling", lambda cost: tiling_of(cost, draw))
+    monkeypatch.setattr(TilingCost, "cost", lambda *_: draw.random())
     monkeypatch.setenv("POLYBLOCKS_CACHE_DIR", str(tmp_path))
     options = {"target": "cpu", "strict_target": True}
-    result = polyblocks_jit_torch(compile_options=options)(function)(*arguments)
-    assert (tmp_path / "chosen").exists()
+    tiled: list[Event] = []
+    with listening(tiled.append):
+        result = polyblocks_jit_torch(compile_options=options)(function)(*arguments)
+    decisions = [e.data["what"] for e in tiled if e.data.get("pass") == "tile-contractions"]
+    assert decisions == ["register tiles"]
     expected = function(*(a.double() for a in arguments))
     torch.testing.assert_close(result.double(), expected, atol=2e-4, rtol=1e-4)
 
@@ -88,6 +84,34 @@ def test_products(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
+@pytest.mark.parametrize("seed", range(32))
+def test_einsums(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(3000 + seed)
+    letters = iter("abcdefghij")
+    sizes: dict[str, int] = {}
+
+    def some(count: int) -> str:
+        found = "".join(next(letters) for _ in range(count))
+        sizes.update({letter: draw.choice([4, 5, 7, 9]) for letter in found})
+        return found
+
+    def mixed(text: str) -> str:
+        return "".join(draw.sample(text, len(text)))
+
+    batch, rows, columns, steps = (some(draw.choice(n)) for n in ((0, 1), (1, 2), (1, 2), (1, 2)))
+    left, right = mixed(batch + rows + steps), mixed(batch + columns + steps)
+    equation = f"{left},{right}->{mixed(batch + rows + columns)}"
+    # Short sums are no loop where operands have to be transposed first.
+    sizes[steps[0]] = 40
+    check(
+        lambda a, b: torch.einsum(equation, a, b).tanh(),
+        *(torch.randn([sizes[letter] for letter in side]) for side in (left, right)),
+        tmp_path=tmp_path,
+        monkeypatch=monkeypatch,
+        seed=seed,
+    )
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_convolutions(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(2000 + seed)
@@ -100,10 +124,15 @@ def test_convolutions(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         x = x.to(memory_format=torch.channels_last)
         w = w.to(memory_format=torch.channels_last)
     stride, padding = draw.choice([1, 1, 2]), draw.choice([0, 1])
+    groups = draw.choice([1, 1, 2])
+    x = torch.cat([x] * groups, 1) if groups > 1 else x
+    w = torch.cat([w] * groups, 0) if groups > 1 else w
     convolution = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
     check(
-        lambda x, w, b: convolution(x, w, b, stride=stride, padding=padding).sigmoid(),
-        *(x, w, torch.randn(filters)),
+        lambda x, w, b: convolution(
+            x, w, b, stride=stride, padding=padding, groups=groups
+        ).sigmoid(),
+        *(x, w, torch.randn(groups * filters)),
         tmp_path=tmp_path,
         monkeypatch=monkeypatch,
         seed=seed,

@@ -187,7 +187,7 @@ ROOMS: dict[str, str] = {
     "passes/map": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/vectors "
     "codegen/gpu/emission codegen/gpu/mapping passes",
     "affine": "",
-    "affine/contraction": "affine affine/analysis affine/cost",
+    "affine/contraction": "affine affine/analysis affine/cost affine/vectors",
     "affine/analysis": "affine",
     "affine/vectors": "affine affine/analysis",
     "affine/mlir": "affine affine/vectors",

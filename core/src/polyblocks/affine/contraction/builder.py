@@ -162,9 +162,10 @@ class ContractionBuilder:
             for o in product.operands
             if o.load is None or (tiling.pack_rows if o.of_rows else tiling.pack_columns)
         }
+        self.one_pass = tiling.depth >= product.step.extent
         self.partial = (
             [self._partial(r) for r in product.results]
-            if tiling.depth < product.step.extent
+            if product.waits or not self.one_pass
             else []
         )
         self.one_by_one = not self.partial and len(product.after) > LONG
@@ -182,7 +183,7 @@ class ContractionBuilder:
         if not self.by_pass:
             everything = (Expr(0), self.product.step.extent, ())
             copies = [node for o in others for node in self._copy_columns(o, *everything)]
-        inner: list[Node] = [] if not self.partial else self._start()
+        inner: list[Node] = self._start() if self.partial and not self._joined_once else []
         inner += self._passes(of_rows, others if self.by_pass else [])
         if self.partial:
             inner += self._finish()
@@ -337,10 +338,15 @@ class ContractionBuilder:
         return [For(row, [For(column, body, upper=ends)], upper=upper)]
 
     def _finish(self) -> list[Node]:
-        """What becomes of the results."""
+        """What becomes of the results, in loops as those of the program where these fit."""
         row, upper = self.row.every()
         column, ends = self.column.every()
-        at = (Expr.of(row), Expr.of(column))
+        product = self.product
+        at_row, rows = _counted(self._loops(product.row, product.rows), row.extent, upper)
+        at_column, columns_around = _counted(
+            self._loops(product.column, product.columns), column.extent, ends
+        )
+        at = (at_row, at_column)
         body, values = self._before(*at)
         found = [self._load(body, buffer, at) for buffer in self.partial]
         if self._neutral() is not None:
@@ -352,7 +358,24 @@ class ContractionBuilder:
             ]
         values.update(zip(self.product.results, found, strict=True))
         body += clone(self.product.after, values, self._place(*at))
-        return [For(row, [For(column, body, upper=ends)], upper=upper)]
+        # Neighbours in memory, if there are any, are rows or columns.
+        columns_inside = product.in_order or not product.waits
+        return rows(columns_around(body)) if columns_inside else columns_around(rows(body))
+
+    def _loops(self, var: Var, extents: list[int]) -> list[int]:
+        """The loops that a variable of one side stands for, if results are stored in these."""
+        exprs = [
+            e
+            for n in (*self.product.before, *self.product.after)
+            if isinstance(n, (Load, Store))
+            for e in n.index
+        ]
+        return extents if any(e.coefficient(var) is None for e in exprs) else []
+
+    @property
+    def _joined_once(self) -> bool:
+        """Whether what sums start with is joined to the results of a single pass, at its end."""
+        return self.one_pass and self._neutral() is not None
 
     def _neutral(self) -> list[Op] | None:
         """Constants that partial results start with, if these may be joined in any order."""
@@ -569,7 +592,7 @@ class ContractionBuilder:
         """Join what one row of a tile has found in a pass to the partial results."""
         out: list[Node] = []
         combiners = self.product.combiners
-        if self._neutral() is not None:
+        if self._neutral() is not None and not self.one_pass:
             assert combiners is not None
             old = [self._load(out, buffer, (row, column)) for buffer in self.partial]
             found = [

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, gcd, lcm, prod
 
-from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.contractions import Contraction, contraction_of
 from polyblocks.affine.analysis.reductions import ROUNDING
+from polyblocks.affine.contraction.copies import operand_time, result_time
 from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.cost import rates
@@ -39,22 +40,31 @@ IN_FLIGHT, LOADS = 8, 1.0
 STEP = 0.5
 #: Register tiles one above the other from which on columns are copied.
 MIN_REUSE = 4
-#: A copied vector, in multiply-adds: in order, or transposed.
-COPIED, TRANSPOSED = 2.0, 6.0
+
+
+def has_tiles(target: TargetDescription) -> bool:
+    """Whether contractions have tiles on a target: with vectors, and no blocks of threads."""
+    return target.multiprocessor is None and target.vector_bits > 0
 
 
 def is_tiled(nodes: list[Node], target: TargetDescription) -> bool:
-    """Whether a nest is a contraction that has tiles on a target: with vectors, and no blocks.
+    """Whether a nest is a contraction that has tiles on a target.
 
-    Few rows, columns or steps are better off as straight-line code.
+    Few rows, columns or steps are better off as straight-line code, unless other things make loops
+    of them.
     """
-    if target.multiprocessor is not None or not target.vector_bits:
+    if not has_tiles(target):
         return False
     contraction = contraction_of(nodes)
-    if contraction is None or not contraction.reduction.loops:
-        return False
+    return contraction is not None and fewest(contraction) >= MIN_EXTENT
+
+
+def fewest(contraction: Contraction) -> int:
+    """Rows, columns or steps, whichever are the fewest; 0 for one that is unrolled."""
+    if not contraction.reduction.loops:
+        return 0
     sides = (contraction.rows, contraction.columns, contraction.reduction.order)
-    return min(prod(v.extent for v in side) for side in sides) >= MIN_EXTENT
+    return min(prod(v.extent for v in side) for side in sides)
 
 
 def choose_tiling(cost: TilingCost) -> Tiling | None:
@@ -112,6 +122,7 @@ class TilingCost:
         self.by_rows = any(product.by_rows(o) for o in of_columns)
         self.in_place = all(self._in_order(o) for o in of_columns)
         self.streams = self.in_place and self.columns * self.steps * self.size > self.l2
+        self.copies = {o: operand_time(product, o, self.width) for o in product.operands}
         sums = product.combiners
         self.rounds = sums is not None and any(op.name in ROUNDING for op in sums)
 
@@ -152,7 +163,9 @@ class TilingCost:
         if self.rounds and depth >= 2 * CHAIN:
             chain = -(-depth // round(depth / CHAIN))
         # Blocks of columns: whole tiles, and whole rows of what is copied row by row.
-        unit = lcm(lanes, self.product.columns[-1]) if self.by_rows else lanes
+        unit = lanes
+        if self.by_rows or (self.product.waits and len(self.product.columns) > 1):
+            unit = lcm(lanes, self.product.columns[-1])
         units = -(-self.columns // unit)
         if units < column_pieces:
             return None
@@ -168,7 +181,9 @@ class TilingCost:
         if column_block >= self.columns:
             column_block = self.columns
         tiles = ceil(ceil(self.rows / rows) / row_pieces)
-        blocks = min(tiles, max(1, ceil(tiles * rows * depth * self.size / (self.l2 // 2))))
+        # Rows of operands stay in the private cache, and results while they wait.
+        row = max(depth, column_block) if self.product.waits else depth
+        blocks = min(tiles, max(1, ceil(tiles * rows * row * self.size / (self.l2 // 2))))
         row_block = -(-tiles // blocks) * rows
         if row_block >= self.rows:
             row_block = self.rows
@@ -259,10 +274,10 @@ class TilingCost:
         for operand in self.product.operands:
             if operand.of_rows:
                 if tiling.pack_rows or operand.load is None:
-                    total += COPIED * mine * rows * self.steps / self.width
+                    total += self.copies[operand] * mine * rows * self.steps
             elif tiling.pack_columns or operand.load is None:
-                times = COPIED if operand.load is None or self._in_order(operand) else TRANSPOSED
-                total += times * columns * self.steps / self.width
+                total += self.copies[operand] * columns * self.steps
+        total += result_time(self.product, self.width) * rows * columns
         return turns * total + (self.overhead if tiling.threads > 1 else 0.0)
 
     def _tiles(self, tiling: Tiling, rows: int, columns: int) -> float:

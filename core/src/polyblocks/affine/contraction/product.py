@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from polyblocks.affine.access import address
+from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews, flattenable
@@ -38,7 +38,11 @@ class Product:
     Attributes:
         batch: variables that move all operands, or none.
         row, column, step: one variable for all rows, columns and steps of the reduction.
-        columns, steps: extents of the loops that one variable stands for, the fastest one last.
+        rows, columns, steps: extents of the loops that one variable stands for, the fastest one
+            last.
+        waits: whether results wait in a buffer, from which they are stored, since they are not
+            stored side by side as columns are.
+        in_order: whether columns of the fastest loop are stored side by side.
         operands: what rows and columns move.
         body: code of one step, which uses operands and carried values.
         arguments, yields: the carried values before and after a step.
@@ -53,8 +57,11 @@ class Product:
     row: Var
     column: Var
     step: Var
+    rows: list[int]
     columns: list[int]
     steps: list[int]
+    waits: bool
+    in_order: bool
     operands: list[Operand]
     body: list[Node]
     arguments: list[Value]
@@ -80,21 +87,44 @@ class Product:
         return place.coefficient(self.column) != 1 and place.coefficient(self.step) == 1
 
 
-def product_of(contraction: Contraction, views: FlatViews) -> Product | None:
-    """The product that a contraction with loops over its steps is; None for an unrolled one."""
-    chain = contraction.reduction.loops
-    if not chain:
-        return None
-    inner = contraction.reduction.body
+def products_of(contraction: Contraction, views: FlatViews) -> list[Product]:
+    """The products that a contraction with loops over its steps can be seen as.
+
+    Either side may be that of the columns. Their loops are one where they go through what is stored
+    without a gap, and other loops of theirs are a batch then; or all of them are one, and results
+    wait. None for an unrolled contraction.
+    """
+    if not contraction.reduction.loops:
+        return []
     stored = [n for n in contraction.after if isinstance(n, Store)]
-    # What is stored one after the other is one row; loops around that are a batch.
-    columns = _slowest_first(contraction.columns, stored)
-    count = _one_behind_the_other(columns, stored)
-    batch, columns = [*contraction.batch, *columns[:-count]], columns[-count:]
-    rows = _slowest_first(contraction.rows, stored)
+    inner = [n for n in contraction.reduction.body if isinstance(n, Load)]
+    found: list[Product] = []
+    sides = (contraction.rows, contraction.columns)
+    for rows, columns in (sides, sides[::-1]):
+        # What is stored one after the other is one row; loops around that are a batch.
+        rows, columns = (_slowest_first(side, stored) for side in (rows, columns))
+        count = _one_behind_the_other(columns, stored)
+        batch = [*contraction.batch, *columns[:-count]]
+        found.append(_product(contraction, views, batch, rows, columns[-count:], waits=False))
+        rows, columns = (_slowest_first(side, inner) for side in (rows, columns))
+        found.append(_product(contraction, views, contraction.batch, rows, columns, waits=True))
+    return found
+
+
+def _product(
+    contraction: Contraction,
+    views: FlatViews,
+    batch: list[Var],
+    rows: list[Var],
+    columns: list[Var],
+    waits: bool,
+) -> Product:
+    chain = contraction.reduction.loops
+    inner = contraction.reduction.body
     steps = contraction.reduction.order
     if contraction.combiners is not None:
         steps = _slowest_first(steps, [n for n in inner if isinstance(n, Load)])
+    stored = [n for n in contraction.after if isinstance(n, Store)]
     row, column, step = (
         Var(prod(v.extent for v in variables), name)
         for variables, name in ((rows, "m"), (columns, "n"), (steps, "k"))
@@ -120,8 +150,11 @@ def product_of(contraction: Contraction, views: FlatViews) -> Product | None:
         row=row,
         column=column,
         step=step,
+        rows=[v.extent for v in rows],
         columns=[v.extent for v in columns],
         steps=[v.extent for v in steps],
+        waits=waits,
+        in_order=all(stride_along(n.buffer, n.index, columns[-1]) == 1 for n in stored),
         operands=[
             Operand(value, nodes, of_rows, _in_place(nodes, value, step, row, column, views))
             for value, nodes, of_rows in split.operands

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
-from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
     Buffer,
     For,
-    Index,
     IndirectLoad,
     IndirectStore,
     Load,
     Nest,
     Node,
-    Opaque,
     Sequence,
     Store,
     Value,
     clone,
     reads,
-    reads_from,
     remove_dead,
     replace_values,
     walk,
     writes,
 )
+from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into, is_plain
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.tiles.fusion_stages import slots
 from polyblocks.affine.users import Users
@@ -90,12 +87,12 @@ class FuseSlicesPass(NestPass):
             return None
         if not all(candidate.may_inline(users, c) for c in candidate.consumers):
             return None
-        if not all(producer.is_plain_in(c) for c in candidate.consumers):
+        if not all(producer.is_plain_in(c.body) for c in candidate.consumers):
             return None
         if not self._worth(candidate, producer, context):
             return None
         for consumer in candidate.consumers:
-            _inline(consumer, producer)
+            inline_into(consumer.body, producer)
             eliminate_common(consumer.body)
             remove_dead(consumer.body)
             consumer.changed = True
@@ -162,9 +159,9 @@ class FuseSlicesPass(NestPass):
         if found is None:
             return None
         substitution = iteration_at(found, candidate.buffer.shape, store.index)
-        if not _is_plain(substitution.values(), store.index):
+        if not is_plain(substitution.values(), store.index):
             return None
-        if not candidate.may_move_up(users, consumer):
+        if not _may_move_up(candidate, users, consumer):
             return None
         # A consumer of its own that is better computed inside another keeps its freedom.
         keep = (
@@ -202,121 +199,20 @@ class FuseSlicesPass(NestPass):
         return consumer
 
 
-@dataclass
-class Producer:
-    """A point-wise producer.
-
-    Attributes:
-        buffer: what it makes.
-        digits: where in the buffer its loops count, see :func:`coverage.digits`.
-        body: what it computes for one element.
-        value: the element.
-    """
-
-    buffer: Buffer
-    digits: dict[Var, tuple[int, int]]
-    body: list[Node]
-    value: Value
-
-    @classmethod
-    def of(cls, candidate: Candidate) -> Producer | None:
-        """The producer of a candidate; None if it is not point-wise."""
-        loops, body = perfect_loops(candidate.producer.body)
-        if any(isinstance(n, (For, IndirectStore)) for n in body):
-            return None
-        stores = [n for n in body if isinstance(n, Store)]
-        if len(stores) != 1:
-            return None
-        found = digits(candidate.buffer, stores[0].index, [f.var for f in loops])
-        assert found is not None
-        (store,) = stores
-        return cls(candidate.buffer, found, [n for n in body if n is not store], store.value)
-
-    def body_at(self, index: tuple[Expr, ...]) -> tuple[list[Node], Value]:
-        """The code for the element at ``index``, and its value."""
-        values: dict[Value, Value] = {}
-        body = clone(self.body, values, iteration_at(self.digits, self.buffer.shape, index))
-        return body, values.get(self.value, self.value)
-
-    def is_plain_in(self, consumer: Nest) -> bool:
-        """Whether its code at what a consumer reads needs no divisions that are not there yet."""
-        used = {v for e in _exprs(self.body) for v in e.variables()}
-        for node in walk(consumer.body):
-            if isinstance(node, Load) and node.buffer is self.buffer:
-                at = iteration_at(self.digits, self.buffer.shape, node.index)
-                if not _is_plain((e for v, e in at.items() if v in used), node.index):
-                    return False
-        return True
-
-
-@dataclass
-class Candidate:
-    """One buffer, the nest that writes it and the nests that read it."""
-
-    buffer: Buffer
-    producer: Nest
-    store: Store
-    consumers: list[Nest]
-    first_reader: Nest | Opaque | None
-    only_nests_read: bool
-
-    @classmethod
-    def of(cls, users: Users, buffer: Buffer) -> Candidate | None:
-        """None unless one nest writes the buffer, as a whole, before anybody reads it."""
-        writers = users.writers(buffer)
-        if len(writers) != 1 or not isinstance(writers[0], Nest):
-            return None
-        producer = writers[0]
-        if reads_from(producer, buffer):
-            return None
-        stores = [
-            n
-            for n in walk(producer.body)
-            if isinstance(n, (Store, IndirectStore)) and n.buffer.base is buffer
-        ]
-        if len(stores) != 1 or not isinstance(stores[0], Store) or stores[0].buffer is not buffer:
-            return None
-        loops = _loops_around(producer.body, stores[0])
-        if loops is None or digits(buffer, stores[0].index, [f.var for f in loops]) is None:
-            return None
-        if any(f.inits or f.bounded for f in loops):
-            return None
-        readers = users.readers(buffer)
-        if readers and users.before(readers[0], producer):
-            return None
-        consumers = [
-            it for it in readers if isinstance(it, Nest) and _reads_plainly(it.body, buffer)
-        ]
-        return cls(
-            buffer,
-            producer,
-            stores[0],
-            consumers,
-            readers[0] if readers else None,
-            len(consumers) == len(readers) and bool(readers),
-        )
-
-    def may_inline(self, users: Users, consumer: Nest) -> bool:
-        """Whether what the producer reads is still the same at the consumer, and inside it."""
-        inputs = {b.base for b in reads(self.producer)}
-        if inputs & {b.base for b in writes(consumer)}:
-            return False
-        return not users.written_between(inputs, self.producer, consumer)
-
-    def may_move_up(self, users: Users, consumer: Nest) -> bool:
-        """Whether the consumer can run right after the producer, in the same iteration."""
-        if not stands_before(consumer, self.producer):
-            return False
-        needs = {b.base for b in reads(consumer)} - {self.buffer}
-        makes = {b.base for b in writes(consumer)}
-        if users.written_between(needs | makes, self.producer, consumer):
-            return False
-        if users.read_between(makes, self.producer, consumer):
-            return False
-        # Iterations of the fused nest are interleaved: neither may touch what the other writes.
-        if needs & {b.base for b in writes(self.producer)}:
-            return False
-        return not makes & ({b.base for b in reads(self.producer) | writes(self.producer)})
+def _may_move_up(candidate: Candidate, users: Users, consumer: Nest) -> bool:
+    """Whether the consumer can run right after the producer, in the same iteration."""
+    if not stands_before(consumer, candidate.producer):
+        return False
+    needs = {b.base for b in reads(consumer)} - {candidate.buffer}
+    makes = {b.base for b in writes(consumer)}
+    if users.written_between(needs | makes, candidate.producer, consumer):
+        return False
+    if users.read_between(makes, candidate.producer, consumer):
+        return False
+    # Iterations of the fused nest are interleaved: neither may touch what the other writes.
+    if needs & {b.base for b in writes(candidate.producer)}:
+        return False
+    return not makes & ({b.base for b in reads(candidate.producer) | writes(candidate.producer)})
 
 
 def _candidates(sequence: Sequence) -> list[Buffer]:
@@ -329,43 +225,6 @@ def _candidates(sequence: Sequence) -> list[Buffer]:
                     seen.setdefault(n.buffer)
     based = sequence.viewed()
     return [b for b in seen if b not in based]
-
-
-def _exprs(body: list[Node]) -> Iterator[Expr]:
-    """The places and numbers in straight-line code."""
-    for node in body:
-        if isinstance(node, Load):
-            yield from node.index
-        elif isinstance(node, Index):
-            yield node.expr
-
-
-def _is_plain(exprs: Iterable[Expr], index: Iterable[Expr]) -> bool:
-    """Whether the expressions have no quotients and remainders but those of the index."""
-    there = {atom for e in index for atom, _ in e.terms}
-    return all(isinstance(atom, Var) or atom in there for e in exprs for atom, _ in e.terms)
-
-
-def _inline(consumer: Nest, producer: Producer) -> None:
-    mapping: dict[Value, Value] = {}
-    _inline_into(consumer.body, producer, mapping)
-    replace_values(consumer.body, mapping)
-
-
-def _inline_into(nodes: list[Node], producer: Producer, mapping: dict[Value, Value]) -> None:
-    out: list[Node] = []
-    known: dict[tuple[Expr, ...], Value] = {}
-    for node in nodes:
-        if isinstance(node, For):
-            _inline_into(node.body, producer, mapping)
-        elif isinstance(node, Load) and node.buffer is producer.buffer:
-            if node.index not in known:
-                body, known[node.index] = producer.body_at(node.index)
-                out.extend(body)
-            mapping[node.result] = known[node.index]
-            continue
-        out.append(node)
-    nodes[:] = out
 
 
 def _absorb(into: Nest, other: Nest) -> None:
@@ -391,26 +250,6 @@ def _sites(nodes: list[Node], buffer: Buffer) -> int:
 
 def _nodes(nodes: list[Node]) -> int:
     return sum(1 for _ in walk(nodes))
-
-
-def _reads_plainly(nodes: list[Node], buffer: Buffer) -> bool:
-    """Whether all reads of the buffer are affine, and not through a view."""
-    return all(
-        isinstance(n, Load) and n.buffer is buffer
-        for n in walk(nodes)
-        if isinstance(n, (Load, IndirectLoad)) and n.buffer.base is buffer
-    )
-
-
-def _loops_around(nodes: list[Node], target: Node) -> list[For] | None:
-    for node in nodes:
-        if node is target:
-            return []
-        if isinstance(node, For):
-            inner = _loops_around(node.body, target)
-            if inner is not None:
-                return [node, *inner]
-    return None
 
 
 def _enclosing(nodes: list[Node], target: Node) -> list[Node]:

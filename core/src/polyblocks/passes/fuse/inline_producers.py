@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.cost import rates
-from polyblocks.passes.fuse.fuse_slices import Candidate, FuseSlicesPass, Producer
+from polyblocks.affine.rewrites.inlining import Candidate, Producer
+from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.target import TargetDescription
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import address
-from polyblocks.affine.contraction.choice import is_tiled
+from polyblocks.affine.contraction.choice import has_tiles, is_tiled
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     For,
@@ -19,7 +19,9 @@ from polyblocks.affine.model import (
     replace_values,
     walk,
 )
+from polyblocks.affine.rewrites.inlining import with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.normalize_nests import fold_constant_load
 
@@ -30,7 +32,8 @@ class UnrollReductionsPass(NestPass):
 
     A small stencil or window is then a point-wise nest: its taps are separate loads, constant
     weights are constants, and it can be fused like any other point-wise nest. Contractions that
-    ``tile-contractions`` will tile are left as they are.
+    ``tile-contractions`` will tile are left as they are, also those whose products other nests
+    still compute for them.
 
     Before::
 
@@ -57,8 +60,12 @@ class UnrollReductionsPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Unroll in every nest."""
+        # It stays right: unrolled nests read and write what they did before.
+        users = Users(sequence) if has_tiles(context.target) else None
         for nest in sequence.nests():
-            if is_tiled(nest.body, context.target):
+            if not any(isinstance(n, For) and n.inits for n in walk(nest.body)):
+                continue
+            if users is not None and is_tiled(with_producers(nest, users), context.target):
                 continue
             mapping: dict[Value, Value] = {}
             nest.body = self._unroll(nest.body, mapping)

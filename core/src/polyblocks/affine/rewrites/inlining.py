@@ -1,0 +1,219 @@
+"""Producers that are computed again where what they make is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Index,
+    IndirectLoad,
+    IndirectStore,
+    Load,
+    Nest,
+    Node,
+    Opaque,
+    Store,
+    Value,
+    clone,
+    reads,
+    reads_from,
+    replace_values,
+    walk,
+    writes,
+)
+from polyblocks.affine.users import Users
+
+
+@dataclass
+class Producer:
+    """A point-wise producer.
+
+    Attributes:
+        buffer: what it makes.
+        digits: where in the buffer its loops count, see :func:`coverage.digits`.
+        body: what it computes for one element.
+        value: the element.
+    """
+
+    buffer: Buffer
+    digits: dict[Var, tuple[int, int]]
+    body: list[Node]
+    value: Value
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> Producer | None:
+        """The producer of a candidate; None if it is not point-wise."""
+        loops, body = perfect_loops(candidate.producer.body)
+        if any(isinstance(n, (For, IndirectStore)) for n in body):
+            return None
+        stores = [n for n in body if isinstance(n, Store)]
+        if len(stores) != 1:
+            return None
+        found = digits(candidate.buffer, stores[0].index, [f.var for f in loops])
+        assert found is not None
+        (store,) = stores
+        return cls(candidate.buffer, found, [n for n in body if n is not store], store.value)
+
+    def body_at(self, index: tuple[Expr, ...]) -> tuple[list[Node], Value]:
+        """The code for the element at ``index``, and its value."""
+        values: dict[Value, Value] = {}
+        body = clone(self.body, values, iteration_at(self.digits, self.buffer.shape, index))
+        return body, values.get(self.value, self.value)
+
+    def is_plain_in(self, consumer: list[Node]) -> bool:
+        """Whether its code at what a consumer reads needs no divisions that are not there yet."""
+        used = {v for e in _exprs(self.body) for v in e.variables()}
+        for node in walk(consumer):
+            if isinstance(node, Load) and node.buffer is self.buffer:
+                at = iteration_at(self.digits, self.buffer.shape, node.index)
+                if not is_plain((e for v, e in at.items() if v in used), node.index):
+                    return False
+        return True
+
+
+@dataclass
+class Candidate:
+    """One buffer, the nest that writes it and the nests that read it."""
+
+    buffer: Buffer
+    producer: Nest
+    store: Store
+    consumers: list[Nest]
+    first_reader: Nest | Opaque | None
+    only_nests_read: bool
+
+    @classmethod
+    def of(cls, users: Users, buffer: Buffer) -> Candidate | None:
+        """None unless one nest writes the buffer, as a whole, before anybody reads it."""
+        writers = users.writers(buffer)
+        if len(writers) != 1 or not isinstance(writers[0], Nest):
+            return None
+        producer = writers[0]
+        if reads_from(producer, buffer):
+            return None
+        stores = [
+            n
+            for n in walk(producer.body)
+            if isinstance(n, (Store, IndirectStore)) and n.buffer.base is buffer
+        ]
+        if len(stores) != 1 or not isinstance(stores[0], Store) or stores[0].buffer is not buffer:
+            return None
+        loops = _loops_around(producer.body, stores[0])
+        if loops is None or digits(buffer, stores[0].index, [f.var for f in loops]) is None:
+            return None
+        if any(f.inits or f.bounded for f in loops):
+            return None
+        readers = users.readers(buffer)
+        if readers and users.before(readers[0], producer):
+            return None
+        consumers = [
+            it for it in readers if isinstance(it, Nest) and _reads_plainly(it.body, buffer)
+        ]
+        return cls(
+            buffer,
+            producer,
+            stores[0],
+            consumers,
+            readers[0] if readers else None,
+            len(consumers) == len(readers) and bool(readers),
+        )
+
+    def may_inline(self, users: Users, consumer: Nest) -> bool:
+        """Whether what the producer reads is still the same at the consumer, and inside it."""
+        inputs = {b.base for b in reads(self.producer)}
+        if inputs & {b.base for b in writes(consumer)}:
+            return False
+        return not users.written_between(inputs, self.producer, consumer)
+
+
+def inline_into(nodes: list[Node], producer: Producer) -> None:
+    """Compute a producer's elements where its buffer is read."""
+    mapping: dict[Value, Value] = {}
+    _inline_into(nodes, producer, mapping)
+    replace_values(nodes, mapping)
+
+
+def with_producers(nest: Nest, users: Users) -> list[Node]:
+    """A copy of a nest's code in which it computes what nobody else needs, element by element.
+
+    So it may be when nests have been fused: a point-wise producer is inside if every element that
+    it makes is read once.
+    """
+    body = clone(nest.body, {}, {})
+    seen: set[Buffer] = set()
+    while True:
+        found = [b for b in _reads_once(body, 1) if b not in seen]
+        if not found:
+            return body
+        seen.add(found[0])
+        candidate = Candidate.of(users, found[0])
+        if candidate is None or not candidate.may_inline(users, nest):
+            continue
+        producer = Producer.of(candidate)
+        if producer is not None and producer.is_plain_in(body):
+            inline_into(body, producer)
+
+
+def _reads_once(nodes: list[Node], times: int) -> Iterator[Buffer]:
+    """The program's own buffers of which a load reads no element twice."""
+    for node in nodes:
+        if isinstance(node, For):
+            yield from _reads_once(node.body, times * node.var.extent)
+        elif isinstance(node, Load) and node.buffer.kind == "alloc":
+            yield from [node.buffer] if node.buffer.numel >= times else []
+
+
+def _inline_into(nodes: list[Node], producer: Producer, mapping: dict[Value, Value]) -> None:
+    out: list[Node] = []
+    known: dict[tuple[Expr, ...], Value] = {}
+    for node in nodes:
+        if isinstance(node, For):
+            _inline_into(node.body, producer, mapping)
+        elif isinstance(node, Load) and node.buffer is producer.buffer:
+            if node.index not in known:
+                body, known[node.index] = producer.body_at(node.index)
+                out.extend(body)
+            mapping[node.result] = known[node.index]
+            continue
+        out.append(node)
+    nodes[:] = out
+
+
+def _exprs(body: list[Node]) -> Iterator[Expr]:
+    """The places and numbers in straight-line code."""
+    for node in body:
+        if isinstance(node, Load):
+            yield from node.index
+        elif isinstance(node, Index):
+            yield node.expr
+
+
+def is_plain(exprs: Iterable[Expr], index: Iterable[Expr]) -> bool:
+    """Whether the expressions have no quotients and remainders but those of the index."""
+    there = {atom for e in index for atom, _ in e.terms}
+    return all(isinstance(atom, Var) or atom in there for e in exprs for atom, _ in e.terms)
+
+
+def _reads_plainly(nodes: list[Node], buffer: Buffer) -> bool:
+    """Whether all reads of the buffer are affine, and not through a view."""
+    return all(
+        isinstance(n, Load) and n.buffer is buffer
+        for n in walk(nodes)
+        if isinstance(n, (Load, IndirectLoad)) and n.buffer.base is buffer
+    )
+
+
+def _loops_around(nodes: list[Node], target: Node) -> list[For] | None:
+    for node in nodes:
+        if node is target:
+            return []
+        if isinstance(node, For):
+            inner = _loops_around(node.body, target)
+            if inner is not None:
+                return [node, *inner]
+    return None
