@@ -104,7 +104,7 @@ def test_einsums(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     # Short sums are no loop where operands have to be transposed first.
     sizes[steps[0]] = 40
     check(
-        lambda a, b: torch.einsum(equation, a, b).tanh(),
+        lambda a, b: torch.einsum(equation, a, b),
         *(torch.randn([sizes[letter] for letter in side]) for side in (left, right)),
         tmp_path=tmp_path,
         monkeypatch=monkeypatch,

@@ -18,19 +18,6 @@
 // CHECK-NOT:     polyblocks.lanes
 // CHECK:         affine.load %[[WAIT]]
 // CHECK:         affine.store %{{.*}} : memref<48x64x4xf32>
-func.func @main
-// CHECK:         affine.for %[[LANE:.*]] = 0 to 16 {
-// CHECK:           affine.for %{{.*}} iter_args
-// CHECK:           affine.store %{{.*}}, %arg2[%{{.*}}, {{.*}}%[[LANE]]{{.*}}] : memref<64x48xf32>
-// CHECK:         {polyblocks.lanes = 16 : i64}
-// CHECK:         memref.alloca() {alignment = 64 : i64} : memref<[[WAIT:.*]]>
-// CHECK:         affine.for %[[LANE:.*]] = 0 to 16 {
-// CHECK:           affine.for %{{.*}} iter_args
-// CHECK:           affine.store %{{.*}}, %[[B:.*]][%{{.*}}, %{{.*}} * 16 + %[[LANE]]] : memref<[[WAIT]]>
-// CHECK:         {polyblocks.lanes = 16 : i64}
-// CHECK-NOT:     polyblocks.lanes
-// CHECK:         affine.load %[[B]]
-// CHECK:         affine.store %{{.*}} : memref<48x64x4xf32>
 func.func @main(%a: memref<100x48xf32>, %b: memref<64x100xf32>, %c: memref<64x48xf32>,
                 %d: memref<4x48x100xf32>, %e: memref<4x100x64xf32>, %f: memref<48x64x4xf32>) {
   %z = arith.constant 0.0 : f32

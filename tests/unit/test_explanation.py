@@ -348,6 +348,20 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             "read or write",
         ),
         (
+            TILED | {"what": "kept apart", "reason": "several products"},
+            "kept blur_x and blur_y apart: each is a contraction, with register tiles of its own",
+        ),
+        (
+            TILED | {"what": "kept apart", "reason": "computed again"},
+            "kept blur_x and blur_y apart: where tiles overlap, a contraction would be computed "
+            "again",
+        ),
+        (
+            TILED | {"what": "kept apart", "reason": "thin tiles"},
+            "kept blur_x and blur_y apart: the best tile, 32x2048, is too thin for register "
+            "tiles of a contraction",
+        ),
+        (
             TILED | {"what": "kept apart", "reason": "time", "fused_seconds": 5.004e-3},
             "kept blur_x and blur_y apart: at the best tile, 32x2048, it would take 5 ms, apart "
             "4 µs less",
@@ -561,11 +575,13 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
                 "threads": 2,
                 "pack_rows": False,
                 "pack_columns": True,
+                "waits": True,
                 "predicted_seconds": 1e-3,
             },
             "p is computed in tiles of 14 rows by 32 columns, blocks of 112 by 256 and 512 steps "
             "at a time, added up 128 by 128; 2 threads share 1 by 2 pieces; columns are copied in "
-            "the order of their use; predicted 1 ms",
+            "the order of their use; results wait in a buffer until they can be stored in order; "
+            "predicted 1 ms",
         ),
         (
             {"what": "no register tiles", "nest": "p", "reason": "a load with stride 3"},

@@ -118,6 +118,12 @@ def _tiled(d: Decision) -> str:
         return f"{text}: polyblocks_disable_reduce_reduce_fusion separates dependent reductions"
     if reason == "order":
         return f"{text}: what lies between them in the program uses what they read or write"
+    if reason == "several products":
+        return f"{text}: each is a contraction, with register tiles of its own"
+    if reason == "computed again":
+        return f"{text}: where tiles overlap, a contraction would be computed again"
+    if reason == "thin tiles":
+        return f"{text}: the best tile, {tile}, is too thin for register tiles of a contraction"
     if reason == "room":
         size = units.nbytes(d["tile_bytes"])
         return f"{text}: even the best tile, {tile}, touches {size}, too much for fast memory"
@@ -204,6 +210,7 @@ def _register_tiles(d: Decision) -> str:
     sides = ("rows", "columns")
     copied = [side for side in sides if d[f"pack_{side}"]]
     text += f"; {_list(copied)} are copied in the order of their use" if copied else ""
+    text += "; results wait in a buffer until they can be stored in order" if d["waits"] else ""
     if (seconds := d.get("predicted_seconds")) is not None:
         text += f"; predicted {units.seconds(seconds)}"
     return text

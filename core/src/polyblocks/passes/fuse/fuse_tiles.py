@@ -145,18 +145,6 @@ class _Grouping:
                 self.group_of[nest] = _Group([stage], seconds)
                 self.nodes[nest] = sum(1 for _ in walk(nest.body))
 
-    def _has_product(self, group: _Group) -> bool:
-        """Whether the product of a group is one in its tiles, where loops may have bounds."""
-        body = self._body(group)
-        found: list[bool] = []
-
-        def look(nodes: list[Node], around: list[For]) -> None:
-            del around
-            found.append(is_tiled(nodes, self.context.target))
-
-        change_subnests(Nest(body or [], []), look)
-        return any(found)
-
     def _in_tiles(self, nest: Nest) -> bool:
         """Whether a contraction can be tiled by one thread, as a part of a tile."""
         contraction = contraction_of(nest.body)
@@ -307,8 +295,8 @@ class _Grouping:
             reason = "several products"
         elif any(s.product for s in stages) and joined.cost.redundancy > ONCE:
             reason = "computed again"
-        elif any(s.product for s in stages) and not self._has_product(joined):
-            reason = "a product in part"
+        elif any(s.product for s in stages) and not self._has_register_tiles(joined):
+            reason = "thin tiles"
         accept = not reason
         self.context.decide(
             self.owner.name,
@@ -361,6 +349,20 @@ class _Grouping:
             return None
         tile, cost = cost_of(self.context.target, stages, found, local).best(start)
         return _Group(stages, cost.seconds, found, tile, cost, local)
+
+    def _has_register_tiles(self, group: _Group) -> bool:
+        """Whether a product has rows and columns enough for register tiles in a group's tile."""
+        body = self._body(group)
+        if body is None:
+            return False
+        found: list[bool] = []
+
+        def see(nodes: list[Node], around: list[For]) -> None:
+            del around
+            found.append(is_tiled(nodes, self.context.target))
+
+        change_subnests(Nest(body, []), see)
+        return any(found)
 
     def _separated(self, stages: list[FusionStage]) -> bool:
         """Whether the option that separates dependent reductions keeps these stages apart."""
