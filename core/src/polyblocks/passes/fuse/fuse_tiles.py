@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
 from polyblocks.affine.contraction.choice import TilingCost, choose_tiling, is_tiled
-from polyblocks.affine.contraction.product import product_of
+from polyblocks.affine.contraction.product import products_of
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.block_cost import room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
@@ -148,14 +148,15 @@ class _Grouping:
     def _in_tiles(self, nest: Nest) -> bool:
         """Whether a contraction can be tiled by one thread, as a part of a tile."""
         contraction = contraction_of(nest.body)
-        views = FlatViews(self.sequence)
-        product = None if contraction is None else product_of(contraction, views)
-        if product is None:
+        if contraction is None:
             return False
-        bits = max(8 * element_bytes(v.type) for v in product.results)
         target = self.context.target
-        cost = TilingCost(product, target, target.vector_bits // bits, 1)
-        return choose_tiling(cost) is not None
+        for product in products_of(contraction, FlatViews(self.sequence)):
+            bits = max(8 * element_bytes(v.type) for v in product.results)
+            cost = TilingCost(product, target, target.vector_bits // bits, 1)
+            if choose_tiling(cost) is not None:
+                return True
+        return False
 
     def grow(self) -> list[_Group]:
         """The groups of more than one stage."""
