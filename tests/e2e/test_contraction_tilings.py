@@ -137,3 +137,14 @@ def test_convolutions(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch=monkeypatch,
         seed=seed,
     )
+
+
+@pytest.mark.parametrize("k", [100, 300, 1500])
+def test_sums_keep_their_order_where_they_must(k: int) -> None:
+    a, b = torch.randn(30, k), torch.randn(k, 50)
+    options = {"target": "cpu", "strict_target": True, "mlir_disable_fast_math": True}
+    result = polyblocks_jit_torch(compile_options=options)(torch.matmul)(a, b)
+    expected = torch.zeros(30, 50)
+    for step in range(k):
+        expected = expected + a[:, step, None] * b[step]
+    assert torch.equal(result, expected)

@@ -8,6 +8,7 @@ from math import prod
 
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.analysis.reductions import NEED_FLAG
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews, flattenable
 from polyblocks.affine.model import Index, Load, Node, Op, Store, Value, clone, operands, results
@@ -49,7 +50,7 @@ class Product:
         inits: what the reduction starts with.
         results: what the reduction results in.
         before, after: code around the reduction, of one element of the result.
-        combiners: the commutative operation that joins each carried value and a step's; None if
+        combiners: the operation that joins each carried value and a step's, in any order; None if
             steps have an order.
     """
 
@@ -122,7 +123,8 @@ def _product(
     chain = contraction.reduction.loops
     inner = contraction.reduction.body
     steps = contraction.reduction.order
-    if contraction.combiners is not None:
+    combiners = _in_any_order(contraction.combiners)
+    if combiners is not None:
         steps = _slowest_first(steps, [n for n in inner if isinstance(n, Load)])
     stored = [n for n in contraction.after if isinstance(n, Store)]
     row, column, step = (
@@ -166,8 +168,16 @@ def _product(
         results=found,
         before=before,
         after=after,
-        combiners=contraction.combiners,
+        combiners=combiners,
     )
+
+
+def _in_any_order(combiners: list[Op] | None) -> list[Op] | None:
+    """The combiners, if all of them say that they may be reassociated; integers need not."""
+    for op in combiners or ():
+        if op.name in NEED_FLAG and "reassoc" not in str(op.attributes.get("fastmath", "")):
+            return None
+    return combiners
 
 
 def _slowest_first(variables: list[Var], accesses: Sequence[Load | Store]) -> list[Var]:
