@@ -36,6 +36,8 @@ MIN_EXTENT = 4
 #: Multiply-adds in flight that keep a core busy, and loads that it starts in the time of one, where
 #: the target's description does not say.
 IN_FLIGHT, LOADS = 8, 1.0
+#: What a load takes beside a multiply-add that takes longer.
+LOADED = 0.01
 #: What a step takes besides, in multiply-adds: its branch and its counter.
 STEP = 0.5
 #: Register tiles one above the other from which on columns are copied.
@@ -286,7 +288,8 @@ class TilingCost:
         def tile(height: int, vectors: int) -> float:
             loads = vectors * self.vector_load + height * self.load
             joined = 3.0 * height * vectors / tiling.chain if tiling.chain < self.steps else 0.0
-            return max(height * vectors, self.in_flight, loads) + STEP + joined
+            # Of tiles with as many multiply-adds the one with fewer loads.
+            return max(height * vectors, self.in_flight, loads) + STEP + LOADED * loads + joined
 
         def panel(vectors: int) -> float:
             whole, rest = divmod(rows, tiling.rows)

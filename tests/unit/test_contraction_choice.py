@@ -1,0 +1,131 @@
+"""Which tiles contractions get on which chips."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.support.gpu_target import gpu_target
+
+from polyblocks import mlir
+from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.contraction.choice import TilingCost, choose_tiling, is_tiled
+from polyblocks.affine.contraction.product import Product, products_of
+from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.flat_views import FlatViews
+from polyblocks.affine.mlir import reader
+from polyblocks.affine.model import Node
+from polyblocks.options import CompileOptions
+from polyblocks.target import TargetDescription
+from polyblocks_cpu.describe import describe
+
+PRODUCT = """
+func.func @main(%a: memref<{m}x{k}xf32>, %b: memref<{k}x{n}xf32>, %c: memref<{m}x{n}xf32>) {{
+  affine.for %i = 0 to {m} {{ affine.for %j = 0 to {n} {{
+    %z = arith.constant 0.0 : f32
+    %r = affine.for %k = 0 to {k} iter_args(%s = %z) -> (f32) {{
+      %x = affine.load %a[%i, %k] : memref<{m}x{k}xf32>
+      %y = affine.load %b[%k, %j] : memref<{k}x{n}xf32>
+      %p = arith.mulf %x, %y fastmath<reassoc,contract> : f32
+      %t = arith.addf %s, %p fastmath<reassoc,contract> : f32
+      affine.yield %t : f32
+    }}
+    affine.store %r, %c[%i, %j] : memref<{m}x{n}xf32>
+  }} }}
+  return
+}}
+"""
+CHIPS = ["x86-64-v4", "x86-64-v3", "x86-64", "znver4", "sapphirerapids", "neoverse-n1"]
+
+
+def nest(m: int, n: int, k: int) -> tuple[list[Node], FlatViews]:
+    module = mlir.parse(PRODUCT.format(m=m, n=n, k=k))
+    with module.context:
+        sequence = reader.read(module)
+    return sequence.nests()[0].body, FlatViews(sequence)
+
+
+def product(m: int, n: int, k: int) -> Product:
+    """The product as it is stored: columns of the result are columns."""
+    body, views = nest(m, n, k)
+    contraction = contraction_of(body)
+    assert contraction is not None
+    found = products_of(contraction, views)
+    return next(p for p in found if p.column.extent == n and not p.waits)
+
+
+def tiling(target: TargetDescription, m: int, n: int, k: int, threads: int | None = None) -> Tiling:
+    found = choose_tiling(TilingCost(product(m, n, k), target, target.vector_bits // 32, threads))
+    assert found is not None
+    return found
+
+
+def chip(arch: str) -> TargetDescription:
+    return describe(CompileOptions(arch=arch))
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [(1024, 1024, 1024), (127, 3073, 769), (8, 4096, 4096), (64, 512, 512), (5, 7, 9)],
+)
+def test_tiles_fit_into_registers(arch: str, m: int, n: int, k: int) -> None:
+    target = chip(arch)
+    found = tiling(target, m, n, k)
+    vectors = found.lanes * 32 // target.vector_bits
+    assert found.rows * vectors + vectors + 1 <= target.vector_registers
+    assert found.row_block <= m
+    assert found.column_block <= n
+    assert found.row_block % found.rows == 0 or found.row_block == m
+    assert found.column_block % found.lanes == 0 or found.column_block == n
+    assert found.chain <= found.depth <= k
+
+
+@pytest.mark.parametrize(
+    ("arch", "rows", "vectors"), [("znver4", 14, 2), ("x86-64-v3", 6, 2), ("neoverse-n1", 6, 4)]
+)
+def test_large_products_have_the_tiles_that_chips_are_known_for(
+    arch: str, rows: int, vectors: int
+) -> None:
+    target = chip(arch)
+    found = tiling(target, 32 * rows, 4096, 512)
+    assert (found.rows, found.lanes * 32 // target.vector_bits) == (rows, vectors)
+
+
+def test_loads_decide_about_the_shape_of_a_tile() -> None:
+    # With loads for nothing, rows cost nothing: one vector of columns and many rows are as good.
+    few, many = (replace(chip("x86-64-v3"), loads_per_multiply_add=loads) for loads in (0.5, 100.0))
+    square = tiling(few, 420, 4096, 512)
+    assert square.lanes == 16
+    assert tiling(many, 420, 4096, 512).rows != square.rows
+
+
+def test_pieces_for_all_threads_or_for_none() -> None:
+    target = chip("x86-64-v4")
+    large, small = tiling(target, 1024, 1024, 1024), tiling(target, 8, 16, 16)
+    assert large.threads == target.shared_level.size
+    assert large.row_pieces * large.column_pieces >= large.threads
+    assert (small.threads, small.row_pieces, small.column_pieces) == (1, 1, 1)
+
+
+def test_one_thread_in_a_tile() -> None:
+    found = tiling(chip("x86-64-v4"), 64, 1024, 64, threads=1)
+    assert (found.threads, found.row_pieces, found.column_pieces) == (1, 1, 1)
+
+
+def test_few_rows_go_through_columns_once() -> None:
+    found = tiling(chip("znver4"), 8, 4096, 4096)
+    assert found.rows == 8
+    assert found.depth < 4096
+    assert not found.pack_columns
+
+
+def test_long_sums_are_chains() -> None:
+    assert 64 <= tiling(chip("znver4"), 256, 256, 1000).chain <= 192
+
+
+def test_blocks_of_a_grid_have_other_tiles() -> None:
+    body, _ = nest(64, 64, 64)
+    assert is_tiled(body, chip("x86-64-v4"))
+    assert not is_tiled(body, gpu_target())
+    assert not is_tiled(body, replace(chip("x86-64-v4"), vector_bits=0))
