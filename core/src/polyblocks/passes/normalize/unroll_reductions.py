@@ -53,7 +53,8 @@ class UnrollReductionsPass(NestPass):
     name: ClassVar[str] = "unroll-reductions"
     #: Enough for a 5 x 5 window; more would cost compile time and registers.
     max_trips: int = 32
-    #: The same for several loops, none of which is long enough to be worth its start: 7 x 7.
+    #: The same for several loops, none of which is long enough to be worth its start: 7 x 7. On
+    #: chips with blocks of threads such code takes the registers that other threads would have.
     max_window: int = 64
     #: Nodes of the unrolled code.
     max_nodes: int = 400
@@ -68,7 +69,8 @@ class UnrollReductionsPass(NestPass):
             if users is not None and is_tiled(with_producers(nest, users), context.target):
                 continue
             mapping: dict[Value, Value] = {}
-            nest.body = self._unroll(nest.body, mapping)
+            window = self.max_trips if users is None else self.max_window
+            nest.body = self._unroll(nest.body, mapping, window)
             if mapping:
                 replace_values(nest.body, mapping)
                 eliminate_common(nest.body)
@@ -76,7 +78,11 @@ class UnrollReductionsPass(NestPass):
                 nest.changed = True
 
     def _unroll(
-        self, nodes: list[Node], mapping: dict[Value, Value], around: For | None = None
+        self,
+        nodes: list[Node],
+        mapping: dict[Value, Value],
+        window: int,
+        around: For | None = None,
     ) -> list[Node]:
         """The nodes, small reductions unrolled; ``mapping`` gets the values of their results."""
         out: list[Node] = []
@@ -85,11 +91,11 @@ class UnrollReductionsPass(NestPass):
                 trips, count = _size(node)
                 small = node.inits and not (around is not None and _continues(around, node))
                 small = small and not any(isinstance(n, For) and n.bounded for n in walk([node]))
-                most = self.max_window if _is_window(node) else self.max_trips
+                most = window if _is_window(node) else self.max_trips
                 if small and trips <= most and count * trips <= self.max_nodes:
                     out.extend(_flat(node, mapping))
                     continue
-                node.body = self._unroll(node.body, mapping, node)
+                node.body = self._unroll(node.body, mapping, window, node)
             out.append(node)
         return out
 
