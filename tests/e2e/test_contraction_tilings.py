@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch.nn import functional
 
+from polyblocks.affine.contraction import choice
 from polyblocks.affine.contraction.choice import TilingCost
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.events import Event, listening
-from polyblocks.passes.schedule import tile_contractions
 from polyblocks_torch import polyblocks_jit_torch
 
 pytestmark = pytest.mark.cpu
@@ -53,7 +53,7 @@ def check(
 ) -> None:
     """Compile as some product with some tiling, compare with float64."""
     draw = random.Random(seed)
-    monkeypatch.setattr(tile_contractions, "choose_tiling", lambda cost: tiling_of(cost, draw))
+    monkeypatch.setattr(choice, "choose_tiling", lambda cost: tiling_of(cost, draw))
     monkeypatch.setattr(TilingCost, "cost", lambda *_: draw.random())
     monkeypatch.setenv("POLYBLOCKS_CACHE_DIR", str(tmp_path))
     options = {"target": "cpu", "strict_target": True}

@@ -190,6 +190,22 @@ def test_random_chains(seed: int) -> None:
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.parametrize("tile", [(9,), (3,), (1,)])
+def test_a_producer_of_a_part_is_computed_once(tile: tuple[int, ...]) -> None:
+    """What lies between borders is no more work in a tile that has the borders too."""
+    a, b, out = buffer(7, kind="input"), buffer(7), buffer(9, kind="output")
+    nests = [
+        weighted(b, (0,), (7,), (a, (0,), 2.0)),
+        weighted(out, (0,), (1,), (a, (0,), 0.0)),
+        weighted(out, (8,), (1,), (a, (0,), 0.0)),
+        weighted(out, (1,), (7,), (b, (0,), 1.0)),
+    ]
+    stages = [s for s in map(FusionStage.of, nests) if s is not None]
+    found = slices(stages, out, set())
+    assert found is not None
+    assert TileCost(TARGET, stages, found, {b}).of(tile).redundancy == pytest.approx(1.0)
+
+
 def test_the_pass_chooses_a_tile_and_drops_the_buffer() -> None:
     """The model finds that a chain through main memory is slower than overlapped tiles."""
     a, b, out = buffer(258, 64, kind="input"), buffer(258, 64), buffer(256, 64, kind="output")

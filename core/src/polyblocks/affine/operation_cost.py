@@ -130,13 +130,6 @@ def operation_cost(name: str) -> int:
     return FUNCTION if name.startswith("math.") else 1
 
 
-def work_of_steps(loop: For) -> int:
-    """Instructions of all iterations of a reduction's loops, without loads."""
-    inner = [n for n in loop.body if isinstance(n, For)]
-    straight = operations([n for n in loop.body if not isinstance(n, For)])
-    return loop.trips * (straight + sum(work_of_steps(n) for n in inner))
-
-
 def work(nodes: list[Node]) -> int:
     """Nodes executed, all iterations of all loops together."""
     total = 0

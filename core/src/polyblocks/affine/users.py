@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from collections.abc import Sequence as Items
 
 from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence, reads, writes
 
@@ -44,6 +45,14 @@ class Users:
             self._position[item] = at + (after - at) * i / len(items)
             self.refresh(item)
 
+    def put_before(self, items: Items[Item], place: Item) -> None:
+        """Take in new items, which stand right before another one, in this order."""
+        at = self._position[place]
+        before = max((p for p in self._position.values() if p < at), default=at - 1.0)
+        for i, item in enumerate(items):
+            self._position[item] = before + (at - before) * (i + 1) / (len(items) + 1)
+            self.refresh(item)
+
     def drop(self, item: Item) -> None:
         """Forget an item."""
         read, written = self._touched.pop(item, (set(), set()))
@@ -55,6 +64,10 @@ class Users:
     def __contains__(self, item: Item) -> bool:
         """Whether an item is there, and not dropped."""
         return item in self._touched
+
+    def touched(self, item: Item) -> tuple[set[Buffer], set[Buffer]]:
+        """What an item reads and what it writes."""
+        return self._touched[item]
 
     def before(self, first: Item, second: Item) -> bool:
         """Whether the first item comes before the second one."""

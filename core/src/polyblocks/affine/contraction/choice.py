@@ -14,10 +14,11 @@ from math import ceil, gcd, lcm, prod
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
 from polyblocks.affine.analysis.reductions import ROUNDING
 from polyblocks.affine.contraction.copies import operand_time, result_time
-from polyblocks.affine.contraction.product import Operand, Product
+from polyblocks.affine.contraction.product import Operand, Product, products_of
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
+from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Load, Node
 from polyblocks.target import TargetDescription
 
@@ -69,6 +70,43 @@ def fewest(contraction: Contraction) -> int:
     return min(prod(v.extent for v in side) for side in sides)
 
 
+@dataclass(frozen=True)
+class Tiled:
+    """A contraction as the product that it is tiled as.
+
+    Attributes:
+        cost: the product, and what its tilings cost.
+        tiling: the best one.
+        seconds: the predicted time; None if the target's rate is unknown.
+    """
+
+    cost: TilingCost
+    tiling: Tiling
+    seconds: float | None
+
+
+def tilings_of(
+    contraction: Contraction, views: FlatViews, target: TargetDescription, threads: int | None
+) -> list[Tiled]:
+    """The best tiling of each product that a contraction can be seen as, the fastest one first.
+
+    Args:
+        contraction: what is tiled.
+        views: one-dimensional views of the program's buffers.
+        target: the chip.
+        threads: threads for it; None for all that there are.
+    """
+    found: list[tuple[float, Tiled]] = []
+    for product in products_of(contraction, views):
+        bits = max(8 * element_bytes(v.type) for v in product.results)
+        cost = TilingCost(product, target, target.vector_bits // bits, threads)
+        tiling = choose_tiling(cost)
+        if tiling is not None:
+            time = cost.cost(tiling)
+            found.append((time, Tiled(cost, tiling, cost.seconds(time))))
+    return [tiled for _, tiled in sorted(found, key=lambda one: one[0])]
+
+
 def choose_tiling(cost: TilingCost) -> Tiling | None:
     """The tiling of a product on a target; None if it has none."""
     best: tuple[float, Tiling] | None = None
@@ -111,14 +149,15 @@ class TilingCost:
         # A load of one element, and of a vector, which the first cache may take longer for.
         self.load = 1 / (self.target.loads_per_multiply_add or LOADS)
         rate = rates.lane_rate(self.target)
+        #: Seconds of one multiply-add of a vector on one core.
+        self.each = None if rate is None else team * self.width / rate
         self.vector_load = self.load
         #: Starting the threads, in multiply-adds of a vector.
         self.overhead = 0.0
-        if rate is not None and self.l1.bandwidth:
-            each = rate / team / self.width
+        if self.each is not None and self.l1.bandwidth:
             size = self.target.vector_bits // 8
-            self.vector_load = max(self.load, size / self.l1.bandwidth * each)
-            self.overhead = self.target.shared_level.overhead * each
+            self.vector_load = max(self.load, size / self.l1.bandwidth / self.each)
+            self.overhead = self.target.shared_level.overhead / self.each
         self.l2 = max((m.size for m in private), default=1 << 18)
         of_columns = [o for o in product.operands if not o.of_rows]
         self.by_rows = any(product.by_rows(o) for o in of_columns)
@@ -263,6 +302,10 @@ class TilingCost:
         fits = tiling.lanes * tiling.depth * self.size <= self.l1.size // 2
         further = panels * (tiles * tile + (panel if fits else tiles * panel))
         return [used, further]
+
+    def seconds(self, time: float) -> float | None:
+        """Seconds of so many multiply-adds of a vector; None if the rate is unknown."""
+        return None if self.each is None else time * self.each
 
     def cost(self, tiling: Tiling) -> float:
         """Time of the thread with most to do, in multiply-adds of a vector."""

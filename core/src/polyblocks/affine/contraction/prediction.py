@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polyblocks.affine.contraction.choice import TilingCost
-from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.contraction.choice import Tiled
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.estimate import COMPUTE, LAUNCH, Estimate
 from polyblocks.target import TargetDescription
 
 
-def predicted(
-    loops: Estimate, cost: TilingCost, tiling: Tiling, target: TargetDescription
-) -> Estimate:
+def predicted(loops: Estimate, tiled: Tiled, target: TargetDescription) -> Estimate:
     """The estimate of a contraction in tiles.
 
     Args:
         loops: that of its loops before, of which work and compulsory bytes stay.
-        cost: what the tiling was chosen by.
-        tiling: the tiling.
+        tiled: its product and its tiling.
         target: the chip.
     """
+    cost, tiling = tiled.cost, tiled.tiling
     threads = min(tiling.threads, cost.pieces(tiling))
     moved = dict.fromkeys(loops.bytes, 0)
     far = [level.name for level in target.memory if loops.bytes[level.name]]
@@ -34,10 +31,8 @@ def predicted(
         rate = rates.bandwidth(target, level, threads)
         if rate is not None:
             seconds[level.name] = moved[level.name] / rate
-    lanes = rates.lane_rate(target)
-    if lanes is not None:
-        each = target.shared_level.size * cost.width / lanes
-        seconds[COMPUTE] = cost.cost(tiling) * each
+    if tiled.seconds is not None:
+        seconds[COMPUTE] = tiled.seconds
     launch = target.shared_level.overhead if threads > 1 else 0.0
     bound, time = None, None
     if not rates.unknown_rates(target):

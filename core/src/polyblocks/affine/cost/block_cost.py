@@ -92,9 +92,7 @@ class BlockCost(TileCost):
         widest = 1.0
         for row in self._rows:
             iterations = prod(extent_of(s, n) for s, n in zip(row.spans, row.extents, strict=True))
-            runs = count * row.active
-            for span, extent in row.guards:
-                runs *= extent_of(span, extent) / extent
+            runs = count * row.active(extent_of)
             # Inner loops of a stage are shared as well.
             inner = 1.0 if row.vectorized else row.slots / 2
             parallel = float(iterations) if row.vectorized else inner

@@ -62,8 +62,8 @@ class _Row:
         guards: spans of dimensions in which it writes one index only, and how many indices all
             tiles together have there: most tiles do not have that index.
         vectorized: whether its last loop is the innermost one.
-        active: the part of the tiles that need anything of it; a stage that writes a part of what
-            the tiles cover has nothing to do in the others.
+        reaches: how many values the spans of all tiles have together. More than the extent where
+            a stage writes a part of what the tiles cover: others have little or nothing of it.
     """
 
     slots: float
@@ -72,7 +72,18 @@ class _Row:
     accesses: dict[Buffer, int]
     guards: list[tuple[Span, int]]
     vectorized: bool
-    active: float
+    reaches: list[int]
+
+    def active(self, extent_of: _Extents) -> float:
+        """The part of all iterations of all tiles, alike in size, that there are."""
+        part = 1.0
+        for span, extent, reach in zip(self.spans, self.extents, self.reaches, strict=True):
+            if reach > extent:
+                # On average over tiles that begin anywhere.
+                part *= min(1.0, extent_of(span, reach) * extent / reach / extent_of(span, extent))
+        for span, extent in self.guards:
+            part *= extent_of(span, extent) / extent
+        return part
 
 
 @dataclass
@@ -117,18 +128,17 @@ class TileCost:
                 )
                 if place.var is None and not place.whole
             ]
-            width = max(n.buffer.bytes_per_element for n in stage.stores) / 4
             spans = [self.found.spans.get(v) or full(v) for v in stage.variables]
             self._rows.append(
                 _Row(
-                    stage.slots * max(width, 0.25),
+                    stage.slots * stage.width,
                     spans,
                     [v.extent for v in stage.variables],
                     # What an inner loop accesses is as much as there is.
                     dict(accesses) if stage.body_is_flat else dict.fromkeys(accesses, 1 << 40),
                     guards,
                     stage.body_is_flat,
-                    prod(_active(s, v.extent) for s, v in zip(spans, stage.variables, strict=True)),
+                    [_reach(span) for span in spans],
                 )
             )
             for store in stage.stores:
@@ -154,7 +164,7 @@ class TileCost:
         """
         extents = [y.extent for y in self.found.tile]
         sizes = [_sizes(y, self.found) for y in self.found.tile]
-        if any(stage.product for stage in self.stages):
+        if any(stage.seconds is not None for stage in self.stages):
             sizes = [
                 [n for n in each if y.extent % n == 0]
                 for y, each in zip(self.found.tile, sizes, strict=True)
@@ -201,9 +211,7 @@ class TileCost:
                 inner = extent_of(span, extent)
                 iterations *= inner
                 least *= extent
-            runs = count * row.active
-            for span, extent in row.guards:
-                runs *= extent_of(span, extent) / extent
+            runs = count * row.active(extent_of)
             padded = iterations
             if row.vectorized:
                 padded = iterations // max(inner, 1) * (ceil(inner / self._lanes) * self._lanes)
@@ -323,11 +331,6 @@ def _reach(span: Span) -> int:
     """How many values the spans of all tiles have together."""
     low, high = span[0].range()[0], span[1].range()[1]
     return max(high - low + 1, 1)
-
-
-def _active(span: Span, extent: int) -> float:
-    """The part of all tiles whose span has one of the values below ``extent``."""
-    return min(1.0, extent / _reach(span))
 
 
 def _elements(stage: FusionStage, store: Store) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, field
+from math import prod
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.parallel import is_parallel
@@ -21,9 +22,6 @@ from polyblocks.affine.model import (
     Store,
     walk,
 )
-
-#: Time of a step of a register tile over that of its arithmetic.
-PRODUCT = 1.1
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,10 @@ class FusionStage:
         loads: all affine loads.
         gathered: buffers that are read at run-time indices.
         stores: all stores.
-        slots: lanes of vector instructions that one iteration of ``loops`` takes.
-        product: whether it is a contraction that will have register tiles, whose rows and columns
-            share what they load. Tiles of its group then are parts of equal size.
+        slots: lanes of vector instructions that one iteration of ``loops`` takes, of a vector of
+            elements of four bytes.
+        seconds: of a contraction in register tiles, whose rows and columns share what they load,
+            the predicted time. Tiles of its group then are parts of equal size.
     """
 
     nest: Nest
@@ -67,11 +66,11 @@ class FusionStage:
     gathered: set[Buffer]
     stores: list[Store]
     slots: float
-    product: bool = False
+    seconds: float | None = None
     _places: dict[Store, list[Place] | None] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, nest: Nest, product: bool = False) -> FusionStage | None:
+    def of(cls, nest: Nest) -> FusionStage | None:
         """The nest as a stage; None if no slice of it can be computed alone."""
         nodes = list(walk(nest.body))
         if any(isinstance(n, (IndirectStore, Check, Alloca)) for n in nodes):
@@ -95,9 +94,24 @@ class FusionStage:
             [n for n in nodes if isinstance(n, Load)],
             {n.buffer for n in nodes if isinstance(n, IndirectLoad)},
             stores,
-            _product_slots(body) if product else slots(body),
-            product,
+            slots(body),
         )
+
+    def take(self, seconds: float, rate: float) -> None:
+        """Let it take so long, on all threads, as a contraction in register tiles.
+
+        Args:
+            seconds: the predicted time.
+            rate: lanes of vector instructions of four bytes that the threads do in a second.
+        """
+        self.seconds = seconds
+        iterations = prod(v.extent for v in self.variables)
+        self.slots = seconds * rate / max(iterations, 1) / self.width
+
+    @property
+    def width(self) -> float:
+        """Lanes of four bytes that an element takes which it stores."""
+        return max(max(n.buffer.bytes_per_element for n in self.stores) / 4, 0.25)
 
     @property
     def accesses(self) -> list[Load | Store]:
@@ -164,13 +178,6 @@ def slots(nodes: list[Node], registers: Container[Buffer] = ()) -> float:
         elif isinstance(node, (Load, Store)) and node.buffer not in registers:
             accesses += 1.0 if isinstance(node, Load) else 2.0
     return max(operations, accesses) + 0.25 * min(operations, accesses) + inner
-
-
-def _product_slots(nodes: list[Node]) -> float:
-    """As :func:`slots`, of a reduction in register tiles: its steps' loads are hardly any."""
-    loops = [n for n in nodes if isinstance(n, For)]
-    outside = slots([n for n in nodes if n not in loops])
-    return outside + PRODUCT * sum(cost.work_of_steps(loop) for loop in loops)
 
 
 def lifetimes(stages: list[FusionStage], local: set[Buffer]) -> dict[Buffer, tuple[int, int]]:

@@ -28,6 +28,7 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into, is_plain
+from polyblocks.affine.rewrites.moving import in_the_way, move_before
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.tiles.fusion_stages import slots
 from polyblocks.affine.users import Users
@@ -47,7 +48,8 @@ class FuseSlicesPass(NestPass):
       buffer becomes the producer's body at that index. An element that is read several times is
       computed several times, if that is cheaper than to load it from a first-level cache;
     * *epilogue*: the consumer is point-wise and reads the buffer just where it is produced; its
-      body moves behind the producer's, reductions included.
+      body moves behind the producer's, reductions included. What it needs besides is computed
+      before the producer then.
 
     Before::
 
@@ -73,15 +75,20 @@ class FuseSlicesPass(NestPass):
         for form in (self._slice, self._epilogue):
             for buffer in _candidates(sequence):
                 candidate = Candidate.of(users, buffer)
-                gone = form(users, candidate, context) if candidate is not None else None
+                gone = None
+                if candidate is not None:
+                    gone = form(sequence, users, candidate, context)
                 if gone is not None:
                     sequence.items.remove(gone)
                     users.drop(gone)
         drop_dead_nests(sequence)
         name_nests(self.name, sequence, context)
 
-    def _slice(self, users: Users, candidate: Candidate, context: Any) -> Nest | None:
+    def _slice(
+        self, sequence: Sequence, users: Users, candidate: Candidate, context: Any
+    ) -> Nest | None:
         """Compute the producer inside all of its consumers; returns it if it is needed no more."""
+        del sequence
         producer = Producer.of(candidate)
         if producer is None or not candidate.only_nests_read or candidate.buffer.kind == "output":
             return None
@@ -137,7 +144,9 @@ class FuseSlicesPass(NestPass):
         stored = body + 2.0 + reads_
         return anew <= stored, {"slots_anew": anew, "slots_stored": stored}
 
-    def _epilogue(self, users: Users, candidate: Candidate, context: Any) -> Nest | None:
+    def _epilogue(
+        self, sequence: Sequence, users: Users, candidate: Candidate, context: Any
+    ) -> Nest | None:
         """Move a point-wise consumer behind the producer's store; returns the consumer if so."""
         if not candidate.consumers or candidate.first_reader is not candidate.consumers[0]:
             return None
@@ -161,7 +170,12 @@ class FuseSlicesPass(NestPass):
         substitution = iteration_at(found, candidate.buffer.shape, store.index)
         if not is_plain(substitution.values(), store.index):
             return None
-        if not _may_move_up(candidate, users, consumer):
+        needs = {b.base for b in reads(consumer)} - {candidate.buffer}
+        makes = {b.base for b in writes(consumer)}
+        if not _may_interleave(candidate, consumer, needs, makes):
+            return None
+        moving = in_the_way(sequence, users, candidate.producer, consumer, needs, makes)
+        if moving is None or not all(stands_before(n, candidate.producer) for n in moving):
             return None
         # A consumer of its own that is better computed inside another keeps its freedom.
         keep = (
@@ -172,6 +186,7 @@ class FuseSlicesPass(NestPass):
         stores = sum(isinstance(n, Store) for n in walk(candidate.producer.body))
         if stores > 1 and _nodes(candidate.producer.body) + len(body) > self.max_nodes:
             return None
+        move_before(sequence, users, moving, candidate.producer)
         place = _enclosing(candidate.producer.body, store)
         values: dict[Value, Value] = {n.result: store.value for n in loads}
         copy = clone([n for n in body if n not in loads], values, substitution)
@@ -189,6 +204,7 @@ class FuseSlicesPass(NestPass):
             buffer=list(candidate.buffer.shape),
             buffer_bytes=candidate.buffer.nbytes,
             kept=keep,
+            moved=[nest.name for nest in moving],
         )
         producer = candidate.producer
         _absorb(producer, consumer)
@@ -199,20 +215,21 @@ class FuseSlicesPass(NestPass):
         return consumer
 
 
-def _may_move_up(candidate: Candidate, users: Users, consumer: Nest) -> bool:
-    """Whether the consumer can run right after the producer, in the same iteration."""
-    if not stands_before(consumer, candidate.producer):
+def _may_interleave(
+    candidate: Candidate, consumer: Nest, needs: set[Buffer], makes: set[Buffer]
+) -> bool:
+    """Whether the consumer can run in the producer's iterations, without undoing what it does.
+
+    Args:
+        candidate: the producer and what it makes.
+        consumer: who reads that.
+        needs: what it reads besides.
+        makes: what it writes.
+    """
+    producer = candidate.producer
+    if not stands_before(consumer, producer) or needs & {b.base for b in writes(producer)}:
         return False
-    needs = {b.base for b in reads(consumer)} - {candidate.buffer}
-    makes = {b.base for b in writes(consumer)}
-    if users.written_between(needs | makes, candidate.producer, consumer):
-        return False
-    if users.read_between(makes, candidate.producer, consumer):
-        return False
-    # Iterations of the fused nest are interleaved: neither may touch what the other writes.
-    if needs & {b.base for b in writes(candidate.producer)}:
-        return False
-    return not makes & ({b.base for b in reads(candidate.producer) | writes(candidate.producer)})
+    return not makes & {b.base for b in reads(producer) | writes(producer)}
 
 
 def _candidates(sequence: Sequence) -> list[Buffer]:

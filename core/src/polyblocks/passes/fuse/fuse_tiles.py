@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
-from polyblocks.affine.contraction.choice import TilingCost, choose_tiling, is_tiled
-from polyblocks.affine.contraction.product import products_of
+from polyblocks.affine.contraction.choice import is_tiled, tilings_of
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.block_cost import room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
 from polyblocks.affine.cost.tile_cost import Cost
-from polyblocks.affine.element import element_bytes
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
@@ -133,30 +132,22 @@ class _Grouping:
         self.viewed = sequence.viewed()
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
+        views, rate = FlatViews(sequence), rates.lane_rate(context.target)
         for nest in sequence.nests():
-            tiles = is_tiled(nest.body, context.target) and self._in_tiles(nest)
-            parts = None if tiles else contraction_of(nest.body)
+            contraction = contraction_of(nest.body)
+            seconds = None
+            if contraction is not None and is_tiled(nest.body, context.target):
+                tilings = tilings_of(contraction, views, context.target, None)
+                seconds = tilings[0].seconds if tilings else None
             # A product lives by its reuse in registers, of which the cost model knows nothing,
             # unless it will have register tiles.
-            product = parts is not None and parts.multiplies_once
-            stage = None if product else FusionStage.of(nest, tiles)
+            product = contraction is not None and contraction.multiplies_once and seconds is None
+            stage = None if product else FusionStage.of(nest)
             if stage is not None and not stage.gathered & self.viewed:
-                seconds = alone(context.target, stage)
-                self.group_of[nest] = _Group([stage], seconds)
+                if seconds is not None and rate is not None:
+                    stage.take(seconds, rate)
+                self.group_of[nest] = _Group([stage], alone(context.target, stage))
                 self.nodes[nest] = sum(1 for _ in walk(nest.body))
-
-    def _in_tiles(self, nest: Nest) -> bool:
-        """Whether a contraction can be tiled by one thread, as a part of a tile."""
-        contraction = contraction_of(nest.body)
-        if contraction is None:
-            return False
-        target = self.context.target
-        for product in products_of(contraction, FlatViews(self.sequence)):
-            bits = max(8 * element_bytes(v.type) for v in product.results)
-            cost = TilingCost(product, target, target.vector_bits // bits, 1)
-            if choose_tiling(cost) is not None:
-                return True
-        return False
 
     def grow(self) -> list[_Group]:
         """The groups of more than one stage."""
@@ -292,12 +283,10 @@ class _Grouping:
             reason = "time"
         elif self._blocked(stages):
             reason = "order"
-        elif sum(s.product for s in stages) > 1:
+        elif sum(s.seconds is not None for s in stages) > 1:
             reason = "several products"
-        elif any(s.product for s in stages) and joined.cost.redundancy > ONCE:
-            reason = "computed again"
-        elif any(s.product for s in stages) and not self._has_register_tiles(joined):
-            reason = "thin tiles"
+        else:
+            reason = self._slowed(joined, apart)
         accept = not reason
         self.context.decide(
             self.owner.name,
@@ -351,19 +340,41 @@ class _Grouping:
         tile, cost = cost_of(self.context.target, stages, found, local).best(start)
         return _Group(stages, cost.seconds, found, tile, cost, local)
 
-    def _has_register_tiles(self, group: _Group) -> bool:
-        """Whether a product has rows and columns enough for register tiles in a group's tile."""
+    def _slowed(self, group: _Group, apart: float) -> str:
+        """Why a product should not be in a tile; nothing if it may be, or if there is none."""
+        assert group.cost is not None
+        products = [s.seconds for s in group.stages if s.seconds is not None]
+        if not products:
+            return ""
+        if group.cost.redundancy > ONCE:
+            return "computed again"
+        seconds = self._tiled_seconds(group)
+        if seconds is None:
+            return "thin tiles"
+        # A tile has fewer ways to be cut, and copies what several tiles need more than once.
+        group.seconds += seconds - sum(products)
+        return "time" if group.seconds >= apart else ""
+
+    def _tiled_seconds(self, group: _Group) -> float | None:
+        """Seconds of a group's product, done tile by tile; None if tiles are too thin for it."""
         body = self._body(group)
         if body is None:
-            return False
-        found: list[bool] = []
+            return None
+        target = self.context.target
+        views = FlatViews(self.sequence)
+        found: list[float] = []
 
         def see(nodes: list[Node], around: list[For]) -> None:
-            del around
-            found.append(is_tiled(nodes, self.context.target))
+            contraction = contraction_of(nodes)
+            if contraction is None or not is_tiled(nodes, target):
+                return
+            tilings = tilings_of(contraction, views, target, 1)
+            if tilings and tilings[0].seconds is not None:
+                runs = prod(loop.trips for loop in around)
+                found.append(-(-runs // target.shared_level.size) * tilings[0].seconds)
 
         change_subnests(Nest(body, []), see)
-        return any(found)
+        return sum(found) or None
 
     def _separated(self, stages: list[FusionStage]) -> bool:
         """Whether the option that separates dependent reductions keeps these stages apart."""

@@ -29,6 +29,7 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.rewrites.moving import moved
 from polyblocks.affine.users import Item, Users
 from polyblocks.passes.base import NestPass
 
@@ -72,17 +73,17 @@ class ForwardCopiesPass(NestPass):
             copy = _Copy.of(nest, viewed)
             if copy is None or users is None or nest not in users:
                 continue
-            moved = copy.forward(sequence, users)
-            if moved is None:
+            new = copy.forward(sequence, users)
+            if new is None:
                 continue
             context.decide(
                 self.name,
                 nest.name or "copy",
                 "forwarded",
                 buffer=list(copy.source.shape),
-                moved=len(moved),
+                moved=len(new),
             )
-            now.update(moved)
+            now.update(new)
 
 
 @dataclass
@@ -165,16 +166,16 @@ class _Copy:
         for item in moving:
             sequence.items.remove(item)
         at = sequence.items.index(self.nest)
-        moved = {item: _moved(item) for item in moving}
-        sequence.items[at : at + 1] = moved.values()
+        new = {item: moved(item) for item in moving}
+        sequence.items[at : at + 1] = new.values()
         for item in moving:
             users.drop(item)
-        users.put(list(moved.values()), self.nest)
+        users.put(list(new.values()), self.nest)
         users.drop(self.nest)
         for item in repeats:
             sequence.items.remove(item)
             users.drop(item)
-        return moved
+        return new
 
     def _repeats(self, item: Item) -> bool:
         """Whether an item copies once more what this copy brings to the same place."""
@@ -329,13 +330,6 @@ def _keeps_neighbours(variables: dict[Var, tuple[int, int]], store: Store, targe
 
 def _is_linear(index: Items[Expr]) -> bool:
     return all(isinstance(atom, Var) for expr in index for atom, _ in expr.terms)
-
-
-def _moved(nest: Nest) -> Nest:
-    """The nest as a new one: an old one is written back to where it was read."""
-    new = Nest(nest.body, [], changed=True)
-    new.name, new.kind, new.sources = nest.name, nest.kind, nest.sources
-    return new
 
 
 def _is_pointwise(item: Item) -> bool:

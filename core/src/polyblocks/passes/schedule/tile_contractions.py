@@ -7,19 +7,16 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.contraction.builder import ContractionBuilder
-from polyblocks.affine.contraction.choice import MIN_EXTENT, TilingCost, choose_tiling, fewest
+from polyblocks.affine.contraction.choice import MIN_EXTENT, Tiled, fewest, tilings_of
 from polyblocks.affine.contraction.prediction import predicted
-from polyblocks.affine.contraction.product import Product, products_of
-from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import For, Nest, Node, Sequence, remove_dead, walk
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests
-from polyblocks.affine.vectors.lanes import BITS, NoLanesError, lanes_of
+from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
-from polyblocks.target import TargetDescription
 
 
 @dataclass(frozen=True)
@@ -87,21 +84,21 @@ class TileContractionsPass(NestPass):
         if contraction is None or fewest(contraction) < (MIN_EXTENT if inside else 2):
             return None
         reason = "no tile fits"
-        found = _by_cost(products_of(contraction, views), target, 1 if inside else None)
+        found = tilings_of(contraction, views, target, 1 if inside else None)
         if fewest(contraction) < MIN_EXTENT:
             # What is used so seldom is not worth to be copied.
             reason = "few rows or columns"
-            found = [(cost, tiling) for cost, tiling in found if cost.in_place]
-        for cost, tiling in found:
+            found = [tiled for tiled in found if tiled.cost.in_place]
+        for tiled in found:
             level = None if inside else target.shared_level.name
             try:
-                new = _nodes(cost, tiling, level)
+                new = _nodes(tiled, level)
             except NoLanesError as error:
                 reason = str(error)
                 continue
-            numbers = asdict(tiling) | {"waits": cost.product.waits}
+            numbers = asdict(tiled.tiling) | {"waits": tiled.cost.product.waits}
             if not inside:
-                estimate = predicted(estimator.estimate(nest), cost, tiling, target)
+                estimate = predicted(estimator.estimate(nest), tiled, target)
                 nest.estimate = to_attribute(estimate.to_json())
                 numbers["predicted_seconds"] = estimate.predicted_seconds
             context.decide(self.name, nest.name, "register tiles", **numbers)
@@ -110,27 +107,13 @@ class TileContractionsPass(NestPass):
         return None
 
 
-def _by_cost(
-    products: list[Product], target: TargetDescription, threads: int | None
-) -> list[tuple[TilingCost, Tiling]]:
-    """The tiling of each product, the cheapest one first."""
-    found: list[tuple[float, TilingCost, Tiling]] = []
-    for product in products:
-        bits = max(BITS[str(v.type)] for v in product.results)
-        cost = TilingCost(product, target, target.vector_bits // bits, threads)
-        tiling = choose_tiling(cost)
-        if tiling is not None:
-            found.append((cost.cost(tiling), cost, tiling))
-    return [(cost, tiling) for _, cost, tiling in sorted(found, key=lambda one: one[0])]
-
-
-def _nodes(cost: TilingCost, tiling: Tiling, level: str | None) -> list[Node]:
+def _nodes(tiled: Tiled, level: str | None) -> list[Node]:
     """The nodes of a product in tiles.
 
     Raises:
         NoLanesError: something keeps columns from being lanes.
     """
-    nodes = ContractionBuilder(cost.product, tiling, cost.width, level).nodes()
+    nodes = ContractionBuilder(tiled.cost.product, tiled.tiling, tiled.cost.width, level).nodes()
     remove_dead(nodes)
     for node in walk(nodes):
         if isinstance(node, For) and node.lanes:
