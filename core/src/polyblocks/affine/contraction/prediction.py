@@ -26,13 +26,53 @@ def predicted(loops: Estimate, tiled: Tiled, target: TargetDescription) -> Estim
         moved[level.name] = nbytes
     # Operands and results come from where they are found, once.
     moved[far[-1]] = max(moved[far[-1]], loops.floor_bytes)
+    return _timed(replace(loops, moved_bytes=moved[far[-1]]), moved, tiled.seconds, threads, target)
+
+
+def predicted_in_tiles(
+    loops: Estimate,
+    rest: Estimate,
+    tiled: Tiled,
+    runs: int,
+    threads: int,
+    target: TargetDescription,
+) -> Estimate:
+    """The estimate of a nest whose tiles have a contraction in tiles of its own.
+
+    Args:
+        loops: that of the nest before, on one thread; of it stay work and compulsory bytes, and
+            what comes from memory that threads share.
+        rest: that of the nest without the contraction, on one thread.
+        tiled: the contraction in one of the nest's tiles.
+        runs: tiles of the nest.
+        threads: that share them.
+        target: the chip.
+    """
+    moved = dict(loops.bytes)
+    private = [level for level in target.memory if level.shared_by == 1]
+    for level, nbytes in zip(private, tiled.cost.bytes(tiled.tiling), strict=False):
+        moved[level.name] = rest.bytes[level.name] + runs * nbytes
+    compute = None
+    if tiled.seconds is not None:
+        compute = rest.seconds[COMPUTE] / threads + -(-runs // threads) * tiled.seconds
+    return _timed(loops, moved, compute, threads, target)
+
+
+def _timed(
+    loops: Estimate,
+    moved: dict[str, int],
+    compute: float | None,
+    threads: int,
+    target: TargetDescription,
+) -> Estimate:
+    """An estimate with the times that moved bytes and arithmetic take on so many threads."""
     seconds: dict[str, float] = {}
     for level in target.memory:
         rate = rates.bandwidth(target, level, threads)
         if rate is not None:
             seconds[level.name] = moved[level.name] / rate
-    if tiled.seconds is not None:
-        seconds[COMPUTE] = tiled.seconds
+    if compute is not None:
+        seconds[COMPUTE] = compute
     launch = target.shared_level.overhead if threads > 1 else 0.0
     bound, time = None, None
     if not rates.unknown_rates(target):
@@ -40,7 +80,6 @@ def predicted(loops: Estimate, tiled: Tiled, target: TargetDescription) -> Estim
         time = seconds[bound] + launch
     return replace(
         loops,
-        moved_bytes=moved[far[-1]],
         bytes=moved,
         seconds=seconds | {LAUNCH: launch},
         predicted_seconds=time,

@@ -265,6 +265,9 @@ class TileCost:
         level = self.target.shared_level
         threads = max(level.size, 1) if self.stages[0].loops else 1
         cost = self.of(())
+        if self.stages[0].seconds is not None:
+            # A register tile's results are stored at its end, when there is no arithmetic.
+            return rates.overlapped(cost.compute / threads, cost.memory) + level.overhead
         return max(cost.compute / threads, cost.memory) + level.overhead
 
     def _room(self) -> float:

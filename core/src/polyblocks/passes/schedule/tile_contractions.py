@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.contraction.builder import ContractionBuilder
 from polyblocks.affine.contraction.choice import MIN_EXTENT, Tiled, fewest, tilings_of
-from polyblocks.affine.contraction.prediction import predicted
-from polyblocks.affine.cost.estimate import Estimator
+from polyblocks.affine.contraction.prediction import predicted, predicted_in_tiles
+from polyblocks.affine.cost.estimate import Estimate, Estimator
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import For, Nest, Node, Sequence, remove_dead, walk
@@ -17,6 +18,7 @@ from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
+from polyblocks.target import TargetDescription
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class TileContractionsPass(NestPass):
             def change(
                 nodes: list[Node], around: list[For], nest: Nest = nest
             ) -> list[Node] | None:
-                return self._tiled(nodes, nest, bool(around), views, estimator, context)
+                return self._tiled(nodes, nest, around, views, estimator, context)
 
             if change_subnests(nest, change):
                 eliminate_common(nest.body)
@@ -73,13 +75,14 @@ class TileContractionsPass(NestPass):
         self,
         nodes: list[Node],
         nest: Nest,
-        inside: bool,
+        around: list[For],
         views: FlatViews,
         estimator: Estimator,
         context: Any,
     ) -> list[Node] | None:
-        """The nodes in tiles; None if they are left. ``inside`` of a tile there is one thread."""
+        """The nodes in tiles; None if they are left. Inside of a tile there is one thread."""
         target = context.target
+        inside = bool(around)
         contraction = contraction_of(nodes)
         if contraction is None or fewest(contraction) < (MIN_EXTENT if inside else 2):
             return None
@@ -96,15 +99,38 @@ class TileContractionsPass(NestPass):
             except NoLanesError as error:
                 reason = str(error)
                 continue
-            numbers = asdict(tiled.tiling) | {"waits": tiled.cost.product.waits}
-            if not inside:
-                estimate = predicted(estimator.estimate(nest), tiled, target)
-                nest.estimate = to_attribute(estimate.to_json())
-                numbers["predicted_seconds"] = estimate.predicted_seconds
+            estimate = _predicted(tiled, nodes, nest, around, estimator, target)
+            nest.estimate = to_attribute(estimate.to_json())
+            numbers = asdict(tiled.tiling) | {
+                "waits": tiled.cost.product.waits,
+                "predicted_seconds": estimate.predicted_seconds,
+            }
             context.decide(self.name, nest.name, "register tiles", **numbers)
             return new
         context.decide(self.name, nest.name, "no register tiles", reason=reason)
         return None
+
+
+def _predicted(
+    tiled: Tiled,
+    nodes: list[Node],
+    nest: Nest,
+    around: list[For],
+    estimator: Estimator,
+    target: TargetDescription,
+) -> Estimate:
+    """What the nest of a contraction in tiles is predicted to cost."""
+    loops = estimator.estimate(nest)
+    if not around:
+        return predicted(loops, tiled, target)
+    siblings = around[-1].body
+    around[-1].body = [n for n in siblings if n not in nodes]
+    rest = estimator.estimate(nest)
+    around[-1].body = siblings
+    threads = min(target.shared_level.size, around[0].trips)
+    return predicted_in_tiles(
+        loops, rest, tiled, prod(loop.trips for loop in around), threads, target
+    )
 
 
 def _nodes(tiled: Tiled, level: str | None) -> list[Node]:
