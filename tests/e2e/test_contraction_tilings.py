@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from polyblocks.affine.contraction import choice
+from polyblocks.affine.contraction import builder, choice
 from polyblocks.affine.contraction.choice import TilingCost
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.events import Event, listening
@@ -55,6 +55,8 @@ def check(
     draw = random.Random(seed)
     monkeypatch.setattr(choice, "choose_tiling", lambda cost: tiling_of(cost, draw))
     monkeypatch.setattr(TilingCost, "cost", lambda *_: draw.random())
+    # Panels are on the stack, or parts of one allocation for all threads.
+    monkeypatch.setattr(builder, "STACK_BYTES", draw.choice([1024, builder.STACK_BYTES]))
     monkeypatch.setenv("POLYBLOCKS_CACHE_DIR", str(tmp_path))
     options = {"target": "cpu", "strict_target": True}
     tiled: list[Event] = []

@@ -14,6 +14,7 @@ from functools import partial
 from math import prod
 
 from polyblocks.affine.analysis.reductions import identities
+from polyblocks.affine.contraction.copies import along_rows
 from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.element import element_bytes
@@ -156,6 +157,7 @@ class ContractionBuilder:
             tiling.lanes,
         )
         self.by_pass = tiling.by_pass(product)
+        self.along_rows = {id(o) for o in product.operands if along_rows(product, o, width)}
         self.allocas: list[Node] = []
         self.panels = {
             id(o): self._panel(o)
@@ -169,6 +171,11 @@ class ContractionBuilder:
             else []
         )
         self.one_by_one = not self.partial and len(product.after) > LONG
+        self.strips = (
+            [self._local((width, self.squares * width), b.element) for b in self.partial]
+            if product.crossed
+            else []
+        )
         self.sums = (
             [self._local((tiling.rows, tiling.lanes), r.type) for r in product.results]
             if self.chained or self.one_by_one
@@ -199,12 +206,14 @@ class ContractionBuilder:
     # Buffers
 
     def _panel(self, operand: Operand) -> Buffer:
-        """Rows one after the other, or, for as many columns as a tile has, steps."""
+        """Rows or steps one after the other, or, for as many columns as a tile has, steps."""
         type_ = operand.value.type
         size = element_bytes(type_)
         if operand.of_rows:
             shape: tuple[int, ...]
             shape = (self.tiling.row_block, _row_of_lines(self.tiling.depth, size))
+            if id(operand) in self.along_rows:
+                shape = (self.tiling.depth, _row_of_lines(self.tiling.row_block, size))
         else:
             steps = self.tiling.depth if self.by_pass else self.product.step.extent
             shape = (steps, _row_of_lines(self.tiling.column_block, size))
@@ -215,8 +224,16 @@ class ContractionBuilder:
 
     def _partial(self, result: Value) -> Buffer:
         size = element_bytes(result.type)
-        shape = (self.tiling.row_block, _row_of_lines(self.tiling.column_block, size))
-        return self._local(shape, result.type)
+        rows, columns = self.tiling.row_block, self.tiling.column_block
+        if self.product.crossed:
+            # Squares of it are transposed whole.
+            rows, columns = self.squares * self.width, -(-columns // self.width) * self.width
+        return self._local((rows, _row_of_lines(columns, size)), result.type)
+
+    @property
+    def squares(self) -> int:
+        """Squares of a vector's length, one above the other, that have the rows of a block."""
+        return -(-self.tiling.row_block // self.width)
 
     def _local(self, shape: tuple[int, ...], type_: object) -> Buffer:
         """A buffer of one thread: on its stack, or a part of one for all threads."""
@@ -236,17 +253,20 @@ class ContractionBuilder:
 
     # Copies
 
-    def _copy_rows(self, operand: Operand, first: Expr, upper: tuple[Expr, ...]) -> Node:
+    def _copy_rows(self, operand: Operand, first: Expr, upper: tuple[Expr, ...]) -> list[Node]:
         """The rows of a block, for the steps of one pass from ``first`` on."""
-        row, ends = self.row.every()
-        depth = self.tiling.depth
-        step, around = _counted(self.product.steps, depth, upper)
-        at = {self.product.row: self.row.begin + Expr.of(row), self.product.step: first + step}
+        counter, ends = self.row.every()
+        row = Expr.of(counter)
+        along = id(operand) in self.along_rows
+        if along:
+            row, rows = _counted(self.product.rows, counter.extent, ends)
+        step, steps = _counted(self.product.steps, self.tiling.depth, upper)
+        at = {self.product.row: self.row.begin + row, self.product.step: first + step}
         values: dict[Value, Value] = {}
         body = clone(operand.nodes, values, {**self.place, **at})
-        index = (Expr.of(row), step)
+        index = (step, row) if along else (row, step)
         body.append(self._store(values[operand.value], self.panels[id(operand)], index))
-        return For(row, around(body), upper=ends)
+        return steps(rows(body)) if along else [For(counter, steps(body), upper=ends)]
 
     def _copy_columns(
         self, operand: Operand, first: Expr, extent: int, ends: tuple[Expr, ...]
@@ -343,12 +363,47 @@ class ContractionBuilder:
         column, ends = self.column.every()
         product = self.product
         at_row, rows = _counted(self._loops(product.row, product.rows), row.extent, upper)
+        if self.strips:
+            return self._finish_strips(at_row, rows)
         at_column, columns_around = _counted(
             self._loops(product.column, product.columns), column.extent, ends
         )
         at = (at_row, at_column)
-        body, values = self._before(*at)
-        found = [self._load(body, buffer, at) for buffer in self.partial]
+        body = self._finished(*at, self.partial, at)
+        # Neighbours in memory, if there are any, are rows or columns.
+        columns_inside = product.in_order or not product.waits
+        return rows(columns_around(body)) if columns_inside else columns_around(rows(body))
+
+    def _finish_strips(self, row: Expr, rows: Callable[[list[Node]], list[Node]]) -> list[Node]:
+        """As :meth:`_finish` where rows are stored side by side: they are transposed first.
+
+        As many columns at a time as a vector has lanes.
+        """
+        width = self.width
+        extent = self.tiling.column_block
+        strip, a, b = Var(-(-extent // width)), Var(width), Var(width)
+        square = Var(self.squares)
+        first = Expr.of(strip) * width
+        across: list[Node] = []
+        for source, copy in zip(self.partial, self.strips, strict=True):
+            at = Expr.of(square) * width + a
+            body: list[Node] = []
+            value = self._load(body, source, (at, first + b))
+            body.append(self._store(value, copy, (Expr.of(b), at)))
+            across.append(For(square, [For(a, [For(b, body)])]))
+        column = Var(width)
+        finished = rows(self._finished(row, first + column, self.strips, (Expr.of(column), row)))
+        left = Expr(extent) if self.column.extent % extent == 0 else self.column.left()
+        inside = () if (left - first).range()[0] >= width else (left - first,)
+        upper = () if left.is_constant else ((left + (width - 1)) // width,)
+        return [For(strip, [*across, For(column, finished, upper=inside)], upper=upper)]
+
+    def _finished(
+        self, row: Expr, column: Expr, buffers: list[Buffer], at: tuple[Expr, Expr]
+    ) -> list[Node]:
+        """What becomes of one result, which is found at a place of these buffers."""
+        body, values = self._before(row, column)
+        found = [self._load(body, buffer, at) for buffer in buffers]
         if self._neutral() is not None:
             assert self.product.combiners is not None
             inits = [values.get(v, v) for v in self.product.inits]
@@ -357,10 +412,7 @@ class ContractionBuilder:
                 for op, init, value in zip(self.product.combiners, inits, found, strict=True)
             ]
         values.update(zip(self.product.results, found, strict=True))
-        body += clone(self.product.after, values, self._place(*at))
-        # Neighbours in memory, if there are any, are rows or columns.
-        columns_inside = product.in_order or not product.waits
-        return rows(columns_around(body)) if columns_inside else columns_around(rows(body))
+        return [*body, *clone(self.product.after, values, self._place(row, column))]
 
     def _loops(self, var: Var, extents: list[int]) -> list[int]:
         """The loops that a variable of one side stands for, if results are stored in these."""
@@ -393,7 +445,7 @@ class ContractionBuilder:
         body: list[Node] = [
             node for o in columns for node in self._copy_columns(o, first, depth, upper)
         ]
-        body += [self._copy_rows(o, first, upper) for o in rows]
+        body += [node for o in rows for node in self._copy_rows(o, first, upper)]
         body += self._kernels(first, upper)
         return body if number.extent == 1 else [For(number, body)]
 
@@ -559,7 +611,8 @@ class ContractionBuilder:
             place = {**self._place(row, tile.column), product.step: at}
             for operand in product.operands:
                 if operand.of_rows:
-                    self._operand(operand, place, (row, local), own, inner)
+                    at_row = (local, row) if id(operand) in self.along_rows else (row, local)
+                    self._operand(operand, place, at_row, own, inner)
             inner += clone(product.body, own, place)
             yields += [own.get(v, v) for v in product.yields]
         found = [Value(a.type) for a in arguments]

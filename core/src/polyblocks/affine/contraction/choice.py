@@ -13,7 +13,7 @@ from math import ceil, gcd, lcm, prod
 
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
 from polyblocks.affine.analysis.reductions import ROUNDING
-from polyblocks.affine.contraction.copies import operand_time, result_time
+from polyblocks.affine.contraction.copies import along_rows, operand_time, result_time
 from polyblocks.affine.contraction.product import Operand, Product, products_of
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.cost import rates
@@ -161,6 +161,9 @@ class TilingCost:
         self.l2 = max((m.size for m in private), default=1 << 18)
         of_columns = [o for o in product.operands if not o.of_rows]
         self.by_rows = any(product.by_rows(o) for o in of_columns)
+        # Rows that are copied along their loops.
+        along = any(along_rows(product, o, self.width) for o in product.operands)
+        self.row_unit = product.rows[-1] if along and len(product.rows) > 1 else 1
         self.in_place = all(self._in_order(o) for o in of_columns)
         self.streams = self.in_place and self.columns * self.steps * self.size > self.l2
         self.copies = {o: operand_time(product, o, self.width) for o in product.operands}
@@ -225,7 +228,8 @@ class TilingCost:
         # Rows of operands stay in the private cache, and results while they wait.
         row = max(depth, column_block) if self.product.waits else depth
         blocks = min(tiles, max(1, ceil(tiles * rows * row * self.size / (self.l2 // 2))))
-        row_block = -(-tiles // blocks) * rows
+        unit = lcm(rows, self.row_unit)
+        row_block = -(-tiles * rows // (blocks * unit)) * unit
         if row_block >= self.rows:
             row_block = self.rows
         pack_rows = any(

@@ -25,29 +25,52 @@ def operand_time(product: Product, operand: Operand, width: int) -> float:
         operand: the operand.
         width: lanes of one vector.
     """
-    side, extents = product.step, product.steps
-    if not operand.of_rows:
-        side, extents = product.column, product.columns
-    if operand.load is not None:
-        extents = [side.extent]
-    apart = _apart(operand, side)
-    if apart is not None and apart <= MAX_STEP:
-        # Vectors end where a loop does; of those with gaps so many are loaded.
-        return COPIED * max(1, apart) * -(-extents[-1] // width) / extents[-1]
-    if operand.of_rows or operand.load is None or _apart(operand, product.step) != 1:
-        return SCATTERED
+    if operand.of_rows:
+        along_steps = _along(operand, product.step, product.steps, width)
+        return min(along_steps, _along(operand, product.row, product.rows, width))
+    time = _along(operand, product.column, product.columns, width)
+    if time != SCATTERED or operand.load is None or _apart(operand, product.step) != 1:
+        return time
     whole = (product.column.extent // width) * (product.step.extent // width) * width * width
     share = whole / (product.column.extent * product.step.extent)
     return TRANSPOSED / width * share + SCATTERED * (1 - share)
 
 
+def along_rows(product: Product, operand: Operand, width: int) -> bool:
+    """Whether a panel of rows is copied along these: they are neighbours, and steps are not.
+
+    Then the rows of a step lie one after the other, and not the steps of a row.
+    """
+    if not operand.of_rows:
+        return False
+    along_steps = _along(operand, product.step, product.steps, width)
+    return _along(operand, product.row, product.rows, width) < along_steps
+
+
+def _along(operand: Operand, side: Var, extents: list[int], width: int) -> float:
+    """What an element takes that is copied along the loops of one variable."""
+    apart = _apart(operand, side)
+    if apart is None or apart > MAX_STEP:
+        return SCATTERED
+    # Vectors end where a loop does; of those with gaps so many are loaded.
+    extent = side.extent if operand.load is not None else extents[-1]
+    return min(SCATTERED, max(1, apart) * _in_vectors(extent, width))
+
+
 def result_time(product: Product, width: int) -> float:
-    """What a result takes that waits for being stored; 0 if it does not."""
+    """What a result takes that waits for being stored, or is not stored in vectors."""
     if not product.waits:
-        return 0.0
+        return 0.0 if product.in_order else SCATTERED
     if product.in_order:
-        return COPIED * -(-product.columns[-1] // width) / product.columns[-1]
+        return _in_vectors(product.columns[-1], width)
+    if product.crossed:
+        return TRANSPOSED / width + _in_vectors(product.rows[-1], width)
     return SCATTERED
+
+
+def _in_vectors(extent: int, width: int) -> float:
+    """What an element of a copied loop takes: vectors end where it does."""
+    return COPIED * -(-extent // width) / extent
 
 
 def _apart(operand: Operand, var: Var) -> int | None:

@@ -44,6 +44,7 @@ class Product:
         waits: whether results wait in a buffer, from which they are stored, since they are not
             stored side by side as columns are.
         in_order: whether columns of the fastest loop are stored side by side.
+        crossed: whether rows of the fastest loop are, and columns are not.
         operands: what rows and columns move.
         body: code of one step, which uses operands and carried values.
         arguments, yields: the carried values before and after a step.
@@ -63,6 +64,7 @@ class Product:
     steps: list[int]
     waits: bool
     in_order: bool
+    crossed: bool
     operands: list[Operand]
     body: list[Node]
     arguments: list[Value]
@@ -147,6 +149,7 @@ def _product(
     arguments = [values[a] for a in last.arguments]
     yields = [values.get(v, v) for v in last.yields]
     split = _Split(before, inner, arguments, yields, row, column)
+    in_order = _side_by_side(stored, columns[-1])
     return Product(
         batch=batch,
         row=row,
@@ -156,7 +159,8 @@ def _product(
         columns=[v.extent for v in columns],
         steps=[v.extent for v in steps],
         waits=waits,
-        in_order=all(stride_along(n.buffer, n.index, columns[-1]) == 1 for n in stored),
+        in_order=in_order,
+        crossed=not in_order and _side_by_side(stored, rows[-1]),
         operands=[
             Operand(value, nodes, of_rows, _in_place(nodes, value, step, row, column, views))
             for value, nodes, of_rows in split.operands
@@ -170,6 +174,11 @@ def _product(
         after=after,
         combiners=combiners,
     )
+
+
+def _side_by_side(stores: list[Store], var: Var) -> bool:
+    """Whether all that is stored for a variable's values lies one after the other."""
+    return all(stride_along(n.buffer, n.index, var) == 1 for n in stores)
 
 
 def _in_any_order(combiners: list[Op] | None) -> list[Op] | None:

@@ -1,0 +1,48 @@
+// PASSES: tile-contractions
+// ARCH: x86-64-v3
+//
+// Rows are neighbours in the left operand and in the result: they are copied along their loop, so
+// that those of one step lie one after the other, and results wait in a buffer of which squares
+// are transposed, for as many columns at a time as a vector has lanes.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         affine.parallel (%[[T:.*]]) = (0) to (8) {
+// CHECK:           %[[PANEL:.*]] = memref.alloca() {alignment = 64 : i64} : memref<640x12xf32>
+// CHECK:           %[[WAITING:.*]] = memref.alloca() {alignment = 64 : i64} : memref<16x272xf32>
+// CHECK:           %[[STRIP:.*]] = memref.alloca() {alignment = 64 : i64} : memref<8x16xf32>
+// CHECK:           affine.for %[[K:.*]] = 0 to 640 {
+// CHECK-NEXT:        affine.for %[[R:.*]] = 0 to 12 {
+// CHECK-NEXT:          affine.load %arg0[%[[K]], %[[T]] * 12 + %[[R]]]
+// CHECK-NEXT:          affine.store %{{.*}}, %[[PANEL]][%[[K]], %[[R]]]
+// CHECK:           affine.load %[[PANEL]][%{{.*}} * 128 + %{{.*}}, %{{.*}} * 6 + 5]
+// CHECK:           affine.for %[[C:.*]] = 0 to 32 {
+// CHECK-NEXT:        affine.for %[[S:.*]] = 0 to 2 {
+// CHECK-NEXT:          affine.for %[[A:.*]] = 0 to 8 {
+// CHECK-NEXT:            affine.for %[[B:.*]] = 0 to 8 {
+// CHECK-NEXT:              affine.load %[[WAITING]][%[[A]] + %[[S]] * 8, %[[C]] * 8 + %[[B]]]
+// CHECK-NEXT:              affine.store %{{.*}}, %[[STRIP]][%[[B]], %[[A]] + %[[S]] * 8]
+// CHECK:             affine.for %[[J:.*]] = 0 to 8 {
+// CHECK-NEXT:          affine.for %[[I:.*]] = 0 to 12 {
+// CHECK:                 affine.load %[[STRIP]][%[[J]], %[[I]]]
+// CHECK:                 math.exp
+// CHECK-NEXT:            affine.store %{{.*}}, %arg2[%[[C]] * 8 + %[[J]], %[[T]] * 12 + %[[I]]]
+
+module {
+  func.func @main(%a: memref<640x96xf32>, %b: memref<640x256xf32>, %c: memref<256x96xf32>) {
+    %z = arith.constant 0.0 : f32
+    affine.for %i = 0 to 96 {
+      affine.for %j = 0 to 256 {
+        %r = affine.for %k = 0 to 640 iter_args(%s = %z) -> (f32) {
+          %x = affine.load %a[%k, %i] : memref<640x96xf32>
+          %y = affine.load %b[%k, %j] : memref<640x256xf32>
+          %p = arith.mulf %x, %y fastmath<reassoc,contract> : f32
+          %t = arith.addf %s, %p fastmath<reassoc,contract> : f32
+          affine.yield %t : f32
+        }
+        %o = math.exp %r : f32
+        affine.store %o, %c[%j, %i] : memref<256x96xf32>
+      }
+    }
+    return
+  }
+}
