@@ -19,7 +19,7 @@ from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.flat_views import FlatViews
-from polyblocks.affine.model import Load, Node
+from polyblocks.affine.model import Load, Node, Store
 from polyblocks.target import TargetDescription
 
 #: Vectors of a register tile's row: they are written as one, which code generation halves.
@@ -30,6 +30,8 @@ MAX_DEPTH = 1024
 CHAIN = 128
 #: Steps of one pass over columns that are used once: rows of memory that are read side by side.
 STREAMS = 32
+#: Part of the private cache for columns that are used by one block of rows only.
+RESIDENT = 2
 #: Bytes of panels of a contraction that is a part of a tile.
 TILE_BYTES = 768 * 1024
 #: Rows, columns and steps of a contraction that has tiles, at least.
@@ -41,6 +43,8 @@ IN_FLIGHT, LOADS = 8, 1.0
 LOADED = 0.01
 #: What a step takes besides, in multiply-adds: its branch and its counter.
 STEP = 0.5
+#: Finding where a row's results are stored, if a tile's rows are not in one loop of the program.
+DIGITS = 12.0
 #: Register tiles one above the other from which on columns are copied.
 MIN_REUSE = 4
 
@@ -168,6 +172,15 @@ class TilingCost:
         self.streams = self.in_place and self.columns * self.steps * self.size > self.l2
         self.copies = {o: operand_time(product, o, self.width) for o in product.operands}
         sums = product.combiners
+        #: Results of a row that is found by its digits, in a tile whose rows are in several loops.
+        places = [
+            e
+            for n in (*product.before, *product.after)
+            if isinstance(n, (Load, Store))
+            for e in n.index
+        ]
+        scattered = any(e.coefficient(product.row) is None for e in places)
+        self.digits = DIGITS if scattered and not product.waits else 0.0
         self.rounds = sums is not None and any(op.name in ROUNDING for op in sums)
 
     def candidates(self) -> Iterator[Tiling]:
@@ -214,6 +227,10 @@ class TilingCost:
         if units < column_pieces:
             return None
         wanted = self.l2 // 2 if self.by_rows else 4 * self.l2
+        tiles = ceil(ceil(self.rows / rows) / row_pieces)
+        if tiles * rows * depth * self.size <= self.l2 // 2:
+            # One block has all rows: columns that are copied are used while they are near.
+            wanted = min(wanted, self.l2 // RESIDENT)
         if self.available is not None:
             # A panel on a thread's stack.
             wanted = min(self.l2, TILE_BYTES) // 2
@@ -224,7 +241,6 @@ class TilingCost:
         column_block = -(-mine // blocks) * unit
         if column_block >= self.columns:
             column_block = self.columns
-        tiles = ceil(ceil(self.rows / rows) / row_pieces)
         # Rows of operands stay in the private cache, and results while they wait.
         row = max(depth, column_block) if self.product.waits else depth
         blocks = min(tiles, max(1, ceil(tiles * rows * row * self.size / (self.l2 // 2))))
@@ -249,9 +265,6 @@ class TilingCost:
         """Whether panels of a tile that one thread computes have room on its stack."""
         if self.available is None:
             return True
-        if self.by_rows:
-            # Rows of pixels take more than that.
-            return False
         steps = tiling.depth if tiling.by_pass(self.product) else self.steps
         used = tiling.column_block * steps if tiling.pack_columns else 0
         used += tiling.row_block * tiling.depth if tiling.pack_rows else 0
@@ -331,10 +344,12 @@ class TilingCost:
 
     def _tiles(self, tiling: Tiling, rows: int, columns: int) -> float:
         """One step of all register tiles of a piece."""
+        digits = self.digits if self.product.rows[-1] % tiling.rows else 0.0
 
         def tile(height: int, vectors: int) -> float:
             loads = vectors * self.vector_load + height * self.load
             joined = 3.0 * height * vectors / tiling.chain if tiling.chain < self.steps else 0.0
+            joined += height * digits / self.steps
             # Of tiles with as many multiply-adds the one with fewer loads.
             return max(height * vectors, self.in_flight, loads) + STEP + LOADED * loads + joined
 

@@ -9,6 +9,7 @@ from polyblocks.affine.access import address
 from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Load
+from polyblocks.affine.operation_cost import operations
 from polyblocks.affine.vectors.interleaves import MAX_STEP
 
 #: A copied vector: in order, or transposed in registers.
@@ -58,14 +59,16 @@ def _along(operand: Operand, side: Var, extents: list[int], width: int) -> float
 
 
 def result_time(product: Product, width: int) -> float:
-    """What a result takes that waits for being stored, or is not stored in vectors."""
+    """What a result takes: the code behind the reduction, and waiting for being stored."""
+    work = operations(product.after)
     if not product.waits:
-        return 0.0 if product.in_order else SCATTERED
+        return work / width if product.in_order else SCATTERED + work
     if product.in_order:
-        return _in_vectors(product.columns[-1], width)
+        return _in_vectors(product.columns[-1], width) * (1 + work / COPIED)
     if product.crossed:
-        return TRANSPOSED / width + _in_vectors(product.rows[-1], width)
-    return SCATTERED
+        vectors = _in_vectors(product.rows[-1], width) * (1 + work / COPIED)
+        return TRANSPOSED / width + vectors
+    return SCATTERED + work
 
 
 def _in_vectors(extent: int, width: int) -> float:
