@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from bench import contest, crew, groups, page, plot, report, table
-from bench.engines import ENGINES, OURS, QUICK
+from bench.engines import ENGINES, OURS, QUICK, VARIANTS, takes_part
 from bench.silence import Silence
 
 #: Where complete results go, and where all others.
@@ -65,7 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         earlier = report.rows_of(args.reuse) if args.reuse else None
         # Reused peers do not run, and need not be installed.
         wanted = ",".join(QUICK) if args.quick else args.peers
-        peers = chosen_peers(OURS if earlier else wanted)
+        peers = chosen_peers(",".join((OURS, *VARIANTS)) if earlier else wanted)
+        everybody = who_take_part(ENGINES, group.cases)
+        peers = who_take_part(peers, cases)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -75,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results["peers"] = dict(earlier[0])
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         complete = run(results, cases, peers, earlier[1] if earlier else {}, Path(folder))
-    complete = complete and cases == group.cases and peers == tuple(ENGINES)
+    complete = complete and cases == group.cases and peers == everybody
     return publish(results, args.results or (RESULTS if complete else OTHERS))
 
 
@@ -94,6 +96,11 @@ def chosen_peers(names: str) -> tuple[str, ...]:
                 f"peer '{name}' is not installed; `make bench` does it, or use --quick"
             )
     return (OURS, *(name for name in ENGINES if name in wanted and name != OURS))
+
+
+def who_take_part(peers: Iterable[str], cases: Sequence[table.Case]) -> tuple[str, ...]:
+    """The peers that have at least one of the cases to run."""
+    return tuple(name for name in peers if any(takes_part(name, c.program) for c in cases))
 
 
 def run(

@@ -104,8 +104,8 @@ def _draw_floors(axes: Any, cases: list[Json]) -> None:
             (rows[name][key] / floor, marker, colour)
             for name, key, marker, colour in (
                 (best, "minimum", "o", _BEST),
-                (OURS, "minimum", "D", _OURS),
-                (OURS, "predicted", "|", _BAR),
+                (case["verdict"]["way"] or OURS, "minimum", "D", _OURS),
+                (case["verdict"]["way"] or OURS, "predicted", "|", _BAR),
             )
             if name in rows and rows[name].get(key)
         ]

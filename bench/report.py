@@ -35,7 +35,7 @@ from typing import Any
 
 from bench import groups, verdict
 from bench.contest import Score
-from bench.engines import OURS
+from bench.engines import OURS, VARIANTS
 from bench.table import Case
 
 Json = dict[str, Any]
@@ -174,7 +174,7 @@ def write(results: Json, folder: Path) -> Path:
 
 
 def rows_of(path: Path) -> tuple[Json, dict[str, list[Json]]]:
-    """Earlier results: their ``peers``, and by case the rows of all peers but ours.
+    """Earlier results: their ``peers``, and by case the rows of all peers but ours and variants.
 
     Duels with what was then ours say nothing of what is ours now.
 
@@ -184,11 +184,14 @@ def rows_of(path: Path) -> tuple[Json, dict[str, list[Json]]]:
     stored = json.loads(path.read_text())
     if stored.get("schema") != SCHEMA:
         raise ValueError(f"{path} has schema {stored.get('schema')}; this program reads {SCHEMA}")
+    own = (OURS, *VARIANTS)
     rows = {
-        case["case"]: [entry | {"ratio": None} for entry in case["peers"] if entry["peer"] != OURS]
+        case["case"]: [
+            entry | {"ratio": None} for entry in case["peers"] if entry["peer"] not in own
+        ]
         for case in stored["cases"]
     }
-    return {name: value for name, value in stored["peers"].items() if name != OURS}, rows
+    return {name: value for name, value in stored["peers"].items() if name not in own}, rows
 
 
 def cpu_name() -> str:

@@ -27,6 +27,7 @@ def judge(case: Json, ceilings: Json | None) -> Json:
 
     Returns:
         What does not exist (no peer ran, we failed, no Inductor) is None.
+        ``way``: which is meant by ours, the fastest one of ours and its variants;
         ``best``: the fastest peer; ``to_best``, ``to_inductor``: their time over ours, in duels
         where there were any (:mod:`bench.duels`), else of the fastest calls; ``floor``: seconds
         that moving ``floor_bytes`` or the multiply-adds take, whichever is longer; ``share``: floor
@@ -39,12 +40,14 @@ def judge(case: Json, ceilings: Json | None) -> Json:
         share) or ``failed``.
     """
     rows = {row["peer"]: row for row in case["peers"] if "minimum" in row}
-    ours = rows.get(OURS)
+    own = [name for name in (OURS, *VARIANTS) if name in rows and OURS in rows]
+    way = min(own, key=lambda name: rows[name]["minimum"], default=None)
+    ours = rows[way] if way else None
     others = {name: row for name, row in rows.items() if name not in (OURS, *VARIANTS)}
     best = _fastest(others, ours)
     peak = ceilings["peaks"].get(case["operands"]) if ceilings and case["flops"] else None
     floor = _floor(case, ceilings, peak)
-    verdict: Json = {"best": best, "floor": floor}
+    verdict: Json = {"way": way, "best": best, "floor": floor}
     verdict["to_best"] = _over(others[best], ours) if best else None
     verdict["to_inductor"] = _over(others["inductor"], ours) if "inductor" in others else None
     verdict["share"] = _share(ours, floor) if ours else None

@@ -23,6 +23,7 @@ import numpy as np
 #: Peer -> module that runs it.
 ENGINES = {
     "polyblocks": "bench.engines.pytorch",
+    "polyblocks-frozen": "bench.engines.pytorch",
     "eager": "bench.engines.pytorch",
     "inductor": "bench.engines.pytorch",
     "inductor-max-autotune": "bench.engines.pytorch",
@@ -42,15 +43,19 @@ FACES = {
 #: The one that the others are compared with.
 OURS = "polyblocks"
 
+#: The variant whose weights change through PyTorch only.
+FROZEN = "polyblocks-frozen"
+
 #: Ways of ours with further compile options: by name, which is one of :data:`ENGINES`, the options.
-#: They stand beside ours, are no rivals of it, and run programs that have weights of their own.
-VARIANTS: dict[str, dict[str, Any]] = {}
+#: They are no rivals of ours: the faster one counts, and all are shown. They run programs that have
+#: weights of their own.
+VARIANTS: dict[str, dict[str, Any]] = {FROZEN: {"freeze_weights": True}}
 
 #: Programs with weights of their own: ``models.`` and a name of :data:`bench.models.MODELS`.
 MODELS = "models"
 
 #: Peers that need nothing but the project's own environment.
-QUICK = ("polyblocks", "eager", "inductor")
+QUICK = ("polyblocks", "polyblocks-frozen", "eager", "inductor")
 
 
 @dataclass(frozen=True)

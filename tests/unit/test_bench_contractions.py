@@ -16,7 +16,7 @@ import pytest
 import tensorflow as tf
 import torch
 from bench import arrays, calls, contest, duels, engines, groups, page, plot, report, table, verdict
-from bench.__main__ import OTHERS, RESULTS, main
+from bench.__main__ import OTHERS, RESULTS, main, who_take_part
 from bench.contractions.table import CASES, MODEL_TOLERANCE, SQUARE, TOLERANCES, clustered, random
 from bench.engines import pytorch
 from bench.errors import max_error
@@ -338,13 +338,35 @@ def test_predictions_are_near_on_both_sides() -> None:
     assert verdict.summary(cases)["predicted_near"] == 0.5
 
 
+def test_models_run_with_frozen_weights_too() -> None:
+    (model,) = [case for case in CASES if case.name == "ResNet-18 b1"]
+    assert engines.VARIANTS[engines.FROZEN] == {"freeze_weights": True}
+    assert who_take_part(engines.ENGINES, [model]) == tuple(engines.ENGINES)
+    assert engines.FROZEN not in who_take_part(engines.ENGINES, [SQUARE])
+    frozen = row(engines.FROZEN, 0.004) | {"predicted": 0.003}
+    found = judged(model, row("eager", 0.01), ours(0.005), frozen)
+    assert (found["way"], found["misprediction"]) == (engines.FROZEN, 0.004 / 0.003)
+
+
 def test_a_variant_is_no_rival_and_runs_models_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(engines.VARIANTS, "polyblocks-x", {"num_threads": 1})
     eager, variant = row("eager", 1.0), row("polyblocks-x", 0.1)
     found = judged(SQUARE, ours(0.5), eager, variant)
-    assert (found["best"], found["to_best"]) == ("eager", 2.0)
-    running: Any = [(None, contest.Score(n, samples=[1.0])) for n in ("polyblocks-x", "eager")]
+    # The faster one of ours and its variants counts, and only if ours runs.
+    assert (found["best"], found["way"], found["to_best"]) == ("eager", "polyblocks-x", 10.0)
+    found = judged(SQUARE, ours(0.05), eager, variant)
+    assert (found["way"], found["to_best"]) == (engines.OURS, 20.0)
+    assert judged(SQUARE, eager, variant)["standing"] == "failed"
+    times = {"polyblocks-x": 0.5, "eager": 1.0, engines.OURS: 2.0}
+    running: Any = [(None, contest.Score(n, samples=[s])) for n, s in times.items()]
     assert [score.peer for _, score in duels.rivals(running)] == ["eager"]
+    champion = duels.fastest_way(running, engines.OURS)
+    assert champion is not None
+    assert champion[1].peer == "polyblocks-x"
+    champion = duels.fastest_way(running, "eager")
+    assert champion is not None
+    assert champion[1].peer == "eager"
+    assert duels.fastest_way(running[:2], engines.OURS) is None
     assert engines.takes_part("polyblocks-x", "models.ResNet-50")
     assert not engines.takes_part("polyblocks-x", SQUARE.program)
     assert engines.takes_part(engines.OURS, SQUARE.program)
@@ -369,7 +391,7 @@ def test_the_page_of_contractions(tmp_path: Path) -> None:
     assert "- geometric mean against Inductor: 1.75×, at least 1.80×: not met" in text
     assert f"- {SQUARE.name} of the multiply-add ceiling: 107.37 %, at least 88.00 %: met" in text
     assert (
-        f"| {SQUARE.name} | 107 | 107 | 1.75 | 1.00 | 0.85 | 1.75 | yes | 20 | 25 | 1.0e-07 | "
+        f"| {SQUARE.name} | 107 | 107 | 1.75 | 1.00 | 0.85 | 1.75 | yes | 20 | – | 25 | 1.0e-07 | "
         "1.0e-07 | 0.40 |"
     ) in text
     for before, after in itertools.pairwise(text.splitlines()):

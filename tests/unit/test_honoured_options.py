@@ -27,6 +27,7 @@ VALUES = {
     "polyblocks_gpu_no_tensor_core": True,
     "on_gpu_tensors": True,
     "device_one_time_load": False,
+    "freeze_weights": True,
     "use_graph": True,
     "simulate": True,
 }
@@ -127,8 +128,16 @@ def test_a_frontend_refuses_what_it_does_not_honour(frontend):
         checked_options({"static_argnums": 1}, frontend)
 
 
+@pytest.mark.parametrize("frontend", ["jax", "tf"])
+def test_only_pytorch_needs_to_be_told_that_weights_are_frozen(frontend):
+    message = f"^freeze_weights=True is not available for frontend '{frontend}'"
+    with pytest.raises(OptionError, match=message):
+        checked_options({"freeze_weights": True}, frontend)
+
+
 def test_a_frontend_is_given_what_it_honours():
     assert checked_options({"static_argnums": 1}, "jax").static_argnums == (1,)
+    assert checked_options({"freeze_weights": True}, "torch").freeze_weights
 
 
 def test_a_plugin_that_honours_what_does_not_exist(fake_plugin, fresh_registry):

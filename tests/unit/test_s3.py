@@ -317,7 +317,7 @@ BROKEN: dict[str, tuple[str, str]] = {
     ),
     "role": (
         module("", arguments=argument(0, role="guest")),
-        "argument 0 \\('a'\\): its role is one of input, output, workspace, status, not guest",
+        "argument 0 .*: its role is one of input, output, workspace, kept, status, not guest",
     ),
     "a number": (
         module("", arguments=argument(0, "f32")),
@@ -357,11 +357,11 @@ BROKEN: dict[str, tuple[str, str]] = {
     ),
     "order": (
         module("", arguments=f"{argument(0, role='output')}, {argument(1)}"),
-        "arguments come in the order inputs, outputs, workspace, status, .*, not output, input",
+        "arguments come in the order inputs, outputs, workspace, kept, status, .*not output, input",
     ),
     "two workspaces": (
         module("", arguments=f"{TWO}, {WORKSPACE}, {WORKSPACE.replace('%a2', '%a3')}"),
-        "with one of the last two at most, not input, output, workspace, workspace",
+        "with one of the last three at most, not input, output, workspace, workspace",
     ),
 }
 

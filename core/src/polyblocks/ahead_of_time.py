@@ -56,7 +56,8 @@ def aot(
             view of another array, an array that it holds, a number; or an array of the example is
             not on the host.
         OptionError: an unknown option or a wrong value; or ``on_gpu_tensors`` for a target without
-            devices, or without an array among the arguments that would say which device is meant.
+            devices, or without an array among the arguments that would say which device is meant;
+            or ``freeze_weights``, which is for functions that are compiled when they are called.
         FallbackError: an operation cannot be compiled, or draws from the framework's generator of
             random numbers.
         TargetError, PluginError: the target cannot be used.
@@ -80,6 +81,11 @@ def aot(
     for checked in options_by_arch(options):
         if checked.on_gpu_tensors:
             _check_devices(checked, bool(leaves))
+        if checked.freeze_weights:
+            raise OptionError(
+                "option 'freeze_weights' is for functions that are compiled when they are called; "
+                "a file holds its weights, or takes them at each call: leave the option out"
+            )
         strict = replace(checked, strict_target=True, num_iters=1)
         # The frontends check a dictionary.
         given = {key: value for key, value in vars(strict).items() if value is not None}

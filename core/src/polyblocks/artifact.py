@@ -24,11 +24,16 @@ from polyblocks.program import DTYPES
 SCHEMA = 2
 
 KINDS = ("program", "plan", "helper")
-ROLES = ("input", "output", "workspace", "status")
+ROLES = ("input", "output", "workspace", "kept", "status")
 
+#: Role of the argument with what is computed once of constant arguments.
+KEPT = "kept"
 #: Key of a manifest that is true if something that lies in this moment, and not in the program,
 #: made the artifact what it is: it is used, and not kept.
 TRANSIENT = "transient"
+
+#: Key of the manifest of the part of a program that is run once for given constant arguments.
+PREPARATION = "preparation"
 
 _MANIFEST = "manifest.json"
 _BLOBS = "blobs/"
@@ -52,7 +57,11 @@ class Artifact:
             * ``workspace_bytes``: an integer;
             * ``kernels``: a list of dictionaries with at least ``name``;
             * ``checks``: messages of run-time checks; the entry returns index + 1 of the failed;
-            * ``versions`` and ``report``: dictionaries.
+            * ``versions`` and ``report``: dictionaries;
+            * ``preparation``, if some of its arguments are kept (role ``kept``): the manifest of
+              the program that fills these, ``entry``, ``arguments``, ``kernels``,
+              ``workspace_bytes`` and ``sources``: for each of its arguments, which argument of the
+              whole program it is, or None for its own workspace.
         blobs: name -> bytes, e.g. an object file.
     """
 
@@ -209,6 +218,26 @@ def _check_program(manifest: dict[str, Any]) -> None:
     arguments = _list(manifest, "arguments", required=True)
     for index, argument in enumerate(arguments):
         _check_argument(f"arguments[{index}]", argument, len(arguments))
+    if PREPARATION in manifest:
+        _check_preparation(manifest[PREPARATION], arguments)
+
+
+def _check_preparation(manifest: Any, arguments: list[Any]) -> None:
+    _expect(isinstance(manifest, dict), PREPARATION, "an object", manifest)
+    rows = _list(manifest, "arguments", required=True)
+    for index, row in enumerate(rows):
+        _check_argument(f"{PREPARATION}.arguments[{index}]", row, len(rows))
+    roles = {"input": "input", "kept": "kept"}
+    sources = _list(manifest, "sources", required=True)
+    ok = len(sources) == len(rows) and all(
+        source is None
+        if row["role"] == "workspace"
+        else _is_count(source)
+        and source < len(arguments)
+        and arguments[source].get("role") == roles.get(row["role"])
+        for source, row in zip(sources, rows, strict=False)
+    )
+    _expect(ok, f"{PREPARATION}.sources", "the arguments that its own are", sources)
 
 
 def _check_argument(where: str, row: Any, count: int) -> None:
@@ -224,7 +253,7 @@ def _check_argument(where: str, row: Any, count: int) -> None:
         "shape": (_is_counts, "a list of extents"),
         "strides": (_is_counts, "a list of strides in elements"),
     }
-    if row["role"] == "workspace":
+    if row["role"] in ("workspace", "kept"):
         checks = {"shape": checks["shape"]}
     for key, (check, what) in checks.items():
         _expect(check(row.get(key)), f"{where}.{key}", what, row.get(key))

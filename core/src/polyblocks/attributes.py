@@ -24,6 +24,8 @@ CHECKS_ATTRIBUTE = "polyblocks.checks"
 
 #: A loop or branch around whole nests: its name, see ``form-regions``.
 REGION_ATTRIBUTE = "polyblocks.region"
+#: Name of the branch with what depends on constant arguments alone, see ``form-preparation``.
+PREPARATION = "preparation"
 #: An ``affine.parallel``: the parallel level of the target that runs it.
 LEVEL_ATTRIBUTE = "polyblocks.level"
 #: A loop: sub-nests follow each other in its body, which passes treat as if each stood alone.

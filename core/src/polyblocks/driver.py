@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from polyblocks import events
+from polyblocks import events, preparation
 from polyblocks.artifact import SCHEMA, TRANSIENT, Artifact
 from polyblocks.attributes import NAME_ATTRIBUTE
 from polyblocks.cache.cache import Cache, cache_key, default_cache, toolchain_versions
@@ -156,7 +156,6 @@ def compile_module(
         done: mark the module so first: ``S2``, ``S3:fuse-slices``.
         metadata: JSON values for the artifact's report.
     """
-    from polyblocks import signature
     from polyblocks.passes.standard import standard_pipeline
     from polyblocks.pipeline import PassContext
     from polyblocks.stages import mark
@@ -182,22 +181,22 @@ def compile_module(
             context.dump(module, "S0-input")
         with context.active():
             pipeline.run(module, context)
-            signature.keep(module)
-            arguments = signature.rows(module)
-            artifact: Artifact = target.hook.lower_program(
-                module=module, target=description, options=options
-            )
+            apart = preparation.split(module)
+            unread = [] if apart is None else preparation.unread(module)
+            artifact = _lowered(module, target, description, options)
+            if apart is not None:
+                artifact.manifest["unread"] = unread
+                sources = preparation.sources(apart)
+                made = _lowered(apart, target, description, options)
+                made.manifest["sources"] = sources
+                preparation.join(artifact, made)
     seconds = time.perf_counter() - begin
-    artifact.manifest.setdefault("arguments", arguments)
-    artifact.manifest.setdefault("entry", "polyblocks_main")
-    artifact.manifest.setdefault("kernels", [])
     artifact.manifest.update(
         schema=SCHEMA,
         kind="program",
         target=description.name,
         arch=description.arch,
         name=name,
-        workspace_bytes=_workspace_bytes(artifact.manifest["arguments"]),
         versions=toolchain_versions(registry.packages(target)),
     )
     artifact.manifest.setdefault("report", {}).update(
@@ -208,6 +207,24 @@ def compile_module(
         **(metadata or {}),
     )
     events.emit("compile-end", name=name, seconds=seconds)
+    return artifact
+
+
+def _lowered(
+    module: Any, target: Any, description: TargetDescription, options: CompileOptions
+) -> Artifact:
+    """What a target makes of a module after S3, with what every manifest has."""
+    from polyblocks import signature
+
+    signature.keep(module)
+    arguments = signature.rows(module)
+    artifact: Artifact = target.hook.lower_program(
+        module=module, target=description, options=options
+    )
+    artifact.manifest.setdefault("arguments", arguments)
+    artifact.manifest.setdefault("entry", "polyblocks_main")
+    artifact.manifest.setdefault("kernels", [])
+    artifact.manifest["workspace_bytes"] = _workspace_bytes(artifact.manifest["arguments"])
     return artifact
 
 
@@ -232,6 +249,9 @@ def load(
             f"{target} gives a {type(executable).__name__} for the hook 'load_artifact'; derive "
             "its class from polyblocks.runtime.executable.Executable"
         )
+    apart = preparation.part(artifact)
+    if apart is not None:
+        executable.preparation = target.hook.load_artifact(artifact=apart, device=device)
     if options is not None:
         executable.configure(options)
     for collected in _collecting:

@@ -243,8 +243,9 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
     """Lower the module after S3 to code: stages S4 and S5.
 
     Called on the target, after S3. The module has one function ``@main`` whose arguments carry
-    ``polyblocks.arg``: a dictionary with ``role`` (``input``, ``output``, ``workspace``,
-    ``status``), ``name``, ``dtype``, ``shape`` and ``strides``.
+    ``polyblocks.arg``: a dictionary with ``role`` (``input``, ``output``, ``workspace``, ``kept``,
+    ``status``), ``name``, ``dtype``, ``shape`` and ``strides``. A program that keeps what depends
+    on constant arguments is lowered in two modules: this is called once for each.
 
     Args:
         module: the MLIR module; the target may change it in place.

@@ -18,10 +18,11 @@ PRECISION_MODES = ("fp16", "fp32", "int32", "mixed_fp16_fp32", "mixed_int8_int32
 
 #: Options that the frontend alone acts on; it names those that it honours with the hook
 #: ``frontend_options``.
-FRONTEND_OPTIONS = ("static_argnums",)
+FRONTEND_OPTIONS = ("static_argnums", "freeze_weights")
 #: Options that the target acts on; ``TargetDescription.options`` says which values it honours.
 TARGET_OPTIONS = (
     "mm_conv_precision_mode",
+    "freeze_weights",
     "polyblocks_gpu_no_tensor_core",
     "on_gpu_tensors",
     "device_one_time_load",
@@ -62,6 +63,9 @@ class CompileOptions:
         num_iters: run the compiled function this many times per call, for timing.
         simulate: run a GPU build in the simulator.
         profile: measure the time of every kernel, for ``polyblocks explain``.
+        freeze_weights: PyTorch: parameters and buffers of modules change through PyTorch only
+            (optimizers, in-place operations, ``load_state_dict``, assignments). What depends on
+            them alone is computed once, and kept until one of them is changed.
     """
 
     target: str = "cpu"
@@ -82,6 +86,7 @@ class CompileOptions:
     num_iters: int = 1
     simulate: bool = False
     profile: bool = False
+    freeze_weights: bool = False
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any] | None) -> CompileOptions:

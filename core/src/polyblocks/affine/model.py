@@ -33,6 +33,7 @@ class Buffer:
         constant: the values of a small constant global as a flat list, else None.
         viewed: the buffer that it is a view of, None if it is none.
         outer: in the body of a loop or branch, the same buffer in the sequence around it.
+        lasting: whether it is an argument that holds the same at every call.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class Buffer:
         "constant",
         "element",
         "kind",
+        "lasting",
         "memref_type",
         "number",
         "outer",
@@ -68,6 +70,7 @@ class Buffer:
         self.viewed = base
         self.constant: list[Any] | None = None
         self.outer: Buffer | None = None
+        self.lasting = False
         self.number = next(_numbers)
 
     @property

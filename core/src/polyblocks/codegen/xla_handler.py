@@ -16,9 +16,10 @@ HANDLER, TABLE = "polyblocks_xla_handler", "polyblocks_xla_table"
 API_MAJOR, API_MINOR = 0, 3
 
 #: Where an address comes from, in a row of the table: the data of an argument or of a result of
-#: the call, a word of the handler's own for the program's status, or the workspace. ``index`` is
-#: the number of the argument or result, or the workspace's first page.
-ARGUMENT, RESULT, STATUS, WORKSPACE = 0, 1, 2, 3
+#: the call, a word of the handler's own for the program's status, the workspace, or the row itself,
+#: whose ``bytes`` then are the address. ``index`` is the number of the argument or result, or the
+#: workspace's first page.
+ARGUMENT, RESULT, STATUS, WORKSPACE, FIXED = 0, 1, 2, 3, 4
 
 # The table:
 #   ptr  entry             i32 (ptr pointers, i32 threads)
@@ -118,7 +119,14 @@ take:
   switch i32 %kind, label %buffer [
     i32 STATUS, label %stored
     i32 WORKSPACE, label %page
+    i32 FIXED, label %fixed
   ]
+
+fixed:
+  %number.at = getelementptr %row, ptr %rows, i32 %i, i32 2
+  %fixed.number = load i64, ptr %number.at
+  %there = inttoptr i64 %fixed.number to ptr
+  br label %stored
 
 page:
   %index.wide = zext i32 %index to i64
@@ -161,8 +169,8 @@ advise:
   br label %stored
 
 stored:
-  %address = phi ptr [ %status, %take ], [ %place, %page ], [ %data, %buffer ],
-                     [ %data, %spread ], [ %data, %advise ]
+  %address = phi ptr [ %status, %take ], [ %place, %page ], [ %there, %fixed ],
+                     [ %data, %buffer ], [ %data, %spread ], [ %data, %advise ]
   %slot = getelementptr ptr, ptr %pointers, i32 %i
   store ptr %address, ptr %slot
   %i.next = add i32 %i, 1
@@ -247,6 +255,7 @@ def handler_text() -> str:
         "STATUS": STATUS,
         "RESULT": RESULT,
         "WORKSPACE": WORKSPACE,
+        "FIXED": FIXED,
         "PAGE": PAGE,
         "INTERNAL": _INTERNAL,
     }

@@ -237,6 +237,20 @@ def _workspace(d: Decision) -> str:
     )
 
 
+def _prepared(d: Decision) -> str:
+    return (
+        f"{d['nest']} depends on constant arguments alone: it is computed once, and its "
+        f"{units.nbytes(d['bytes'])} are kept"
+    )
+
+
+def _kept(d: Decision) -> str:
+    return (
+        f"{units.several(d['buffers'], 'buffer')} of {units.nbytes(d['bytes'])} are made of "
+        "constant arguments and kept between calls"
+    )
+
+
 def _classified(d: Decision) -> str:
     what = "pointwise" if d["what"] == "pointwise" else f"a {d['what']}"
     return f"{d['nest']} is {what}"
@@ -488,6 +502,8 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "inputs copied": _inputs,
     "inputs left": _inputs,
     "workspace": _workspace,
+    "prepared": _prepared,
+    "kept": _kept,
     "unknown times": _unknown_times,
     "unknown caches": _unknown_caches,
     **dict.fromkeys(

@@ -10,7 +10,7 @@ from typing import Any
 from polyblocks import events
 from polyblocks.artifact import Artifact
 from polyblocks.frontends.partition import RANDOM
-from polyblocks.reports.report import Report
+from polyblocks.reports.report import Report, kept_bytes_of
 
 logger = logging.getLogger("polyblocks")
 
@@ -27,6 +27,7 @@ class Variant:
         arguments: dtype and shape of each argument.
         parts: number of compiled programs.
         kernels: number of kernels in them.
+        kept_bytes: what a call leaves for the next ones, for each set of constant arguments.
         cached: whether all of them came from the cache.
         seconds: what getting them took, now.
     """
@@ -37,6 +38,7 @@ class Variant:
     arguments: list[str] = field(default_factory=list)
     parts: int = 0
     kernels: int = 0
+    kept_bytes: int = 0
     cached: bool = True
     seconds: float = 0.0
 
@@ -90,6 +92,7 @@ class FunctionReport(Report):
         with self._lock:
             variant.parts += 1
             variant.kernels += len(artifact.manifest.get("kernels", ()))
+            variant.kept_bytes += kept_bytes_of(artifact.manifest)
             variant.cached = variant.cached and cached
             self.add_artifact(artifact, cached=cached)
             # Equal graphs share an artifact, which has the name of the first.

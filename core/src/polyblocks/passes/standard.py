@@ -9,6 +9,7 @@ from polyblocks.passes.bufferize.bind_arguments import BindArgumentsPass
 from polyblocks.passes.bufferize.bind_loops import BindLoopsPass
 from polyblocks.passes.bufferize.bufferize_scans import BufferizeScansPass
 from polyblocks.passes.bufferize.fold_views import FoldViewsPass
+from polyblocks.passes.bufferize.form_preparation import FormPreparationPass
 from polyblocks.passes.bufferize.form_regions import FormRegionsPass
 from polyblocks.passes.bufferize.guard_indices import GuardIndicesPass
 from polyblocks.passes.bufferize.hoist_buffers import HoistBuffersPass
@@ -33,6 +34,7 @@ from polyblocks.passes.normalize.form_scans import FormScansPass
 from polyblocks.passes.normalize.forward_copies import ForwardCopiesPass
 from polyblocks.passes.normalize.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.normalize.normalize_nests import NormalizeNestsPass
+from polyblocks.passes.normalize.prepare_arguments import PrepareArgumentsPass
 from polyblocks.passes.normalize.raise_indices import RaiseIndicesPass
 from polyblocks.passes.normalize.rename_buffers import RenameBuffersPass
 from polyblocks.passes.normalize.unroll_reductions import UnrollReductionsPass
@@ -73,6 +75,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
     del options
     blocks, vectors = target.multiprocessor is not None, target.vector_bits > 0
     team = not blocks
+    # Programs that keep something are handed over in two parts, which a target must know of.
+    keeps = team and "freeze_weights" in target.options
     return Pipeline(
         {
             "S1": [
@@ -104,6 +108,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 HoistBuffersPass(),
                 FoldViewsPass(),
                 GuardIndicesPass(),
+                *only(keeps, FormPreparationPass()),
             ],
             "S3": [
                 NormalizeNestsPass(),
@@ -119,6 +124,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 UnrollReductionsPass(),
                 *only(team, ChooseLayoutsPass(), InterchangeLoopsPass()),
                 ClassifyNestsPass(),
+                # Before what is made once is fused with what is made at each call.
+                *only(keeps, PrepareArgumentsPass()),
                 FuseSlicesPass(),
                 FuseTilesPass(),
                 InlineProducersPass(),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from polyblocks.artifact import KEPT
 from polyblocks.events import Event
 from polyblocks.explanation import units
 
@@ -49,6 +50,7 @@ class Part:
         report: the manifest's report: passes with seconds, decisions with numbers, source ops.
         arguments: rows of the manifest.
         workspace_bytes: bytes of all intermediate buffers together.
+        kept_bytes: bytes that are computed once of constant arguments, and kept between calls.
         digest: of the code; equal programs have equal ones.
         profiled: whether the program can time its kernels (option ``profile``).
         profile: time of each kernel call as the loaded program tells it, see
@@ -65,6 +67,7 @@ class Part:
     report: dict[str, Any] = field(default_factory=dict)
     arguments: tuple[dict[str, Any], ...] = ()
     workspace_bytes: int = 0
+    kept_bytes: int = 0
     digest: str = ""
     profiled: bool = False
     profile: tuple[dict[str, Any], ...] = ()
@@ -85,6 +88,7 @@ class Part:
             report=report,
             arguments=tuple(manifest.get("arguments", ())),
             workspace_bytes=int(manifest.get("workspace_bytes", 0)),
+            kept_bytes=kept_bytes_of(manifest),
             digest=_digest(manifest),
             profiled="profile" in manifest,
         )
@@ -209,6 +213,11 @@ class Report:
                 f"{origin}, {part.seconds:.2f} s to compile"
             )
             lines += [f"  {describe_kernel(kernel)}" for kernel in part.kernels]
+            if part.kept_bytes:
+                lines.append(
+                    f"  made of constant arguments and kept between calls: "
+                    f"{units.nbytes(part.kept_bytes)}"
+                )
         if not lines:
             lines.append("nothing was compiled")
         lines += [f"simulated {_describe_launch(row)}" for row in self.simulation()]
@@ -236,6 +245,11 @@ class Report:
             artifact = cache.get(key) if key not in known else None
             if artifact is not None and artifact.manifest.get("kind") == "program":
                 self.add_artifact(artifact, cached=cached, key=key)
+
+
+def kept_bytes_of(manifest: dict[str, Any]) -> int:
+    """Bytes that a program keeps between calls."""
+    return sum(row["shape"][0] for row in manifest.get("arguments", ()) if row["role"] == KEPT)
 
 
 def describe_kernel(kernel: dict[str, Any]) -> str:

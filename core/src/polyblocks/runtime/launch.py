@@ -16,6 +16,8 @@ from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers, threads
 from polyblocks.runtime.arrays import HOST, ArrayInterface
 from polyblocks.runtime.executable import Executable
+from polyblocks.runtime.kept.memory import Kept
+from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks.runtime.slots import Signature, check, check_overlaps, signature_of
 
 
@@ -69,6 +71,7 @@ def _bind_host(
     checks = manifest.get("checks", [])
     pack = struct.Struct(f"{len(slots)}Q").pack
     stored = [_copied(contents) for _, contents in signature.stored]
+    prepared = _prepared(executable, signature)
 
     def call(*arrays: Any) -> Any:
         if len(arrays) != len(inputs):
@@ -89,8 +92,13 @@ def _bind_host(
         kept: list[Any] = []  # alive until the program has run
         workspaces = []
         pointers = []
+        count = threads.resolve(num_threads, interface.num_threads())
         for slot, (kind, k) in zip(slots, signature.sources, strict=True):
-            if kind == "input":
+            if kind == "kept":
+                memory = prepared(addresses, stored, count)
+                kept.append(memory)
+                pointers.append(memory.address)
+            elif kind == "input":
                 pointers.append(addresses[k])
             elif kind == "fresh":
                 pointers.append(interface.pointer(results[k]))
@@ -104,7 +112,6 @@ def _bind_host(
                 kept.append(status)
                 pointers.append(interface.pointer(status))
         packed = pack(*pointers)
-        count = threads.resolve(num_threads, interface.num_threads())
         code = 0
         for _ in range(num_iters):
             code = code or executable.entry(packed, count)
@@ -119,6 +126,31 @@ def _bind_host(
     call.__name__ = call.__qualname__ = function
     call.__doc__ = f"{function}({signature.text}), compiled for {manifest.get('target', '?')}."
     return call
+
+
+def _prepared(
+    executable: Executable, signature: Signature
+) -> Callable[[list[int], list[Any], int], Kept]:
+    """Fills what a program keeps: once if all that it depends on is stored, else at each call.
+
+    Nothing says whether an array of the caller's is still what it was.
+    """
+    last: list[Kept] = []
+
+    def prepare(addresses: list[int], stored: list[Any], num_threads: int) -> Kept:
+        if last:
+            return last[0]
+        preparer = Preparer(executable)
+        sources = [signature.sources[number] for number in preparer.inputs]
+        at = [
+            addresses[k] if kind == "input" else ctypes.addressof(stored[k]) for kind, k in sources
+        ]
+        made = preparer(at, num_threads)
+        if all(kind == "stored" for kind, _ in sources):
+            last.append(made)
+        return made
+
+    return prepare
 
 
 def _copied(contents: bytes) -> Any:

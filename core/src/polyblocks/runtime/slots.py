@@ -17,7 +17,7 @@ class Slot:
 
     Attributes:
         index: its number in the manifest.
-        role: ``input``, ``output``, ``workspace`` or ``status``.
+        role: ``input``, ``output``, ``workspace``, ``kept`` or ``status``.
         name: for messages.
         spec: of inputs and outputs.
         workspace: bytes of a workspace.
@@ -59,7 +59,7 @@ class Signature:
             arguments of the program and have the index -1.
         written: numbers of the inputs that the program updates.
         sources: for each slot ``("input", k)``, ``("stored", k)``, ``("fresh", k)``, or
-            ``("workspace", k)`` and ``("status", k)``; k counts within that kind.
+            ``("workspace", k)``, ``("kept", k)`` and ``("status", k)``; k counts within that kind.
         results: for each result of a call ``("fresh", k)``, or ``("input", k)`` for an array that
             is passed.
     """
@@ -125,6 +125,7 @@ def signature_of(manifest: Mapping[str, Any], blobs: Mapping[str, bytes]) -> Sig
         ("stored", list(kept)),
         ("fresh", [slot.index for slot in fresh]),
         ("workspace", [slot.index for slot in slots if slot.role == "workspace"]),
+        ("kept", [slot.index for slot in slots if slot.role == "kept"]),
         ("status", [slot.index for slot in slots if slot.role == "status"]),
     ):
         place |= {index: (kind, number) for number, index in enumerate(indices)}

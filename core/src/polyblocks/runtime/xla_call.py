@@ -15,12 +15,13 @@ import mmap
 from collections.abc import Sequence
 from typing import Any
 
-from polyblocks.artifact import Artifact
+from polyblocks.artifact import KEPT, Artifact
 from polyblocks.errors import InputError
 from polyblocks.program import DTYPES
 from polyblocks.runtime import native_code, native_workspaces
 from polyblocks.runtime.buffers import size_class
 from polyblocks.runtime.executable import Executable
+from polyblocks.runtime.kept.memory import Kept
 from polyblocks.runtime.pages import HUGE_PAGE
 
 
@@ -54,7 +55,14 @@ class XlaCall:
         address: of the handler, a C function ``XLA_FFI_Error* (XLA_FFI_CallFrame*)``.
     """
 
-    def __init__(self, executable: Executable, *, threads: int, iterations: int = 1) -> None:
+    def __init__(
+        self,
+        executable: Executable,
+        *,
+        threads: int,
+        iterations: int = 1,
+        kept: Kept | None = None,
+    ) -> None:
         """Link a handler to a program.
 
         An argument that the program updates takes over the place of a result: what makes the
@@ -64,6 +72,7 @@ class XlaCall:
             executable: the loaded program; kept alive.
             threads: how many the program may use.
             iterations: run it so many times per call.
+            kept: what the program's preparation has filled, if it has one; kept alive.
 
         Raises:
             InputError: the program returns an updated argument as a result of its own.
@@ -71,7 +80,7 @@ class XlaCall:
         from polyblocks.codegen import xla_handler
 
         native = executable.native_entry
-        rows, pages = _rows(executable.manifest)
+        rows, pages = _rows(executable.manifest, 0 if kept is None else kept.address)
         texts = [text.encode() for text in executable.manifest.get("checks", [])]
         messages = (ctypes.c_void_p * (len(texts) + 1))(
             *(ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p) for text in texts),
@@ -101,12 +110,12 @@ class XlaCall:
             {xla_handler.TABLE: ctypes.addressof(table), "madvise": madvise},
         )
         self.address: int = library[xla_handler.HANDLER]
-        self._kept = executable, rows, texts, messages, table, library
+        self._kept = executable, rows, texts, messages, table, library, kept
 
 
-def _rows(manifest: dict[str, Any]) -> tuple[Any, int]:
+def _rows(manifest: dict[str, Any], kept: int = 0) -> tuple[Any, int]:
     """The table's rows, and the number of pages of all workspaces together."""
-    from polyblocks.codegen.xla_handler import ARGUMENT, PAGE, RESULT, STATUS, WORKSPACE
+    from polyblocks.codegen.xla_handler import ARGUMENT, FIXED, PAGE, RESULT, STATUS, WORKSPACE
 
     arguments: Sequence[dict[str, Any]] = manifest["arguments"]
     inputs, outputs = itertools.count(), itertools.count()
@@ -122,6 +131,8 @@ def _rows(manifest: dict[str, Any]) -> tuple[Any, int]:
         elif row["role"] == "workspace":
             found.append(_Row(WORKSPACE, pages))
             pages += max(1, -(-row["shape"][0] // PAGE))
+        elif row["role"] == KEPT:
+            found.append(_Row(FIXED, 0, kept))
         else:
             found.append(_Row(STATUS, 0))
     return (_Row * len(found))(*found), pages

@@ -43,8 +43,8 @@ def check(module: Any, main: Any) -> None:
     if order != sorted(order, key=ROLES.index) or max(map(order.count, ROLES[2:])) > 1:
         raise violation(
             main,
-            "arguments come in the order inputs, outputs, workspace, status, with one of the last "
-            f"two at most, not {', '.join(order)}",
+            "arguments come in the order inputs, outputs, workspace, kept, status, with one of the "
+            f"last three at most, not {', '.join(order)}",
         )
 
 
@@ -74,7 +74,7 @@ def _problem(type_: Any, row: dict[str, Any], number: int) -> str:
         return "what an input updates is itself, and others update nothing"
     if row["role"] == "status":
         return "" if str(type_.element_type) == "i32" else f"a status is an i32, not {type_}"
-    if row["role"] == "workspace":
+    if row["role"] in ("workspace", "kept"):
         return _workspace_problem(type_)
     if row["dtype"] not in DTYPES or DTYPES[row["dtype"]][0] != str(type_.element_type):
         return f"its dtype {row['dtype']} is no name of {type_.element_type}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -64,6 +64,7 @@ def capture_jaxpr(
     name: str,
     arguments: Sequence[str] = (),
     updates: Mapping[int, int] | None = None,
+    constants: Collection[int] = (),
 ) -> JaxCapture:
     """The capture of a jaxpr without effects.
 
@@ -72,6 +73,7 @@ def capture_jaxpr(
         name: the user's function.
         arguments: names of the inputs, for reports.
         updates: number of a result -> that of the input whose memory it takes over.
+        constants: numbers of inputs that are the same at each call.
 
     Raises:
         UnsupportedError: it takes or gives what no Program can express, or JAX has no StableHLO
@@ -86,6 +88,8 @@ def capture_jaxpr(
     data = operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
     updates = dict(updates or {})
     known = f"jax {jax.__version__}\n{specs}\n{results}\n{sorted(updates.items())}\n{text}"
+    if constants:
+        known = f"constants {sorted(constants)}\n{known}"
     digest = hashlib.sha256(known.encode())
     names = arguments or [f"arg{i}" for i in range(len(specs))]
     ops = dict.fromkeys(
@@ -95,7 +99,10 @@ def capture_jaxpr(
         name,
         data,
         digest.digest(),
-        tuple(Argument(n, spec) for n, spec in zip(names, specs, strict=True)),
+        tuple(
+            Argument(name, spec, number in constants)
+            for number, (name, spec) in enumerate(zip(names, specs, strict=True))
+        ),
         tuple(Result(f"result{i}", spec, updates.get(i)) for i, spec in enumerate(results)),
         tuple(ops),
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from jax.extend.core import ClosedJaxpr
 
+from polyblocks import driver
 from polyblocks.errors import UnsupportedError
 from polyblocks.frontends import programs
 from polyblocks.frontends.function_report import FunctionReport, Variant
@@ -24,6 +25,7 @@ from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks.registry.registry import get_registry
 from polyblocks_jax.capture import capture_jaxpr
+from polyblocks_jax.constants import known_values
 from polyblocks_jax.inline import flatten
 from polyblocks_jax.parts import FRONTEND, Equations
 from polyblocks_jax.programs import Registered, register
@@ -65,6 +67,7 @@ def compile_jaxpr(
     arguments: Sequence[str] = (),
     platform: str = "cpu",
     updates: Mapping[int, int] | None = None,
+    constants: Sequence[Any] = (),
 ) -> Registered | Partitioned:
     """Compile a traced function, or what can be compiled of it.
 
@@ -75,6 +78,8 @@ def compile_jaxpr(
         platform: XLA's, where it will run.
         updates: number of a result -> that of the input whose memory it may take over; a function
             that is cut into parts makes no use of it.
+        constants: values of its first inputs, the same at each call; what depends on them alone is
+            computed now, unless the function is cut into parts.
 
     Raises:
         FallbackError: with ``strict_target``, when an operation cannot be compiled.
@@ -82,7 +87,7 @@ def compile_jaxpr(
     """
     begin = time.perf_counter()
     variant = Variant(site.name, arguments=[text_of(aval) for aval in closed.in_avals])
-    made = _compile(closed, site, arguments, variant, platform, updates or {})
+    made = _compile(closed, site, arguments, variant, platform, updates or {}, constants)
     variant.seconds = time.perf_counter() - begin
     site.report.variants.append(variant)
     return made
@@ -95,12 +100,15 @@ def _compile(
     variant: Variant,
     platform: str,
     updates: Mapping[int, int],
+    constants: Sequence[Any],
 ) -> Registered | Partitioned:
     equations = Equations(flatten(closed), site.name, site.options)
     try:
         if closed.effects:
             raise UnsupportedError("it has effects")
-        capture = capture_jaxpr(closed, site.name, arguments, updates)
+        # What is looked at, and not run, takes its constants as other arguments.
+        values = known_values(closed, constants) if driver.loads_really() else {}
+        capture = capture_jaxpr(closed, site.name, arguments, updates, values)
     except UnsupportedError as error:
         # Nothing that a cache could have a key for.
         artifact = make_plan(equations, error)
@@ -110,7 +118,10 @@ def _compile(
         if artifact.manifest["kind"] == "program":
             variant.outcome = "compiled"
             site.report.compiled(variant, artifact, cached)
-            return register(artifact, site.options, loops=equations.has_loops(), platform=platform)
+            loops = equations.has_loops()
+            return register(
+                artifact, site.options, loops=loops, platform=platform, constants=values
+            )
         variant.cached = cached
     return _in_parts(equations, Plan.of(artifact), site, variant, platform)
 

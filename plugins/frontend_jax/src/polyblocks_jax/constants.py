@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from polyblocks_jax.location import source_location
-from polyblocks_jax.specs import text_of
+from polyblocks_jax.specs import memory_dtype, text_of
 
 #: Bytes up to which a constant is part of the program; larger ones are passed to it.
 INLINE_BYTES = 16 << 10
@@ -29,16 +30,32 @@ def is_small(value: Any) -> bool:
     return int(getattr(value, "nbytes", 0)) <= INLINE_BYTES
 
 
-def lift_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """Make the constants that are no part of the program its first arguments.
+def is_traced(value: Any) -> bool:
+    """Whether a constant is one of an outer function that is being traced."""
+    return isinstance(value, jax.core.Tracer)
+
+
+def is_passed(value: Any) -> bool:
+    """Whether a constant is passed to the program."""
+    return not is_small(value)
+
+
+def lift_constants(
+    closed: ClosedJaxpr, which: Callable[[Any], bool]
+) -> tuple[ClosedJaxpr, list[Any]]:
+    """Make some constants the first arguments.
+
+    Args:
+        closed: a function.
+        which: :func:`is_traced` or :func:`is_passed`.
 
     Returns:
         The function, and the values for its new first arguments.
     """
     jaxpr = closed.jaxpr
     pairs = list(zip(jaxpr.constvars, closed.consts, strict=True))
-    lifted = [(var, value) for var, value in pairs if not is_small(value)]
-    kept = [(var, value) for var, value in pairs if is_small(value)]
+    lifted = [(var, value) for var, value in pairs if which(value)]
+    kept = [(var, value) for var, value in pairs if not which(value)]
     if not lifted:
         return closed, []
     inputs = [*(var for var, _ in lifted), *jaxpr.invars]
@@ -69,3 +86,12 @@ def _used_at(eqns: Sequence[Any], var: Any) -> str:
             location = source_location(eqn)
             return f" (used at {location})" if location else ""
     return ""
+
+
+def known_values(closed: ClosedJaxpr, constants: Sequence[Any]) -> dict[int, np.ndarray[Any, Any]]:
+    """The constants that are its first inputs as they lie in memory, by their numbers."""
+    found: dict[int, np.ndarray[Any, Any]] = {}
+    for number, (value, aval) in enumerate(zip(constants, closed.in_avals, strict=False)):
+        if isinstance(value, (jax.Array, np.ndarray)) and str(value.dtype) == memory_dtype(aval):
+            found[number] = np.ascontiguousarray(np.asarray(value)).reshape(aval.shape)
+    return found

@@ -18,6 +18,7 @@ from jax.interpreters import ad, batching, mlir
 from polyblocks.errors import TargetError
 from polyblocks_jax.capture import capturing
 from polyblocks_jax.compiler import Partitioned, Site, argument_names, compile_jaxpr, takes
+from polyblocks_jax.constants import is_passed, lift_constants
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.programs import Registered
 from polyblocks_jax.specs import memory_dtype, physical
@@ -140,10 +141,25 @@ def _lower(ctx: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site, updates: Update
         )
     # Where arrays lie on a GPU, XLA's calls take no part in this yet.
     found = dict(updates) if platforms == ("cpu",) else {}
-    made = compile_jaxpr(jaxpr, site, argument_names(jaxpr), platforms[0], found)
+    names = argument_names(jaxpr)
+    jaxpr, constants = lift_constants(jaxpr, is_passed)
+    if constants:
+        names = [*(f"constant{i}" for i in range(len(constants))), *names]
+        found = {result: len(constants) + index for result, index in found.items()}
+        avals = jaxpr.in_avals[: len(constants)]
+        here = ctx.replace(avals_in=[], avals_out=avals)
+        held = mlir.lower_fun(lambda: tuple(constants), multiple_results=True)(here)
+        args = (*(value for values in held for value in _each(values)), *args)
+        ctx = ctx.replace(avals_in=jaxpr.in_avals)
+    made = compile_jaxpr(jaxpr, site, names, platforms[0], found, constants)
     if isinstance(made, Registered):
         return _ffi_call(ctx, args, made, found)
     return mlir.lower_fun(_evaluation(made), multiple_results=True)(ctx, *args)
+
+
+def _each(values: Any) -> Sequence[Any]:
+    """The values of one result, which may be one or several."""
+    return values if isinstance(values, (list, tuple)) else (values,)
 
 
 def _evaluation(made: Partitioned) -> Any:

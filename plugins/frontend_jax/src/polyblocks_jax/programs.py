@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import itertools
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax
+import numpy as np
 
 from polyblocks import driver
-from polyblocks.artifact import Artifact
+from polyblocks.artifact import PREPARATION, Artifact
 from polyblocks.options import CompileOptions
 from polyblocks.runtime import threads
 from polyblocks.runtime.device.xla_device_call import XlaDeviceCall
+from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks.runtime.xla_call import XlaCall, digest_of
 
 
@@ -41,7 +46,12 @@ LONG_S = 10e-6
 
 
 def register(
-    artifact: Artifact, options: CompileOptions, *, loops: bool, platform: str = "cpu"
+    artifact: Artifact,
+    options: CompileOptions,
+    *,
+    loops: bool,
+    platform: str = "cpu",
+    constants: Mapping[int, np.ndarray[Any, Any]] | None = None,
 ) -> Registered:
     """Load a program, if this process has not yet, and make it known to XLA.
 
@@ -53,9 +63,13 @@ def register(
         options: the checked options.
         loops: whether it holds loops, of whose length the predicted time says nothing.
         platform: XLA's, where it is called: ``cpu``, ``cuda`` or ``rocm``.
+        constants: values of inputs that are the same at each call, by their numbers. What depends
+            on them alone is computed now, and kept as long as the program.
     """
     count = threads.resolve(options.num_threads)
     name = f"polyblocks_{digest_of(artifact)}_{count}_{options.num_iters}"
+    if PREPARATION in artifact.manifest:
+        name += f"_{_digest_of_values(artifact, constants or {})}"
     if platform != "cpu":
         name += f"_{platform}"
     if options.use_graph:
@@ -69,7 +83,12 @@ def register(
             executable = driver.load(artifact, options=options)
             call: XlaCall | XlaDeviceCall
             if platform == "cpu":
-                call = XlaCall(executable, threads=count, iterations=options.num_iters)
+                kept = None
+                if executable.preparation is not None:
+                    preparer = Preparer(executable)
+                    values = [(constants or {})[number] for number in preparer.inputs]
+                    kept = preparer([value.ctypes.data for value in values], count)
+                call = XlaCall(executable, threads=count, iterations=options.num_iters, kept=kept)
             else:
                 call = XlaDeviceCall(executable, iterations=options.num_iters)
             handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(call.address)
@@ -81,6 +100,15 @@ def register(
             made = Registered(name, is_long)
             known = _registered[name] = made, call
         return known[0]
+
+
+def _digest_of_values(artifact: Artifact, constants: Mapping[int, np.ndarray[Any, Any]]) -> str:
+    """What tells the constants of a program's preparation from others."""
+    digest = hashlib.sha256()
+    for source in artifact.manifest[PREPARATION]["sources"]:
+        if source in constants:
+            digest.update(constants[source].reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()[:32]
 
 
 def _predicted_s(artifact: Artifact) -> float:

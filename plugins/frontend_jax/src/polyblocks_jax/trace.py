@@ -12,7 +12,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 
 from polyblocks.frontends.function_report import Variant
 from polyblocks_jax.compiler import Site
-from polyblocks_jax.constants import lift_constants, warn_of_large
+from polyblocks_jax.constants import is_traced, lift_constants, warn_of_large
 from polyblocks_jax.donation import NOTHING, Donation
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.primitive import call
@@ -69,7 +69,8 @@ def _call(
     donated: Collection[int],
 ) -> list[Any]:
     """Compute what must be computed; arguments and constants that are returned are just that."""
-    closed, lifted = lift_constants(closed)
+    # The others are part of the function, which must not meet other ones where it is called.
+    closed, lifted = lift_constants(closed, is_traced)
     jaxpr = closed.jaxpr
     names = [*(f"constant{i}" for i in range(len(lifted))), *names]
     known = dict(zip(jaxpr.invars, [*lifted, *inputs], strict=True))

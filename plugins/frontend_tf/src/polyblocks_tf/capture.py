@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tensorflow as tf
 
+from polyblocks.driver import loads_really
 from polyblocks.errors import UnsupportedError
 from polyblocks.hookspecs import Capture
 from polyblocks.program import ArraySpec
@@ -51,6 +52,8 @@ class TfCapture(Capture):
         concrete: the ConcreteFunction.
         arguments: one per input of its graph.
         where: of its operations, for messages.
+        keeps: whether what depends on captured arrays and variables alone may be computed once;
+            not if the program is to be looked at instead of run.
         recover: makes the plan that :meth:`partition` gives.
     """
 
@@ -58,6 +61,7 @@ class TfCapture(Capture):
     concrete: Any
     arguments: tuple[Captured, ...]
     where: Locations
+    keeps: bool = field(default_factory=loads_really)
     recover: Callable[[UnsupportedError], Artifact] | None = None
     stablehlo: bytes = b""
     _text: str | None = field(default=None, repr=False)

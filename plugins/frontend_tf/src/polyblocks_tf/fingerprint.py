@@ -27,7 +27,7 @@ _IDLE = (
 def describe(capture: TfCapture) -> str:
     """The text of a capture: arguments, operations, results, versions."""
     graph = capture.concrete.graph
-    lines = [f"tensorflow {tf.__version__}"]
+    lines = [f"tensorflow {tf.__version__}{' keeps' if capture.keeps else ''}"]
     lines += [f"argument {argument.kind} {argument.spec}" for argument in capture.arguments]
     definition = graph.as_graph_def(add_shapes=False)
     functions = {f.signature.name: f for f in definition.library.function}

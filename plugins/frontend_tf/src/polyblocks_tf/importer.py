@@ -8,7 +8,7 @@ from typing import Any
 from polyblocks import events, stablehlo
 from polyblocks.errors import UnsupportedError
 from polyblocks.program import DTYPES, Argument, ArraySpec, Program, Result
-from polyblocks_tf.capture import TfCapture
+from polyblocks_tf.capture import Captured, TfCapture
 
 #: What the import is called where times are told.
 STAGE = "S0"
@@ -42,15 +42,16 @@ def import_capture(capture: TfCapture) -> Program:
     with events.timed_pass(STAGE, "lower"):
         module = stablehlo.lower(module)
     empty = _drop_empty(module, results)
-    arguments = []
-    for argument in capture.arguments:
-        assert argument.spec is not None
-        if argument.spec.numel:
-            arguments.append(Argument(argument.name, argument.spec, argument.kind == "array"))
     # What a warm start must know, too: which results are new values of which variables, and which
     # have no elements.
     count = len(capture.concrete.graph.outputs)
     assigned = [updates[index] for index in range(count, len(results))]
+    arguments = []
+    for position, argument in enumerate(capture.arguments):
+        assert argument.spec is not None
+        if argument.spec.numel:
+            lasts = capture.keeps and position not in assigned and _lasts(argument)
+            arguments.append(Argument(argument.name, argument.spec, lasts))
     metadata = {"ops": capture.where.listed(), "assigned": assigned, "empty": empty}
     kept = tuple(result for result in results if result.spec.numel)
     return Program(capture.name, module, tuple(arguments), kept, metadata)
@@ -88,6 +89,15 @@ def _drop_empty(module: Any, results: tuple[Result, ...]) -> dict[str, Any]:
         for index, result in enumerate(results)
         if not result.spec.numel
     }
+
+
+def _lasts(argument: Captured) -> bool:
+    """Whether a captured array is known to be the same as long as its address is.
+
+    Scalars are read as values, which have no memory of their own.
+    """
+    assert argument.spec is not None
+    return argument.kind == "array" or (argument.kind == "variable" and argument.spec.shape != ())
 
 
 def _updates(module: Any) -> dict[int, int]:

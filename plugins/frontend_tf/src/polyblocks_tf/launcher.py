@@ -14,9 +14,12 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor
 
+from polyblocks.artifact import KEPT
 from polyblocks.errors import ExecutionError
 from polyblocks.options import CompileOptions
 from polyblocks.runtime import buffers, threads
+from polyblocks.runtime.kept.lasting_arrays import LastingArrays
+from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks.runtime.source import Source
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.specs import TF_DTYPES
@@ -56,12 +59,27 @@ def make_call(
     released: list[str] = []
     finished: list[str] = []
     names: list[str] = []
-    inputs = ((i, a) for i, a in enumerate(capture.arguments) if a.spec and a.spec.numel)
+    with_elements = [(i, a) for i, a in enumerate(capture.arguments) if a.spec and a.spec.numel]
+    inputs = iter(with_elements)
+    preparer = None if executable.preparation is None else Preparer(executable)
+    read_once = set() if preparer is None else set(preparer.inputs)
+    held: dict[int, tuple[str, str]] = {}
     manifest = executable.manifest
     empty = manifest["report"].get("empty", {})
     for number, row in enumerate(manifest["arguments"]):
         if row["role"] == "input":
-            addresses.append(_input(source, capture, arrays, *next(inputs)))
+            index, argument = next(inputs)
+            address = _input(source, capture, arrays, index, argument)
+            if number in read_once:
+                # Read at each call, so that it is known whether it is still the same.
+                source.add(f"p{number} = {address}")
+                address = f"p{number}"
+                held[number] = address, f"n{index}" if argument.kind == "variable" else "None"
+            addresses.append(address)
+        elif row["role"] == KEPT:
+            assert preparer is not None
+            source.add(_kept(source, preparer, options, held))
+            addresses.append("kept.address")
         elif row["role"] == "output":
             empty_results(source, names, empty)
             name = f"r{len(names)}"
@@ -106,6 +124,18 @@ def make_call(
         handle = source.name("handle", capture.arguments[position].held)
         source.add(f"{assign}(resource={handle}, value={name})")
     return source, names[:count_outputs]
+
+
+def _kept(
+    source: Source, preparer: Preparer, options: CompileOptions, held: dict[int, tuple[str, str]]
+) -> str:
+    """The line that finds what is kept of these addresses and the arrays that hold them."""
+    lasting = LastingArrays(
+        preparer, lambda: threads.resolve(options.num_threads, thread_setting())
+    )
+    pairs = [held[number] for number in preparer.inputs]
+    found, arrays = (", ".join(names) for names in zip(*pairs, strict=True))
+    return f"kept = {source.name('kept_of', lasting.find())}(({found},), ({arrays},))"
 
 
 def _input(

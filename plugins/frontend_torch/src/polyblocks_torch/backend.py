@@ -11,6 +11,7 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
+from polyblocks import driver
 from polyblocks.errors import InputError, OptionError, TargetError
 from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
@@ -18,6 +19,7 @@ from polyblocks.registry.honoured_options import checked_options
 from polyblocks_torch import direct
 from polyblocks_torch.accelerator import takes
 from polyblocks_torch.compiler import compile_graph
+from polyblocks_torch.frozen import weights_of
 from polyblocks_torch.plan import FRONTEND
 from polyblocks_torch.report import FunctionReport, GraphBreak
 from polyblocks_torch.specs import DTYPE_NAMES
@@ -78,14 +80,18 @@ def _compile(
     report: FunctionReport,
 ) -> Callable[..., Any]:
     compile_ = partial(compile_graph, name=report.name, options=options, report=report)
+    infer = partial(compile_, kind="inference")
+    # A program that is looked at, and not run, keeps nothing.
+    if options.freeze_weights and driver.loads_really():
+        infer = partial(infer, weights=weights_of(gm, example_inputs))
     recorded = direct.record(gm, example_inputs)
     if recorded is not None:
-        call = compile_(recorded, example_inputs, kind="inference")
+        call = infer(recorded, example_inputs)
         return lambda *args: call(list(args))
     backend = aot_autograd(
         fw_compiler=partial(compile_, kind="forward"),
         bw_compiler=partial(compile_, kind="backward"),
-        inference_compiler=partial(compile_, kind="inference"),
+        inference_compiler=infer,
         partition_fn=min_cut_rematerialization_partition,
         # Updates of arguments stay in the graph, where they can be fused.
         keep_inference_input_mutations=True,

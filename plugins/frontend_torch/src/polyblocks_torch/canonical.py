@@ -37,15 +37,22 @@ aten = torch.ops.aten
 INLINE_CONSTANT_BYTES = 4096
 
 
-def capture_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], name: str) -> TorchCapture:
+def capture_graph(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    name: str,
+    weights: Sequence[bool] = (),
+) -> TorchCapture:
     """Canonicalize an AOT graph; ``gm`` is left as it is.
 
     Args:
         gm: a graph of ATen ops whose nodes carry ``meta["val"]``.
         example_inputs: one value per placeholder; tensors may be fake.
         name: the user's function.
+        weights: which inputs are the same from call to call, as is checked then. One for each
+            input: they are told apart by their places.
     """
-    return _Canonicalizer(gm, example_inputs, name).run()
+    return _Canonicalizer(gm, example_inputs, name, weights).run()
 
 
 @dataclass(eq=False)
@@ -57,8 +64,12 @@ class _Update:
 
 
 class _Canonicalizer:
-    def __init__(self, gm: fx.GraphModule, example_inputs: Sequence[Any], name: str) -> None:
+    def __init__(
+        self, gm: fx.GraphModule, example_inputs: Sequence[Any], name: str, weights: Sequence[bool]
+    ) -> None:
         self.gm = gm
+        known = weights if len(weights) == len(example_inputs) else ()
+        self.weights = {position for position, is_weight in enumerate(known) if is_weight}
         self.inputs = list(example_inputs)
         self.name = name
         self.graph = fx.Graph()
@@ -387,12 +398,15 @@ class _Canonicalizer:
                 self.graph.erase_node(node)
                 continue
             spec = self._spec(node)
-            constant = node in self.constants
+            held = node in self.constants
             sources.append(
-                FromConstant(self.constants[node]) if constant else FromInput(self.position[node])
+                FromConstant(self.constants[node]) if held else FromInput(self.position[node])
             )
             value = node.meta["val"]
             resolve.append(isinstance(value, torch.Tensor) and (value.is_conj() or value.is_neg()))
+            position = self.position.get(node)
+            # A program that updates arguments may know one of them by two names.
+            constant = not updated and not resolve[-1] and position in self.weights
             arguments.append(Argument(node.name, spec or ArraySpec((), "float32", ()), constant))
         return arguments, sources, resolve
 

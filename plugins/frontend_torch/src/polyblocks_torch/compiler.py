@@ -34,6 +34,7 @@ def compile_graph(
     kind: str,
     options: CompileOptions,
     report: FunctionReport,
+    weights: tuple[bool, ...] = (),
 ) -> BoxedCall:
     """Compile one graph.
 
@@ -44,6 +45,7 @@ def compile_graph(
         kind: ``inference``, ``forward`` or ``backward``; for the report.
         options: the checked options.
         report: receives what happened.
+        weights: which arguments are frozen weights; none if AOTAutograd has merged some.
 
     Returns:
         A function of the list of arguments, which it empties, returning the tuple of outputs.
@@ -55,7 +57,7 @@ def compile_graph(
     begin = time.perf_counter()
     # AOTAutograd calls this under its fake tensor mode, which must not see the constants.
     with _disable_current_modes(), torch.no_grad():
-        capture = capture_graph(gm, example_inputs, name)
+        capture = capture_graph(gm, example_inputs, name, weights)
         arguments = [f"{a.spec.dtype}{list(a.spec.shape)}" for a in capture.arguments]
         variant = Variant(name, kind, arguments=arguments)
         call = _compile(capture, variant, options, report)

@@ -17,6 +17,7 @@ from polyblocks.errors import ExecutionError
 from polyblocks.options import CompileOptions
 from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers
+from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks.runtime.source import Source
 from polyblocks_torch.capture import (
     EmptyOutput,
@@ -28,6 +29,7 @@ from polyblocks_torch.capture import (
     View,
 )
 from polyblocks_torch.device_launcher import allocation, device_of, run_on_device
+from polyblocks_torch.frozen import FrozenWeights
 from polyblocks_torch.specs import TORCH_DTYPES
 from polyblocks_torch.threads import thread_count
 
@@ -104,9 +106,15 @@ def _run(
     inputs = iter(zip(capture.sources, capture.resolve, strict=True))
     fresh = iter(i for i, result in enumerate(capture.results) if result.updates is None)
     rows = executable.manifest["arguments"]
+    unread = set(executable.manifest.get("unread", ()))
+    if executable.preparation is not None:
+        _find_kept(source, capture, executable, options)
     for number, row in enumerate(rows):
         if row["role"] == "input":
-            addresses.append(_input_address(source, *next(inputs)))
+            argument, resolve = next(inputs)
+            addresses.append("0" if number in unread else _input_address(source, argument, resolve))
+        elif row["role"] == "kept":
+            addresses.append("kept.address")
         elif row["role"] == "output":
             index = next(fresh)
             source.add(f"r{index} = {_allocation(source, capture.results[index].spec)}")
@@ -137,6 +145,20 @@ def _run(
     failure = source.name("failure", _failure_of(executable.manifest.get("checks", [])))
     source.add("if code:")
     source.add(f"raise {failure}(code)", depth=2)
+
+
+def _find_kept(
+    source: Source, capture: TorchCapture, executable: Executable, options: CompileOptions
+) -> None:
+    """What is kept of the weights that this call is made with."""
+    preparer = Preparer(executable)
+    frozen = FrozenWeights(preparer, options.num_threads)
+    weights = []
+    for number in preparer.inputs:
+        argument = capture.sources[number]
+        assert isinstance(argument, FromInput)
+        weights.append(f"a{argument.position}")
+    source.add(f"kept = {source.name('find_kept', frozen.find())}(({', '.join(weights)},))")
 
 
 def _input_address(source: Source, argument: FromInput | FromConstant, resolve: bool) -> str:

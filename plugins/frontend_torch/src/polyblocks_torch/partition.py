@@ -143,7 +143,11 @@ def part_capture(capture: TorchCapture, step: Step) -> TorchCapture:
     """The capture of one compiled step."""
     read, needed = boundary(step, capture.graph_module.graph)
     module = extract(capture.graph_module, step.nodes, read, needed)
-    return capture_graph(module, [n.meta.get("val") for n in read], capture.name)
+    placeholders = [n for n in capture.graph_module.graph.nodes if n.op == "placeholder"]
+    pairs = zip(placeholders, capture.arguments, strict=True)
+    constant = {node for node, argument in pairs if argument.constant}
+    weights = tuple(node in constant for node in read)
+    return capture_graph(module, [n.meta.get("val") for n in read], capture.name, weights)
 
 
 def _has_effect(node: fx.Node) -> bool:

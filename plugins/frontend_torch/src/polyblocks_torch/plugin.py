@@ -44,6 +44,12 @@ def jit(function: Callable[..., Any], compile_options: Mapping[str, Any] | None)
 
 
 @hookimpl
+def frontend_options() -> tuple[str, ...]:
+    """Options of the frontend's own."""
+    return ("freeze_weights",)
+
+
+@hookimpl
 def framework() -> str:
     """Import name of the framework."""
     return "torch"

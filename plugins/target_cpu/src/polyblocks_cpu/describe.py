@@ -85,7 +85,11 @@ def _description(
         loads_per_multiply_add=arch.loads / arch.fma_units,
         flops={"float32": float32, "float64": float32 / 2},
         # It has no matrix units of a GPU to use.
-        options={"mm_conv_precision_mode": ("fp32",), "polyblocks_gpu_no_tensor_core": (True,)},
+        options={
+            "mm_conv_precision_mode": ("fp32",),
+            "polyblocks_gpu_no_tensor_core": (True,),
+            "freeze_weights": (True,),
+        },
         properties={
             "family": arch.family,
             "cpu": arch.cpu,

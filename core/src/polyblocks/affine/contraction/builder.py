@@ -15,10 +15,12 @@ from math import prod
 
 from polyblocks.affine.analysis.reductions import identities
 from polyblocks.affine.contraction.copies import along_rows
+from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.loop_digits import counted, row_of_lines
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Op, Store, Value, clone
 from polyblocks.affine.subnests import mark_tiles
 
@@ -119,9 +121,17 @@ class ContractionBuilder:
         tiling: its sizes.
         width: lanes of one vector.
         level: the parallel level that pieces are for; None in a tile, which one thread computes.
+        kept: panels that are kept between calls; None if there are no constant arguments.
     """
 
-    def __init__(self, product: Product, tiling: Tiling, width: int, level: str | None) -> None:
+    def __init__(
+        self,
+        product: Product,
+        tiling: Tiling,
+        width: int,
+        level: str | None,
+        kept: KeptPanels | None = None,
+    ) -> None:
         self.product = product
         self.tiling = tiling
         self.width = width
@@ -159,11 +169,16 @@ class ContractionBuilder:
         self.by_pass = tiling.by_pass(product)
         self.along_rows = {id(o) for o in product.operands if along_rows(product, o, width)}
         self.allocas: list[Node] = []
-        self.panels = {
-            id(o): self._panel(o)
+        copied = [
+            o
             for o in product.operands
-            if o.load is None or (tiling.pack_rows if o.of_rows else tiling.pack_columns)
-        }
+            if o.load is None or (tiling.pack_rows if o.of_rows else tiling.pack_columns or o.kept)
+        ]
+        self.kept = kept
+        for operand in copied:
+            if operand.kept and kept is not None:
+                kept.add(operand)
+        self.panels = {id(o): self._panel(o) for o in copied if not o.kept}
         self.one_pass = tiling.depth >= product.step.extent
         self.partial = (
             [self._partial(r) for r in product.results]
@@ -211,12 +226,12 @@ class ContractionBuilder:
         size = element_bytes(type_)
         if operand.of_rows:
             shape: tuple[int, ...]
-            shape = (self.tiling.row_block, _row_of_lines(self.tiling.depth, size))
+            shape = (self.tiling.row_block, row_of_lines(self.tiling.depth, size))
             if id(operand) in self.along_rows:
-                shape = (self.tiling.depth, _row_of_lines(self.tiling.row_block, size))
+                shape = (self.tiling.depth, row_of_lines(self.tiling.row_block, size))
         else:
             steps = self.tiling.depth if self.by_pass else self.product.step.extent
-            shape = (steps, _row_of_lines(self.tiling.column_block, size))
+            shape = (steps, row_of_lines(self.tiling.column_block, size))
             if not self.product.by_rows(operand):
                 count = -(-self.tiling.column_block // self.tiling.lanes)
                 shape = (count, steps, self.tiling.lanes)
@@ -228,7 +243,7 @@ class ContractionBuilder:
         if self.product.crossed:
             # Squares of it are transposed whole.
             rows, columns = self.squares * self.width, -(-columns // self.width) * self.width
-        return self._local((rows, _row_of_lines(columns, size)), result.type)
+        return self._local((rows, row_of_lines(columns, size)), result.type)
 
     @property
     def squares(self) -> int:
@@ -259,8 +274,8 @@ class ContractionBuilder:
         row = Expr.of(counter)
         along = id(operand) in self.along_rows
         if along:
-            row, rows = _counted(self.product.rows, counter.extent, ends)
-        step, steps = _counted(self.product.steps, self.tiling.depth, upper)
+            row, rows = counted(self.product.rows, counter.extent, ends)
+        step, steps = counted(self.product.steps, self.tiling.depth, upper)
         at = {self.product.row: self.row.begin + row, self.product.step: first + step}
         values: dict[Value, Value] = {}
         body = clone(operand.nodes, values, {**self.place, **at})
@@ -279,13 +294,13 @@ class ContractionBuilder:
             extent: how many steps, at most.
             ends: bounds of their number.
         """
-        steps_of = partial(_counted, self.product.steps, extent, ends)
+        steps_of = partial(counted, self.product.steps, extent, ends)
         if self.product.by_rows(operand):
             step, steps = steps_of()
             block = self.column
             upper: tuple[Expr, ...]
             upper = () if block.extent % block.size == 0 else (block.left(),)
-            column, columns = _counted(self.product.columns, block.size, upper)
+            column, columns = counted(self.product.columns, block.size, upper)
             return steps(columns(self._copied(operand, column, first, step)))
         if self.product.steps_first(operand):
             assert not ends
@@ -362,10 +377,10 @@ class ContractionBuilder:
         row, upper = self.row.every()
         column, ends = self.column.every()
         product = self.product
-        at_row, rows = _counted(self._loops(product.row, product.rows), row.extent, upper)
+        at_row, rows = counted(self._loops(product.row, product.rows), row.extent, upper)
         if self.strips:
             return self._finish_strips(at_row, rows)
-        at_column, columns_around = _counted(
+        at_column, columns_around = counted(
             self._loops(product.column, product.columns), column.extent, ends
         )
         at = (at_row, at_column)
@@ -603,6 +618,8 @@ class ContractionBuilder:
                 index: tuple[Expr, ...] = (tile.panel, copied, Expr.of(tile.lane))
                 if self.product.by_rows(operand):
                     index = (copied, tile.column)
+                if self._is_kept(operand):
+                    index = self._kept_index(operand, place, tile)
                 self._operand(operand, place, index, shared, inner)
         for row, values in zip(tile.rows, tile.values, strict=True):
             carried = [Value(a.type) for a in product.arguments]
@@ -611,8 +628,10 @@ class ContractionBuilder:
             place = {**self._place(row, tile.column), product.step: at}
             for operand in product.operands:
                 if operand.of_rows:
-                    at_row = (local, row) if id(operand) in self.along_rows else (row, local)
-                    self._operand(operand, place, at_row, own, inner)
+                    index = (local, row) if id(operand) in self.along_rows else (row, local)
+                    if self._is_kept(operand):
+                        index = self._kept_index(operand, place, tile)
+                    self._operand(operand, place, index, own, inner)
             inner += clone(product.body, own, place)
             yields += [own.get(v, v) for v in product.yields]
         found = [Value(a.type) for a in arguments]
@@ -628,11 +647,27 @@ class ContractionBuilder:
     ) -> None:
         """Load an operand from its panel, or from where it is."""
         panel = self.panels.get(id(operand))
+        if self.kept is not None and self._is_kept(operand):
+            panel = self.kept.buffer(operand)
+            assert panel is not None
+            values[operand.value] = Value(panel.element)
+            out.append(Load(values[operand.value], panel, index))
+            return
         if panel is not None:
             values[operand.value] = self._load(out, panel, index)
             return
         assert operand.load is not None
         out += clone([operand.load], values, place)
+
+    def _is_kept(self, operand: Operand) -> bool:
+        return self.kept is not None and self.kept.buffer(operand) is not None
+
+    def _kept_index(self, operand: Operand, place: Place, tile: _Rows) -> tuple[Expr, ...]:
+        """Where an operand is in what is kept of it."""
+        assert self.kept is not None
+        panels = self.column.number * (self.column.size // self.tiling.lanes)
+        first = panels if self.column.count > 1 else Expr(0)
+        return self.kept.index(operand, place, first + tile.panel, Expr.of(tile.lane))
 
     def _partial_inits(self, out: list[Node], row: Expr, column: Expr) -> list[Value]:
         neutral = self._neutral()
@@ -680,50 +715,6 @@ class ContractionBuilder:
         value = Value(buffer.element)
         out.append(Load(value, buffer, self._index(buffer, index)))
         return value
-
-
-def _counted(
-    extents: list[int], size: int, upper: tuple[Expr, ...]
-) -> tuple[Expr, Callable[[list[Node]], list[Node]]]:
-    """A number from 0 to ``size`` as the loops that it stands for count it.
-
-    Args:
-        extents: of these loops, the fastest one last.
-        size: all of their iterations together, or as many as a whole number of the fastest
-            ones have; otherwise it is counted by one loop.
-        upper: bounds of the number; multiples of these as well.
-
-    Returns:
-        The number, and what puts the loops around code.
-    """
-    inside = 1
-    variables: list[Var] = []
-    for extent in reversed(extents):
-        if size % (inside * extent):
-            break
-        inside *= extent
-        variables.insert(0, Var(extent))
-    loops: list[tuple[Var, tuple[Expr, ...]]] = [(v, ()) for v in variables if v.extent > 1]
-    if size > inside or upper:
-        loops.insert(0, (Var(size // inside), tuple(e // inside for e in upper)))
-    number, step = Expr(0), 1
-    for var, _ in reversed(loops):
-        number = number + Expr.of(var) * step
-        step *= var.extent
-
-    def around(body: list[Node]) -> list[Node]:
-        for var, ends in reversed(loops):
-            body = [For(var, body, upper=ends)]
-        return body
-
-    return number, around
-
-
-def _row_of_lines(elements: int, size: int, line: int = 64) -> int:
-    """Elements of a row of an odd number of lines: rows then begin in different sets of a cache."""
-    per_line = max(1, line // size)
-    lines = -(-elements // per_line)
-    return (lines | 1) * per_line if lines > 1 else elements
 
 
 def _combined(op: Op, out: list[Node], a: Value, b: Value) -> Value:

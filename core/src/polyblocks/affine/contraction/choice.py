@@ -14,12 +14,14 @@ from math import ceil, gcd, lcm, prod
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
 from polyblocks.affine.analysis.reductions import ROUNDING
 from polyblocks.affine.contraction.copies import along_rows, operand_time, result_time
+from polyblocks.affine.contraction.kept_panels import can_be_kept
 from polyblocks.affine.contraction.product import Operand, Product, products_of
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Load, Node, Store
+from polyblocks.affine.preparation import Preparation
 from polyblocks.target import TargetDescription
 
 #: Vectors of a register tile's row: they are written as one, which code generation halves.
@@ -90,7 +92,11 @@ class Tiled:
 
 
 def tilings_of(
-    contraction: Contraction, views: FlatViews, target: TargetDescription, threads: int | None
+    contraction: Contraction,
+    views: FlatViews,
+    target: TargetDescription,
+    threads: int | None,
+    preparation: Preparation | None = None,
 ) -> list[Tiled]:
     """The best tiling of each product that a contraction can be seen as, the fastest one first.
 
@@ -99,9 +105,13 @@ def tilings_of(
         views: one-dimensional views of the program's buffers.
         target: the chip.
         threads: threads for it; None for all that there are.
+        preparation: of the program; None if it has no constant arguments.
     """
     found: list[tuple[float, Tiled]] = []
     for product in products_of(contraction, views):
+        for operand in product.operands:
+            if preparation is not None:
+                operand.kept = can_be_kept(operand, product, preparation)
         bits = max(8 * element_bytes(v.type) for v in product.results)
         cost = TilingCost(product, target, target.vector_bits // bits, threads)
         tiling = choose_tiling(cost)
@@ -163,14 +173,19 @@ class TilingCost:
             self.vector_load = max(self.load, size / self.l1.bandwidth / self.each)
             self.overhead = self.target.shared_level.overhead / self.each
         self.l2 = max((m.size for m in private), default=1 << 18)
-        of_columns = [o for o in product.operands if not o.of_rows]
+        # What is kept from call to call is in order, and costs nothing.
+        of_columns = [o for o in product.operands if not o.of_rows and not o.kept]
         self.by_rows = any(product.by_rows(o) for o in of_columns)
         # Rows that are copied along their loops.
-        along = any(along_rows(product, o, self.width) for o in product.operands)
+        along = any(along_rows(product, o, self.width) for o in product.operands if not o.kept)
         self.row_unit = product.rows[-1] if along and len(product.rows) > 1 else 1
         self.in_place = all(self._in_order(o) for o in of_columns)
-        self.streams = self.in_place and self.columns * self.steps * self.size > self.l2
-        self.copies = {o: operand_time(product, o, self.width) for o in product.operands}
+        large = self.columns * self.steps * self.size > self.l2
+        self.streams = bool(of_columns) and self.in_place and large
+        self.copies = {
+            o: self._fetched() if o.kept else operand_time(product, o, self.width)
+            for o in product.operands
+        }
         sums = product.combiners
         #: Results of a row that is found by its digits, in a tile whose rows are in several loops.
         places = [
@@ -254,6 +269,7 @@ class TilingCost:
             if o.of_rows
         )
         pack_columns = not self.in_place or tiles >= MIN_REUSE
+        pack_columns |= any(o.kept for o in self.product.operands if not o.of_rows)
         return Tiling(
             *(rows, lanes, depth, chain, row_block, column_block, row_pieces, column_pieces),
             pack_rows=pack_rows,
@@ -301,6 +317,13 @@ class TilingCost:
         way = max(self.l1.size // ways, 1)
         together = gcd(stride, way)
         return together >= self.l1.line and rows * together > way * ways // 2
+
+    def _fetched(self) -> float:
+        """What an element of a kept panel takes: it comes from memory, and once for each thread."""
+        far = self.target.memory[-1].bandwidth
+        if self.each is None or not far:
+            return 0.0
+        return self.size * self.threads / far / self.each
 
     def pieces(self, tiling: Tiling) -> int:
         """Pieces that threads do."""

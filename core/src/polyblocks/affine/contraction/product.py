@@ -24,12 +24,14 @@ class Operand:
         of_rows: whether rows move it; else columns do.
         load: the load that it is, at an affine place of a one-dimensional view; None if it is
             computed, or is at a place that is not linear in both variables.
+        kept: whether its panel is filled once and kept between calls.
     """
 
     value: Value
     nodes: list[Node]
     of_rows: bool
     load: Load | None
+    kept: bool = False
 
 
 @dataclass(eq=False)
@@ -80,7 +82,7 @@ class Product:
 
         Rows of a tile's length would be broken wherever one of their loops ends.
         """
-        return operand.load is None and len(self.columns) > 1
+        return operand.load is None and len(self.columns) > 1 and not operand.kept
 
     def steps_first(self, operand: Operand) -> bool:
         """Whether neighbours in an operand's memory are neighbouring steps, and not columns."""

@@ -74,7 +74,9 @@ def read(module: Any) -> Sequence:
     for i, argument in enumerate(block.arguments):
         if isinstance(argument.type, ir.MemRefType):
             # A hand-written module may have no signature; nothing is assumed of its arguments.
-            reader.argument(argument, rows[i]["role"] if rows else "input")
+            row = rows[i] if rows else {"role": "input", "constant": False}
+            lasts = row["role"] == "input" and row["constant"] and row["updates"] is None
+            reader.argument(argument, str(row["role"]), bool(lasts))
     return reader.read()
 
 
@@ -106,9 +108,9 @@ class _Reader:
                 found = {self._find_buffer(b.value) for b in buffers}
                 self.handed[value] = {b for b in found if b is not None}
 
-    def argument(self, value: Any, kind: str) -> None:
+    def argument(self, value: Any, kind: str, lasting: bool) -> None:
         """Take note of a buffer that the block's function is called with."""
-        self._buffer(value, kind)
+        self._buffer(value, kind).lasting = lasting
 
     def read(self) -> Sequence:
         """The block as a sequence."""
@@ -581,6 +583,7 @@ class _Reader:
         kind = "carried" if outer.kind in ("alloc", "output") else outer.kind
         buffer = self._buffer(value, kind, base)
         buffer.constant = outer.constant
+        buffer.lasting = outer.lasting
         buffer.outer = outer
         return buffer
 

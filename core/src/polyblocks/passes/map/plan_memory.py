@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 from polyblocks import signature
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.mlir.regions import LOOPS
-from polyblocks.attributes import REGION_ATTRIBUTE
+from polyblocks.artifact import KEPT
+from polyblocks.attributes import PREPARATION, REGION_ATTRIBUTE
 from polyblocks.program import ArraySpec
 
 #: A cache line on all targets; also what vector loads like best.
@@ -30,8 +32,9 @@ class PlanMemoryPass:
 
     Two buffers share bytes if no operation of ``@main`` needs both. One that a loop finds as the
     iteration before left it is needed during the whole of the loop; what is allocated in the body
-    lives in one iteration. The caller owns the workspace, so that nothing is allocated during a
-    call.
+    lives in one iteration. What a program's preparation leaves for the rest lies in memory that is
+    kept between calls, another argument. The caller owns the workspace, so that nothing is
+    allocated during a call.
 
     Before::
 
@@ -49,11 +52,7 @@ class PlanMemoryPass:
 
     def run(self, module: Any, context: Any) -> None:
         """Plan and rewrite."""
-        from polyblocks.mlir import dialect, ir
-
-        rows = signature.rows(module)
-        function = signature.main_of(module)
-        block = function.body.blocks[0]
+        block = signature.main_of(module).body.blocks[0]
         steps_of = _Steps(block)
         allocs = [
             op
@@ -61,41 +60,63 @@ class PlanMemoryPass:
             if op.name == "memref.alloc" and not len(op.operands) and _is_plain(op)
         ]
         blocks = []
-        for op in allocs:
+        begin, end = steps_of.preparation
+        kept = []
+        for op in list(allocs):
             steps = steps_of.of(op)
-            type_ = op.results[0].type
-            size = element_bytes(type_.element_type)
-            for extent in type_.shape:
-                size *= extent
-            blocks.append(Block(size, min(steps, default=0), max(steps, default=0)))
-        if not blocks:
-            return
-        offsets, total = place(blocks)
-        context.decide(
-            self.name,
-            "main",
-            "workspace",
-            bytes=total,
-            without_sharing=sum(b.size for b in blocks),
-            buffers=len(blocks),
-        )
-        with module.context, ir.Location.unknown():
-            workspace_type = ir.MemRefType.get([total], ir.IntegerType.get_signless(8))
-            workspace = block.add_argument(workspace_type, ir.Location.unknown())
-            memref, arith = dialect("memref"), dialect("arith")
-            index = ir.IndexType.get()
-            for op, offset in zip(allocs, offsets, strict=True):
-                # Before all loops: so what loops run on are pointers that they do not compute.
-                with ir.InsertionPoint(_at_top(op, block)):
-                    shift = arith.ConstantOp(index, offset)
-                    view = memref.ViewOp(op.results[0].type, workspace, shift, [])
-                op.results[0].replace_all_uses_with(view.result)
-                op.erase()
-            function.attributes["function_type"] = ir.TypeAttr.get(
-                ir.FunctionType.get([a.type for a in block.arguments], [])
+            inside = [begin <= step <= end for step in steps]
+            if op in steps_of.top and any(inside) and not all(inside):
+                allocs.remove(op)
+                kept.append(op)
+                continue
+            blocks.append(Block(_bytes(op), min(steps, default=0), max(steps, default=0)))
+        if blocks:
+            offsets, total = place(blocks)
+            context.decide(
+                self.name,
+                "main",
+                "workspace",
+                bytes=total,
+                without_sharing=sum(b.size for b in blocks),
+                buffers=len(blocks),
             )
-        spec = ArraySpec.contiguous((total,), "int8")
-        signature.set_rows(module, [*rows, signature.entry("workspace", "workspace", spec)])
+            _replace(module, allocs, "workspace", offsets, total)
+        if kept:
+            # All of them hold something until the next call: they are always in use.
+            offsets, total = place([Block(_bytes(op), 0, 0) for op in kept])
+            context.decide(self.name, "main", "kept", bytes=total, buffers=len(kept))
+            _replace(module, kept, KEPT, offsets, total)
+
+
+def _bytes(alloc: Any) -> int:
+    type_ = alloc.results[0].type
+    return int(prod(type_.shape)) * element_bytes(type_.element_type)
+
+
+def _replace(module: Any, allocs: list[Any], role: str, offsets: list[int], total: int) -> None:
+    """Let allocations be views of a new argument of so many bytes."""
+    from polyblocks.mlir import dialect, ir
+
+    rows = signature.rows(module)
+    function = signature.main_of(module)
+    block = function.body.blocks[0]
+    with module.context, ir.Location.unknown():
+        memory_type = ir.MemRefType.get([total], ir.IntegerType.get_signless(8))
+        memory = block.add_argument(memory_type, ir.Location.unknown())
+        memref, arith = dialect("memref"), dialect("arith")
+        index = ir.IndexType.get()
+        for op, offset in zip(allocs, offsets, strict=True):
+            # Before all loops: so what loops run on are pointers that they do not compute.
+            with ir.InsertionPoint(_at_top(op, block)):
+                shift = arith.ConstantOp(index, offset)
+                view = memref.ViewOp(op.results[0].type, memory, shift, [])
+            op.results[0].replace_all_uses_with(view.result)
+            op.erase()
+        function.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get([a.type for a in block.arguments], [])
+        )
+    spec = ArraySpec.contiguous((total,), "int8")
+    signature.set_rows(module, [*rows, signature.entry(role, role, spec)])
 
 
 def _at_top(op: Any, block: Any) -> Any:
@@ -172,12 +193,21 @@ class _Steps:
 
     Attributes:
         span: the first and last step of each operation; that of a nest is one step.
+        top: the operations outside of loops and branches.
+        preparation: the first and last step of the program's preparation; none if there is none.
     """
 
     def __init__(self, block: Any) -> None:
         self.span: dict[Any, tuple[int, int]] = {}
         self._count = 0
         self._visit(block)
+        self.top = {op.operation for op in block.operations}
+        self.preparation = (0, -1)
+        for op in self.top:
+            attributes = op.attributes
+            is_region = REGION_ATTRIBUTE in attributes
+            if is_region and attributes[REGION_ATTRIBUTE].value == PREPARATION:
+                self.preparation = self.span[op]
 
     def _visit(self, block: Any) -> None:
         for op in block.operations:

@@ -22,6 +22,7 @@ from polyblocks.affine.model import (
     around,
     walk,
 )
+from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.rewrites.permuting import permuted, reorder
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.users import Users
@@ -58,6 +59,7 @@ class PackArgumentsPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Pack for every nest and sub-nest that is no contraction, which packs for itself."""
         users, viewed = Users(sequence), sequence.viewed()
+        preparation = Preparation.of(sequence)
         ballot = Ballot(set())
         copies: dict[tuple[Buffer, tuple[int, ...]], Buffer] = {}
         for nest in sequence.nests():
@@ -70,20 +72,27 @@ class PackArgumentsPass(NestPass):
                 indirect = {n.buffer for n in inside if isinstance(n, IndirectLoad)}
                 packed = False
                 for buffer in dict.fromkeys(n.buffer for n in inside if isinstance(n, Load)):
-                    known = buffer.kind in ("input", "global") and buffer.base is buffer
-                    if not known or buffer in viewed | indirect or users.writers(buffer):
+                    lasts = preparation is not None and preparation.lasts(buffer)
+                    known = buffer.kind in ("input", "global") and not users.writers(buffer)
+                    if not (known or lasts) or buffer.base is not buffer:
                         continue
-                    order = self._order(buffer, ballot.votes_of(buffer, found))
+                    if buffer in viewed | indirect:
+                        continue
+                    order = self._order(buffer, ballot.votes_of(buffer, found), lasts)
                     if order is None:
                         continue
                     key = buffer, tuple(order)
                     if key not in copies:
                         copies[key] = permuted(buffer, order)
-                        sequence.buffers.append(copies[key])
                         copy = _copy(buffer, copies[key], order)
-                        copy.name, copy.kind = f"{nest.name}_packed", "copy"
-                        copy.sources = nest.sources
-                        sequence.items.insert(sequence.items.index(nest), copy)
+                        name = f"{nest.name}_packed"
+                        if preparation is not None and lasts and buffer.kind != "global":
+                            preparation.keep(copies[key])
+                            preparation.append(copy.body, nest, name, "copy")
+                        else:
+                            sequence.buffers.append(copies[key])
+                            copy.name, copy.kind, copy.sources = name, "copy", nest.sources
+                            sequence.items.insert(sequence.items.index(nest), copy)
                         context.decide(
                             self.name, nest.name, "packed", buffer=list(buffer.shape), order=order
                         )
@@ -93,14 +102,18 @@ class PackArgumentsPass(NestPass):
 
             change_subnests(nest, change)
 
-    def _order(self, buffer: Buffer, votes: list[int]) -> list[int] | None:
-        """The order of dimensions in which a copy pays; None for the argument's own."""
+    def _order(self, buffer: Buffer, votes: list[int], lasts: bool) -> list[int] | None:
+        """The order of dimensions in which a copy pays; None for the argument's own.
+
+        That of what lasts from call to call is made once, and pays sooner or later.
+        """
         if len(votes) < 2:
             return None
         steps = strides(buffer)
         best = max(range(len(votes)), key=lambda d: votes[d])
         last = min(range(len(votes)), key=lambda d: (steps[d], -d))
-        if steps[best] == 1 or votes[best] < max(self.often * buffer.nbytes, 1):
+        least = 0.0 if lasts else self.often * buffer.nbytes
+        if steps[best] == 1 or votes[best] < max(least, 1):
             return None
         if votes[best] <= self.majority * votes[last]:
             return None

@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.contraction.builder import ContractionBuilder
 from polyblocks.affine.contraction.choice import MIN_EXTENT, Tiled, fewest, tilings_of
+from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.prediction import predicted, predicted_in_tiles
 from polyblocks.affine.cost.estimate import Estimate, Estimator
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import For, Nest, Node, Sequence, remove_dead, walk
+from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
@@ -60,12 +62,13 @@ class TileContractionsPass(NestPass):
         target = context.target
         views = FlatViews(sequence)
         estimator = Estimator(target, sequence.buffers)
+        preparation = Preparation.of(sequence)
         for nest in sequence.nests():
 
             def change(
                 nodes: list[Node], around: list[For], nest: Nest = nest
             ) -> list[Node] | None:
-                return self._tiled(nodes, nest, around, views, estimator, context)
+                return self._tiled(nodes, nest, around, views, estimator, preparation, context)
 
             if change_subnests(nest, change):
                 eliminate_common(nest.body)
@@ -78,6 +81,7 @@ class TileContractionsPass(NestPass):
         around: list[For],
         views: FlatViews,
         estimator: Estimator,
+        preparation: Preparation | None,
         context: Any,
     ) -> list[Node] | None:
         """The nodes in tiles; None if they are left. Inside of a tile there is one thread."""
@@ -87,15 +91,18 @@ class TileContractionsPass(NestPass):
         if contraction is None or fewest(contraction) < (MIN_EXTENT if inside else 2):
             return None
         reason = "no tile fits"
-        found = tilings_of(contraction, views, target, 1 if inside else None)
+        found = tilings_of(contraction, views, target, 1 if inside else None, preparation)
         if fewest(contraction) < MIN_EXTENT:
             # What is used so seldom is not worth to be copied.
             reason = "few rows or columns"
             found = [tiled for tiled in found if tiled.cost.in_place]
         for tiled in found:
             level = None if inside else target.shared_level.name
+            kept = None
+            if preparation is not None:
+                kept = KeptPanels(tiled.cost.product, tiled.tiling, preparation, nest)
             try:
-                new = _nodes(tiled, level)
+                new = _nodes(tiled, level, kept)
             except NoLanesError as error:
                 reason = str(error)
                 continue
@@ -105,6 +112,9 @@ class TileContractionsPass(NestPass):
                 "waits": tiled.cost.product.waits,
                 "predicted_seconds": estimate.predicted_seconds,
             }
+            if kept is not None and kept.bytes():
+                kept.prepare()
+                numbers["kept"] = kept.bytes()
             context.decide(self.name, nest.name, "register tiles", **numbers)
             return new
         context.decide(self.name, nest.name, "no register tiles", reason=reason)
@@ -133,13 +143,14 @@ def _predicted(
     )
 
 
-def _nodes(tiled: Tiled, level: str | None) -> list[Node]:
+def _nodes(tiled: Tiled, level: str | None, kept: KeptPanels | None) -> list[Node]:
     """The nodes of a product in tiles.
 
     Raises:
         NoLanesError: something keeps columns from being lanes.
     """
-    nodes = ContractionBuilder(tiled.cost.product, tiled.tiling, tiled.cost.width, level).nodes()
+    product, tiling = tiled.cost.product, tiled.tiling
+    nodes = ContractionBuilder(product, tiling, tiled.cost.width, level, kept).nodes()
     remove_dead(nodes)
     for node in walk(nodes):
         if isinstance(node, For) and node.lanes:

@@ -1,0 +1,176 @@
+"""Panels of operands that depend on constant arguments alone: filled once, whole.
+
+An operand that is copied for a call lies in a panel of one thread and one block. What lasts from
+call to call is copied ahead for all blocks and batches, in the same order of its elements.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from polyblocks.affine.contraction.product import Operand, Product
+from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.element import element_bytes
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.loop_digits import counted, row_of_lines
+from polyblocks.affine.model import (
+    Access,
+    Buffer,
+    For,
+    Index,
+    Load,
+    Nest,
+    Node,
+    Store,
+    Value,
+    around,
+    clone,
+)
+from polyblocks.affine.preparation import Preparation
+
+#: Elements of a panel over those that it is copied from, at most: a row that is read again and
+#: again, as by a convolution, is not to be kept for each time.
+MOST = 2
+
+
+def can_be_kept(operand: Operand, product: Product, preparation: Preparation) -> bool:
+    """Whether an operand is the same at every call, and no larger than what it is made of."""
+    if not preparation.depends_on_constants(operand.nodes):
+        return False
+    side = product.row if operand.of_rows else product.column
+    batch = _batch(operand, product)
+    if not _variables(operand) <= {*batch, side, product.step}:
+        # It also depends on a loop around the contraction.
+        return False
+    elements = prod(v.extent for v in (*batch, side, product.step))
+    sources = {n.buffer.base for n in operand.nodes if isinstance(n, Access)}
+    return elements <= MOST * sum(b.numel for b in sources)
+
+
+def _variables(operand: Operand) -> set[Var]:
+    exprs = [e for n in operand.nodes if isinstance(n, Load) for e in n.index]
+    exprs += [n.expr for n in operand.nodes if isinstance(n, Index)]
+    return {v for e in exprs for v in e.variables()}
+
+
+def _batch(operand: Operand, product: Product) -> list[Var]:
+    """The variables of the batch that move an operand."""
+    found = _variables(operand)
+    return [v for v in product.batch if v in found]
+
+
+class KeptPanels:
+    """The panels of one product.
+
+    Args:
+        product: the contraction.
+        tiling: its sizes.
+        preparation: of the program.
+        nest: that the contraction is from.
+    """
+
+    def __init__(
+        self, product: Product, tiling: Tiling, preparation: Preparation, nest: Nest
+    ) -> None:
+        self._product = product
+        self._tiling = tiling
+        self._preparation = preparation
+        self._nest = nest
+        self._buffers: dict[Operand, Buffer] = {}
+        self._copies: list[list[Node]] = []
+
+    def add(self, operand: Operand) -> None:
+        """Keep a panel of an operand."""
+        batch = [Var(v.extent) for v in _batch(operand, self._product)]
+        fill = self._by_rows if operand.of_rows else self._by_panels
+        self._copies.append(fill(operand, batch))
+
+    def prepare(self) -> None:
+        """Let the program's preparation fill the panels, when it is certain that they are used."""
+        for buffer in self._buffers.values():
+            self._preparation.keep(buffer)
+        for nodes in self._copies:
+            self._preparation.append(nodes, self._nest, f"{self._nest.name}_panel", "copy")
+
+    def bytes(self) -> int:
+        """Bytes of all of them."""
+        return sum(b.nbytes for b in self._buffers.values())
+
+    def buffer(self, operand: Operand) -> Buffer | None:
+        """The panel of an operand; None if none is kept."""
+        return self._buffers.get(operand)
+
+    def index(
+        self, operand: Operand, place: dict[Var, Expr], panel: Expr, lane: Expr
+    ) -> tuple[Expr, ...]:
+        """Where in its panel an operand is.
+
+        Args:
+            operand: one of which a panel is kept.
+            place: values of the variables.
+            panel: of columns, the panel's number among all.
+            lane: the column in it.
+        """
+        product = self._product
+        batch = tuple(place[v] for v in _batch(operand, product))
+        if operand.of_rows:
+            return (*batch, place[product.row], place[product.step])
+        return (*batch, panel, place[product.step], lane)
+
+    def _by_rows(self, operand: Operand, batch: list[Var]) -> list[Node]:
+        """Rows one after the other."""
+        product = self._product
+        row = Var(product.row.extent)
+        size = element_bytes(operand.value.type)
+        extents = (row.extent, row_of_lines(product.step.extent, size))
+        self._make(operand, batch, extents)
+        step, steps = counted(product.steps, product.step.extent, ())
+        place = {product.row: Expr.of(row), product.step: step}
+        return around([*batch, row], steps(self._copied(operand, batch, place, Expr(0), Expr(0))))
+
+    def _by_panels(self, operand: Operand, batch: list[Var]) -> list[Node]:
+        """As many columns as a tile has side by side, for all steps."""
+        product, lanes = self._product, self._tiling.lanes
+        whole, rest = divmod(product.column.extent, lanes)
+        self._make(operand, batch, (whole + (rest > 0), product.step.extent, lanes))
+        out: list[Node] = []
+        for panel, count in ((Var(whole), lanes), (Expr(whole), rest)):
+            if not count or not whole and isinstance(panel, Var):
+                continue
+            lane = Var(count)
+            step, steps = counted(product.steps, product.step.extent, ())
+            number = Expr.of(panel) if isinstance(panel, Var) else panel
+            column = Expr.of(lane) if lane.extent > 1 else Expr(0)
+            place = {product.column: number * lanes + column, product.step: step}
+            inner = steps(around([lane], self._copied(operand, batch, place, number, column)))
+            out += around([panel], inner) if isinstance(panel, Var) else inner
+        return _in_loops(batch, out)
+
+    def _make(self, operand: Operand, batch: list[Var], extents: tuple[int, ...]) -> None:
+        type_ = operand.value.type
+        shape = (*(v.extent for v in batch), *extents)
+        size = element_bytes(type_)
+        self._buffers[operand] = Buffer(shape, type_, "alloc", bytes_per_element=size)
+
+    def _copied(
+        self,
+        operand: Operand,
+        batch: list[Var],
+        place: dict[Var, Expr],
+        panel: Expr,
+        lane: Expr,
+    ) -> list[Node]:
+        """Copies one element."""
+        moved = zip(_batch(operand, self._product), batch, strict=True)
+        at = {**{old: Expr.of(new) for old, new in moved}, **place}
+        values: dict[Value, Value] = {}
+        body = clone(operand.nodes, values, dict(at))
+        index = self.index(operand, at, panel, lane)
+        body.append(Store(values[operand.value], self._buffers[operand], index))
+        return body
+
+
+def _in_loops(variables: list[Var], nodes: list[Node]) -> list[Node]:
+    for var in reversed(variables):
+        nodes = [For(var, nodes)]
+    return nodes
