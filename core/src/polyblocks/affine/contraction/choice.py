@@ -101,7 +101,7 @@ def tilings_of(
         threads: threads for it; None for all that there are.
     """
     found: list[tuple[float, Tiled]] = []
-    for product in products_of(contraction, views):
+    for product in products_of(contraction, views, target):
         bits = max(8 * element_bytes(v.type) for v in product.results)
         cost = TilingCost(product, target, target.vector_bits // bits, threads)
         tiling = choose_tiling(cost)
@@ -155,6 +155,15 @@ class TilingCost:
         rate = rates.lane_rate(self.target)
         #: Seconds of one multiply-add of a vector on one core.
         self.each = None if rate is None else team * self.width / rate
+        #: What of others' times is in multiply-adds of numbers, in those of the unit.
+        self.scale = 1.0
+        unit = product.unit
+        if unit is not None:
+            self.in_flight = unit.in_flight or self.in_flight
+            if self.each is not None and unit.flops:
+                self.scale = unit.flops / (2 * unit.shape[2]) / rate
+                self.each /= self.scale
+            self.load *= self.scale
         self.vector_load = self.load
         #: Starting the threads, in multiply-adds of a vector.
         self.overhead = 0.0
@@ -170,7 +179,9 @@ class TilingCost:
         self.row_unit = product.rows[-1] if along and len(product.rows) > 1 else 1
         self.in_place = all(self._in_order(o) for o in of_columns)
         self.streams = self.in_place and self.columns * self.steps * self.size > self.l2
-        self.copies = {o: operand_time(product, o, self.width) for o in product.operands}
+        self.copies = {
+            o: self.scale * operand_time(product, o, self.width) for o in product.operands
+        }
         sums = product.combiners
         #: Results of a row that is found by its digits, in a tile whose rows are in several loops.
         places = [
@@ -339,7 +350,7 @@ class TilingCost:
                     total += self.copies[operand] * mine * rows * self.steps
             elif tiling.pack_columns or operand.load is None:
                 total += self.copies[operand] * columns * self.steps
-        total += result_time(self.product, self.width) * rows * columns
+        total += self.scale * result_time(self.product, self.width) * rows * columns
         return turns * total + (self.overhead if tiling.threads > 1 else 0.0)
 
     def _tiles(self, tiling: Tiling, rows: int, columns: int) -> float:
@@ -355,7 +366,10 @@ class TilingCost:
 
         def panel(vectors: int) -> float:
             whole, rest = divmod(rows, tiling.rows)
-            return whole * tile(tiling.rows, vectors) + (tile(rest, vectors) if rest else 0.0)
+            tiles = whole * tile(tiling.rows, vectors) + (tile(rest, vectors) if rest else 0.0)
+            # What is taken off again is one more row of every block.
+            blocks = 0 if self.product.offset is None else -(-rows // tiling.row_block)
+            return tiles + blocks * tile(1, vectors)
 
         whole, rest = divmod(columns, tiling.lanes)
         return whole * panel(tiling.lanes // self.width) + -(-rest // self.width) * panel(1)
