@@ -32,6 +32,7 @@ from polyblocks.passes.normalize.form_reductions import FormReductionsPass
 from polyblocks.passes.normalize.form_scans import FormScansPass
 from polyblocks.passes.normalize.forward_copies import ForwardCopiesPass
 from polyblocks.passes.normalize.interchange_loops import InterchangeLoopsPass
+from polyblocks.passes.normalize.narrow_accumulators import NarrowAccumulatorsPass
 from polyblocks.passes.normalize.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.normalize.raise_indices import RaiseIndicesPass
 from polyblocks.passes.normalize.rename_buffers import RenameBuffersPass
@@ -120,6 +121,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team, ChooseLayoutsPass(), InterchangeLoopsPass()),
                 ClassifyNestsPass(),
                 FuseSlicesPass(),
+                # When sums stand beside what is taken of them, and before tiles are chosen.
+                NarrowAccumulatorsPass(),
                 FuseTilesPass(),
                 InlineProducersPass(),
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),

@@ -28,6 +28,9 @@ VECTORS = (1, 2, 4)
 MAX_DEPTH = 1024
 #: Steps whose sums are added up before they are added to others.
 CHAIN = 128
+#: The same of a matrix unit's steps, which are several each. Its operands have so few bits that
+#: results are rounded to as few, or that longer chains would do no harm.
+UNIT_CHAIN = 512
 #: Steps of one pass over columns that are used once: rows of memory that are read side by side.
 STREAMS = 32
 #: Part of the private cache for columns that are used by one block of rows only.
@@ -228,8 +231,9 @@ class TilingCost:
         streaming = self.streams and self.rows <= rows
         depth = self._depth(STREAMS if streaming else MAX_DEPTH)
         chain = depth
-        if self.rounds and depth >= 2 * CHAIN:
-            chain = -(-depth // round(depth / CHAIN))
+        longest = CHAIN if self.product.unit is None else UNIT_CHAIN
+        if self.rounds and depth >= 2 * longest:
+            chain = -(-depth // round(depth / longest))
         # Blocks of columns: whole tiles, and whole rows of what is copied row by row.
         unit = lanes
         if self.by_rows or (self.product.waits and len(self.product.columns) > 1):

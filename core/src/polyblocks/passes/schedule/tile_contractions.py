@@ -105,6 +105,9 @@ class TileContractionsPass(NestPass):
                 "waits": tiled.cost.product.waits,
                 "predicted_seconds": estimate.predicted_seconds,
             }
+            unit = tiled.cost.product.unit
+            if unit is not None:
+                numbers["unit"] = unit.name
             context.decide(self.name, nest.name, "register tiles", **numbers)
             return new
         context.decide(self.name, nest.name, "no register tiles", reason=reason)
