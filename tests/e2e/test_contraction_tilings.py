@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from some_tilings import tiling_of
 from torch.nn import functional
 
 from polyblocks.affine.contraction import builder, choice
 from polyblocks.affine.contraction.choice import TilingCost
 from polyblocks.events import Event, listening
 from polyblocks_torch import polyblocks_jit_torch
-from some_tilings import tiling_of
 
 pytestmark = pytest.mark.cpu
 

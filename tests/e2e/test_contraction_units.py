@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from some_tilings import tiling_of
 from torch.nn import functional
 
 from polyblocks.affine.contraction import choice
@@ -15,7 +16,6 @@ from polyblocks.events import Event, listening
 from polyblocks.options import CompileOptions
 from polyblocks_cpu.describe import describe
 from polyblocks_torch import polyblocks_jit_torch
-from some_tilings import tiling_of
 
 pytestmark = pytest.mark.cpu
 
@@ -46,7 +46,8 @@ def check_floats(function, *arguments: torch.Tensor, **context) -> None:
     """The error is no more than twice that of eager mode."""
     result, units = run(function, *arguments, **context)
     if has_unit("bfloat16"):
-        assert units and all(units)
+        assert units
+        assert all(units)
     expected = function(*(a.double() for a in arguments))
     error = (result.double() - expected).abs().max()
     eager = (function(*arguments).double() - expected).abs().max()
@@ -57,7 +58,8 @@ def check_integers(function, *arguments: torch.Tensor, **context) -> None:
     """The result is that of eager mode."""
     result, units = run(function, *arguments, **context)
     if has_unit("int8"):
-        assert units and all(units)
+        assert units
+        assert all(units)
     assert torch.equal(result, function(*arguments))
 
 

@@ -68,11 +68,11 @@ class ParallelLevel:
 class MatrixUnit:
     """One matrix-multiply primitive: ``m x n x k``, operand and accumulator types.
 
-    One of a single row (``m`` is 1) works on vectors: each of its ``n`` lanes adds ``k`` products to
-    an accumulator of 32 bits. The ``k`` factors of a lane are neighbours in a word of 32 bits, in
-    the order of memory. Contractions on a target with vectors use it as
-    ``llvm.call_intrinsic "llvm.polyblocks.dot.NAME"(accumulator, first, second)``, on vectors of any
-    length; see :mod:`polyblocks.affine.contraction.units`. Sums of integers wrap around.
+    One of a single row (``m`` is 1) works on vectors: each of its ``n`` lanes adds ``k`` products
+    to an accumulator of 32 bits. The ``k`` factors of a lane are neighbours in a word of 32 bits,
+    in the order of memory. Contractions on a target with vectors use it as ``llvm.call_intrinsic
+    "llvm.polyblocks.dot.NAME"(accumulator, first, second)``, on vectors of any length; see
+    :mod:`polyblocks.affine.contraction.units`. Sums of integers wrap around.
 
     Attributes:
         name: the name by which the target's lowering knows it.

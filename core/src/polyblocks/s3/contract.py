@@ -115,8 +115,8 @@ VECTORS = {
     "vector.shuffle": Operation(_ANYWHERE),
     "llvm.call_intrinsic": Operation(
         _ANYWHERE,
-        "`llvm.polyblocks.dot.NAME`: the matrix unit NAME of the target's description, on each lane; "
-        "for targets with such units of a single row",
+        "`llvm.polyblocks.dot.NAME`: the matrix unit NAME of the target's description, on each "
+        "lane; for targets with such units of a single row",
     ),
     "vector.extract": Operation(_ANYWHERE, "at a constant position"),
     "vector.insert": Operation(_ANYWHERE, "at a constant position"),

@@ -86,7 +86,10 @@ def _description(
         loads_per_multiply_add=arch.loads / arch.fma_units,
         flops={"float32": float32, "float64": float32 / 2},
         matrix_units=matrix_units(
-            available(arch.dots, features), vector_bits, float32 / (vector_bits // 16), arch.fma_units
+            available(arch.dots, features),
+            vector_bits,
+            float32 / (vector_bits // 16),
+            arch.fma_units,
         ),
         # It has no matrix units of a GPU to use.
         options={"mm_conv_precision_mode": ("fp32",), "polyblocks_gpu_no_tensor_core": (True,)},

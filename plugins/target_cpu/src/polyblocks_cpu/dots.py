@@ -50,9 +50,7 @@ _FLOATS = ("bfloat16", "bfloat16")
 #: By name, best first. Dot products of bfloat16 round sums of two products as two sums, and take
 #: numbers below the normal ones for zero, as these instructions of both families do.
 DOTS: dict[str, Dot] = {
-    "vdpbf16ps": Dot(
-        ("avx512bf16",), _FLOATS, "float32", 6, _x86("avx512bf16.dpbf16ps"), "bf16"
-    ),
+    "vdpbf16ps": Dot(("avx512bf16",), _FLOATS, "float32", 6, _x86("avx512bf16.dpbf16ps"), "bf16"),
     "vpdpbssd": Dot(
         ("avxvnniint8",), ("int8", "int8"), "int32", 5, _x86("avx2.vpdpbssd", (128, 256)), "i8"
     ),

@@ -163,7 +163,7 @@ class TilingCost:
         unit = product.unit
         if unit is not None:
             self.in_flight = unit.in_flight or self.in_flight
-            if self.each is not None and unit.flops:
+            if self.each is not None and rate is not None and unit.flops:
                 self.scale = unit.flops / (2 * unit.shape[2]) / rate
                 self.each /= self.scale
             self.load *= self.scale

@@ -285,9 +285,7 @@ class _Grouping:
             inside: list[Node] = [loops[0]] if loops else body
             yields = loop.yields if loops else [value]
             counted = group if loop.var is var else loop.var
-            loops.insert(
-                0, For(counted, inside, loop.inits, loop.arguments, loop.results, yields)
-            )
+            loops.insert(0, For(counted, inside, loop.inits, loop.arguments, loop.results, yields))
         new = replace(
             contraction,
             rows=self.rows,
@@ -368,9 +366,7 @@ def _places(var: Var, group: Var, count: int) -> Iterator[tuple[Expr, Expr | Non
             yield first + number - last * (number - rest + 1), last
 
 
-def _words(
-    factor: _Factor, var: Var, count: int, views: FlatViews
-) -> tuple[Buffer, Expr] | None:
+def _words(factor: _Factor, var: Var, count: int, views: FlatViews) -> tuple[Buffer, Expr] | None:
     """Words of memory that groups of steps are, and the place of a number; None if they are none.
 
     They are where steps are neighbours, and all else moves by whole words.

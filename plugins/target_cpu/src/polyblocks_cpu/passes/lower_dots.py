@@ -67,7 +67,9 @@ def _lowered(dot: Dot, most: int, values: list[Any]) -> Any:
         return extract(_register(dot, *wide), 0)
     (lanes,) = values[0].type.shape
     width = max(n for n in dot.intrinsics if n <= max(most, min(dot.intrinsics)))
-    if lanes >= width:
+    if lanes <= width and lanes in dot.intrinsics:
+        return _register(dot, *values)
+    if lanes > width:
         return by_registers(width, partial(_register, dot), values)
     width = min(n for n in dot.intrinsics if n >= lanes)
     return in_a_register(width, partial(_register, dot), values)
