@@ -43,9 +43,7 @@ ARM = (
 )
 
 
-def assembly(
-    arch: str, m: int, n: int, k: int, product: str = PRODUCT, **types: str
-) -> str:
+def assembly(arch: str, m: int, n: int, k: int, product: str = PRODUCT, **types: str) -> str:
     """The assembly of a product, as the compiler makes it of loops."""
     options = CompileOptions(arch=arch)
     target = describe(options)

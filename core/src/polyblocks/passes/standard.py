@@ -36,6 +36,7 @@ from polyblocks.passes.normalize.narrow_accumulators import NarrowAccumulatorsPa
 from polyblocks.passes.normalize.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.normalize.raise_indices import RaiseIndicesPass
 from polyblocks.passes.normalize.rename_buffers import RenameBuffersPass
+from polyblocks.passes.normalize.set_precision import SetPrecisionPass
 from polyblocks.passes.normalize.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.normalize.widen_accumulators import WidenAccumulatorsPass
 from polyblocks.passes.schedule.block_summation import BlockSummationPass
@@ -117,6 +118,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 EliminateOverwrittenStoresPass(),
                 # Before reductions are unrolled, while they can still be told from other code.
                 WidenAccumulatorsPass(),
+                SetPrecisionPass(),
                 UnrollReductionsPass(),
                 *only(team, ChooseLayoutsPass(), InterchangeLoopsPass()),
                 ClassifyNestsPass(),

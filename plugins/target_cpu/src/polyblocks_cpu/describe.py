@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyblocks.options import CompileOptions
+from polyblocks.options import PRECISION_MODES, CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 from polyblocks_cpu.archs import X86, Arch, lookup
 from polyblocks_cpu.dots import available, matrix_units
@@ -92,7 +92,10 @@ def _description(
             arch.fma_units,
         ),
         # It has no matrix units of a GPU to use.
-        options={"mm_conv_precision_mode": ("fp32",), "polyblocks_gpu_no_tensor_core": (True,)},
+        options={
+            "mm_conv_precision_mode": PRECISION_MODES,
+            "polyblocks_gpu_no_tensor_core": (True,),
+        },
         properties={
             "family": arch.family,
             "cpu": arch.cpu,

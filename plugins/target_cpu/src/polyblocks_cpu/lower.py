@@ -84,7 +84,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         # Last of these, when nothing computes with halves any more.
         OnlyWith(HoldHalvesAsIntegersPass(held), held, types),
         # Whose instructions take halves again.
-        *([LowerDotsPass()] if target.matrix_units else []),
+        LowerDotsPass(),
         # Constants without a reader would be written into the object file.
         UpstreamPass("lower-affine", "func.func(lower-affine,canonicalize,cse),symbol-dce"),
         HoistAddressesPass(),

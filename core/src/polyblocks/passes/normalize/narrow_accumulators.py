@@ -6,9 +6,11 @@ from collections.abc import Sequence as Nodes
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
+from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.model import (
     For,
+    Nest,
     Node,
     Op,
     Sequence,
@@ -19,9 +21,12 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.passes.base import NestPass
+from polyblocks.passes.normalize.precision_modes import check_factors
 
 #: What gives the same low bits, whatever the others are.
 NARROWED = ("arith.addi", "arith.muli")
+#: Modes with sums in 32 bits.
+INTEGER_MODES = ("int32", "mixed_int8_int32")
 _EXTENSIONS = ("arith.extsi", "arith.extui")
 
 
@@ -30,7 +35,8 @@ class NarrowAccumulatorsPass(NestPass):
     """Carry what is accumulated in i64 as i32, where no more than 32 bits of the result are used.
 
     Frameworks add up integers in 64 bits and take the lower half. Sums and products are the same
-    in it, and twice as many fit a vector.
+    in it, and twice as many fit a vector. The modes of `mm_conv_precision_mode` that keep sums in
+    32 bits do so for all contractions.
 
     Before::
 
@@ -53,8 +59,14 @@ class NarrowAccumulatorsPass(NestPass):
     name: ClassVar[str] = "narrow-accumulators"
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Narrow in every nest that has such a reduction."""
+        """Narrow in every nest that has such a reduction.
+
+        Raises:
+            OptionError: the mode is for bytes, and the program multiplies wider numbers.
+        """
+        mode = context.options.mm_conv_precision_mode
         for nest in sequence.nests():
+            forced = mode in INTEGER_MODES and _is_product(nest, mode)
             shape = ReductionNest.of(nest)
             combiners = shape.combiners(any_order=False) if shape is not None else None
             if shape is None or combiners is None:
@@ -62,7 +74,8 @@ class NarrowAccumulatorsPass(NestPass):
             chosen = [
                 i
                 for i, op in enumerate(combiners)
-                if op.name in NARROWED and _low_bits_used(shape.reductions[0].results[i], nest.body)
+                if op.name in NARROWED
+                and _low_bits_used(shape.reductions[0].results[i], nest.body, forced)
             ]
             if not chosen:
                 continue
@@ -73,10 +86,23 @@ class NarrowAccumulatorsPass(NestPass):
             context.decide(self.name, nest.name, "narrowed", accumulators=len(chosen))
 
 
-def _low_bits_used(value: Value, nodes: list[Node]) -> bool:
-    """Whether a number of 64 bits is used, and that only in parts of at most 32."""
+def _is_product(nest: Nest, mode: str) -> bool:
+    """Whether a nest is a contraction that a mode for integers is for."""
+    contraction = contraction_of(nest.body)
+    if contraction is None or not contraction.reduction.loops:
+        return False
+    # What extends them may stand beside them by now.
+    if mode == "mixed_int8_int32":
+        check_factors(nest, contraction, mode, "int8 or uint8 numbers", 8)
+    return True
+
+
+def _low_bits_used(value: Value, nodes: list[Node], forced: bool) -> bool:
+    """Whether a number of 64 bits is used in parts of at most 32 only, or may be ``forced`` to."""
     if str(value.type) != "i64":
         return False
+    if forced:
+        return True
     users = [n for n in walk(nodes) if value in operands(n)]
     return bool(users) and all(
         _truncates(n, value) and n.results[0].type.width <= 32 for n in users
@@ -102,7 +128,13 @@ def _narrow(shape: ReductionNest, combiners: list[Op], chosen: list[int]) -> lis
         new = first.results[i]
         same = [n for n in after if _truncates(n, old_result) and n.results[0].type == code.type]
         after = [n for n in after if n not in same]
-        replace_values(after, {old_result: new} | {n.results[0]: new for n in same})
+        replace_values(after, {n.results[0]: new for n in same})
+        whole = [n for n in after if old_result in operands(n) and not _truncates(n, old_result)]
+        if whole:
+            wide = Value(old_result.type)
+            replace_values(whole, {old_result: wide})
+            after.insert(0, Op("arith.extsi", [new], {}, [wide]))
+        replace_values(after, {old_result: new})
     return [*shape.before, *starts, first, *after]
 
 

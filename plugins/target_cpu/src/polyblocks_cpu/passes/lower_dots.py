@@ -37,6 +37,8 @@ class LowerDotsPass:
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite the module in place; returns whether there was anything to do."""
+        if not context.target.matrix_units:
+            return False
         lanes = context.target.vector_bits // 32
         changed = False
         for op in list(nested(module.operation)):
