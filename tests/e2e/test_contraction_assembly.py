@@ -92,7 +92,7 @@ def test_inner_loops_multiply_add_and_load(arch: str, rows: int, vectors: int) -
     assert max(counts) >= 0.75 * rows * vectors
 
 
-#: Products of narrow numbers: their type, what extends, multiplies and adds them, and the sum's type.
+#: Products of narrow numbers, and what differs between their types.
 NARROW = """
 func.func @main(%a: memref<{m}x{k}x{e}>, %b: memref<{k}x{n}x{e}>, %c: memref<{m}x{n}x{t}>) {{
   %z = arith.constant {zero} : {t}

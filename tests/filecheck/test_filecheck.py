@@ -2,7 +2,7 @@
 
 First line: ``// PASSES: name,name`` with names of the standard pipeline or of the CPU target;
 ``// ARCH: x86-64`` names the chip, by default ``x86-64-v4``; ``// TARGET: gpu`` stands for a GPU of
-no vendor, and ``// OPTIONS: name,name`` switches options on. The rest are CHECK lines.
+no vendor, and ``// OPTIONS: name,name=value`` switches options on. The rest are CHECK lines.
 """
 
 from __future__ import annotations
