@@ -141,8 +141,9 @@ def test_sums_in_an_order_have_no_unit() -> None:
 def test_neighbouring_steps_are_words_of_memory() -> None:
     for grouped in groups(integers(UNSIGNED, SIGNED), chip(unit("uint8", "int8"))):
         loads = [n for n in grouped.contraction.reduction.body if isinstance(n, Load)]
-        assert [str(n.result.type) for n in loads] == ["i32", "i8", "i8", "i8", "i8"]
-        assert dot_of(grouped).operands[1] is loads[0].result
+        (word,) = (n for n in loads if str(n.result.type) == "i32")
+        assert len(loads) == 5
+        assert dot_of(grouped).operands[1] is word.result
 
 
 @pytest.mark.parametrize(

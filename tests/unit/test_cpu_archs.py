@@ -212,7 +212,7 @@ def test_dot_products_are_matrix_units(arch: str, units: list[str]) -> None:
         rows, lanes, steps = unit.shape
         assert rows == 1
         assert lanes * 32 <= target.vector_bits
-        # As many are begun in a second as vectors of float32 are multiplied and added, per register.
+        # As many are begun as multiply-adds of float32.
         assert unit.flops == pytest.approx(
             target.flops["float32"] * steps * lanes * 32 / target.vector_bits
         )
