@@ -48,9 +48,7 @@ def along_rows(product: Product, operand: Operand, width: int) -> bool:
     return _along(product, operand, product.row, product.rows, width) < along_steps
 
 
-def _along(
-    product: Product, operand: Operand, side: Var, extents: list[int], width: int
-) -> float:
+def _along(product: Product, operand: Operand, side: Var, extents: list[int], width: int) -> float:
     """What an element takes that is copied along the loops of one variable."""
     # The words of a unit are put together of what is loaded.
     loads = 1
