@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 from polyblocks.affine.access import address
@@ -115,12 +114,6 @@ class _Factor:
     dtype: str
     code: list[Node]
 
-    @property
-    def load(self) -> Load | None:
-        """The load that it is; None if it is computed."""
-        nodes = [n for n in self.code if not isinstance(n, Op) or n.name != "arith.constant"]
-        return nodes[0] if len(nodes) == 1 and isinstance(nodes[0], Load) else None
-
     def moved_by(self, variables: list[Var]) -> bool:
         found = {v for n in self.code for e in _exprs(n) for v in e.variables()}
         return any(v in found for v in variables)
@@ -223,35 +216,6 @@ def _made(node: Op | Index | Load) -> list[Value]:
 
 
 @dataclass(frozen=True)
-class _Counted:
-    """Steps that one variable counts.
-
-    Attributes:
-        whole: the variable.
-        digits: what it means for the variables of loops.
-    """
-
-    whole: Var
-    digits: dict[Var, Expr]
-
-    @classmethod
-    def of(cls, variables: list[Var]) -> _Counted:
-        """All combinations of some variables, the last one fastest."""
-        whole = Var(prod(v.extent for v in variables), variables[-1].name)
-        rest = Expr.of(whole)
-        found: dict[Var, Expr] = {}
-        for var in reversed(variables[1:]):
-            found[var] = rest % var.extent
-            rest = rest // var.extent
-        found[variables[0]] = rest
-        return cls(whole, found)
-
-    def at(self, place: Expr) -> dict[Var, Expr]:
-        """The values of the loops' variables in a step."""
-        return {var: e.substitute({self.whole: place}) for var, e in self.digits.items()}
-
-
-@dataclass(frozen=True)
 class _Grouping:
     """How factors become operands of a unit.
 
@@ -304,29 +268,24 @@ class _Grouping:
     def grouped(self, contraction: Contraction, views: FlatViews) -> Grouped:
         """The contraction in groups of steps."""
         reduction = contraction.reduction
-        counted = self._counted(reduction, views)
-        group = Var(-(-counted.whole.extent // self.unit.shape[2]), counted.whole.name)
+        var = self._grouped_var(reduction, views)
+        group = Var(-(-var.extent // self.unit.shape[2]), var.name)
         last = reduction.loops[-1]
         (value,) = last.arguments
-        result = value
         body: list[Node] = []
         for of_rows, of_columns in self.pairs:
-            row = self._word(of_rows, counted, group, views, body)
+            row = self._word(of_rows, var, group, views, body)
             if self.flipped:
                 row = _op("arith.xori", [row, constant(_SIGNS, row.type, body)], body)
-            column = self._word(of_columns, counted, group, views, body)
+            column = self._word(of_columns, var, group, views, body)
             words = (row, column) if self.rows_first else (column, row)
-            result = _dot(self.unit, result, *words, body)
-        first = reduction.loops[0]
-        # The innermost one is that of the groups.
-        outer = [loop for loop in reduction.loops if loop.var not in counted.digits]
-        loops = [For(group, body, [], last.arguments, [Value(value.type)], [result])]
-        for loop in reversed(outer):
-            carried = Value(value.type)
-            loops[0].inits = [carried]
-            found = loops[0].results
-            loops.insert(0, For(loop.var, [loops[0]], [], [carried], [Value(value.type)], found))
-        loops[0].inits, loops[0].results = first.inits, first.results
+            value = _dot(self.unit, value, *words, body)
+        loops: list[For] = []
+        for loop in reversed(reduction.loops):
+            inside: list[Node] = [loops[0]] if loops else body
+            yields = loop.yields if loops else [value]
+            counted = group if loop.var is var else loop.var
+            loops.insert(0, For(counted, inside, loop.inits, loop.arguments, loop.results, yields))
         new = replace(
             contraction,
             rows=self.rows,
@@ -336,43 +295,38 @@ class _Grouping:
         )
         return Grouped(new, self.unit, _SIGNS if self.flipped else None)
 
-    def _counted(self, reduction: ReductionLoops, views: FlatViews) -> _Counted:
-        """The steps that are taken together: those of one loop, or of all of them as one.
+    def _grouped_var(self, reduction: ReductionLoops, views: FlatViews) -> Var:
+        """The variable of the steps that are taken together.
 
         There should be little to fill up with zeros, and neighbours should lie side by side.
         """
         count = self.unit.shape[2]
-        factors = [f for pair in self.pairs for f in pair]
 
-        def badness(counted: _Counted) -> tuple[float, int]:
-            steps = counted.whole.extent
-            filled = -(-steps // count) * count / steps
-            return filled, -sum(_words(f, counted, count, views) is not None for f in factors)
+        def badness(var: Var) -> tuple[float, int]:
+            filled = -(-var.extent // count) * count / var.extent
+            factors = [f for pair in self.pairs for f in pair]
+            return filled, -sum(_words(f, var, count, views) is not None for f in factors)
 
-        order = reduction.order
-        found = [_Counted.of([var]) for var in reversed(order)]
-        if len(order) > 1:
-            found += [_Counted.of(_as_stored(order, factor)) for factor in factors]
-        return min(found, key=badness)
+        return min(reversed(reduction.order), key=badness)
 
     def _word(
-        self, factor: _Factor, counted: _Counted, group: Var, views: FlatViews, out: list[Node]
+        self, factor: _Factor, var: Var, group: Var, views: FlatViews, out: list[Node]
     ) -> Value:
         """The word with a factor of each of a group's steps."""
         count = self.unit.shape[2]
         i32 = _integer(WORD)
-        words = _words(factor, counted, count, views)
+        words = _words(factor, var, count, views)
         if words is not None:
             view, place = words
             word = Value(i32)
-            place = place.substitute({counted.whole: Expr.of(group) * count}) // count
+            place = place.substitute({var: Expr.of(group) * count}) // count
             out.append(Load(word, view, (place,)))
             return word
         bits = WORD // count
         whole: Value | None = None
-        for number, (place, there) in enumerate(_places(counted.whole, group, count)):
+        for number, (place, there) in enumerate(_places(var, group, count)):
             values: dict[Value, Value] = {}
-            out += clone(factor.code, values, counted.at(place))
+            out += clone(factor.code, values, {var: place})
             part = values[factor.value]
             if not str(part.type).startswith("i"):
                 part = _op("arith.bitcast", [part], out, _integer(bits))
@@ -412,33 +366,23 @@ def _places(var: Var, group: Var, count: int) -> Iterator[tuple[Expr, Expr | Non
             yield first + number - last * (number - rest + 1), last
 
 
-def _words(
-    factor: _Factor, counted: _Counted, count: int, views: FlatViews
-) -> tuple[Buffer, Expr] | None:
+def _words(factor: _Factor, var: Var, count: int, views: FlatViews) -> tuple[Buffer, Expr] | None:
     """Words of memory that groups of steps are, and the place of a number; None if they are none.
 
     They are where steps are neighbours, and all else moves by whole words.
     """
-    load = factor.load
-    if load is None or counted.whole.extent % count:
+    code = [n for n in factor.code if not isinstance(n, Op) or n.name != "arith.constant"]
+    if len(code) != 1 or not isinstance(code[0], Load) or var.extent % count:
         return None
-    index = tuple(e.substitute(counted.digits) for e in load.index)
-    place = address(load.buffer, index)
-    if place.coefficient(counted.whole) != 1 or place.const % count:
+    (load,) = code
+    assert isinstance(load, Load)
+    place = address(load.buffer, load.index)
+    if place.coefficient(var) != 1 or place.const % count:
         return None
-    if any(factor % count for atom, factor in place.terms if atom is not counted.whole):
+    if any(factor % count for atom, factor in place.terms if atom is not var):
         return None
     view = views.of_words(load.buffer, count, _integer(WORD))
     return None if view is None else (view, place)
-
-
-def _as_stored(order: list[Var], factor: _Factor) -> list[Var]:
-    """The variables in the order in which they move a factor's load, the fastest one last."""
-    load = factor.load
-    if load is None:
-        return order
-    place = address(load.buffer, load.index)
-    return sorted(order, key=lambda var: abs(place.coefficient(var) or 0), reverse=True)
 
 
 def _is_zero(place: Expr, out: list[Node]) -> Value:
