@@ -34,7 +34,7 @@ func.func @main(%a: memref<{m}x{k}xf32>, %b: memref<{k}x{n}xf32>, %c: memref<{m}
 #: What multiplies and adds, and what else an inner loop may have: loads, integers, its branch.
 X86 = (
     r"vfmadd\d+ps\s",
-    r"v(broadcastss|mov[ua]ps)\s+[^%]*\(.*\), %"
+    r"v(p?broadcast(ss|d)|mov[ua]p[sd]|movd?q[ua](64)?)\s+[^%]*\(.*\), %"
     r"|(add|sub|inc|dec|cmp|lea|j|mov|imul|shl|test)\w*\s|\.p2align",
 )
 ARM = (
@@ -43,11 +43,11 @@ ARM = (
 )
 
 
-def assembly(arch: str, m: int, n: int, k: int) -> str:
+def assembly(arch: str, m: int, n: int, k: int, product: str = PRODUCT, **types: str) -> str:
     """The assembly of a product, as the compiler makes it of loops."""
     options = CompileOptions(arch=arch)
     target = describe(options)
-    module = mlir.parse(PRODUCT.format(m=m, n=n, k=k))
+    module = mlir.parse(product.format(m=m, n=n, k=k, **types))
     passes = standard_pipeline(target, options).stages["S3"]
     run_stage("S3", passes, module, PassContext.create(target, options))
     return lower_to_assembly(mlir.parse(str(module)), target, options)
@@ -90,3 +90,78 @@ def test_inner_loops_multiply_add_and_load(arch: str, rows: int, vectors: int) -
         counts.add(len(products))
     assert max(counts) % vectors == 0
     assert max(counts) >= 0.75 * rows * vectors
+
+
+#: Products of narrow numbers, and what differs between their types.
+NARROW = """
+func.func @main(%a: memref<{m}x{k}x{e}>, %b: memref<{k}x{n}x{e}>, %c: memref<{m}x{n}x{t}>) {{
+  %z = arith.constant {zero} : {t}
+  affine.for %i = 0 to {m} {{ affine.for %j = 0 to {n} {{
+    %r = affine.for %k = 0 to {k} iter_args(%s = %z) -> ({t}) {{
+      %x = affine.load %a[%i, %k] : memref<{m}x{k}x{e}>
+      %y = affine.load %b[%k, %j] : memref<{k}x{n}x{e}>
+      %xw = arith.{extend} %x : {e} to {t}
+      %yw = arith.{extend} %y : {e} to {t}
+      %p = arith.{multiply} %xw, %yw {flags} : {t}
+      %u = arith.{add} %s, %p {flags} : {t}
+      affine.yield %u : {t}
+    }}
+    affine.store %r, %c[%i, %j] : memref<{m}x{n}x{t}>
+  }} }}
+  return
+}}
+"""
+BYTES = {
+    "e": "i8",
+    "t": "i32",
+    "zero": "0",
+    "extend": "extsi",
+    "multiply": "muli",
+    "add": "addi",
+    "flags": "",
+}
+BFLOATS = {
+    "e": "bf16",
+    "t": "f32",
+    "zero": "0.0",
+    "extend": "extf",
+    "multiply": "mulf",
+    "add": "addf",
+    "flags": "fastmath<reassoc,contract>",
+}
+
+
+@pytest.mark.parametrize(
+    ("arch", "types", "dot"),
+    [
+        ("znver4", BFLOATS, "vdpbf16ps"),
+        ("znver4", BYTES, "vpdpbusd"),
+        ("cascadelake", BYTES, "vpdpbusd"),
+        ("alderlake", BYTES, r"\{vex\}\s+vpdpbusd"),
+        ("neoverse-v2", BFLOATS, "bfdot"),
+        ("neoverse-n1", BYTES, "sdot"),
+    ],
+)
+def test_inner_loops_of_narrow_numbers(arch: str, types: dict[str, str], dot: str) -> None:
+    """Dot products, loads, a counter: a step is one load of each row, and of each vector."""
+    arm = arch.startswith("neoverse")
+    _, others = ARM if arm else X86
+    text = assembly(arch, 84, 256, 480, NARROW, **types)
+    multiply_add = rf"{dot}\s"
+    loops = inner_loops(text, multiply_add)
+    assert loops
+    counts = set()
+    for lines in loops:
+        products = [line for line in lines if re.match(multiply_add, line)]
+        rest = [line for line in lines if line not in products]
+        stores = [line for line in rest if re.search(r", -?\d*\(%r[sb]p|^st", line)]
+        assert not stores, "spilled"
+        assert all(re.match(others, line) for line in rest), rest
+        counts.add(len(products))
+    assert max(counts) >= 8
+
+
+def test_chips_without_dot_products_multiply_and_add() -> None:
+    text = assembly("x86-64-v4", 84, 256, 480, NARROW, **BFLOATS)
+    assert "vdpbf16ps" not in text
+    assert inner_loops(text, X86[0])

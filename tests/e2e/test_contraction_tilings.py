@@ -7,45 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from some_tilings import tiling_of
 from torch.nn import functional
 
 from polyblocks.affine.contraction import builder, choice
 from polyblocks.affine.contraction.choice import TilingCost
-from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.events import Event, listening
 from polyblocks_torch import polyblocks_jit_torch
 
 pytestmark = pytest.mark.cpu
-
-
-def tiling_of(cost: TilingCost, draw: random.Random) -> Tiling:
-    """Some tiling that a product can have."""
-    product, width = cost.product, cost.width
-    rows, columns, steps = (v.extent for v in (product.row, product.column, product.step))
-    height = draw.randint(1, min(rows, 6))
-    lanes = width * draw.choice([1, 2])
-    inner = product.steps[-1] if len(product.steps) > 1 else 1
-    depth = draw.choice([steps, max(1, steps // 3 // inner) * inner])
-    whole = len(product.columns) > 1 and (cost.by_rows or product.waits)
-    column_block = columns
-    if not whole and draw.random() < 0.7:
-        column_block = min(columns, lanes * draw.randint(1, 3))
-    row_block = min(rows, height * draw.randint(1, 4))
-    row_pieces = draw.randint(1, -(-rows // row_block))
-    column_pieces = draw.randint(1, -(-columns // column_block))
-    return Tiling(
-        rows=height,
-        lanes=lanes,
-        depth=depth,
-        chain=draw.choice([depth, max(1, depth // 2)]),
-        row_block=row_block,
-        column_block=column_block,
-        row_pieces=row_pieces,
-        column_pieces=column_pieces,
-        pack_rows=draw.random() < 0.5,
-        pack_columns=not cost.in_place or draw.random() < 0.5,
-        threads=draw.randint(1, 3),
-    )
 
 
 def check(

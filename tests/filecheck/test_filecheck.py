@@ -2,7 +2,7 @@
 
 First line: ``// PASSES: name,name`` with names of the standard pipeline or of the CPU target;
 ``// ARCH: x86-64`` names the chip, by default ``x86-64-v4``; ``// TARGET: gpu`` stands for a GPU of
-no vendor, and ``// OPTIONS: name,name`` switches options on. The rest are CHECK lines.
+no vendor, and ``// OPTIONS: name,name=value`` switches options on. The rest are CHECK lines.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ FILES = sorted(Path(__file__).parent.glob("*.mlir"))
 def run_passes(text: str) -> str:
     """The module after the passes that the text's own header names."""
     names = _header(text, "PASSES").split(",")
-    switches = filter(None, _header(text, "OPTIONS", "").split(","))
-    options = CompileOptions.from_dict(
-        {"arch": _header(text, "ARCH", "x86-64-v4")} | {name.strip(): True for name in switches}
-    )
+    given: dict[str, str | bool] = {"arch": _header(text, "ARCH", "x86-64-v4")}
+    for option in filter(None, _header(text, "OPTIONS", "").split(",")):
+        name, _, value = option.strip().partition("=")
+        given[name] = value or True
+    options = CompileOptions.from_dict(given)
     target = gpu_target() if _header(text, "TARGET", "cpu") == "gpu" else describe(options)
     pipeline = standard_pipeline(target, options)
     known = {p.name: p for passes in pipeline.stages.values() for p in passes}

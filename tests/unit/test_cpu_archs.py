@@ -15,6 +15,7 @@ from polyblocks.errors import TargetError
 from polyblocks.options import CompileOptions
 from polyblocks_cpu.archs import ARCHS, ARM, lookup
 from polyblocks_cpu.describe import describe
+from polyblocks_cpu.dots import available
 from polyblocks_cpu.host import CacheLevel, Host, host, identify, power_of_two, read_caches
 
 V4 = "avx512f avx512bw avx512cd avx512dq avx512vl"
@@ -192,3 +193,38 @@ def test_describing_loads_neither_llvm_nor_mlir(run_python: Callable[..., Any]) 
         """
     )
     assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arch", "units"),
+    [
+        ("x86-64-v4", []),
+        ("znver4", ["vdpbf16ps", "vpdpbusd"]),
+        ("cascadelake", ["vpdpbusd"]),
+        ("neoverse-n1", ["sdot", "udot"]),
+        ("neoverse-v1", ["bfdot", "sdot", "udot", "usdot"]),
+    ],
+)
+def test_dot_products_are_matrix_units(arch: str, units: list[str]) -> None:
+    target = describe(CompileOptions(arch=arch))
+    assert [unit.name for unit in target.matrix_units] == units
+    for unit in target.matrix_units:
+        rows, lanes, steps = unit.shape
+        assert rows == 1
+        assert lanes * 32 <= target.vector_bits
+        # As many are begun as multiply-adds of float32.
+        assert unit.flops == pytest.approx(
+            target.flops["float32"] * steps * lanes * 32 / target.vector_bits
+        )
+        assert unit.in_flight >= 3
+
+
+def test_dot_products_of_a_machine_are_those_of_its_features() -> None:
+    known = {"vdpbf16ps": 0.5, "vpdpbusd": 1.0}
+    assert available(known, ["+avx512vnni", "-avx512bf16"]) == {"vpdpbusd": 1.0}
+    assert available({}, ["+avxvnni", "+avxvnniint8"]) == {
+        "vpdpbssd": 1.0,
+        "vpdpbuud": 1.0,
+        "vpdpbusd": 1.0,
+    }
+    assert available(known, ["+avx512bf16"]) == {"vdpbf16ps": 0.5}

@@ -14,7 +14,16 @@ from typing import Any
 
 from polyblocks.errors import OptionError
 
-PRECISION_MODES = ("fp16", "fp32", "int32", "mixed_fp16_fp32", "mixed_int8_int32")
+#: Modes for floating-point contractions, and the MLIR types that operands are rounded to; TF32 is
+#: none of these.
+FLOAT_MODES = {
+    "fp16": "f16",
+    "fp32": "f32",
+    "mixed_fp16_fp32": "f16",
+    "mixed_bf16_fp32": "bf16",
+    "tf32": "",
+}
+PRECISION_MODES = (*FLOAT_MODES, "int32", "mixed_int8_int32")
 
 #: Options that the frontend alone acts on; it names those that it honours with the hook
 #: ``frontend_options``.

@@ -17,6 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+#: How the names of intrinsics begin that stand for matrix units; the unit's name follows.
+DOT_PREFIX = "llvm.polyblocks.dot."
+
 
 @dataclass(frozen=True)
 class MemoryLevel:
@@ -65,12 +68,22 @@ class ParallelLevel:
 class MatrixUnit:
     """One matrix-multiply primitive: ``m x n x k``, operand and accumulator types.
 
+    One of a single row (``m`` is 1) works on vectors: each of its ``n`` lanes adds ``k`` products
+    to an accumulator of 32 bits. The ``k`` factors of a lane are neighbours in a word of 32 bits,
+    in the order of memory. Contractions on a target with vectors use it as ``llvm.call_intrinsic
+    "llvm.polyblocks.dot.NAME"(accumulator, first, second)``, on vectors of any length; see
+    :mod:`polyblocks.affine.contraction.units`. Sums of integers wrap around.
+
     Attributes:
         name: the name by which the target's lowering knows it.
         shape: (m, n, k) of one call.
-        operands: dtype of both operands, e.g. ``float16``.
+        operands: dtype of both operands, e.g. ``float16``; of the first one, if ``second`` is
+            another.
         accumulator: dtype of the accumulator.
         flops: peak operations per second of the whole chip with it.
+        second: dtype of the second operand; empty if it is that of the first.
+        in_flight: calls that one core must have begun before the first is done, to start one after
+            the other: latency times units; 0 if unknown.
     """
 
     name: str
@@ -78,6 +91,18 @@ class MatrixUnit:
     operands: str
     accumulator: str
     flops: float = 0.0
+    second: str = ""
+    in_flight: int = 0
+
+    @property
+    def both(self) -> tuple[str, str]:
+        """The dtypes of the first and of the second operand."""
+        return self.operands, self.second or self.operands
+
+    @property
+    def operation(self) -> str:
+        """The intrinsic that stands for one of a single row until the target lowers it."""
+        return DOT_PREFIX + self.name
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from polyblocks.affine.access import strides
 from polyblocks.affine.model import Buffer, Sequence
 
@@ -12,6 +14,7 @@ class FlatViews:
     def __init__(self, sequence: Sequence) -> None:
         self._sequence = sequence
         self._views: dict[Buffer, Buffer] = {}
+        self._words: dict[Buffer, Buffer | None] = {}
 
     def of(self, buffer: Buffer) -> Buffer:
         """The view over all that a buffer's strides reach; itself if it is one already.
@@ -29,6 +32,31 @@ class FlatViews:
             self._views[buffer] = view
             self._sequence.buffers.append(view)
         return self._views[buffer]
+
+    def of_words(self, buffer: Buffer, count: int, word: Any) -> Buffer | None:
+        """The flat view of a buffer in words; None if it begins in the middle of memory.
+
+        Args:
+            buffer: what is viewed.
+            count: elements of a word.
+            word: its MLIR type. The same for all words of a buffer.
+        """
+        if not flattenable(buffer):
+            return None
+        flat = self.of(buffer)
+        if flat not in self._words:
+            type_ = buffer.memref_type
+            begins = type_ is None or type_.get_strides_and_offset()[1] == 0
+            words = flat.numel // count
+            size = count * flat.bytes_per_element
+            self._words[flat] = (
+                Buffer((words,), word, "other", bytes_per_element=size, base=flat)
+                if begins and words
+                else None
+            )
+            if (view := self._words[flat]) is not None:
+                self._sequence.buffers.append(view)
+        return self._words[flat]
 
 
 def flattenable(buffer: Buffer) -> bool:

@@ -108,6 +108,8 @@ def attach_attributes(
         common.append(f'"target-features"="{machine.features}"')
     if machine.vector_bits:
         common.append(f'"prefer-vector-width"="{machine.vector_bits}"')
+        # Without it longer vectors of the code are registers where a chip has some.
+        common.append(f'"min-legal-vector-width"="{machine.vector_bits}"')
     if machine.vector_bits > _STACK_BITS:
         # LLVM aligns what it spills only in functions with a frame pointer. Where the stack begins
         # is chance, and a spilled vector that lies on two pages makes a loop take three times as

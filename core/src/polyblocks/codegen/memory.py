@@ -9,6 +9,7 @@ from typing import Any
 #: Ops that make a memref of another one (operand 0) without new memory.
 VIEWS = frozenset(
     {
+        "builtin.unrealized_conversion_cast",
         "memref.assume_alignment",
         "memref.cast",
         "memref.collapse_shape",

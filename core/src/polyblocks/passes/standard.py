@@ -33,10 +33,12 @@ from polyblocks.passes.normalize.form_reductions import FormReductionsPass
 from polyblocks.passes.normalize.form_scans import FormScansPass
 from polyblocks.passes.normalize.forward_copies import ForwardCopiesPass
 from polyblocks.passes.normalize.interchange_loops import InterchangeLoopsPass
+from polyblocks.passes.normalize.narrow_accumulators import NarrowAccumulatorsPass
 from polyblocks.passes.normalize.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.normalize.prepare_arguments import PrepareArgumentsPass
 from polyblocks.passes.normalize.raise_indices import RaiseIndicesPass
 from polyblocks.passes.normalize.rename_buffers import RenameBuffersPass
+from polyblocks.passes.normalize.set_precision import SetPrecisionPass
 from polyblocks.passes.normalize.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.normalize.widen_accumulators import WidenAccumulatorsPass
 from polyblocks.passes.schedule.block_summation import BlockSummationPass
@@ -121,12 +123,15 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 EliminateOverwrittenStoresPass(),
                 # Before reductions are unrolled, while they can still be told from other code.
                 WidenAccumulatorsPass(),
+                SetPrecisionPass(),
                 UnrollReductionsPass(),
                 *only(team, ChooseLayoutsPass(), InterchangeLoopsPass()),
                 ClassifyNestsPass(),
                 # Before what is made once is fused with what is made at each call.
                 *only(keeps, PrepareArgumentsPass()),
                 FuseSlicesPass(),
+                # When sums stand beside what is taken of them, and before tiles are chosen.
+                NarrowAccumulatorsPass(),
                 FuseTilesPass(),
                 InlineProducersPass(),
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),

@@ -86,6 +86,11 @@ MEMORY = {
         "memref.subview",
         "a view; it may begin at an offset that is known at run time only",
     ),
+    "builtin.unrealized_conversion_cast": Operation(
+        (MAIN,),
+        "a view of neighbouring narrow numbers as words of 32 bits, aligned as the numbers; for "
+        "targets with matrix units of a single row",
+    ),
     "memref.extract_strided_metadata": Operation((MAIN,), "for the offset of a view of a view"),
     "memref.alloca": Operation((NEST,), "lives in one iteration of the loop around it"),
     "memref.extract_aligned_pointer_as_index": Operation(
@@ -108,6 +113,11 @@ VECTORS = {
     "vector.maskedstore": Operation(_ANYWHERE, "as `vector.maskedload`"),
     "vector.broadcast": Operation(_ANYWHERE, "of a scalar"),
     "vector.shuffle": Operation(_ANYWHERE),
+    "llvm.call_intrinsic": Operation(
+        _ANYWHERE,
+        "`llvm.polyblocks.dot.NAME`: the matrix unit NAME of the target's description, on each "
+        "lane; for targets with such units of a single row",
+    ),
     "vector.extract": Operation(_ANYWHERE, "at a constant position"),
     "vector.insert": Operation(_ANYWHERE, "at a constant position"),
 }

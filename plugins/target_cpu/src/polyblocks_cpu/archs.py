@@ -10,7 +10,8 @@ give the rates of L1; those of L2 and L3 are below the manuals' peaks, as stream
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from polyblocks.targets.target_choice import unknown_arch
 
@@ -44,6 +45,8 @@ class Arch:
         rates: bytes per cycle that one core gets from L1, L2 and L3, sustained.
         lacks: which of ``fma``, ``half`` (conversion of f16) and ``rounding`` (to integers in
             floating point) it has no vector instruction for.
+        dots: dot products that it has (:data:`polyblocks_cpu.dots.DOTS`), and how many of each it
+            starts in the time of a full-width multiply-add.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Arch:
     core_bandwidth: float = 20e9
     rates: tuple[float, float, float] = (64.0, 32.0, 16.0)
     lacks: tuple[str, ...] = ()
+    dots: Mapping[str, float] = field(default_factory=dict)
 
 
 def _x86(
@@ -76,6 +80,14 @@ def _arm(name: str, bits: int = 128, cpu: str | None = None, **facts: object) ->
     facts.setdefault("l1", 64 * KIB)
     return Arch(name, ARM, cpu or name, bits, 32, **facts)  # type: ignore[arg-type]
 
+
+#: What came together: dot products of bytes; the same and those of bfloat16, at the rate of others
+#: or, in Intel's chips that have units for whole tiles as well, at half of it.
+_BYTES = {"vpdpbusd": 1.0}
+_BYTES_AND_FLOATS = {**_BYTES, "vdpbf16ps": 1.0}
+_BYTES_AND_SLOW_FLOATS = {**_BYTES, "vdpbf16ps": 0.5}
+_ARM_BYTES = {"sdot": 1.0, "udot": 1.0}
+_ARM_BYTES_AND_FLOATS = {**_ARM_BYTES, "usdot": 1.0, "bfdot": 1.0}
 
 _TABLE = (
     # psABI levels: SSE2, SSE4.2, AVX2+FMA, AVX-512.
@@ -150,6 +162,7 @@ _TABLE = (
         bandwidth=110e9,
         rates=(64.0, 48.0, 8.0),
         core_bandwidth=13e9,
+        dots=_BYTES,
     ),
     _x86(
         "icelake-client",
@@ -160,6 +173,7 @@ _TABLE = (
         l2=512 * KIB,
         l3=8 * MIB,
         rates=(128.0, 48.0, 16.0),
+        dots=_BYTES,
     ),
     _x86(
         "tigerlake",
@@ -170,6 +184,7 @@ _TABLE = (
         l2=1280 * KIB,
         l3=12 * MIB,
         rates=(128.0, 48.0, 16.0),
+        dots=_BYTES,
     ),
     _x86(
         "icelake-server",
@@ -184,6 +199,7 @@ _TABLE = (
         bandwidth=160e9,
         rates=(128.0, 48.0, 10.0),
         core_bandwidth=13e9,
+        dots=_BYTES,
     ),
     _x86(
         "sapphirerapids",
@@ -198,6 +214,7 @@ _TABLE = (
         bandwidth=250e9,
         rates=(128.0, 48.0, 10.0),
         core_bandwidth=13e9,
+        dots=_BYTES_AND_SLOW_FLOATS,
     ),
     _x86(
         "emeraldrapids",
@@ -212,6 +229,7 @@ _TABLE = (
         bandwidth=290e9,
         rates=(128.0, 48.0, 10.0),
         core_bandwidth=13e9,
+        dots=_BYTES_AND_SLOW_FLOATS,
     ),
     _x86(
         "graniterapids",
@@ -226,6 +244,7 @@ _TABLE = (
         bandwidth=450e9,
         rates=(128.0, 48.0, 10.0),
         core_bandwidth=13e9,
+        dots=_BYTES_AND_SLOW_FLOATS,
     ),
     _x86(
         "alderlake",
@@ -237,6 +256,7 @@ _TABLE = (
         bandwidth=60e9,
         rates=(96.0, 48.0, 16.0),
         core_bandwidth=35e9,
+        dots=_BYTES,
     ),
     _x86(
         "raptorlake",
@@ -248,6 +268,7 @@ _TABLE = (
         bandwidth=70e9,
         rates=(96.0, 48.0, 16.0),
         core_bandwidth=35e9,
+        dots=_BYTES,
     ),
     _x86(
         "znver1", 256, fma_units=1, l2=512 * KIB, l3=8 * MIB, l3_cores=4, rates=(32.0, 24.0, 16.0)
@@ -265,6 +286,7 @@ _TABLE = (
         bandwidth=60e9,
         rates=(64.0, 32.0, 28.0),
         core_bandwidth=32e9,
+        dots=_BYTES_AND_FLOATS,
     ),
     _x86(
         "znver5",
@@ -276,6 +298,7 @@ _TABLE = (
         bandwidth=70e9,
         rates=(128.0, 56.0, 30.0),
         core_bandwidth=35e9,
+        dots=_BYTES_AND_FLOATS,
     ),
     _arm(
         "armv8-a",
@@ -310,6 +333,7 @@ _TABLE = (
         bandwidth=15e9,
         rates=(32.0, 16.0, 8.0),
         core_bandwidth=12e9,
+        dots=_ARM_BYTES,
     ),
     _arm(
         "neoverse-n1",
@@ -319,6 +343,7 @@ _TABLE = (
         threads=64,
         bandwidth=180e9,
         rates=(32.0, 24.0, 12.0),
+        dots=_ARM_BYTES,
     ),
     _arm(
         "neoverse-n2",
@@ -328,6 +353,7 @@ _TABLE = (
         threads=64,
         bandwidth=200e9,
         rates=(32.0, 24.0, 12.0),
+        dots=_ARM_BYTES_AND_FLOATS,
     ),
     _arm(
         "neoverse-v1",
@@ -339,6 +365,7 @@ _TABLE = (
         bandwidth=300e9,
         rates=(64.0, 32.0, 12.0),
         core_bandwidth=25e9,
+        dots=_ARM_BYTES_AND_FLOATS,
     ),
     _arm(
         "neoverse-v2",
@@ -351,6 +378,7 @@ _TABLE = (
         bandwidth=450e9,
         rates=(48.0, 32.0, 14.0),
         core_bandwidth=30e9,
+        dots=_ARM_BYTES_AND_FLOATS,
     ),
     _arm(
         "ampere1",
@@ -361,6 +389,7 @@ _TABLE = (
         threads=192,
         bandwidth=300e9,
         rates=(32.0, 24.0, 10.0),
+        dots=_ARM_BYTES_AND_FLOATS,
     ),
     _arm(
         "a64fx",
@@ -383,6 +412,7 @@ _TABLE = (
         bandwidth=60e9,
         rates=(48.0, 32.0, 24.0),
         core_bandwidth=60e9,
+        dots=_ARM_BYTES,
     ),
     _arm(
         "apple-m2",
@@ -394,6 +424,7 @@ _TABLE = (
         bandwidth=90e9,
         rates=(48.0, 32.0, 24.0),
         core_bandwidth=60e9,
+        dots=_ARM_BYTES_AND_FLOATS,
     ),
     _arm(
         "apple-m3",
@@ -405,6 +436,7 @@ _TABLE = (
         bandwidth=90e9,
         rates=(48.0, 32.0, 24.0),
         core_bandwidth=60e9,
+        dots=_ARM_BYTES_AND_FLOATS,
     ),
     _arm(
         "apple-m4",
@@ -416,6 +448,7 @@ _TABLE = (
         bandwidth=110e9,
         rates=(48.0, 32.0, 24.0),
         core_bandwidth=60e9,
+        dots=_ARM_BYTES_AND_FLOATS,
     ),
 )
 

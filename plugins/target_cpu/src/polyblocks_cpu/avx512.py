@@ -1,12 +1,10 @@
-"""AVX-512's instructions on vectors that fill one register or several."""
+"""AVX-512's instructions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyblocks.affine.vectors.vector_ops import shuffle
-from polyblocks.mlir import ir
+from polyblocks_cpu.registers import call
 
 
 def intrinsic(name: str, *operands: Any) -> Any:
@@ -16,32 +14,4 @@ def intrinsic(name: str, *operands: Any) -> Any:
         name: of LLVM's intrinsic, behind ``llvm.x86.avx512.``.
         operands: as it takes them.
     """
-    op = ir.Operation.create(
-        "llvm.call_intrinsic",
-        results=[operands[0].type],
-        operands=operands,
-        attributes={
-            "intrin": ir.StringAttr.get(f"llvm.x86.avx512.{name}"),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
-    )
-    return op.result
-
-
-def by_registers(width: int, instruction: Callable[..., Any], values: Sequence[Any]) -> Any:
-    """The joined results of an instruction on every ``width`` lanes of ``values``.
-
-    Args:
-        width: lanes of a register; it divides those of the values, by a power of two.
-        instruction: a register of each value -> a register.
-        values: vectors of the same number of lanes.
-    """
-    parts = []
-    for first in range(0, values[0].type.shape[0], width):
-        lane = list(range(first, first + width))
-        parts.append(instruction(*(shuffle(v, v, lane) for v in values)))
-    while len(parts) > 1:
-        lane = list(range(2 * parts[0].type.shape[0]))
-        parts = [shuffle(u, v, lane) for u, v in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
+    return call(f"llvm.x86.avx512.{name}", *operands)

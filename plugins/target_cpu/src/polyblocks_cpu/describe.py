@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyblocks.options import CompileOptions
+from polyblocks.options import PRECISION_MODES, CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 from polyblocks_cpu.archs import X86, Arch, lookup
+from polyblocks_cpu.dots import available, matrix_units
 from polyblocks_cpu.host import X86_FEATURES, X86_LEVELS, CacheLevel, Host, host
 
 #: Seconds to start and join one parallel region with threads that are awake.
@@ -84,9 +85,15 @@ def _description(
         multiply_adds_in_flight=arch.fma_latency * arch.fma_units,
         loads_per_multiply_add=arch.loads / arch.fma_units,
         flops={"float32": float32, "float64": float32 / 2},
+        matrix_units=matrix_units(
+            available(arch.dots, features),
+            vector_bits,
+            float32 / (vector_bits // 16),
+            arch.fma_units,
+        ),
         # It has no matrix units of a GPU to use.
         options={
-            "mm_conv_precision_mode": ("fp32",),
+            "mm_conv_precision_mode": PRECISION_MODES,
             "polyblocks_gpu_no_tensor_core": (True,),
             "freeze_weights": (True,),
         },

@@ -48,6 +48,7 @@ X86_FEATURES = {
     "avx512_bf16": "avx512bf16",
     "avx512_fp16": "avx512fp16",
     "avx_vnni": "avxvnni",
+    "avx_vnni_int8": "avxvnniint8",
     "gfni": "gfni",
     "amx_tile": "amx-tile",
     "amx_int8": "amx-int8",

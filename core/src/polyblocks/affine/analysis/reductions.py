@@ -34,6 +34,14 @@ ROUNDING = {"arith.addf", "arith.mulf"}
 NEED_FLAG = {"arith.addf", "arith.mulf"}
 
 
+def in_any_order(combiners: list[Op] | None) -> list[Op] | None:
+    """The combiners, if all of them say that they may be reassociated; integers need not."""
+    for op in combiners or ():
+        if op.name in NEED_FLAG and "reassoc" not in str(op.attributes.get("fastmath", "")):
+            return None
+    return combiners
+
+
 @dataclass
 class ReductionNest:
     """Parallel loops around: straight-line code, one chain of reduction loops, straight-line code.

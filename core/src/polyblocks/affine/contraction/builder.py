@@ -18,6 +18,7 @@ from polyblocks.affine.contraction.copies import along_rows
 from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.contraction.units import constant
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.loop_digits import counted, row_of_lines
@@ -483,17 +484,59 @@ class ContractionBuilder:
         height = self.tiling.rows
         tile, ends = self.row.every(height)
         body: list[Node] = []
+        excess = self._excess(panel, lane, first, upper, body)
         if tile.extent:
             rows = [Expr.of(tile) * height + r for r in range(height)]
-            body.append(For(tile, self._tile(rows, panel, lane, first, upper), upper=ends))
+            body.append(For(tile, self._tile(rows, panel, lane, first, upper, excess), upper=ends))
         begin, rest = self.row.rest(height)
         if rest:
             rows = [Expr(begin + r) for r in range(rest)]
-            body += self.row.at_end(self._tile(rows, panel, lane, first, upper))
+            body += self.row.at_end(self._tile(rows, panel, lane, first, upper, excess))
         return For(lane, body, upper=bound, lanes=self.tiling.lanes)
 
+    def _excess(
+        self, panel: Expr, lane: Var, first: Expr, upper: tuple[Expr, ...], out: list[Node]
+    ) -> Value | None:
+        """What the offset of the rows adds to every sum of a column in this pass; None for none."""
+        product = self.product
+        if product.offset is None:
+            return None
+        (argument,), (neutral,) = product.arguments, self._zeros()
+        step = Var(self.tiling.depth)
+        column = panel * self.tiling.lanes + Expr.of(lane)
+        inner: list[Node] = []
+        values = {argument: Value(argument.type)}
+        place = (Expr.of(step), first + step)
+        self._columns(_Rows([], panel, lane, column, []), *place, values, inner)
+        for operand in product.operands:
+            if operand.of_rows:
+                values[operand.value] = constant(product.offset, operand.value.type, inner)
+        inner += clone(product.body, values, {})
+        (value,) = product.yields
+        found = Value(argument.type)
+        out.append(neutral)
+        out.append(
+            For(
+                *(step, inner, [neutral.results[0]], [values[argument]], [found], [values[value]]),
+                upper=upper,
+            )
+        )
+        return found
+
+    def _zeros(self) -> list[Op]:
+        """Constants of the sums of a unit."""
+        neutral = self._neutral()
+        assert neutral is not None
+        return neutral
+
     def _tile(
-        self, rows: list[Expr], panel: Expr, lane: Var, first: Expr, upper: tuple[Expr, ...]
+        self,
+        rows: list[Expr],
+        panel: Expr,
+        lane: Var,
+        first: Expr,
+        upper: tuple[Expr, ...],
+        excess: Value | None,
     ) -> list[Node]:
         """One register tile: its rows go through the steps together."""
         product = self.product
@@ -509,6 +552,8 @@ class ContractionBuilder:
                 inits += self._partial_inits(out, row, column)
             else:
                 inits += [values.get(v, v) for v in product.inits]
+        if excess is not None:
+            inits = [_without(init, excess, out) for init in inits]
         tile = _Rows(rows, panel, lane, column, maps)
         if self.chained:
             self._chains(tile, inits, first, upper, out)
@@ -611,16 +656,7 @@ class ContractionBuilder:
         arguments: list[Value] = []
         yields: list[Value] = []
         shared: dict[Value, Value] = {}
-        for operand in product.operands:
-            if not operand.of_rows:
-                place = {**self._place(Expr(0), tile.column), product.step: at}
-                copied = local if self.by_pass else at
-                index: tuple[Expr, ...] = (tile.panel, copied, Expr.of(tile.lane))
-                if self.product.by_rows(operand):
-                    index = (copied, tile.column)
-                if self._is_kept(operand):
-                    index = self._kept_index(operand, place, tile)
-                self._operand(operand, place, index, shared, inner)
+        self._columns(tile, local, at, shared, inner)
         for row, values in zip(tile.rows, tile.values, strict=True):
             carried = [Value(a.type) for a in product.arguments]
             arguments += carried
@@ -636,6 +672,22 @@ class ContractionBuilder:
             yields += [own.get(v, v) for v in product.yields]
         found = [Value(a.type) for a in arguments]
         return For(step, inner, inits, arguments, found, yields, upper=upper)
+
+    def _columns(
+        self, tile: _Rows, local: Expr, at: Expr, values: dict[Value, Value], out: list[Node]
+    ) -> None:
+        """Load what columns move for a step, which ``at`` and ``local`` count as in a tile."""
+        for operand in self.product.operands:
+            if operand.of_rows:
+                continue
+            place = {**self._place(Expr(0), tile.column), self.product.step: at}
+            copied = local if self.by_pass else at
+            index: tuple[Expr, ...] = (tile.panel, copied, Expr.of(tile.lane))
+            if self.product.by_rows(operand):
+                index = (copied, tile.column)
+            if self._is_kept(operand):
+                index = self._kept_index(operand, place, tile)
+            self._operand(operand, place, index, values, out)
 
     def _operand(
         self,
@@ -715,6 +767,13 @@ class ContractionBuilder:
         value = Value(buffer.element)
         out.append(Load(value, buffer, self._index(buffer, index)))
         return value
+
+
+def _without(value: Value, part: Value, out: list[Node]) -> Value:
+    """A sum without a part of it."""
+    result = Value(value.type)
+    out.append(Op("arith.subi", [value, part], {}, [result]))
+    return result
 
 
 def _combined(op: Op, out: list[Node], a: Value, b: Value) -> Value:

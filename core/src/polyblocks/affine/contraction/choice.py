@@ -30,6 +30,9 @@ VECTORS = (1, 2, 4)
 MAX_DEPTH = 1024
 #: Steps whose sums are added up before they are added to others.
 CHAIN = 128
+#: The same of a matrix unit's steps, which are several each. Its operands have so few bits that
+#: results are rounded to as few, or that longer chains would do no harm.
+UNIT_CHAIN = 512
 #: Steps of one pass over columns that are used once: rows of memory that are read side by side.
 STREAMS = 32
 #: Part of the private cache for columns that are used by one block of rows only.
@@ -108,7 +111,7 @@ def tilings_of(
         preparation: of the program; None if it has no constant arguments.
     """
     found: list[tuple[float, Tiled]] = []
-    for product in products_of(contraction, views):
+    for product in products_of(contraction, views, target):
         for operand in product.operands:
             if preparation is not None:
                 operand.kept = can_be_kept(operand, product, preparation)
@@ -165,6 +168,15 @@ class TilingCost:
         rate = rates.lane_rate(self.target)
         #: Seconds of one multiply-add of a vector on one core.
         self.each = None if rate is None else team * self.width / rate
+        #: What of others' times is in multiply-adds of numbers, in those of the unit.
+        self.scale = 1.0
+        unit = product.unit
+        if unit is not None:
+            self.in_flight = unit.in_flight or self.in_flight
+            if self.each is not None and rate is not None and unit.flops:
+                self.scale = unit.flops / (2 * unit.shape[2]) / rate
+                self.each /= self.scale
+            self.load *= self.scale
         self.vector_load = self.load
         #: Starting the threads, in multiply-adds of a vector.
         self.overhead = 0.0
@@ -183,7 +195,7 @@ class TilingCost:
         large = self.columns * self.steps * self.size > self.l2
         self.streams = bool(of_columns) and self.in_place and large
         self.copies = {
-            o: self._fetched() if o.kept else operand_time(product, o, self.width)
+            o: self._fetched() if o.kept else self.scale * operand_time(product, o, self.width)
             for o in product.operands
         }
         sums = product.combiners
@@ -232,8 +244,9 @@ class TilingCost:
         streaming = self.streams and self.rows <= rows
         depth = self._depth(STREAMS if streaming else MAX_DEPTH)
         chain = depth
-        if self.rounds and depth >= 2 * CHAIN:
-            chain = -(-depth // round(depth / CHAIN))
+        longest = CHAIN if self.product.unit is None else UNIT_CHAIN
+        if self.rounds and depth >= 2 * longest:
+            chain = -(-depth // round(depth / longest))
         # Blocks of columns: whole tiles, and whole rows of what is copied row by row.
         unit = lanes
         if self.by_rows or (self.product.waits and len(self.product.columns) > 1):
@@ -362,7 +375,7 @@ class TilingCost:
                     total += self.copies[operand] * mine * rows * self.steps
             elif tiling.pack_columns or operand.load is None:
                 total += self.copies[operand] * columns * self.steps
-        total += result_time(self.product, self.width) * rows * columns
+        total += self.scale * result_time(self.product, self.width) * rows * columns
         return turns * total + (self.overhead if tiling.threads > 1 else 0.0)
 
     def _tiles(self, tiling: Tiling, rows: int, columns: int) -> float:
@@ -378,7 +391,10 @@ class TilingCost:
 
         def panel(vectors: int) -> float:
             whole, rest = divmod(rows, tiling.rows)
-            return whole * tile(tiling.rows, vectors) + (tile(rest, vectors) if rest else 0.0)
+            tiles = whole * tile(tiling.rows, vectors) + (tile(rest, vectors) if rest else 0.0)
+            # What is taken off again is one more row of every block.
+            blocks = 0 if self.product.offset is None else -(-rows // tiling.row_block)
+            return tiles + blocks * tile(1, vectors)
 
         whole, rest = divmod(columns, tiling.lanes)
         return whole * panel(tiling.lanes // self.width) + -(-rest // self.width) * panel(1)

@@ -27,9 +27,9 @@ def operand_time(product: Product, operand: Operand, width: int) -> float:
         width: lanes of one vector.
     """
     if operand.of_rows:
-        along_steps = _along(operand, product.step, product.steps, width)
-        return min(along_steps, _along(operand, product.row, product.rows, width))
-    time = _along(operand, product.column, product.columns, width)
+        along_steps = _along(product, operand, product.step, product.steps, width)
+        return min(along_steps, _along(product, operand, product.row, product.rows, width))
+    time = _along(product, operand, product.column, product.columns, width)
     if time != SCATTERED or operand.load is None or _apart(operand, product.step) != 1:
         return time
     whole = (product.column.extent // width) * (product.step.extent // width) * width * width
@@ -44,18 +44,23 @@ def along_rows(product: Product, operand: Operand, width: int) -> bool:
     """
     if not operand.of_rows:
         return False
-    along_steps = _along(operand, product.step, product.steps, width)
-    return _along(operand, product.row, product.rows, width) < along_steps
+    along_steps = _along(product, operand, product.step, product.steps, width)
+    return _along(product, operand, product.row, product.rows, width) < along_steps
 
 
-def _along(operand: Operand, side: Var, extents: list[int], width: int) -> float:
+def _along(product: Product, operand: Operand, side: Var, extents: list[int], width: int) -> float:
     """What an element takes that is copied along the loops of one variable."""
+    # The words of a unit are put together of what is loaded.
+    loads = 1
+    if product.unit is not None:
+        loads = max(1, sum(isinstance(n, Load) for n in operand.nodes))
+    scattered = SCATTERED * loads
     apart = _apart(operand, side)
     if apart is None or apart > MAX_STEP:
-        return SCATTERED
+        return scattered
     # Vectors end where a loop does; of those with gaps so many are loaded.
     extent = side.extent if operand.load is not None else extents[-1]
-    return min(SCATTERED, max(1, apart) * _in_vectors(extent, width))
+    return min(scattered, max(loads, apart) * _in_vectors(extent, width))
 
 
 def result_time(product: Product, width: int) -> float:

@@ -8,10 +8,12 @@ from math import prod
 
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction
-from polyblocks.affine.analysis.reductions import NEED_FLAG
+from polyblocks.affine.analysis.reductions import in_any_order
+from polyblocks.affine.contraction.units import Grouped, in_groups
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews, flattenable
 from polyblocks.affine.model import Index, Load, Node, Op, Store, Value, clone, operands, results
+from polyblocks.target import MatrixUnit, TargetDescription
 
 
 @dataclass(eq=False)
@@ -55,6 +57,9 @@ class Product:
         before, after: code around the reduction, of one element of the result.
         combiners: the operation that joins each carried value and a step's, in any order; None if
             steps have an order.
+        unit: the matrix unit that a step is for, if any.
+        offset: of a unit's product, what was added to all words of the rows: its products with the
+            columns are to be taken off the results. None for nothing.
     """
 
     batch: list[Var]
@@ -76,6 +81,8 @@ class Product:
     before: list[Node]
     after: list[Node]
     combiners: list[Op] | None
+    unit: MatrixUnit | None = None
+    offset: int | None = None
 
     def by_rows(self, operand: Operand) -> bool:
         """Whether copies of columns lie in rows of a block, since they are not in order.
@@ -92,8 +99,12 @@ class Product:
         return place.coefficient(self.column) != 1 and place.coefficient(self.step) == 1
 
 
-def products_of(contraction: Contraction, views: FlatViews) -> list[Product]:
+def products_of(
+    contraction: Contraction, views: FlatViews, target: TargetDescription | None = None
+) -> list[Product]:
     """The products that a contraction with loops over its steps can be seen as.
+
+    If the target has a matrix unit that computes the steps, they are those of the unit.
 
     Either side may be that of the columns. Their loops are one where they go through what is stored
     without a gap, and other loops of theirs are a batch then; or all of them are one, and results
@@ -101,19 +112,39 @@ def products_of(contraction: Contraction, views: FlatViews) -> list[Product]:
     """
     if not contraction.reduction.loops:
         return []
+    grouped = in_groups(contraction, views, target) if target is not None else []
+    if grouped:
+        return [product for one in grouped for product in _unit_products(one, views)]
+    sides = (contraction.rows, contraction.columns)
+    return [
+        product
+        for rows, columns in (sides, sides[::-1])
+        for product in _seen_as(contraction, views, rows, columns)
+    ]
+
+
+def _unit_products(grouped: Grouped, views: FlatViews) -> list[Product]:
+    """The products of a unit's steps."""
+    contraction = grouped.contraction
+    found = _seen_as(contraction, views, contraction.rows, contraction.columns)
+    for product in found:
+        product.unit, product.offset = grouped.unit, grouped.offset
+    return found
+
+
+def _seen_as(
+    contraction: Contraction, views: FlatViews, rows: list[Var], columns: list[Var]
+) -> list[Product]:
+    """The products with these rows and columns."""
     stored = [n for n in contraction.after if isinstance(n, Store)]
     inner = [n for n in contraction.reduction.body if isinstance(n, Load)]
-    found: list[Product] = []
-    sides = (contraction.rows, contraction.columns)
-    for rows, columns in (sides, sides[::-1]):
-        # What is stored one after the other is one row; loops around that are a batch.
-        rows, columns = (_slowest_first(side, stored) for side in (rows, columns))
-        count = _one_behind_the_other(columns, stored)
-        batch = [*contraction.batch, *columns[:-count]]
-        found.append(_product(contraction, views, batch, rows, columns[-count:], waits=False))
-        rows, columns = (_slowest_first(side, inner) for side in (rows, columns))
-        found.append(_product(contraction, views, contraction.batch, rows, columns, waits=True))
-    return found
+    # What is stored one after the other is one row; loops around that are a batch.
+    rows, columns = (_slowest_first(side, stored) for side in (rows, columns))
+    count = _one_behind_the_other(columns, stored)
+    batch = [*contraction.batch, *columns[:-count]]
+    one_row = _product(contraction, views, batch, rows, columns[-count:], waits=False)
+    rows, columns = (_slowest_first(side, inner) for side in (rows, columns))
+    return [one_row, _product(contraction, views, contraction.batch, rows, columns, waits=True)]
 
 
 def _product(
@@ -127,7 +158,7 @@ def _product(
     chain = contraction.reduction.loops
     inner = contraction.reduction.body
     steps = contraction.reduction.order
-    combiners = _in_any_order(contraction.combiners)
+    combiners = in_any_order(contraction.combiners)
     if combiners is not None:
         steps = _slowest_first(steps, [n for n in inner if isinstance(n, Load)])
     stored = [n for n in contraction.after if isinstance(n, Store)]
@@ -181,14 +212,6 @@ def _product(
 def _side_by_side(stores: list[Store], var: Var) -> bool:
     """Whether all that is stored for a variable's values lies one after the other."""
     return all(stride_along(n.buffer, n.index, var) == 1 for n in stores)
-
-
-def _in_any_order(combiners: list[Op] | None) -> list[Op] | None:
-    """The combiners, if all of them say that they may be reassociated; integers need not."""
-    for op in combiners or ():
-        if op.name in NEED_FLAG and "reassoc" not in str(op.attributes.get("fastmath", "")):
-            return None
-    return combiners
 
 
 def _slowest_first(variables: list[Var], accesses: Sequence[Load | Store]) -> list[Var]:

@@ -10,6 +10,7 @@ from polyblocks.mlir import ir
 
 #: Operations that give another view of a buffer, or the buffer itself.
 VIEWS = {
+    "builtin.unrealized_conversion_cast",
     "memref.cast",
     "memref.collapse_shape",
     "memref.expand_shape",

@@ -293,7 +293,9 @@ class _Writer:
         """The MLIR value of a buffer, which is allocated if it has none yet."""
         if buffer.value is None:
             type_ = ir.MemRefType.get(list(buffer.shape), buffer.element)
-            if buffer.viewed is not None:
+            if buffer.viewed is not None and buffer.element != buffer.viewed.element:
+                self._words(buffer, type_)
+            elif buffer.viewed is not None:
                 self._flat_view(buffer, type_)
             else:
                 with ir.InsertionPoint.at_block_begin(self.block):
@@ -307,11 +309,7 @@ class _Writer:
         """
         assert buffer.viewed is not None
         source = self.memref(buffer.viewed)
-        owner = source.owner
-        if isinstance(owner, ir.Block) or owner.operation.block != self.block:
-            point = ir.InsertionPoint.at_block_begin(self.block)
-        else:
-            point = ir.InsertionPoint.after(owner.operation)
+        point = self._behind(source)
         offset = source.type.get_strides_and_offset()[1]
         dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
         operands = [source]
@@ -335,6 +333,22 @@ class _Writer:
                 },
             )
         buffer.value = view.results[0]
+
+    def _words(self, buffer: Buffer, type_: Any) -> None:
+        """A view of elements as words, in which only the type of the memory differs."""
+        assert buffer.viewed is not None
+        source = self.memref(buffer.viewed)
+        with self._behind(source):
+            buffer.value = ir.Operation.create(
+                "builtin.unrealized_conversion_cast", results=[type_], operands=[source]
+            ).results[0]
+
+    def _behind(self, source: Any) -> Any:
+        """Where a view of a buffer is made."""
+        owner = source.owner
+        if isinstance(owner, ir.Block) or owner.operation.block != self.block:
+            return ir.InsertionPoint.at_block_begin(self.block)
+        return ir.InsertionPoint.after(owner.operation)
 
     def variable(self, var: Var) -> Any:
         """The MLIR value of a loop's variable."""

@@ -51,6 +51,8 @@ _DIVISIONS = {
     "arith.remsi",
     "arith.remui",
 }
+#: Operations that do on vectors what they do on each lane; intrinsics are those of matrix units.
+_LANE_BY_LANE = ("arith.", "math.", "llvm.call_intrinsic")
 #: A loop of its own for every element.
 _SCALAR_ONLY = {"arith.remf"}
 
@@ -174,7 +176,7 @@ def _visit_op(node: Op, lanes: Lanes, makers: dict[Value, Node]) -> None:
         makers[result] = node
     if not any(v in lanes.varying for v in node.operands):
         return
-    if not node.name.startswith(("arith.", "math.")) or node.name in _SCALAR_ONLY:
+    if not node.name.startswith(_LANE_BY_LANE) or node.name in _SCALAR_ONLY:
         raise NoLanesError(f"{node.name} has no vector form")
     if node.name in _DIVISIONS and not _divides_by_constant(node, makers):
         raise NoLanesError("an integer division")

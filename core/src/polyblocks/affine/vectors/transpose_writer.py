@@ -8,7 +8,7 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import For, IndirectStore, Load, Store, Value
 from polyblocks.affine.vectors.lanes import lanes_of
 from polyblocks.affine.vectors.vector_bodies import Frame, ScalarWriter, VectorBody
-from polyblocks.affine.vectors.vector_ops import index_op, shuffle
+from polyblocks.affine.vectors.vector_ops import alignment, index_op, shuffle
 from polyblocks.mlir import ir
 
 
@@ -74,6 +74,7 @@ class _SquareWriter(Frame):
             "vector.load",
             results=[self.vector(node.result.type)],
             operands=[self.writer.memref(node.buffer), *(self.place(e, 0, k) for e in node.index)],
+            attributes=alignment(node.buffer),
             loc=node.location or ir.Location.unknown(),
         ).results[0]
 

@@ -28,6 +28,7 @@ from polyblocks.affine.vectors.neighbours import Window, windows
 from polyblocks.affine.vectors.reduction_vectors import combine
 from polyblocks.affine.vectors.scan_vectors import last_lane, prefixes
 from polyblocks.affine.vectors.vector_ops import (
+    alignment,
     broadcast,
     compare,
     constant_lanes,
@@ -274,6 +275,7 @@ class Body:
                 "memref.load",
                 results=[node.result.type],
                 operands=[self.writer.memref(node.buffer), *self.where(node)],
+                attributes=alignment(node.buffer),
                 loc=location,
             )
             self.values[node.result] = op.results[0]
@@ -433,7 +435,11 @@ class VectorBody(Body):
             return
         if self.mask is None:
             op = ir.Operation.create(
-                "vector.load", results=[type_], operands=[memref, *where], loc=location
+                "vector.load",
+                results=[type_],
+                operands=[memref, *where],
+                attributes=alignment(node.buffer),
+                loc=location,
             )
         else:
             zero = self.owner.constant(ir.DenseElementsAttr.get_splat(type_, _zero(type_)))
@@ -441,6 +447,7 @@ class VectorBody(Body):
                 "vector.maskedload",
                 results=[type_],
                 operands=[memref, *where, self.mask, zero],
+                attributes=alignment(node.buffer),
                 loc=location,
             )
         self.values[node.result] = op.results[0]

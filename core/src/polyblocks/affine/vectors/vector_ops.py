@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.model import Buffer
 from polyblocks.mlir import dialect, ir
 
 
@@ -18,6 +19,14 @@ def index_op(name: str, left: Any, right: Any) -> Any:
 def compare(predicate: str, left: Any, right: Any) -> Any:
     arith = dialect("arith")
     return arith.CmpIOp(getattr(arith.CmpIPredicate, predicate), left, right).result
+
+
+def alignment(buffer: Buffer) -> dict[str, Any]:
+    """What a load says of alignment: words of narrow numbers are aligned as the numbers are."""
+    if buffer.viewed is None or buffer.element == buffer.viewed.element:
+        return {}
+    i64 = ir.IntegerType.get_signless(64)
+    return {"alignment": ir.IntegerAttr.get(i64, buffer.viewed.bytes_per_element)}
 
 
 def extract(vector: Any, lane: int) -> Any:

@@ -37,6 +37,9 @@ from polyblocks.passes.normalize.classify_nests import name_nests
 from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
 from polyblocks.target import TargetDescription
 
+#: What makes wider integers.
+EXTENSIONS = ("arith.extsi", "arith.extui")
+
 
 @dataclass(frozen=True)
 class FuseSlicesPass(NestPass):
@@ -138,7 +141,8 @@ class FuseSlicesPass(NestPass):
         """Whether computing an element anew for each read costs less than a cache does."""
         del target
         reads_ = times / max(candidate.buffer.numel, 1)
-        body = slots(producer.body)
+        # A load extends integers by itself.
+        body = slots([n for n in producer.body if getattr(n, "name", "") not in EXTENSIONS])
         anew = reads_ * body
         # Computed once, stored, and loaded at every read.
         stored = body + 2.0 + reads_

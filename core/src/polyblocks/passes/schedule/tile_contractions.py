@@ -115,6 +115,9 @@ class TileContractionsPass(NestPass):
             if kept is not None and kept.bytes():
                 kept.prepare()
                 numbers["kept"] = kept.bytes()
+            unit = tiled.cost.product.unit
+            if unit is not None:
+                numbers["unit"] = unit.name
             context.decide(self.name, nest.name, "register tiles", **numbers)
             return new
         context.decide(self.name, nest.name, "no register tiles", reason=reason)

@@ -1,0 +1,433 @@
+"""Contractions whose steps a matrix unit takes several at a time.
+
+A unit of a single row adds to each lane of an accumulator ``k`` products of narrow numbers, which
+lie side by side in words of 32 bits. A contraction that adds such products up becomes one with as
+many fewer steps, whose operands are words. Only what a step computes is asked: a sum, of products,
+of numbers of the unit's types that are extended to that of its accumulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyblocks.affine.access import address
+from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops
+from polyblocks.affine.analysis.reduction_chains import StraightLineCode
+from polyblocks.affine.analysis.reductions import in_any_order
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.flat_views import FlatViews
+from polyblocks.affine.model import Buffer, For, Index, Load, Node, Op, Value, clone, operands
+from polyblocks.target import MatrixUnit, TargetDescription
+
+#: Bits of a word.
+WORD = 32
+#: dtype -> MLIR type, of units and their accumulators.
+_TYPES = {
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "int8": "i8",
+    "uint8": "i8",
+    "int32": "i32",
+}
+#: Type of the accumulator -> what adds, what multiplies.
+_SUMS = {"f32": ("arith.addf", "arith.mulf"), "i32": ("arith.addi", "arith.muli")}
+#: What extends numbers -> whether they are signed integers, unsigned ones, or none.
+_EXTENSIONS = {"arith.extf": "", "arith.extsi": "int", "arith.extui": "uint"}
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A contraction in steps of a unit.
+
+    Attributes:
+        contraction: it takes ``k`` of the original's steps at a time.
+        unit: the unit, by which times are predicted.
+        offset: a word that was added to all of the rows' words, whose products are to be taken off
+            again; None for nothing.
+    """
+
+    contraction: Contraction
+    unit: MatrixUnit
+    offset: int | None
+
+
+def in_groups(
+    contraction: Contraction, views: FlatViews, target: TargetDescription
+) -> list[Grouped]:
+    """The ways to compute a contraction with the best unit of a target that can.
+
+    Args:
+        contraction: one whose reduction has loops.
+        views: views of the program's buffers.
+        target: the chip.
+
+    Returns:
+        One for each side that can be the rows; none if no unit computes such steps.
+    """
+    units = [u for u in target.matrix_units if _in_words(u)]
+    if not units:
+        return []
+    terms = _terms(contraction)
+    if terms is None:
+        return []
+    for unit in units:
+        found = []
+        for rows, columns in (
+            (contraction.rows, contraction.columns),
+            (contraction.columns, contraction.rows),
+        ):
+            grouping = _Grouping.of(unit, terms, contraction, rows, columns)
+            if grouping is not None:
+                found.append(grouping.grouped(contraction, views))
+        if found:
+            return found
+    return []
+
+
+def _in_words(unit: MatrixUnit) -> bool:
+    """Whether a unit works on vectors of words."""
+    rows, _, steps = unit.shape
+    names = (*unit.both, unit.accumulator)
+    if rows != 1 or any(name not in _TYPES for name in names):
+        return False
+    return all(_bits(_TYPES[name]) * steps == WORD for name in unit.both)
+
+
+def _bits(type_: str) -> int:
+    return {"f16": 16, "bf16": 16, "i8": 8}.get(type_, 0)
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A factor of a product: a narrow number, and what computes it.
+
+    Attributes:
+        value: before it is extended.
+        dtype: its dtype, with the sign that it is extended with.
+        code: straight-line code of loops' variables only.
+    """
+
+    value: Value
+    dtype: str
+    code: list[Node]
+
+    def moved_by(self, variables: list[Var]) -> bool:
+        found = {v for n in self.code for e in _exprs(n) for v in e.variables()}
+        return any(v in found for v in variables)
+
+
+def _exprs(node: Node) -> tuple[Expr, ...]:
+    if isinstance(node, Load):
+        return node.index
+    return (node.expr,) if isinstance(node, Index) else ()
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What a step adds: products of two factors each.
+
+    Attributes:
+        accumulator: name of the sum's type.
+        pairs: the factors.
+    """
+
+    accumulator: str
+    pairs: list[tuple[_Factor, _Factor]]
+
+
+def _terms(contraction: Contraction) -> _Terms | None:
+    """The products that the steps of a contraction add up in any order; None if it does not."""
+    reduction = contraction.reduction
+    combiners = in_any_order(contraction.combiners)
+    if not reduction.loops or combiners is None or len(combiners) != 1:
+        return None
+    last = reduction.loops[-1]
+    accumulator = str(last.arguments[0].type)
+    if accumulator not in _SUMS:
+        return None
+    add, multiply = _SUMS[accumulator]
+    if combiners[0].name != add:
+        return None
+    chain = StraightLineCode(reduction.body).chain(last.yields[0])
+    assert chain is not None
+    constants = [n for n in contraction.before if isinstance(n, Op) and n.name == "arith.constant"]
+    code = _Code([*constants, *reduction.body], contraction.before, last.arguments)
+    pairs = []
+    for term in chain.terms:
+        if term is last.arguments[0]:
+            continue
+        maker = code.maker(term)
+        if not isinstance(maker, Op) or maker.name != multiply:
+            return None
+        first, second = (code.factor(v) for v in maker.operands)
+        if first is None or second is None:
+            return None
+        pairs.append((first, second))
+    return _Terms(accumulator, pairs)
+
+
+class _Code:
+    """The code of a step, for what computes single values of it."""
+
+    def __init__(self, nodes: list[Node], before: list[Node], carried: list[Value]) -> None:
+        self._nodes = nodes
+        self._makers = {r: n for n in nodes if isinstance(n, (Op, Index, Load)) for r in _made(n)}
+        self._fixed = {r for n in before if isinstance(n, (Op, Index, Load)) for r in _made(n)}
+        self._fixed -= self._makers.keys()
+        self._fixed |= set(carried)
+
+    def maker(self, value: Value) -> Node | None:
+        """The node that makes a value; None if it comes from outside."""
+        return self._makers.get(value)
+
+    def factor(self, value: Value) -> _Factor | None:
+        """A factor, if it is a narrow number that is extended."""
+        maker = self.maker(value)
+        if not isinstance(maker, Op) or maker.name not in _EXTENSIONS:
+            return None
+        narrow = maker.operands[0]
+        kind, name = _EXTENSIONS[maker.name], str(narrow.type)
+        names = [d for d, t in _TYPES.items() if t == name and (not kind or d.startswith(kind))]
+        if kind and name != "i8":
+            return None
+        code = self._of(narrow)
+        return None if code is None or not names else _Factor(narrow, names[0], code)
+
+    def _of(self, value: Value) -> list[Node] | None:
+        """The nodes that compute a value, in order; None if it depends on the element."""
+        needed: set[Node] = set()
+        pending = [value]
+        while pending:
+            each = pending.pop()
+            if each in self._fixed:
+                return None
+            maker = self.maker(each)
+            if maker is not None and maker not in needed:
+                needed.add(maker)
+                pending.extend(operands(maker))
+        return [n for n in self._nodes if n in needed]
+
+
+def _made(node: Op | Index | Load) -> list[Value]:
+    return node.results if isinstance(node, Op) else [node.result]
+
+
+@dataclass(frozen=True)
+class _Grouping:
+    """How factors become operands of a unit.
+
+    Attributes:
+        unit: which.
+        rows, columns: the variables of both sides.
+        pairs: the factors of rows and of columns, for each product of a step.
+        rows_first: whether the rows' words are the first operand.
+        flipped: whether the rows' numbers have another sign than the unit takes.
+    """
+
+    unit: MatrixUnit
+    rows: list[Var]
+    columns: list[Var]
+    pairs: list[tuple[_Factor, _Factor]]
+    rows_first: bool
+    flipped: bool
+
+    @classmethod
+    def of(
+        cls,
+        unit: MatrixUnit,
+        terms: _Terms,
+        contraction: Contraction,
+        rows: list[Var],
+        columns: list[Var],
+    ) -> _Grouping | None:
+        """None if the unit does not compute these terms."""
+        if _TYPES[unit.accumulator] != terms.accumulator:
+            return None
+        pairs = []
+        for first, second in terms.pairs:
+            if first.moved_by(columns):
+                first, second = second, first
+            if first.moved_by(columns) or second.moved_by(rows):
+                return None
+            pairs.append((first, second))
+        types = {(a.dtype, b.dtype) for a, b in pairs}
+        if len(types) != 1:
+            return None
+        ((of_rows, of_columns),) = types
+        for flipped in (False, True):
+            for rows_first in (True, False):
+                wanted, others = unit.both if rows_first else unit.both[::-1]
+                same = (of_rows == wanted) if not flipped else _other_sign(of_rows) == wanted
+                if same and of_columns == others:
+                    return cls(unit, rows, columns, pairs, rows_first, flipped)
+        return None
+
+    def grouped(self, contraction: Contraction, views: FlatViews) -> Grouped:
+        """The contraction in groups of steps."""
+        reduction = contraction.reduction
+        var = self._grouped_var(reduction, views)
+        group = Var(-(-var.extent // self.unit.shape[2]), var.name)
+        last = reduction.loops[-1]
+        (value,) = last.arguments
+        body: list[Node] = []
+        for of_rows, of_columns in self.pairs:
+            row = self._word(of_rows, var, group, views, body)
+            if self.flipped:
+                row = _op("arith.xori", [row, constant(_SIGNS, row.type, body)], body)
+            column = self._word(of_columns, var, group, views, body)
+            words = (row, column) if self.rows_first else (column, row)
+            value = _dot(self.unit, value, *words, body)
+        loops: list[For] = []
+        for loop in reversed(reduction.loops):
+            inside: list[Node] = [loops[0]] if loops else body
+            yields = loop.yields if loops else [value]
+            counted = group if loop.var is var else loop.var
+            loops.insert(0, For(counted, inside, loop.inits, loop.arguments, loop.results, yields))
+        new = replace(
+            contraction,
+            rows=self.rows,
+            columns=self.columns,
+            reduction=ReductionLoops(loops, body),
+            operands=[],
+        )
+        return Grouped(new, self.unit, _SIGNS if self.flipped else None)
+
+    def _grouped_var(self, reduction: ReductionLoops, views: FlatViews) -> Var:
+        """The variable of the steps that are taken together.
+
+        There should be little to fill up with zeros, and neighbours should lie side by side.
+        """
+        count = self.unit.shape[2]
+
+        def badness(var: Var) -> tuple[float, int]:
+            filled = -(-var.extent // count) * count / var.extent
+            factors = [f for pair in self.pairs for f in pair]
+            return filled, -sum(_words(f, var, count, views) is not None for f in factors)
+
+        return min(reversed(reduction.order), key=badness)
+
+    def _word(
+        self, factor: _Factor, var: Var, group: Var, views: FlatViews, out: list[Node]
+    ) -> Value:
+        """The word with a factor of each of a group's steps."""
+        count = self.unit.shape[2]
+        i32 = _integer(WORD)
+        words = _words(factor, var, count, views)
+        if words is not None:
+            view, place = words
+            word = Value(i32)
+            place = place.substitute({var: Expr.of(group) * count}) // count
+            out.append(Load(word, view, (place,)))
+            return word
+        bits = WORD // count
+        whole: Value | None = None
+        for number, (place, there) in enumerate(_places(var, group, count)):
+            values: dict[Value, Value] = {}
+            out += clone(factor.code, values, {var: place})
+            part = values[factor.value]
+            if not str(part.type).startswith("i"):
+                part = _op("arith.bitcast", [part], out, _integer(bits))
+            if there is not None:
+                nothing = constant(0, part.type, out)
+                part = _op("arith.select", [_is_zero(there, out), part, nothing], out, part.type)
+            part = _op("arith.extui", [part], out, i32)
+            if number:
+                part = _op("arith.shli", [part, constant(bits * number, i32, out)], out)
+            whole = part if whole is None else _op("arith.ori", [whole, part], out)
+        assert whole is not None
+        return whole
+
+
+#: What flips the signs of four bytes, as a number of 32 bits.
+_SIGNS = 0x80808080 - (1 << WORD)
+
+
+def _other_sign(dtype: str) -> str:
+    """The integer of the same size with, or without a sign; empty for what is no integer."""
+    return {"int8": "uint8", "uint8": "int8"}.get(dtype, "")
+
+
+def _places(var: Var, group: Var, count: int) -> Iterator[tuple[Expr, Expr | None]]:
+    """Where the steps of a group are, and what is zero where there is such a step, if not always.
+
+    What the last group has too little of is read from the last step, so that nothing outside of
+    memory is touched.
+    """
+    rest = var.extent % count
+    first = Expr.of(group) * count
+    for number in range(count):
+        if not rest or number < rest:
+            yield first + number, None
+        elif group.extent > 1:
+            last = Expr.of(group) // (group.extent - 1)
+            yield first + number - last * (number - rest + 1), last
+
+
+def _words(factor: _Factor, var: Var, count: int, views: FlatViews) -> tuple[Buffer, Expr] | None:
+    """Words of memory that groups of steps are, and the place of a number; None if they are none.
+
+    They are where steps are neighbours, and all else moves by whole words.
+    """
+    code = [n for n in factor.code if not isinstance(n, Op) or n.name != "arith.constant"]
+    if len(code) != 1 or not isinstance(code[0], Load) or var.extent % count:
+        return None
+    (load,) = code
+    assert isinstance(load, Load)
+    place = address(load.buffer, load.index)
+    if place.coefficient(var) != 1 or place.const % count:
+        return None
+    if any(factor % count for atom, factor in place.terms if atom is not var):
+        return None
+    view = views.of_words(load.buffer, count, _integer(WORD))
+    return None if view is None else (view, place)
+
+
+def _is_zero(place: Expr, out: list[Node]) -> Value:
+    from polyblocks.mlir import ir
+
+    index = ir.IndexType.get()
+    number = Value(index)
+    out.append(Index(number, place))
+    predicate = {"predicate": ir.IntegerAttr.get(_integer(64), 0)}
+    result = Value(_integer(1))
+    zero = constant(0, index, out)
+    out.append(Op("arith.cmpi", [number, zero], predicate, [result]))
+    return result
+
+
+def _dot(unit: MatrixUnit, value: Value, first: Value, second: Value, out: list[Node]) -> Value:
+    """One call of a unit, on one lane."""
+    from polyblocks.mlir import ir
+
+    attributes = {
+        "intrin": ir.StringAttr.get(unit.operation),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([3, 0]),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+    }
+    result = Value(value.type)
+    out.append(Op("llvm.call_intrinsic", [value, first, second], attributes, [result]))
+    return result
+
+
+def _op(name: str, inputs: list[Value], out: list[Node], type_: Any = None) -> Value:
+    result = Value(inputs[0].type if type_ is None else type_)
+    out.append(Op(name, inputs, {}, [result]))
+    return result
+
+
+def constant(number: int, type_: Any, out: list[Node]) -> Value:
+    """A constant of an integer type, or ``index``."""
+    from polyblocks.mlir import ir
+
+    result = Value(type_)
+    out.append(Op("arith.constant", [], {"value": ir.IntegerAttr.get(type_, number)}, [result]))
+    return result
+
+
+def _integer(bits: int) -> Any:
+    from polyblocks.mlir import ir
+
+    return ir.IntegerType.get_signless(bits)

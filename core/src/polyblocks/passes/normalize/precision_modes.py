@@ -1,0 +1,60 @@
+"""What the modes of `mm_conv_precision_mode` ask of the factors of contractions."""
+
+from __future__ import annotations
+
+from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.analysis.reduction_chains import StraightLineCode
+from polyblocks.affine.mlir.source import sources
+from polyblocks.affine.model import Nest, Op
+from polyblocks.errors import OptionError
+from polyblocks.options import FLOAT_MODES
+
+#: What adds up, what multiplies, what makes wider numbers.
+_SUMS = ("arith.addf", "arith.addi")
+_PRODUCTS = ("arith.mulf", "arith.muli")
+_EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
+
+
+def products(contraction: Contraction) -> list[Op]:
+    """The products that a step of a contraction's loops adds to sums."""
+    body = contraction.reduction.body
+    makers = {r: n for n in body if isinstance(n, Op) for r in n.results}
+    code = StraightLineCode(body)
+    chains = [code.chain(value) for value in contraction.reduction.loops[-1].yields]
+    return [
+        maker
+        for chain in chains
+        if chain is not None and chain.last.name in _SUMS
+        for maker in (makers.get(term) for term in chain.terms)
+        if maker is not None and maker.name in _PRODUCTS
+    ]
+
+
+def check_factors(
+    nest: Nest, contraction: Contraction, mode: str, wanted: str, most_bits: int
+) -> None:
+    """Whether a mode for integers can take effect in a nest.
+
+    Args:
+        nest: a contraction.
+        contraction: its parts.
+        mode: the mode.
+        wanted: what it is for.
+        most_bits: bits of these integers, before they are extended.
+
+    Raises:
+        OptionError: the nest multiplies others.
+    """
+    makers = {r: n for n in contraction.reduction.body if isinstance(n, Op) for r in n.results}
+    for value in (v for product in products(contraction) for v in product.operands):
+        maker = makers.get(value)
+        while maker is not None and maker.name in _EXTENSIONS:
+            (value,) = maker.operands
+            maker = makers.get(value)
+        met = str(value.type)
+        if not met.startswith("i") or value.type.width > most_bits:
+            where = " at ".join(found[0]) if (found := sources(nest.body)) else "a contraction"
+            raise OptionError(
+                f"mm_conv_precision_mode={mode!r} expects products of {wanted}, not of {met} as "
+                f"in {where}; convert its operands, or give one of {', '.join(FLOAT_MODES)}"
+            )

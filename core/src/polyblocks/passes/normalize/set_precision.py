@@ -1,0 +1,163 @@
+"""set-precision: contractions in the types of `mm_conv_precision_mode`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.analysis.contractions import Contraction, contraction_of
+from polyblocks.affine.model import Nest, Node, Op, Sequence, Value, operands, replace_values
+from polyblocks.options import FLOAT_MODES
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.normalize.precision_modes import check_factors, products
+
+#: Factors of these types are rounded; what is kept in float64 stays so.
+_ROUNDED = ("f16", "bf16", "f32")
+
+
+@dataclass(frozen=True)
+class SetPrecisionPass(NestPass):
+    """Round the operands of contractions to the type that the option names.
+
+    Products and sums stay in float32, which holds products of two such numbers exactly; with
+    ``fp16`` the sums are rounded to float16 at the end. Where a chip multiplies these types
+    itself, ``tile-contractions`` finds that. Modes for integers are refused here where a program
+    multiplies others; what they do is up to ``narrow-accumulators``.
+
+    Before, with ``mixed_bf16_fp32``::
+
+        %x = affine.load %a[%i, %k] ...
+        %p = arith.mulf %x, %y : f32
+
+    After::
+
+        %x = affine.load %a[%i, %k] ...
+        %xr = arith.truncf %x : f32 to bf16
+        %xe = arith.extf %xr : bf16 to f32 ...
+        %p = arith.mulf %xe, %ye : f32
+    """
+
+    name: ClassVar[str] = "set-precision"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Round in every nest that is a contraction.
+
+        Raises:
+            OptionError: the mode is for integers, and the program multiplies others.
+        """
+        mode = context.options.mm_conv_precision_mode
+        if mode in (None, "fp32"):
+            return
+        for nest in sequence.nests():
+            contraction = contraction_of(nest.body)
+            if contraction is None or not contraction.reduction.loops:
+                continue
+            if mode in FLOAT_MODES:
+                self._round(nest, contraction, mode, context)
+            else:
+                check_factors(nest, contraction, mode, "integers", 64)
+
+    def _round(self, nest: Nest, contraction: Contraction, mode: str, context: Any) -> None:
+        """Round the factors of all products of a step."""
+        body = contraction.reduction.loops[-1].body
+        kind = FLOAT_MODES[mode]
+        rounding = _to(kind) if kind else _tf32
+        found = 0
+        for product in products(contraction):
+            if product.name != "arith.mulf" or str(product.results[0].type) not in _ROUNDED:
+                continue
+            new: list[Node] = []
+            product.operands = [
+                v if _is_narrow(v, kind, body) else rounding(v, new) for v in product.operands
+            ]
+            at = body.index(product)
+            body[at:at] = new
+            found += 1
+        if found and mode == "fp16":
+            _round_results(nest, contraction)
+        if found:
+            nest.changed = True
+            context.decide(self.name, nest.name, "rounded", mode=mode, products=found)
+
+
+def _is_narrow(value: Value, kind: str, body: list[Node]) -> bool:
+    """Whether a value is a number of the type already."""
+    maker = next((n for n in body if isinstance(n, Op) and value in n.results), None)
+    return (
+        maker is not None
+        and maker.name == "arith.extf"
+        and (str(maker.operands[0].type) == (kind or "f16"))
+    )
+
+
+def _to(kind: str) -> Callable[[Value, list[Node]], Value]:
+    """Rounds to a type that MLIR has."""
+    from polyblocks.mlir import ir
+
+    narrow = ir.Type.parse(kind)
+
+    def rounded(value: Value, out: list[Node]) -> Value:
+        small, result = Value(narrow), Value(value.type)
+        out.append(Op("arith.truncf", [value], {}, [small]))
+        out.append(Op("arith.extf", [small], {}, [result]))
+        return result
+
+    return rounded
+
+
+def _tf32(value: Value, out: list[Node]) -> Value:
+    """Rounds a float32 to the 10 bits of TF32's fraction, to nearest even; NaN stays NaN."""
+    from polyblocks.mlir import ir
+
+    i32, i1 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(1)
+
+    def number(n: int) -> Value:
+        result = Value(i32)
+        out.append(Op("arith.constant", [], {"value": ir.IntegerAttr.get(i32, n)}, [result]))
+        return result
+
+    def op(name: str, *inputs: Value, type_: Any = i32, **attributes: Any) -> Value:
+        result = Value(type_)
+        out.append(Op(name, list(inputs), attributes, [result]))
+        return result
+
+    bits = op("arith.bitcast", value)
+    odd = op("arith.andi", op("arith.shrui", bits, number(13)), number(1))
+    up = op("arith.addi", op("arith.addi", bits, number(0xFFF)), odd)
+    cut = op("arith.bitcast", op("arith.andi", up, number(-0x2000)), type_=value.type)
+    # Unordered.
+    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 14)
+    is_nan = op("arith.cmpf", value, value, type_=i1, predicate=predicate)
+    return op("arith.select", is_nan, value, cut, type_=value.type)
+
+
+def _round_results(nest: Nest, contraction: Contraction) -> None:
+    """Let what follows a reduction see its results rounded to float16."""
+    first = contraction.reduction.loops[0]
+    rounding = _to("f16")
+    container = _container(nest.body, first)
+    after = container[container.index(first) + 1 :]
+    new: list[Node] = []
+    for result in first.results:
+        users = [n for n in after if result in operands(n)]
+        if str(result.type) != "f32" or all(_is_rounding(n) for n in users):
+            continue
+        rounded = rounding(result, new)
+        replace_values(after, {result: rounded})
+    at = container.index(first) + 1
+    container[at:at] = new
+
+
+def _is_rounding(node: Node) -> bool:
+    """Whether a node rounds to float16."""
+    if not isinstance(node, Op) or node.name != "arith.truncf":
+        return False
+    return str(node.results[0].type) == "f16"
+
+
+def _container(nodes: list[Node], loop: Node) -> list[Node]:
+    """The nodes among which a loop stands."""
+    while loop not in nodes:
+        nodes = nodes[0].body  # type: ignore[union-attr]
+    return nodes
