@@ -18,8 +18,13 @@ from pathlib import Path
 
 from polyblocks.errors import TargetError
 
+#: Lets all threads of a team wait for each other: ``void (void)``. GCC's interface, which LLVM's
+#: runtime has as well. It takes 0.23 µs with two threads of libgomp and 0.14 with libiomp5, and
+#: starts to sleep where cores are taken; a barrier of our own would take 0.08, and six milliseconds
+#: with more threads than cores unless it gave its core away at once (Zen 4).
+BARRIER = "GOMP_barrier"
 #: Functions of the runtime that generated code calls.
-FUNCTIONS = ("GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
+FUNCTIONS = ("GOMP_parallel", BARRIER, "omp_get_num_threads", "omp_get_thread_num")
 #: An int32 of this module: no call runs on more threads, whatever its caller says.
 LIMIT = "polyblocks_thread_limit"
 #: All that is outside of the object.

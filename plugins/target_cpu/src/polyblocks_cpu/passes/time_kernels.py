@@ -11,7 +11,7 @@ from polyblocks import signature
 from polyblocks.attributes import NESTS_ATTRIBUTE
 from polyblocks.codegen.walk import nested
 from polyblocks_cpu.load import CLOCK, PROFILE
-from polyblocks_cpu.passes.outline_kernels import TRIPS
+from polyblocks_cpu.team.kernels import TRIPS
 
 #: Module attribute: ``[[kernel, nest], ...]``, what each row of the times belongs to. Row 0 is the
 #: whole program and has empty names.
