@@ -171,8 +171,15 @@ class _Team:
                     func.ReturnOp([])
                 op.erase()
         with ir.InsertionPoint(self._main):
-            end = self._return(returned)
-        self._end = end
+            self._end = self._return(returned)
+        self._say_type()
+
+    def _say_type(self) -> None:
+        """The type of the function is that of its arguments."""
+        from polyblocks.mlir import ir
+
+        types = [argument.type for argument in self._entry.arguments]
+        self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
 
     def _take_stack(self, status: Any) -> Any:
         """Buffers on the stack, and what is put there at first, go to ``@main``."""
@@ -252,9 +259,7 @@ class _Team:
         thread.replace_all_uses_with(last)
         self._entry.erase_argument(thread.arg_number)
         self._threads = self._entry.add_argument(index, ir.Location.unknown())
-        self.function.attributes["function_type"] = ir.TypeAttr.get(
-            ir.FunctionType.get([a.type for a in self._entry.arguments], [])
-        )
+        self._say_type()
         with ir.InsertionPoint(self._end):
             alone = [arith.ConstantOp(index, number).result for number in (0, 1)]
             name = self.function.operation.attributes["sym_name"].value
