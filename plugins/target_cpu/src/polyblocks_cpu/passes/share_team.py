@@ -167,9 +167,12 @@ class _Team:
         returned = self._take_stack(status)
         for op in list(nested(function.operation)):
             if op.name == "func.return" and len(op.operands):
+                load = op.operands[0].owner.operation
                 with ir.InsertionPoint(op):
                     func.ReturnOp([])
                 op.erase()
+                if not list(load.results[0].uses):
+                    load.erase()
         with ir.InsertionPoint(self._main):
             self._end = self._return(returned)
         self._say_type()

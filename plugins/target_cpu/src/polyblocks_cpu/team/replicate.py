@@ -156,11 +156,11 @@ class Replicate:
         flag = str(value.type) == "i1"
         type_ = ir.IntegerType.get_signless(8) if flag else value.type
         place = self._share(type_)
-        at = arith.ConstantOp(ir.IndexType.get(), 0).result
+        index = ir.IndexType.get()
         with ir.InsertionPoint(end):
             kept = arith.ExtUIOp(type_, value).result if flag else value
-            stored = memref.StoreOp(kept, place, [at])
-        known = memref.LoadOp(place, [at]).result
+            stored = memref.StoreOp(kept, place, [arith.ConstantOp(index, 0).result])
+        known = memref.LoadOp(place, [arith.ConstantOp(index, 0).result]).result
         if flag:
             known = arith.TruncIOp(value.type, known).result
         self._common.add(known)
