@@ -52,7 +52,8 @@ class ShareTeamPass:
           func.call @l(%begin, %end, %y, %z) {polyblocks.team}
 
     Conditions and bounds of the program's loops are computed by all threads; what they load is
-    loaded by all, between barriers where it changes. The stack of ``@main`` is memory that the
+    loaded by all, between barriers where it changes. What depends on floats is computed by the
+    first thread alone and handed over: threads may round differently. The stack of ``@main`` is memory that the
     threads share. ``@main`` itself returns the status, when all are through.
 
     Attributes:

@@ -10,7 +10,7 @@ from polyblocks.codegen.memory import VIEWS
 from polyblocks.codegen.walk import nested
 from polyblocks_cpu.team.kernels import has_shared, is_shared
 
-#: How ops begin that do nothing but compute a value; all threads compute it.
+#: How ops begin that do nothing but compute a value; all threads compute those of integers.
 _PURE = ("arith.", "math.", "complex.", "index.", "ub.", "vector.")
 _PURE_OPS = VIEWS | {
     "memref.get_global",
@@ -25,8 +25,8 @@ _LOADS = ("memref.load", "vector.load", "vector.maskedload")
 class Replicate:
     """Guards in a function what the first thread does alone.
 
-    Calls of parallel kernels, loops and branches around them, and scalar arithmetic are for all
-    threads. Everything else is put into ``scf.if %first``, as much as there is in a row. A value
+    Calls of parallel kernels, loops and branches around them, and arithmetic on integers are for
+    all threads. Everything else is put into ``scf.if %first``, as much as there is in a row. A value
     from there that all threads need (a bound of a loop, a condition) is handed over in memory. A
     load that all need is done by all.
 
@@ -179,7 +179,20 @@ def _is_pure(op: Any) -> bool:
         return True
     if not op.name.startswith(_PURE) or len(op.regions):
         return False
-    return not any(_is_memref(value) for value in op.operands)
+    if not len(op.operands):
+        return True
+    # Threads may round differently, or take denormal numbers for zero: what is computed of floats
+    # could be true for one and false for another, which would wait forever.
+    return not any(_is_memref(v) or _is_float(v) for v in (*op.operands, *op.results))
+
+
+def _is_float(value: Any) -> bool:
+    from polyblocks.mlir import ir
+
+    type_ = value.type
+    if isinstance(type_, (ir.VectorType, ir.ComplexType)):
+        type_ = type_.element_type
+    return isinstance(type_, (ir.FloatType, ir.ComplexType))
 
 
 def _is_memref(value: Any) -> bool:
