@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,28 +86,30 @@ class Accesses:
             self._readonly[name] = found
         return self._readonly[name]
 
-    def collide(self, earlier: Access, later: Access) -> bool:
+    def collide(self, earlier: Iterable[Access], later: Iterable[Access]) -> bool:
         """Whether one thread may touch what another one has touched, and one of both writes."""
-        if not (earlier.write or later.write):
-            return False
-        if earlier.who == later.who == FIRST:
-            return False
-        if not _overlap(earlier.extent, later.extent):
-            return False
-        if ANYWHERE in (earlier.extent.root, later.extent.root):
-            return True
+        open_: list[tuple[Access, Access]] = []
+        for second in later:
+            for first in earlier:
+                if not _meet(first, second):
+                    continue
+                if not _may_be_apart(first, second):
+                    return True
+                open_.append((first, second))
+        # Last, since to look into kernels takes longer than all of this.
+        return not all(self._apart(first, second) for first, second in open_)
+
+    def _apart(self, earlier: Access, later: Access) -> bool:
+        """Whether two calls of kernels leave each other's bytes alone, thread by thread."""
         mine, its = self._footprint(earlier), self._footprint(later)
-        if mine is None or its is None:
-            return True
         here, there = earlier.extent.begin, later.extent.begin
-        if here is None or there is None:
-            return True
+        if mine is None or its is None or here is None or there is None:
+            return False
         if mine.high.max() + here <= its.low.min() + there:
-            return False
+            return True
         if its.high.max() + there <= mine.low.min() + here:
-            return False
-        alike = earlier.who == later.who == SHARED and earlier.trips == later.trips
-        return not (alike and mine.owned_beside(its, here, there))
+            return True
+        return _same_pieces(earlier, later) and mine.owned_beside(its, here, there)
 
     def _footprint(self, access: Access) -> Footprint | None:
         """What a kernel touches of an argument; None for what is no call or is not known."""
@@ -127,6 +129,29 @@ _UNTOUCHED = (
     "memref.extract_strided_metadata",
     "memref.dim",
 )
+
+
+def _meet(earlier: Access, later: Access) -> bool:
+    """Whether two accesses may be to the same byte, by different threads, and one writes."""
+    if not (earlier.write or later.write) or earlier.who == later.who == FIRST:
+        return False
+    return _overlap(earlier.extent, later.extent)
+
+
+def _same_pieces(earlier: Access, later: Access) -> bool:
+    """Whether each thread has the same iterations of two kernels."""
+    return earlier.who == later.who == SHARED and earlier.trips == later.trips is not None
+
+
+def _may_be_apart(earlier: Access, later: Access) -> bool:
+    """Whether it is worth it to look closer: rows of the same threads, or parts of one result."""
+    if ANYWHERE in (earlier.extent.root, later.extent.root):
+        return False
+    if not (earlier.kernel and later.kernel):
+        return False
+    if _same_pieces(earlier, later):
+        return True
+    return earlier.write and later.write and earlier.extent == later.extent
 
 
 def _is_memref(value: Any) -> bool:

@@ -61,7 +61,7 @@ class Barriers:
             accesses = self._of(op)
             if op in self.before:
                 pending = {}
-            elif any(self._accesses.collide(a, b) for b in accesses for a in pending):
+            elif self._accesses.collide(pending, accesses):
                 self.before[op] = None
                 pending = {}
             pending.update(dict.fromkeys(accesses))

@@ -133,9 +133,15 @@ def _hull(op: Any, position: int, values: _Values) -> Interval | None:
             outer = outer + lanes - 1
         else:
             # It is in bounds, whatever is known of the index.
-            inner, outer = np.clip(inner, 0, extent - 1), np.clip(outer, 0, extent - 1)
+            inner, outer = _within(inner, extent), _within(outer, extent)
         low, high = low + inner * stride, high + outer * stride
     return start + low * size, start + (high + 1) * size
+
+
+def _within(index: Any, extent: int) -> Any:
+    if isinstance(index, int):
+        return min(max(index, 0), extent - 1)
+    return np.minimum(np.maximum(index, 0), extent - 1)
 
 
 def _start(value: Any) -> int | None:
