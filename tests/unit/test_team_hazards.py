@@ -69,12 +69,8 @@ def test_what_is_only_read_needs_none() -> None:
     [
         pytest.param(("%w", ROWS, "%x", ROWS), ("%x", COLUMNS, "%y", ROWS), id="read after write"),
         pytest.param(("%w", COLUMNS, "%x", ROWS), ("%y", ROWS, "%w", ROWS), id="write after read"),
-        pytest.param(
-            ("%w", ROWS, "%x", ROWS), ("%y", ROWS, "%x", COLUMNS), id="write after write"
-        ),
-        pytest.param(
-            ("%w", ROWS, "%x", ROWS), ("%x", "[63 - %i, %j]", "%y", ROWS), id="backwards"
-        ),
+        pytest.param(("%w", ROWS, "%x", ROWS), ("%y", ROWS, "%x", COLUMNS), id="write after write"),
+        pytest.param(("%w", ROWS, "%x", ROWS), ("%x", "[63 - %i, %j]", "%y", ROWS), id="backwards"),
         pytest.param(
             ("%w", ROWS, "%x", ROWS), ("%x", "[(%i + 1) mod 64, %j]", "%y", ROWS), id="next row"
         ),
@@ -82,8 +78,7 @@ def test_what_is_only_read_needs_none() -> None:
 )
 def test_data_that_crosses_threads(first: Any, second: Any) -> None:
     kernels = [
-        copy(f"{a}{at}", f"{b}{to}", name)
-        for name, (a, at, b, to) in (("a", first), ("b", second))
+        copy(f"{a}{at}", f"{b}{to}", name) for name, (a, at, b, to) in (("a", first), ("b", second))
     ]
     assert calls(*kernels) == ["a", "wait", "b"]
 
@@ -182,11 +177,17 @@ def loop(*body: str) -> str:
 
 def test_the_next_iteration() -> None:
     # The first reads what others wrote in the iteration before, the second overwrites it.
-    found = calls(loop(copy("%x[%j, %i]", "%y[%i, %j]", "a"), copy("%y[%i, %j]", "%x[%i, %j]", "b")))
+    found = calls(
+        loop(copy("%x[%j, %i]", "%y[%i, %j]", "a"), copy("%y[%i, %j]", "%x[%i, %j]", "b"))
+    )
     assert found == ["wait", "a", "wait", "b"]
-    found = calls(loop(copy("%x[%i, %j]", "%y[%i, %j]", "a"), copy("%y[%i, %j]", "%x[%i, %j]", "b")))
+    found = calls(
+        loop(copy("%x[%i, %j]", "%y[%i, %j]", "a"), copy("%y[%i, %j]", "%x[%i, %j]", "b"))
+    )
     assert found == ["a", "b"]
-    found = calls(loop(copy("%w[%j, %i]", "%x[%i, %j]", "a")), copy("%x[%j, %i]", "%y[%i, %j]", "b"))
+    found = calls(
+        loop(copy("%w[%j, %i]", "%x[%i, %j]", "a")), copy("%x[%j, %i]", "%y[%i, %j]", "b")
+    )
     assert found == ["a", "wait", "b"]
 
 
@@ -259,8 +260,8 @@ def test_rows_by_masked_vectors() -> None:
 
 
 def test_footprints_of_a_kernel() -> None:
-    text = f"func.func @main(%x: {MATRIX}, %y: {MATRIX}) {{ {copy('%x[%j, %i]', '%y[%i, %j]')} return }}"
-    module = mlir.parse(text)
+    body = copy("%x[%j, %i]", "%y[%i, %j]")
+    module = mlir.parse(f"func.func @main(%x: {MATRIX}, %y: {MATRIX}) {{ {body} return }}")
     OutlineKernelsPass().run(module, None)
     kernel = next(op for op in module.body.operations if TRIPS in op.operation.attributes)
     found = footprints(kernel.operation, 64)
@@ -271,5 +272,3 @@ def test_footprints_of_a_kernel() -> None:
     assert rows.owned_beside(rows, 0, 0)
     assert not rows.owned_beside(columns, 0, 0)
     assert not rows.owned_beside(rows, 0, 4)
-
-

@@ -127,7 +127,8 @@ def _share(module: Any, each: Any, pieces: _Pieces) -> None:
     function = next(
         op
         for op in module.body.operations
-        if "sym_name" in op.operation.attributes and op.operation.attributes["sym_name"].value == name
+        if "sym_name" in op.operation.attributes
+        and op.operation.attributes["sym_name"].value == name
     )
     *_, thread, threads = function.regions[0].blocks[0].arguments
     for call in [op for op in nested(function.operation) if is_shared(op)]:

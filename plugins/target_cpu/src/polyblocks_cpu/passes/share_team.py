@@ -53,8 +53,8 @@ class ShareTeamPass:
 
     Conditions and bounds of the program's loops are computed by all threads; what they load is
     loaded by all, between barriers where it changes. What depends on floats is computed by the
-    first thread alone and handed over: threads may round differently. The stack of ``@main`` is memory that the
-    threads share. ``@main`` itself returns the status, when all are through.
+    first thread alone and handed over: threads may round differently. The stack of ``@main`` is
+    memory that the threads share. ``@main`` itself returns the status, when all are through.
 
     Attributes:
         timed: let all threads wait behind every parallel kernel, so that what it takes can be told.
@@ -122,10 +122,7 @@ class _Status:
 def _status(main: Any) -> _Status | None:
     """None if it returns something else."""
     returned = [
-        value
-        for op in nested(main.operation)
-        if op.name == "func.return"
-        for value in op.operands
+        value for op in nested(main.operation) if op.name == "func.return" for value in op.operands
     ]
     if not returned:
         return _Status()

@@ -1,4 +1,4 @@
-"""Every thread of a team runs a function: what only one of them may do, and what it tells others."""
+"""Every thread of a team runs a function: what only one may do, and what it tells others."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Replicate:
     """Guards in a function what the first thread does alone.
 
     Calls of parallel kernels, loops and branches around them, and arithmetic on integers are for
-    all threads. Everything else is put into ``scf.if %first``, as much as there is in a row. A value
-    from there that all threads need (a bound of a loop, a condition) is handed over in memory. A
-    load that all need is done by all.
+    all threads. Everything else is put into ``scf.if %first``, as much as there is in a row. What
+    all threads need of it (a bound of a loop, a condition) is handed over in memory. A load that
+    all need is done by all.
 
     Attributes:
         guards: the ``scf.if`` operations made.
