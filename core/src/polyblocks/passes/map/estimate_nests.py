@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.open_team import parallel_cost
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.estimate import LAUNCH, Estimator
 from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
+from polyblocks.affine.mlir.open_team import parallel_cost
 from polyblocks.affine.model import Sequence
 from polyblocks.affine.subnests import has_register_tile
 from polyblocks.attributes import ESTIMATE_ATTRIBUTE, KERNEL_ATTRIBUTE
