@@ -51,9 +51,11 @@ class Program:
 
     Args:
         seed: of the choices.
+        regions: with loops, branches and checks.
     """
 
     seed: int
+    regions: bool = True
     _count: int = 0
     _views: list[str] = field(default_factory=list)
 
@@ -83,7 +85,7 @@ class Program:
                 yield self._serial()
             elif kind < 0.8:
                 yield self._scalar()
-            elif depth < 2:
+            elif depth < 2 and self.regions:
                 yield self._region(depth)
 
     def _two(self) -> tuple[Place, Place]:
