@@ -11,6 +11,14 @@
 // CHECK:         call @k(%{{.*}}, %{{.*}}, %[[X]])
 // CHECK:         call @serial(%[[X]])
 // CHECK:         return
+// CHECK:       func.func private @k_piece
+// CHECK-SAME:  (%[[BEGIN:.*]]: index, %[[END:.*]]: index, %[[Y:.*]]: memref<64xf32>, %[[T:.*]]: index, %[[N:.*]]: index)
+// CHECK:         %[[TRIPS:.*]] = arith.subi %[[END]], %[[BEGIN]]
+// CHECK:         %[[P0:.*]] = arith.muli %[[T]], %[[TRIPS]]
+// CHECK:         %[[Q0:.*]] = arith.divui %[[P0]], %[[N]]
+// CHECK:         %[[FROM:.*]] = arith.addi %[[BEGIN]], %[[Q0]]
+// CHECK:         %[[TO:.*]] = arith.addi %[[BEGIN]],
+// CHECK:         call @k(%[[FROM]], %[[TO]], %[[Y]])
 // CHECK:       func.func private @k_team
 // CHECK-SAME:  (%[[BEGIN:.*]]: index, %[[END:.*]]: index, %[[Y:.*]]: memref<64xf32>, %[[N32:.*]]: i32)
 // CHECK:         %[[ONE:.*]] = arith.constant 1 : i32
@@ -23,12 +31,7 @@
 // CHECK:             %[[TI:.*]] = arith.index_castui %[[T]]
 // CHECK:             %[[N:.*]] = func.call @omp_get_num_threads()
 // CHECK:             %[[NI:.*]] = arith.index_castui %[[N]]
-// CHECK:             %[[TRIPS:.*]] = arith.subi %[[END]], %[[BEGIN]]
-// CHECK:             %[[P0:.*]] = arith.muli %[[TI]], %[[TRIPS]]
-// CHECK:             %[[Q0:.*]] = arith.divui %[[P0]], %[[NI]]
-// CHECK:             %[[FROM:.*]] = arith.addi %[[BEGIN]], %[[Q0]]
-// CHECK:             %[[TO:.*]] = arith.addi %[[BEGIN]],
-// CHECK:             func.call @k(%[[FROM]], %[[TO]], %[[Y]])
+// CHECK-NEXT:        func.call @k_piece(%[[BEGIN]], %[[END]], %[[Y]], %[[TI]], %[[NI]])
 // CHECK:             omp.terminator
 // CHECK-NOT:     omp.parallel
 

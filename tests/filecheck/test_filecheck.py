@@ -39,7 +39,8 @@ def run_passes(text: str) -> str:
     target = gpu_target() if _header(text, "TARGET", "cpu") == "gpu" else describe(options)
     pipeline = standard_pipeline(target, options)
     known = {p.name: p for passes in pipeline.stages.values() for p in passes}
-    known |= {p.name: p for p in stage_s4(describe(options), profile=True)}
+    for profile in (True, False):
+        known |= {p.name: p for p in stage_s4(describe(options), profile)}
     module = mlir.parse(text)
     passes = [known[name.strip()] for name in names]
     run_stage("S4", passes, module, PassContext.create(target, options))

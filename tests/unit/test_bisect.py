@@ -238,6 +238,48 @@ def test_a_team_runs_every_piece_once() -> None:
     assert judge(data) == OK
 
 
+def neighbours_of_a_team(barrier: str) -> bytes:
+    """Each thread stores an element and then loads that of the next one."""
+    data = buffers(
+        f"""
+        %six = arith.constant 6 : index
+        %seven = arith.constant 7 : index
+        omp.parallel num_threads(%n : i32) {{
+          %t = func.call @omp_get_thread_num() : () -> i32
+          %p = func.call @omp_get_num_threads() : () -> i32
+          %i = arith.index_cast %t : i32 to index
+          %threads = arith.index_cast %p : i32 to index
+          %v = memref.load %x[%i] : memref<8xf32>
+          memref.store %v, %y[%i] : memref<8xf32>
+          {barrier}
+          %one = arith.constant 1 : index
+          %next = arith.addi %i, %one : index
+          %its = arith.remui %next, %threads : index
+          %w = memref.load %y[%its] : memref<8xf32>
+          %three = arith.constant 3 : index
+          %at = arith.addi %i, %three : index
+          memref.store %w, %y[%at] : memref<8xf32>
+          omp.terminator
+        }}
+        %last = memref.load %x[%six] : memref<8xf32>
+        memref.store %last, %y[%six] : memref<8xf32>
+        memref.store %last, %y[%seven] : memref<8xf32>""",
+        extra=", %n: i32",
+    )
+    data += b"""
+      func.func private @GOMP_barrier()
+      func.func private @omp_get_thread_num() -> i32
+      func.func private @omp_get_num_threads() -> i32"""
+    kept = ", ".join(row(role, "float32", [8])[18:-1] for role in ("input", "output"))
+    return f"module attributes {{polyblocks.arguments = [{kept}]}} {{{data.decode()}}}".encode()
+
+
+def test_a_team_waits_at_barriers() -> None:
+    right = neighbours_of_a_team("func.call @GOMP_barrier() : () -> ()")
+    assert judge(right, right) == OK
+    assert judge(neighbours_of_a_team(""), right) != OK
+
+
 def test_the_llvm_dialect() -> None:
     module = mlir.parse(COPY)
     with module.context:

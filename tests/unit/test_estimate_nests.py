@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+import dataclasses
 
+import pytest
+from tests.support.described_chips import described
+
+from polyblocks import mlir
 from polyblocks.affine.cost.estimate import combine, mapped
+from polyblocks.affine.mlir.json_attributes import from_attribute
+from polyblocks.attributes import ESTIMATE_ATTRIBUTE
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
+from polyblocks.codegen.walk import nested
+from polyblocks.options import CompileOptions
+from polyblocks.passes.map.estimate_nests import EstimateNestsPass
+from polyblocks.pipeline import PassContext
 
 ROW = {
     "iterations": 4,
@@ -53,3 +63,38 @@ def test_a_mapping_of_unknown_time_has_no_prediction() -> None:
     found = mapped(ROW, Predicted(1e-6, None, 2e-6).numbers())
     assert not {"predicted_seconds", "bound"} & found.keys()
     assert found["seconds"] == {"near": 1e-7, "main": 2.5e-7, "latency": 2e-6, "launch": 1e-6}
+
+
+NEST = """
+affine.parallel (%i) = (0) to (64) {
+  %v = affine.load %x[%i] : memref<64xf32>
+  affine.store %v, %y[%i] : memref<64xf32>
+} {polyblocks.kernel = "k", polyblocks.kind = "copy", polyblocks.level = "team",
+   polyblocks.sources = []}
+"""
+LOOP = 'affine.for %t = 0 to 4 {{ {} }} {{polyblocks.region = "loop"}}'
+
+
+def launches(body: str, barrier: float) -> list[float]:
+    """What starting each nest takes, by its estimate."""
+    options = CompileOptions()
+    chip = described("lanes-8-large-team", options)
+    team = dataclasses.replace(chip.parallel[0], barrier=barrier)
+    target = dataclasses.replace(chip, parallel=(team, *chip.parallel[1:]))
+    text = f"func.func @main(%x: memref<64xf32>, %y: memref<64xf32>) {{ {body} return }}"
+    module = mlir.parse(text)
+    EstimateNestsPass().run(module, PassContext.create(target, options))
+    found = [
+        from_attribute(op.attributes[ESTIMATE_ATTRIBUTE])
+        for op in nested(module.operation)
+        if ESTIMATE_ATTRIBUTE in op.attributes
+    ]
+    return [estimate["seconds"]["launch"] for estimate in found]
+
+
+def test_nests_that_share_a_region_cost_a_barrier() -> None:
+    assert launches(NEST, 2e-7) == [3e-6]
+    assert launches(NEST + NEST, 2e-7) == [2e-7, 2e-7]
+    assert launches(LOOP.format(NEST), 2e-7) == [2e-7]
+    # A target without such regions.
+    assert launches(NEST + NEST, 0.0) == [3e-6, 3e-6]

@@ -57,11 +57,14 @@ class ParallelLevel:
         size: how many instances run at once in one instance of the level around it.
         overhead: seconds to start and join one region at this level; of ``grid``, to launch a
             kernel on an idle device.
+        barrier: seconds in which the instances of a region wait for each other at a barrier, for a
+            target that runs several parallel nests in one region; 0 where each is one.
     """
 
     name: str
     size: int
     overhead: float = 0.0
+    barrier: float = 0.0
 
 
 @dataclass(frozen=True)

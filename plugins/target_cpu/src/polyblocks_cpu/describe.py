@@ -12,6 +12,8 @@ from polyblocks_cpu.host import X86_FEATURES, X86_LEVELS, CacheLevel, Host, host
 
 #: Seconds to start and join one parallel region with threads that are awake.
 TEAM_OVERHEAD = 3e-6
+#: Seconds in which the threads of a region wait for each other; see ``openmp.BARRIER``.
+TEAM_BARRIER = 2e-7
 #: Facts in ``properties``: whether there is a vector instruction for them.
 INSTRUCTIONS = ("fma", "half", "rounding")
 
@@ -74,7 +76,7 @@ def _description(
         name="cpu",
         arch=arch.name,
         parallel=(
-            ParallelLevel("team", threads, TEAM_OVERHEAD),
+            ParallelLevel("team", threads, TEAM_OVERHEAD, TEAM_BARRIER),
             ParallelLevel("simd", vector_bits // 32),
         ),
         memory=tuple(memory),

@@ -38,11 +38,13 @@ from polyblocks_cpu.passes.lower_asserts import LowerAssertsPass
 from polyblocks_cpu.passes.lower_dots import LowerDotsPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
-from polyblocks_cpu.passes.outline_kernels import TRIPS, OutlineKernelsPass
+from polyblocks_cpu.passes.outline_kernels import OutlineKernelsPass
 from polyblocks_cpu.passes.outline_teams import OutlineTeamsPass
+from polyblocks_cpu.passes.share_team import ShareTeamPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
 from polyblocks_cpu.permute import pick_from
 from polyblocks_cpu.scalef import multiply_by_power
+from polyblocks_cpu.team.kernels import TRIPS
 
 
 def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
@@ -65,6 +67,8 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         # Before lower-affine, which drops the attributes that mark kernels.
         OutlineKernelsPass(),
         MergeKernelsPass(),
+        # When what a kernel touches is seen at its call, and its iterations are a loop.
+        ShareTeamPass(timed=profile),
         # While calls of kernels can be told from others, and a team's are one.
         *([TimeKernelsPass()] if profile else []),
         MapOpenmpPass(),

@@ -18,8 +18,14 @@ from pathlib import Path
 
 from polyblocks.errors import TargetError
 
+#: Lets all threads of a team wait for each other: ``void (void)``. GCC's interface, which LLVM's
+#: runtime has as well. It takes 0.23 µs with two threads of libgomp and 0.14 with libiomp5, where a
+#: region takes 0.53 and 0.31. A barrier of our own takes 0.08 (Zen 4); where other processes have
+#: the cores all of them take from 0.002 to 8 ms, and none was better every time, but a runtime's
+#: obeys the user's settings (``OMP_WAIT_POLICY``, ``KMP_BLOCKTIME``).
+BARRIER = "GOMP_barrier"
 #: Functions of the runtime that generated code calls.
-FUNCTIONS = ("GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
+FUNCTIONS = ("GOMP_parallel", BARRIER, "omp_get_num_threads", "omp_get_thread_num")
 #: An int32 of this module: no call runs on more threads, whatever its caller says.
 LIMIT = "polyblocks_thread_limit"
 #: All that is outside of the object.

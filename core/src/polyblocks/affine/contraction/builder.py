@@ -664,7 +664,9 @@ class ContractionBuilder:
             place = {**self._place(row, tile.column), product.step: at}
             for operand in product.operands:
                 if operand.of_rows:
-                    index = (local, row) if id(operand) in self.along_rows else (row, local)
+                    index: tuple[Expr, ...] = (row, local)
+                    if id(operand) in self.along_rows:
+                        index = (local, row)
                     if self._is_kept(operand):
                         index = self._kept_index(operand, place, tile)
                     self._operand(operand, place, index, own, inner)

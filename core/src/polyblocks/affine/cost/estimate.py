@@ -163,11 +163,19 @@ class Estimator:
         buffers: all buffers of the program. What the caller passes is found in a cache only if
             all of them fit there together, since the whole program ran since the last call; an
             intermediate buffer is found where it fits with the others of its nest.
+        launch: seconds that a parallel nest takes beside its work; by default those of a region.
     """
 
-    def __init__(self, target: TargetDescription, buffers: Iterable[Buffer]) -> None:
+    def __init__(
+        self,
+        target: TargetDescription,
+        buffers: Iterable[Buffer],
+        launch: float | None = None,
+    ) -> None:
         self._target = target
         self._team = target.parallel_level("team") or next(iter(target.parallel), None)
+        overhead = self._team.overhead if self._team is not None else 0.0
+        self._launch = overhead if launch is None else launch
         simd = target.parallel_level("simd")
         self._lanes = simd.size if simd is not None else 1
         self._line = target.line
@@ -203,7 +211,7 @@ class Estimator:
         busy = rates.compute_seconds(self._target, work.operations)
         if busy is not None:
             seconds[COMPUTE] = busy * available / threads
-        launch = team.overhead if team is not None and threads > 1 else 0.0
+        launch = self._launch if threads > 1 else 0.0
         bound, predicted = None, None
         if not self._unknown:
             bound = max(seconds, key=lambda name: seconds[name])

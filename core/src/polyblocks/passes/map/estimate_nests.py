@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.estimate import Estimator
+from polyblocks.affine.cost.estimate import LAUNCH, Estimator
 from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
+from polyblocks.affine.mlir.open_team import parallel_cost
 from polyblocks.affine.model import Sequence
 from polyblocks.affine.subnests import has_register_tile
 from polyblocks.attributes import ESTIMATE_ATTRIBUTE, KERNEL_ATTRIBUTE
@@ -33,13 +34,16 @@ class EstimateNestsPass(NestPass):
         """Estimate all nests."""
         if not sequence.name:
             self._tell_unknown(context)
-        estimator = Estimator(context.target, sequence.buffers)
+        launch = None
+        if context.target.multiprocessor is None:
+            launch = parallel_cost(sequence, context.target.shared_level)
+        estimator = Estimator(context.target, sequence.buffers, launch)
         for nest in sequence.nests():
             if not nest.name:
                 continue
             if nest.estimate is not None and has_register_tile(nest.body):
                 # Predicted when its tiling was chosen.
-                numbers = from_attribute(nest.estimate)
+                numbers = _launched(from_attribute(nest.estimate), launch)
             else:
                 numbers = estimator.estimate(nest).to_json()
             nest.estimate = to_attribute(numbers)
@@ -59,3 +63,14 @@ class EstimateNestsPass(NestPass):
         ):
             if missing:
                 context.decide(self.name, "main", what, missing=list(missing), target=target.name)
+
+
+def _launched(numbers: dict[str, Any], launch: float | None) -> dict[str, Any]:
+    """An estimate of a nest that was made before it was known what starting it takes."""
+    seconds = numbers["seconds"]
+    if launch is None or not seconds.get(LAUNCH):
+        return numbers
+    out = numbers | {"seconds": seconds | {LAUNCH: launch}}
+    if "predicted_seconds" in numbers:
+        out["predicted_seconds"] = numbers["predicted_seconds"] - seconds[LAUNCH] + launch
+    return out

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
-from polyblocks.codegen.memory import constant_index
 from polyblocks.codegen.walk import nested
-from polyblocks_cpu.passes.outline_kernels import TEAM_CALL
+from polyblocks_cpu.team.kernels import EACH_CALL, Names, is_shared
 
 #: Runtime functions that the generated regions call.
 THREAD_NUM = "omp_get_thread_num"
@@ -36,16 +35,24 @@ class MapOpenmpPass:
             omp.parallel num_threads(%num_threads : i32) {
               %t = func.call @omp_get_thread_num() : () -> i32
               %n = func.call @omp_get_num_threads() : () -> i32
-              // [begin + t * trips / n, begin + (t + 1) * trips / n)
-              func.call @k(%from, %to, %x)
+              func.call @k_piece(%begin, %end, %x, %t, %n)
               omp.terminator
             }
           }
           return
         }
 
+        func.func private @k_piece(%begin: index, %end: index, %x: ..., %t: index, %n: index) {
+          // [begin + t * trips / n, begin + (t + 1) * trips / n)
+          func.call @k(%from, %to, %x)
+          return
+        }
+
     The region stands in a function of its own, once for all calls of a kernel: regions in a long
     ``@main`` would take LLVM longer than the kernels.
+
+    In a function that each thread of a team runs (``polyblocks.each``, see ``share-team``) the call
+    of a parallel kernel becomes one of its piece, and the region is around the function's call.
     """
 
     name: ClassVar[str] = "map-openmp"
@@ -60,23 +67,27 @@ class MapOpenmpPass:
         with module.context, ir.Location.unknown():
             main = signature.main_of(module)
             num_threads = _add_num_threads(main)
-            calls = [op for op in nested(main.operation) if TEAM_CALL in op.attributes]
-            wide = [call for call in calls if _trips(call) != 1]
-            if not wide:
+            found = list(nested(main.operation))
+            calls = [op for op in found if is_shared(op)]
+            each = [op for op in found if EACH_CALL in op.attributes]
+            if not calls and not each:
                 return
             _declare_runtime(module)
+            names = Names(module)
+            pieces = _Pieces(module, names)
             teams: dict[str, str] = {}
-            taken = {
-                op.operation.attributes["sym_name"].value
-                for op in module.body.operations
-                if "sym_name" in op.operation.attributes
-            }
-            for call in wide:
+            for call in calls:
                 kernel = call.attributes["callee"].value
                 if kernel not in teams:
-                    teams[kernel] = _team(module, kernel, call, taken)
+                    teams[kernel] = _team(module, kernel, call, pieces, names)
                 with ir.InsertionPoint(call):
                     func.CallOp([], teams[kernel], [*call.operands, num_threads])
+                call.erase()
+            for call in each:
+                _share(module, call, pieces)
+                with ir.InsertionPoint(call):
+                    *arguments, _, _ = call.operands
+                    _on_team(call.attributes["callee"].value, arguments, num_threads, None)
                 call.erase()
 
 
@@ -106,34 +117,68 @@ def _declare_runtime(module: Any) -> None:
             func.FuncOp(name, ir.FunctionType.get([], [i32]), visibility="private")
 
 
-def _trips(call: Any) -> int | None:
-    begin, end = constant_index(call.operands[0]), constant_index(call.operands[1])
-    return None if begin is None or end is None else end - begin
-
-
-def _team(module: Any, kernel: str, call: Any, taken: set[str]) -> str:
-    """Make the function that runs a kernel on a team; its name, which is taken from now on."""
+def _share(module: Any, each: Any, pieces: _Pieces) -> None:
+    """In the function that threads run, let each call its pieces of parallel kernels."""
     from polyblocks import mlir
 
     ir = mlir.ir
-    arith, func, scf = mlir.dialect("arith"), mlir.dialect("func"), mlir.dialect("scf")
-    i32 = ir.IntegerType.get_signless(32)
-    types = [*(v.type for v in call.operands), i32]
-    name = f"{kernel}_team"
-    while name in taken:
-        name += "_"
-    taken.add(name)
+    func = mlir.dialect("func")
+    name = each.attributes["callee"].value
+    function = next(
+        op
+        for op in module.body.operations
+        if "sym_name" in op.operation.attributes
+        and op.operation.attributes["sym_name"].value == name
+    )
+    *_, thread, threads = function.regions[0].blocks[0].arguments
+    for call in [op for op in nested(function.operation) if is_shared(op)]:
+        with ir.InsertionPoint(call):
+            func.CallOp([], pieces.of(call), [*call.operands, thread, threads])
+        call.erase()
+
+
+def _team(module: Any, kernel: str, call: Any, pieces: _Pieces, names: Names) -> str:
+    """Make the function that runs a kernel on a team; its name."""
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    func = mlir.dialect("func")
+    types = [*(v.type for v in call.operands), ir.IntegerType.get_signless(32)]
+    piece = pieces.of(call)
+    name = names.new(f"{kernel}_team")
     with ir.InsertionPoint(module.body):
         team = func.FuncOp(name, ir.FunctionType.get(types, []), visibility="private")
     block = team.add_entry_block()
     *arguments, num_threads = block.arguments
     with ir.InsertionPoint(block):
-        one = arith.ConstantOp(i32, 1).result
-        alone = arith.CmpIOp(arith.CmpIPredicate.sle, num_threads, one).result
-        branch = scf.IfOp(alone, has_else=True)
+        _on_team(piece, arguments, num_threads, kernel)
         func.ReturnOp([])
+    return name
+
+
+def _on_team(each: str, arguments: list[Any], num_threads: Any, alone: str | None) -> None:
+    """Call a function on every thread of a team, with its number and how many there are.
+
+    Args:
+        each: the function's name.
+        arguments: what else it takes.
+        num_threads: how many there are to be; one alone needs no team.
+        alone: what is then called instead, without the last two arguments.
+    """
+    from polyblocks import mlir
+
+    ir = mlir.ir
+    arith, func, scf = mlir.dialect("arith"), mlir.dialect("func"), mlir.dialect("scf")
+    index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
+    one = arith.ConstantOp(i32, 1).result
+    is_alone = arith.CmpIOp(arith.CmpIPredicate.sle, num_threads, one).result
+    branch = scf.IfOp(is_alone, has_else=True)
     with ir.InsertionPoint(branch.then_block):
-        func.CallOp([], kernel, arguments)
+        if alone is not None:
+            func.CallOp([], alone, arguments)
+        else:
+            numbers = [arith.ConstantOp(index, number).result for number in (0, 1)]
+            func.CallOp([], each, [*arguments, *numbers])
         scf.YieldOp([])
     with ir.InsertionPoint(branch.else_block):
         region = ir.Operation.create(
@@ -144,33 +189,52 @@ def _team(module: Any, kernel: str, call: Any, taken: set[str]) -> str:
             regions=1,
         )
         scf.YieldOp([])
-    body = region.regions[0].blocks.append()
-    with ir.InsertionPoint(body):
-        _call_piece(kernel, arguments)
+    with ir.InsertionPoint(region.regions[0].blocks.append()):
+        numbers = [
+            arith.IndexCastUIOp(index, func.CallOp([i32], name, []).result).result
+            for name in (THREAD_NUM, NUM_THREADS)
+        ]
+        func.CallOp([], each, [*arguments, *numbers])
         ir.Operation.create("omp.terminator")
-    return name
 
 
-def _call_piece(kernel: str, arguments: list[Any]) -> None:
-    """The call of one thread: its own part of the iteration range."""
-    from polyblocks import mlir
+class _Pieces:
+    """Functions that call a kernel for one thread's part of the iteration range, as needed."""
 
-    ir = mlir.ir
-    arith, func = mlir.dialect("arith"), mlir.dialect("func")
-    index = ir.IndexType.get()
-    i32 = ir.IntegerType.get_signless(32)
-    thread, threads = (
-        arith.IndexCastUIOp(index, func.CallOp([i32], name, []).result).result
-        for name in (THREAD_NUM, NUM_THREADS)
-    )
-    begin, end, *rest = arguments
-    trips = arith.SubIOp(end, begin).result
-    one = arith.ConstantOp(index, 1).result
+    def __init__(self, module: Any, taken: Names) -> None:
+        self._module = module
+        self._taken = taken
+        self._names: dict[str, str] = {}
 
-    def bound(position: Any) -> Any:
-        share = arith.DivUIOp(arith.MulIOp(position, trips).result, threads).result
-        return arith.AddIOp(begin, share).result
+    def of(self, call: Any) -> str:
+        """The name of the function for the kernel that is called."""
+        kernel = call.attributes["callee"].value
+        if kernel not in self._names:
+            self._names[kernel] = self._make(kernel, [v.type for v in call.operands])
+        return self._names[kernel]
 
-    first = bound(thread)
-    last = bound(arith.AddIOp(thread, one).result)
-    func.CallOp([], kernel, [first, last, *rest])
+    def _make(self, kernel: str, types: list[Any]) -> str:
+        from polyblocks import mlir
+
+        ir = mlir.ir
+        arith, func = mlir.dialect("arith"), mlir.dialect("func")
+        index = ir.IndexType.get()
+        name = self._taken.new(f"{kernel}_piece")
+        with ir.InsertionPoint(self._module.body):
+            type_ = ir.FunctionType.get([*types, index, index], [])
+            piece = func.FuncOp(name, type_, visibility="private")
+        block = piece.add_entry_block()
+        begin, end, *rest, thread, threads = block.arguments
+
+        def bound(position: Any) -> Any:
+            share = arith.DivUIOp(arith.MulIOp(position, trips).result, threads).result
+            return arith.AddIOp(begin, share).result
+
+        with ir.InsertionPoint(block):
+            trips = arith.SubIOp(end, begin).result
+            one = arith.ConstantOp(index, 1).result
+            first = bound(thread)
+            last = bound(arith.AddIOp(thread, one).result)
+            func.CallOp([], kernel, [first, last, *rest])
+            func.ReturnOp([])
+        return name

@@ -15,7 +15,7 @@ from polyblocks.attributes import (
 )
 from polyblocks.codegen.equal_kernels import EqualKernels
 from polyblocks.codegen.walk import nested
-from polyblocks_cpu.passes.outline_kernels import TRIPS
+from polyblocks_cpu.team.kernels import TRIPS
 
 #: How many calls of a kernel there are, on a kernel with more than one.
 CALLS = "polyblocks.calls"

@@ -22,17 +22,12 @@ from polyblocks.attributes import (
 )
 from polyblocks.codegen.memory import VIEWS, extent_of, static_bytes, written_operands
 from polyblocks.codegen.walk import nested
-
-#: Unit attribute on a call: the first two operands are an iteration range to share among threads.
-TEAM_CALL = "polyblocks.team"
+from polyblocks_cpu.team.kernels import TEAM_CALL, TRIPS
 
 #: What a loop says of itself and its kernel then says.
 _MOVED = (KIND_ATTRIBUTE, SOURCES_ATTRIBUTE, ESTIMATE_ATTRIBUTE, VECTOR_ATTRIBUTE)
 #: The kind of a kernel that is a loop of the program.
 LOOP = "loop"
-
-#: Integer attribute on an outlined kernel: iterations that threads share; 1 for a serial one.
-TRIPS = "polyblocks.trips"
 
 #: Cheap ops without operands, repeated in a kernel instead of being passed to it.
 _REPEATED = frozenset({"arith.constant", "complex.constant", "memref.get_global"})

@@ -11,7 +11,7 @@ from polyblocks import signature
 from polyblocks.attributes import NESTS_ATTRIBUTE
 from polyblocks.codegen.walk import nested
 from polyblocks_cpu.load import CLOCK, PROFILE
-from polyblocks_cpu.passes.outline_kernels import TRIPS
+from polyblocks_cpu.team.kernels import EACH_CALL, TEAM_CALL, TRIPS
 
 #: Module attribute: ``[[kernel, nest], ...]``, what each row of the times belongs to. Row 0 is the
 #: whole program and has empty names.
@@ -25,7 +25,8 @@ class TimeKernelsPass:
     """Read the clock around every kernel call of ``@main``, and around all of it.
 
     The times are summed in a global buffer that only this program has; calls from several threads
-    at once would mix them up. Before::
+    at once would mix them up. Where a team runs the program (``share-team``) the first thread
+    measures, until all have come to the barrier behind a parallel kernel. Before::
 
         func.call @k(%x)
 
@@ -48,8 +49,12 @@ class TimeKernelsPass:
         func = mlir.dialect("func")
         with module.context, ir.Location.unknown():
             main = signature.main_of(module)
-            calls = _kernel_calls(module, main)
-            followers = _followers(main.operation)
+            team = _team(module, main)
+            timed = [main] if team is None else [main, team]
+            calls = _kernel_calls(module, timed)
+            followers: dict[Any, Any] = {}
+            for function in timed:
+                followers.update(_followers(function.operation))
             table = ir.MemRefType.get([1 + len(calls), COLUMNS], ir.F64Type.get())
             with ir.InsertionPoint.at_block_begin(module.body):
                 _global(table)
@@ -62,21 +67,37 @@ class TimeKernelsPass:
             # Checks may have split the function into blocks with returns of their own.
             blocks = list(main.body.blocks)
             ends = [block.operations[len(block.operations) - 1].operation for block in blocks]
-            with ir.InsertionPoint(blocks[0].operations[0].operation):
-                now = mlir.dialect("memref").AllocaOp(_timespec(), [], []).result
-            timer = _Timer(table, now)
+            timers = [_Timer(table, function) for function in timed]
             for row, (call, _) in enumerate(calls, start=1):
-                timer.time(row, call, [followers[call]])
+                if team is not None and TEAM_CALL in call.attributes:
+                    # All threads come here; a barrier stands behind the call.
+                    thread = team.body.blocks[0].arguments[-2]
+                    timers[-1].time(row, call, [followers[followers[call]]], thread)
+                else:
+                    timers[-1].time(row, call, [followers[call]])
             # Last, so that it stands around the others.
             first = blocks[0].operations[1].operation
-            timer.time(0, first, [op for op in ends if op.name == "func.return"])
+            timers[0].time(0, first, [op for op in ends if op.name == "func.return"])
             names = [("", ""), *(pair for _, pair in calls)]
             module.operation.attributes[ROWS] = ir.ArrayAttr.get(
                 [ir.ArrayAttr.get([ir.StringAttr.get(n) for n in pair]) for pair in names]
             )
 
 
-def _kernel_calls(module: Any, main: Any) -> list[tuple[Any, tuple[str, str]]]:
+def _team(module: Any, main: Any) -> Any:
+    """The function that the threads of a team run in the place of ``@main``, if there is one."""
+    for call in nested(main.operation):
+        if EACH_CALL in call.attributes:
+            name = call.attributes["callee"].value
+            return next(f for f in module.body.operations if _symbol(f.operation) == name)
+    return None
+
+
+def _symbol(op: Any) -> str | None:
+    return op.attributes["sym_name"].value if "sym_name" in op.attributes else None
+
+
+def _kernel_calls(module: Any, functions: list[Any]) -> list[tuple[Any, tuple[str, str]]]:
     """Calls in the order of the program, with the names of kernel and nest."""
     nests: dict[str, list[str]] = {}
     for op in module.body.operations:
@@ -89,7 +110,7 @@ def _kernel_calls(module: Any, main: Any) -> list[tuple[Any, tuple[str, str]]]:
             )
             nests[attributes["sym_name"].value] = names
     calls = []
-    for op in nested(main.operation):
+    for op in (inner for function in functions for inner in nested(function.operation)):
         if op.name == "func.call" and op.attributes["callee"].value in nests:
             kernel = op.attributes["callee"].value
             # Names are in the order of the calls; one without a name is called like the kernel.
@@ -148,42 +169,69 @@ def _clock_type() -> Any:
 
 
 class _Timer:
-    """Writes the code that reads the clock.
+    """Writes the code that reads the clock, in one function.
 
     Args:
         table: type of the buffer of times.
-        now: where the clock writes.
+        function: on its stack the clock writes.
     """
 
-    def __init__(self, table: Any, now: Any) -> None:
-        self.table = table
-        self.now = now
-
-    def time(self, row: int, first: Any, after: list[Any]) -> None:
-        """Time what runs from ``first`` until before each of ``after``."""
+    def __init__(self, table: Any, function: Any) -> None:
         from polyblocks import mlir
 
         ir = mlir.ir
-        arith, memref = mlir.dialect("arith"), mlir.dialect("memref")
-        f64, index = self.table.element_type, ir.IndexType.get()
+        self.table = table
+        entry = function.body.blocks[0]
+        with ir.InsertionPoint.at_block_begin(entry):
+            self.now = mlir.dialect("memref").AllocaOp(_timespec(), [], []).result
+
+    def time(self, row: int, first: Any, after: list[Any], thread: Any = None) -> None:
+        """Time what runs from ``first`` until before each of ``after``.
+
+        Args:
+            row: of the table.
+            first: an operation.
+            after: operations behind it, of which one is reached.
+            thread: the number of the thread, where several come here.
+        """
+        from polyblocks import mlir
+
+        ir = mlir.ir
+        arith, scf = mlir.dialect("arith"), mlir.dialect("scf")
         with ir.InsertionPoint(first):
             begin = self._nanoseconds()
         for op in after:
             with ir.InsertionPoint(op):
-                passed = arith.SIToFPOp(f64, arith.SubIOp(self._nanoseconds(), begin).result)
-                seconds = arith.MulFOp(passed.result, arith.ConstantOp(f64, 1e-9).result).result
-                one = arith.ConstantOp(f64, 1.0).result
-                times = _times(self.table)
-                at = arith.ConstantOp(index, row).result
-                updates = (
-                    (arith.AddFOp, one),
-                    (arith.AddFOp, seconds),
-                    (arith.MinNumFOp, seconds),
-                )
-                for column, (combine, value) in enumerate(updates):
-                    place = [at, arith.ConstantOp(index, column).result]
-                    old = memref.LoadOp(times, place).result
-                    memref.StoreOp(combine(old, value).result, times, place)
+                passed = arith.SubIOp(self._nanoseconds(), begin).result
+                if thread is None:
+                    self._add(row, passed)
+                    continue
+                none = arith.ConstantOp(thread.type, 0).result
+                branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, thread, none).result)
+            with ir.InsertionPoint(branch.then_block):
+                self._add(row, passed)
+                scf.YieldOp([])
+
+    def _add(self, row: int, passed: Any) -> None:
+        """Add nanoseconds to a row of the table."""
+        from polyblocks import mlir
+
+        arith, memref = mlir.dialect("arith"), mlir.dialect("memref")
+        f64, index = self.table.element_type, mlir.ir.IndexType.get()
+        passed = arith.SIToFPOp(f64, passed)
+        seconds = arith.MulFOp(passed.result, arith.ConstantOp(f64, 1e-9).result).result
+        one = arith.ConstantOp(f64, 1.0).result
+        times = _times(self.table)
+        at = arith.ConstantOp(index, row).result
+        updates = (
+            (arith.AddFOp, one),
+            (arith.AddFOp, seconds),
+            (arith.MinNumFOp, seconds),
+        )
+        for column, (combine, value) in enumerate(updates):
+            place = [at, arith.ConstantOp(index, column).result]
+            old = memref.LoadOp(times, place).result
+            memref.StoreOp(combine(old, value).result, times, place)
 
     def _nanoseconds(self) -> Any:
         """The clock's time as i64."""

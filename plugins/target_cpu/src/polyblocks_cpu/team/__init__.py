@@ -1,0 +1,1 @@
+"""One team of threads runs all of a program: what each thread does, and where they wait."""
