@@ -25,10 +25,10 @@ def watched(self, manifest, library, entry, times=None):
 load.CpuExecutable.__init__ = watched
 of_xla = xla_call.XlaCall.__init__
 
-def watched_xla(self, executable, *, threads, iterations=1):
+def watched_xla(self, executable, *, threads, **others):
     seen.append(threads)
     executable.entry = executable.entry.__closure__ and load_entry(executable)
-    of_xla(self, executable, threads=1, iterations=iterations)
+    of_xla(self, executable, threads=1, **others)
 
 def load_entry(executable):
     for cell in executable.entry.__closure__:

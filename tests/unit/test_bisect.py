@@ -746,7 +746,7 @@ def test_a_file_in_the_middle_goes_on_from_there(add_file: Path, tmp_path: Path)
     work.mkdir()
     made = collect.collect_file(middle, CompileOptions(), work)
     assert made.steps[0].path == middle
-    assert made.steps[1].label == "S3:fuse-slices"
+    assert made.steps[1].label == "S3:prepare-arguments"
 
 
 def test_a_compiler_that_fails(add_file: Path, tmp_path: Path, monkeypatch: Any) -> None:

@@ -110,7 +110,8 @@ def test_small_constants_are_inside_and_large_ones_arguments():
     assert len(inside) == 1
     made = capture_of_constant(torch.rand(5000))
     assert [type(s) for s in made.sources] == [FromInput, FromConstant]
-    assert [a.constant for a in made.arguments] == [False, True]
+    # Held by the graph, but its elements may be changed in place.
+    assert [a.constant for a in made.arguments] == [False, False]
     made = capture_of_constant(torch.rand(3))
     assert [type(s) for s in made.sources] == [FromInput]
 

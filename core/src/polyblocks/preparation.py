@@ -12,8 +12,8 @@ from typing import Any
 
 from polyblocks import signature
 from polyblocks.artifact import PREPARATION, Artifact
+from polyblocks.attributes import ARGUMENTS_ATTRIBUTE, REGION_ATTRIBUTE
 from polyblocks.attributes import PREPARATION as BRANCH
-from polyblocks.attributes import REGION_ATTRIBUTE
 
 #: What names of its blobs begin with.
 PREFIX = "preparation-"
@@ -33,6 +33,9 @@ def split(module: Any) -> Any | None:
     """
     from polyblocks.mlir import ir
 
+    if ARGUMENTS_ATTRIBUTE in module.operation.attributes:
+        # A target's lowering goes on where a dump of it was made: nothing is left to take out.
+        return None
     branch = _branch(module)
     if branch is None:
         return None
