@@ -413,7 +413,7 @@ def test_the_prediction_is_the_sum_over_the_kernels() -> None:
         return {"calls": calls, "estimate": {"predicted_seconds": seconds}}
 
     parts = [{"kernels": [kernel(2.0, 1), kernel(1.0, 3)]}, {"kernels": [kernel(4.0, 1)]}]
-    assert pytorch.predicted_seconds({"parts": parts}) == 9.0
+    assert pytorch.predicted_seconds({"parts": parts}) == 7.0
     parts[1]["kernels"].append({"calls": 1})
     assert pytorch.predicted_seconds({"parts": parts}) is None
     assert pytorch.predicted_seconds({"parts": []}) is None
