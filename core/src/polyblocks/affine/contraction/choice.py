@@ -294,6 +294,9 @@ class TilingCost:
         """Whether panels of a tile that one thread computes have room on its stack."""
         if self.available is None:
             return True
+        if self.by_rows:
+            # Rows of pixels take more than that.
+            return False
         steps = tiling.depth if tiling.by_pass(self.product) else self.steps
         used = tiling.column_block * steps if tiling.pack_columns else 0
         used += tiling.row_block * tiling.depth if tiling.pack_rows else 0
