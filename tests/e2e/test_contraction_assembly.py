@@ -70,14 +70,8 @@ def inner_loops(text: str, multiply_add: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("arch", "rows", "vectors"),
-    [("x86-64-v4", 14, 2), ("x86-64-v3", 6, 2), ("neoverse-n1", 6, 4)],
-)
-def test_inner_loops_multiply_add_and_load(arch: str, rows: int, vectors: int) -> None:
-    multiply_add, others = ARM if arch.startswith("neoverse") else X86
-    lanes = {"x86-64-v4": 16, "x86-64-v3": 8, "neoverse-n1": 4}[arch]
-    text = assembly(arch, 16 * rows, 32 * vectors * lanes, 120)
+def products_of_loops(text: str, multiply_add: str, others: str) -> set[int]:
+    """How many products inner loops have, which have nothing but these and ``others``."""
     loops = inner_loops(text, multiply_add)
     assert loops
     counts = set()
@@ -88,6 +82,18 @@ def test_inner_loops_multiply_add_and_load(arch: str, rows: int, vectors: int) -
         assert not stores, "spilled"
         assert all(re.match(others, line) for line in rest), rest
         counts.add(len(products))
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("arch", "rows", "vectors"),
+    [("x86-64-v4", 14, 2), ("x86-64-v3", 6, 2), ("neoverse-n1", 6, 4)],
+)
+def test_inner_loops_multiply_add_and_load(arch: str, rows: int, vectors: int) -> None:
+    multiply_add, others = ARM if arch.startswith("neoverse") else X86
+    lanes = {"x86-64-v4": 16, "x86-64-v3": 8, "neoverse-n1": 4}[arch]
+    text = assembly(arch, 16 * rows, 32 * vectors * lanes, 120)
+    counts = products_of_loops(text, multiply_add, others)
     assert max(counts) % vectors == 0
     assert max(counts) >= 0.75 * rows * vectors
 
@@ -148,16 +154,7 @@ def test_inner_loops_of_narrow_numbers(arch: str, types: dict[str, str], dot: st
     _, others = ARM if arm else X86
     text = assembly(arch, 84, 256, 480, NARROW, **types)
     multiply_add = rf"{dot}\s"
-    loops = inner_loops(text, multiply_add)
-    assert loops
-    counts = set()
-    for lines in loops:
-        products = [line for line in lines if re.match(multiply_add, line)]
-        rest = [line for line in lines if line not in products]
-        stores = [line for line in rest if re.search(r", -?\d*\(%r[sb]p|^st", line)]
-        assert not stores, "spilled"
-        assert all(re.match(others, line) for line in rest), rest
-        counts.add(len(products))
+    counts = products_of_loops(text, multiply_add, others)
     assert max(counts) >= 8
 
 
