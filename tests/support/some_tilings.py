@@ -16,6 +16,11 @@ def tiling_of(cost: TilingCost, draw: random.Random) -> Tiling:
     lanes = width * draw.choice([1, 2])
     inner = product.steps[-1] if len(product.steps) > 1 else 1
     depth = draw.choice([steps, max(1, steps // 3 // inner) * inner])
+    if product.windows is not None:
+        # Rows are in one loop, and all steps in one pass.
+        run = product.windows.run
+        height = draw.choice([h for h in range(1, 7) if run % h == 0])
+        depth = steps
     whole = len(product.columns) > 1 and (cost.by_rows or product.waits)
     column_block = columns
     if not whole and draw.random() < 0.7:

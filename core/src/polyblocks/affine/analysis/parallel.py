@@ -60,8 +60,30 @@ def _apart_in_memory(
         return False
     if not is_whole(store.buffer) or not is_whole(other.buffer):
         return False
-    mine, theirs = (address(a.buffer, a.index) for a in (store, other))
-    return same_for([mine], [theirs], loop.var, inner)
+    places = [_place_in_bounds(a, loop.var) for a in (store, other)]
+    (mine, _), (theirs, _) = places
+    free = inner.union(*(variables for _, variables in places))
+    return same_for([mine], [theirs], loop.var, free)
+
+
+def _place_in_bounds(access: Load | Store, var: Var) -> tuple[Expr, set[Var]]:
+    """The address of an access, where indices that seem to leave the buffer are any inside.
+
+    Loops that end before their extent does keep them in it. ``var`` moves no such index.
+
+    Returns:
+        The address, and the variables that stand for indices.
+    """
+    index: list[Expr] = []
+    free: set[Var] = set()
+    for expr, extent in zip(access.index, access.buffer.shape, strict=True):
+        low, high = expr.range()
+        if (low < 0 or high >= extent) and var not in set(expr.variables()):
+            inside = Var(extent)
+            free.add(inside)
+            expr = Expr.of(inside)
+        index.append(expr)
+    return address(access.buffer, index), free
 
 
 def _known_dimensions(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
+from polyblocks.affine.access import join_parts
 from polyblocks.affine.analysis.reductions import identities
 from polyblocks.affine.contraction.copies import along_rows
 from polyblocks.affine.contraction.kept_panels import KeptPanels
@@ -22,7 +23,18 @@ from polyblocks.affine.contraction.units import constant
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.loop_digits import counted, row_of_lines
-from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Op, Store, Value, clone
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    For,
+    Load,
+    Node,
+    Op,
+    Store,
+    Value,
+    around,
+    clone,
+)
 from polyblocks.affine.subnests import mark_tiles
 
 #: Bytes of a buffer that has room on a thread's stack.
@@ -32,6 +44,8 @@ STACK_BYTES = 256 * 1024
 LONG = 16
 #: Values of variables.
 Place = dict[Var, Expr]
+#: Variables of loops with their upper bounds, the outermost one first.
+_Loops = list[tuple[Var, tuple[Expr, ...]]]
 
 
 @dataclass(frozen=True)
@@ -306,6 +320,9 @@ class ContractionBuilder:
         if self.product.steps_first(operand):
             assert not ends
             return self._transpose_columns(operand, first, extent)
+        if operand.natural is not None:
+            assert not ends
+            return self._reorder_columns(operand, operand.natural)
         lanes = self.tiling.lanes
         panel, upper = self.column.every(lanes)
         out: list[Node] = []
@@ -347,16 +364,69 @@ class ContractionBuilder:
             out += self.column.at_end([For(a, [For(step, body)])])
         return out
 
+    def _reorder_columns(self, operand: Operand, load: Load) -> list[Node]:
+        """As :meth:`_transpose_columns` of all steps, which then change their order row by row."""
+        width, extent = self.width, self.product.step.extent
+        rows = self._local((extent, width), operand.value.type)
+        loops = [Var(e) for e in self.product.steps]
+        number = natural = Expr(0)
+        for var, stride in zip(loops, self.product.strides, strict=True):
+            number = number * var.extent + var
+            natural = natural + Expr.of(var) * stride
+        whole = extent - extent % width
+        square, upper = self.column.every(width)
+        first = Expr.of(square) * width
+        out: list[Node] = []
+        if square.extent:
+            inner: list[Node] = []
+            for begin, count in ((0, whole), (whole, extent - whole)):
+                if not count:
+                    continue
+                a = Var(width)
+                if begin:
+                    step = Var(count)
+                    at = Expr.of(step) + begin
+                else:
+                    step, b = Var(count // width), Var(width)
+                    at = Expr.of(step) * width + b
+                body, value = self._load_natural(load, first + a, at)
+                body.append(self._store(value, rows, (at, Expr.of(a))))
+                inner.append(For(step, [For(a, body if begin else [For(b, body)])]))
+            a = Var(width)
+            body = []
+            value = self._load(body, rows, (natural, Expr.of(a)))
+            body.append(self._panel_store(operand, value, first + a, number))
+            inner += around(loops, [For(a, body)])
+            out.append(For(square, inner, upper=upper))
+        begin, rest = self.column.rest(width)
+        if rest:
+            a = Var(rest)
+            body, value = self._load_natural(load, Expr.of(a) + begin, natural)
+            body.append(self._panel_store(operand, value, Expr.of(a) + begin, number))
+            out += self.column.at_end([For(a, around(loops, body))])
+        return out
+
+    def _load_natural(self, load: Load, column: Expr, step: Expr) -> tuple[list[Node], Value]:
+        """A load at a column of the block, and what it loads."""
+        at = {self.product.column: self.column.begin + column, self.product.step: step}
+        values: dict[Value, Value] = {}
+        body = clone([load], values, {**self.place, **at})
+        return body, values[load.result]
+
     def _copied(self, operand: Operand, column: Expr, first: Expr, step: Expr) -> list[Node]:
         """Copies one element to its panel; ``column`` counts from the block's first one."""
         at = {self.product.column: self.column.begin + column, self.product.step: first + step}
         values: dict[Value, Value] = {}
         body = clone(operand.nodes, values, {**self.place, **at})
+        body.append(self._panel_store(operand, values[operand.value], column, step))
+        return body
+
+    def _panel_store(self, operand: Operand, value: Value, column: Expr, step: Expr) -> Store:
+        """Stores an element of a column of the block in its panel."""
         index: tuple[Expr, ...] = (step, column)
         if not self.product.by_rows(operand):
             index = (column // self.tiling.lanes, step, column % self.tiling.lanes)
-        body.append(self._store(values[operand.value], self.panels[id(operand)], index))
-        return body
+        return self._store(value, self.panels[id(operand)], index)
 
     # Partial results
 
@@ -559,8 +629,8 @@ class ContractionBuilder:
             self._chains(tile, inits, first, upper, out)
             found = [] if self.one_by_one else self._sums(tile, out)
         else:
-            step = Var(self.tiling.depth)
-            loop = self._steps(tile, inits, step, first + step, Expr.of(step), upper)
+            _, loops, at = self._step_loops(upper)
+            loop = self._steps(tile, inits, loops, first + at, at)
             out.append(loop)
             found = loop.results
         if self.one_by_one:
@@ -586,7 +656,6 @@ class ContractionBuilder:
         """As many steps as a chain of additions may have at a time, the sums added up."""
         combiners = self.product.combiners
         assert combiners is not None
-        depth, chain = self.tiling.depth, self.tiling.chain
         places = [
             (op, buffer, at)
             for op, (buffer, at) in zip(combiners * len(tile.rows), self._places(tile), strict=True)
@@ -594,22 +663,56 @@ class ContractionBuilder:
         out += [
             Store(init, buffer, at) for init, (_, buffer, at) in zip(inits, places, strict=True)
         ]
-        number, step = Var(-(-depth // chain)), Var(chain)
-        local = Expr.of(number) * chain + step
-        ends = tuple(e - Expr.of(number) * chain for e in upper)
-        if depth % chain:
-            ends = (*ends, Expr(depth) - Expr.of(number) * chain)
+        outside, loops, number = self._step_loops(upper)
         body: list[Node] = []
         neutral = self._neutral()
         assert neutral is not None
         body += neutral
         starts = [op.results[0] for op in neutral] * len(tile.rows)
-        loop = self._steps(tile, starts, step, first + local, local, ends)
+        loop = self._steps(tile, starts, loops, first + number, number)
         body.append(loop)
         for value, (op, buffer, at) in zip(loop.results, places, strict=True):
             old = self._load(body, buffer, at)
             body.append(Store(_combined(op, body, old, value), buffer, at))
-        out.append(For(number, body))
+        for var, ends in reversed(outside):
+            body = [For(var, body, upper=ends)]
+        out += body
+
+    def _step_loops(self, upper: tuple[Expr, ...]) -> tuple[_Loops, _Loops, Expr]:
+        """The loops over the steps of a pass, the outermost one first.
+
+        Args:
+            upper: bounds of their number.
+
+        Returns:
+            Loops around chains of additions, loops that a chain is, and the number of the step.
+        """
+        depth, chain = self.tiling.depth, self.tiling.chain
+        windows = self.product.windows
+        counts = [depth] if windows is None else list(windows.steps)
+        within: list[int] = []
+        while counts and prod(within) * counts[-1] <= chain:
+            within.insert(0, counts.pop())
+        loops: _Loops = [(Var(extent), ()) for extent in (*counts, *within)]
+        outside = len(counts)
+        number = Expr(0)
+        for var, _ in loops:
+            number = number * var.extent + var
+        if not within:
+            # Parts of the fastest loop.
+            whole, _ = loops.pop()
+            part, step = Var(-(-whole.extent // chain)), Var(chain)
+            local = Expr.of(part) * chain
+            number = number - whole + local + step
+            loops += [
+                (part, ()),
+                (step, (Expr(whole.extent) - local,) if whole.extent % chain else ()),
+            ]
+        if upper:
+            # A single loop, or its parts.
+            step, ends = loops[-1]
+            loops[-1] = step, (*ends, *(e - (number - step) for e in upper))
+        return loops[:outside], loops[outside:], number
 
     def _places(self, tile: _Rows) -> list[tuple[Buffer, tuple[Expr, ...]]]:
         """Where the sums of a tile are."""
@@ -645,12 +748,11 @@ class ContractionBuilder:
         self,
         tile: _Rows,
         inits: list[Value],
-        step: Var,
+        loops: _Loops,
         at: Expr,
         local: Expr,
-        upper: tuple[Expr, ...],
     ) -> For:
-        """The loop over steps: ``at`` counts all of them, ``local`` those of the pass."""
+        """The loops over steps: ``at`` counts all of them, ``local`` those of the pass."""
         product = self.product
         inner: list[Node] = []
         arguments: list[Value] = []
@@ -672,8 +774,14 @@ class ContractionBuilder:
                     self._operand(operand, place, index, own, inner)
             inner += clone(product.body, own, place)
             yields += [own.get(v, v) for v in product.yields]
-        found = [Value(a.type) for a in arguments]
-        return For(step, inner, inits, arguments, found, yields, upper=upper)
+        *outside, (step, upper) = loops
+        loop = For(step, inner, inits, arguments, _like(arguments), yields, upper=upper)
+        for var, ends in reversed(outside):
+            # What it carries it hands on to the loop inside.
+            carried = _like(arguments)
+            loop.inits = carried
+            loop = For(var, [loop], inits, carried, _like(arguments), loop.results, upper=ends)
+        return loop
 
     def _columns(
         self, tile: _Rows, local: Expr, at: Expr, values: dict[Value, Value], out: list[Node]
@@ -711,7 +819,11 @@ class ContractionBuilder:
             values[operand.value] = self._load(out, panel, index)
             return
         assert operand.load is not None
-        out += clone([operand.load], values, place)
+        (load,) = clone([operand.load], values, place)
+        if operand.looped:
+            assert isinstance(load, Load)
+            load.index = tuple(join_parts(e) for e in load.index)
+        out.append(load)
 
     def _is_kept(self, operand: Operand) -> bool:
         return self.kept is not None and self.kept.buffer(operand) is not None
@@ -769,6 +881,10 @@ class ContractionBuilder:
         value = Value(buffer.element)
         out.append(Load(value, buffer, self._index(buffer, index)))
         return value
+
+
+def _like(values: list[Value]) -> list[Value]:
+    return [Value(v.type) for v in values]
 
 
 def _without(value: Value, part: Value, out: list[Node]) -> Value:

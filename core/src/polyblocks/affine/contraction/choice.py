@@ -13,7 +13,12 @@ from math import ceil, gcd, lcm, prod
 
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
 from polyblocks.affine.analysis.reductions import ROUNDING
-from polyblocks.affine.contraction.copies import along_rows, operand_time, result_time
+from polyblocks.affine.contraction.copies import (
+    along_rows,
+    elements_apart,
+    operand_time,
+    result_time,
+)
 from polyblocks.affine.contraction.kept_panels import can_be_kept
 from polyblocks.affine.contraction.product import Operand, Product, products_of
 from polyblocks.affine.contraction.tiling import Tiling
@@ -50,6 +55,8 @@ LOADED = 0.01
 STEP = 0.5
 #: Finding where a row's results are stored, if a tile's rows are not in one loop of the program.
 DIGITS = 12.0
+#: The end of a loop around other steps' loop, whose last branch is not foreseen.
+LOOP_END = 16.0
 #: Register tiles one above the other from which on columns are copied.
 MIN_REUSE = 4
 
@@ -189,7 +196,9 @@ class TilingCost:
         of_columns = [o for o in product.operands if not o.of_rows and not o.kept]
         self.by_rows = any(product.by_rows(o) for o in of_columns)
         # Rows that are copied along their loops.
-        along = any(along_rows(product, o, self.width) for o in product.operands if not o.kept)
+        along = product.windows is None and any(
+            along_rows(product, o, self.width) for o in product.operands if not o.kept
+        )
         self.row_unit = product.rows[-1] if along and len(product.rows) > 1 else 1
         self.in_place = all(self._in_order(o) for o in of_columns)
         large = self.columns * self.steps * self.size > self.l2
@@ -241,12 +250,18 @@ class TilingCost:
     def _tiling(self, rows: int, lanes: int, row_pieces: int, column_pieces: int) -> Tiling | None:
         if -(-self.rows // rows) < row_pieces:
             return None
+        windows = self.product.windows
+        if windows is not None and windows.run % rows:
+            return None
         streaming = self.streams and self.rows <= rows
-        depth = self._depth(STREAMS if streaming else MAX_DEPTH)
+        # Rows that are used in place need no room, however many steps there are.
+        depth = self.steps if windows else self._depth(STREAMS if streaming else MAX_DEPTH)
         chain = depth
         longest = CHAIN if self.product.unit is None else UNIT_CHAIN
         if self.rounds and depth >= 2 * longest:
             chain = -(-depth // round(depth / longest))
+            if windows is not None:
+                chain = windows.chain(longest)
         # Blocks of columns: whole tiles, and whole rows of what is copied row by row.
         unit = lanes
         if self.by_rows or (self.product.waits and len(self.product.columns) > 1):
@@ -276,11 +291,12 @@ class TilingCost:
         row_block = -(-tiles * rows // (blocks * unit)) * unit
         if row_block >= self.rows:
             row_block = self.rows
+        of_rows = [o for o in self.product.operands if o.of_rows]
         pack_rows = any(
-            o.load is None or (self._collide(o.load, rows) and not streaming)
-            for o in self.product.operands
-            if o.of_rows
+            o.load is None or (self._collide(o, rows) and not streaming) for o in of_rows
         )
+        if windows is not None and pack_rows:
+            return None
         pack_columns = not self.in_place or tiles >= MIN_REUSE
         pack_columns |= any(o.kept for o in self.product.operands if not o.of_rows)
         return Tiling(
@@ -323,12 +339,13 @@ class TilingCost:
         (place,) = operand.load.index
         return place.coefficient(self.product.column) == 1
 
-    def _collide(self, load: Load, rows: int) -> bool:
+    def _collide(self, operand: Operand, rows: int) -> bool:
         """Whether so many rows meet in few sets of the first cache, or are not in order."""
-        (place,) = load.index
-        if place.coefficient(self.product.step) != 1:
+        assert operand.load is not None
+        (place,) = operand.load.index
+        if place.coefficient(self.product.step) != 1 and self.product.windows is None:
             return True
-        stride = (place.coefficient(self.product.row) or 0) * self.size
+        stride = (elements_apart(operand, self.product.row) or 0) * self.size
         ways = self.l1.associativity or 8
         way = max(self.l1.size // ways, 1)
         together = gcd(stride, way)
@@ -340,6 +357,15 @@ class TilingCost:
         if self.each is None or not far:
             return 0.0
         return self.size * self.threads / far / self.each
+
+    def _in_windows(self) -> float:
+        """What rows take that are used in place, of which each thread gets its own from others."""
+        shared = next((m for m in self.target.memory if m.shared_by > 1), self.target.memory[-1])
+        if self.product.windows is None or self.each is None or not shared.bandwidth:
+            return 0.0
+        loads = {o.load for o in self.product.operands if o.of_rows and o.load is not None}
+        elements = sum(min(self.rows * self.steps, n.buffer.numel // self.batch) for n in loads)
+        return self.size * self.threads / shared.bandwidth / self.each * elements
 
     def pieces(self, tiling: Tiling) -> int:
         """Pieces that threads do."""
@@ -378,16 +404,20 @@ class TilingCost:
                     total += self.copies[operand] * mine * rows * self.steps
             elif tiling.pack_columns or operand.load is None:
                 total += self.copies[operand] * columns * self.steps
+        total += self._in_windows() / tiling.row_pieces
         total += self.scale * result_time(self.product, self.width) * rows * columns
         return turns * total + (self.overhead if tiling.threads > 1 else 0.0)
 
     def _tiles(self, tiling: Tiling, rows: int, columns: int) -> float:
         """One step of all register tiles of a piece."""
         digits = self.digits if self.product.rows[-1] % tiling.rows else 0.0
+        windows = self.product.windows
 
         def tile(height: int, vectors: int) -> float:
             loads = vectors * self.vector_load + height * self.load
             joined = 3.0 * height * vectors / tiling.chain if tiling.chain < self.steps else 0.0
+            if windows is not None:
+                joined += LOOP_END / min(windows.steps[-1], tiling.chain)
             joined += height * digits / self.steps
             # Of tiles with as many multiply-adds the one with fewer loads.
             return max(height * vectors, self.in_flight, loads) + STEP + LOADED * loads + joined

@@ -29,8 +29,10 @@ def operand_time(product: Product, operand: Operand, width: int) -> float:
     if operand.of_rows:
         along_steps = _along(product, operand, product.step, product.steps, width)
         return min(along_steps, _along(product, operand, product.row, product.rows, width))
+    if operand.natural is not None:
+        return (TRANSPOSED + COPIED) / width
     time = _along(product, operand, product.column, product.columns, width)
-    if time != SCATTERED or operand.load is None or _apart(operand, product.step) != 1:
+    if time != SCATTERED or operand.load is None or elements_apart(operand, product.step) != 1:
         return time
     whole = (product.column.extent // width) * (product.step.extent // width) * width * width
     share = whole / (product.column.extent * product.step.extent)
@@ -55,7 +57,7 @@ def _along(product: Product, operand: Operand, side: Var, extents: list[int], wi
     if product.unit is not None:
         loads = max(1, sum(isinstance(n, Load) for n in operand.nodes))
     scattered = SCATTERED * loads
-    apart = _apart(operand, side)
+    apart = elements_apart(operand, side)
     if apart is None or apart > MAX_STEP:
         return scattered
     # Vectors end where a loop does; of those with gaps so many are loaded.
@@ -81,7 +83,7 @@ def _in_vectors(extent: int, width: int) -> float:
     return COPIED * -(-extent // width) / extent
 
 
-def _apart(operand: Operand, var: Var) -> int | None:
+def elements_apart(operand: Operand, var: Var) -> int | None:
     """Elements between those of the first two values of a variable, at most; None if not known."""
     places = [address(n.buffer, n.index) for n in operand.nodes if isinstance(n, Load)]
     if var.extent == 1:

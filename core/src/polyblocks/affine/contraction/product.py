@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.reductions import in_any_order
 from polyblocks.affine.contraction.units import Grouped, in_groups
+from polyblocks.affine.contraction.windows import Windows, longest_last, windows_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews, flattenable
 from polyblocks.affine.model import Index, Load, Node, Op, Store, Value, clone, operands, results
@@ -27,6 +28,9 @@ class Operand:
         load: the load that it is, at an affine place of a one-dimensional view; None if it is
             computed, or is at a place that is not linear in both variables.
         kept: whether its panel is filled once and kept between calls.
+        looped: whether the load's place is linear only in the loops that the variables stand for.
+        natural: the load, if steps are neighbours in its memory once they are counted in an order
+            other than the product's, as the step in it is; else None.
     """
 
     value: Value
@@ -34,6 +38,8 @@ class Operand:
     of_rows: bool
     load: Load | None
     kept: bool = False
+    looped: bool = False
+    natural: Load | None = None
 
 
 @dataclass(eq=False)
@@ -60,6 +66,8 @@ class Product:
         unit: the matrix unit that a step is for, if any.
         offset: of a unit's product, what was added to all words of the rows: its products with the
             columns are to be taken off the results. None for nothing.
+        windows: how rows are used in place that several loops move; None if they are copied.
+        strides: of the loops of the steps in that other order.
     """
 
     batch: list[Var]
@@ -83,6 +91,8 @@ class Product:
     combiners: list[Op] | None
     unit: MatrixUnit | None = None
     offset: int | None = None
+    windows: Windows | None = None
+    strides: list[int] = field(default_factory=list)
 
     def by_rows(self, operand: Operand) -> bool:
         """Whether copies of columns lie in rows of a block, since they are not in order.
@@ -119,7 +129,10 @@ def products_of(
     return [
         product
         for rows, columns in (sides, sides[::-1])
-        for product in _seen_as(contraction, views, rows, columns)
+        for product in (
+            *_seen_as(contraction, views, rows, columns),
+            *_in_windows(contraction, views, rows, columns),
+        )
     ]
 
 
@@ -132,19 +145,111 @@ def _unit_products(grouped: Grouped, views: FlatViews) -> list[Product]:
     return found
 
 
+def _in_windows(
+    contraction: Contraction, views: FlatViews, rows: list[Var], columns: list[Var]
+) -> list[Product]:
+    """The products with these rows and columns whose rows are used in place, loop by loop."""
+    moved = [
+        n
+        for n in contraction.reduction.body
+        if isinstance(n, Load) and any(v in rows for e in n.index for v in e.variables())
+    ]
+    if not all(flattenable(n.buffer) for n in moved):
+        return []
+    natural = steps = _steps(contraction)
+    if in_any_order(contraction.combiners) is not None:
+        steps = longest_last(steps, moved)
+    strides = _strides(natural)
+    if windows_of(_slowest_first(rows, moved), steps, moved) is None:
+        return []
+    found: list[Product] = []
+    for product, mine in _with_rows(contraction, views, rows, columns, steps):
+        product.windows = windows_of(mine, steps, moved)
+        of_rows = [o for o in product.operands if o.of_rows]
+        if product.windows is not None and all(_use_in_loops(o, views) for o in of_rows):
+            found.append(product)
+        product.strides = [strides[v] for v in steps]
+        for operand in product.operands:
+            if not operand.of_rows and operand.load is None:
+                operand.natural = _natural(operand, product, views)
+    return found
+
+
+def _strides(variables: list[Var]) -> dict[Var, int]:
+    """By how much each variable moves the number that counts all of their values."""
+    found: dict[Var, int] = {}
+    stride = 1
+    for var in reversed(variables):
+        found[var] = stride
+        stride *= var.extent
+    return found
+
+
+def _natural(operand: Operand, product: Product, views: FlatViews) -> Load | None:
+    """An operand's load, with its steps in the order of ``product.strides``."""
+    load = _only_load(operand.nodes, operand.value)
+    if load is None or not flattenable(load.buffer):
+        return None
+    loops = [Var(extent) for extent in product.steps]
+    number = Expr(0)
+    for var in loops:
+        number = number * var.extent + var
+    place = address(load.buffer, load.index).substitute({product.step: number})
+    if place.coefficient(product.column) is None:
+        return None
+    for var, stride in zip(loops, product.strides, strict=True):
+        if var.extent > 1 and place.coefficient(var) != stride:
+            return None
+    place = place.substitute({var: Expr(0) for var in loops}) + product.step
+    return Load(load.result, views.of(load.buffer), (place,), load.location)
+
+
+def _use_in_loops(operand: Operand, views: FlatViews) -> bool:
+    """Let an operand that is a load be used in place, however many loops move it."""
+    if operand.load is None:
+        load = _only_load(operand.nodes, operand.value)
+        if load is None:
+            return False
+        place = address(load.buffer, load.index)
+        operand.load = Load(load.result, views.of(load.buffer), (place,), load.location)
+        operand.looped = True
+    return True
+
+
 def _seen_as(
     contraction: Contraction, views: FlatViews, rows: list[Var], columns: list[Var]
 ) -> list[Product]:
     """The products with these rows and columns."""
+    return [product for product, _ in _with_rows(contraction, views, rows, columns)]
+
+
+def _with_rows(
+    contraction: Contraction,
+    views: FlatViews,
+    rows: list[Var],
+    columns: list[Var],
+    steps: list[Var] | None = None,
+) -> list[tuple[Product, list[Var]]]:
+    """The products with these rows and columns, each with the loops of its rows."""
     stored = [n for n in contraction.after if isinstance(n, Store)]
     inner = [n for n in contraction.reduction.body if isinstance(n, Load)]
     # What is stored one after the other is one row; loops around that are a batch.
     rows, columns = (_slowest_first(side, stored) for side in (rows, columns))
     count = _one_behind_the_other(columns, stored)
     batch = [*contraction.batch, *columns[:-count]]
-    one_row = _product(contraction, views, batch, rows, columns[-count:], waits=False)
+    one_row = _product(contraction, views, batch, rows, columns[-count:], False, steps)
+    by_rows = rows
     rows, columns = (_slowest_first(side, inner) for side in (rows, columns))
-    return [one_row, _product(contraction, views, contraction.batch, rows, columns, waits=True)]
+    waiting = _product(contraction, views, contraction.batch, rows, columns, True, steps)
+    return [(one_row, by_rows), (waiting, rows)]
+
+
+def _steps(contraction: Contraction) -> list[Var]:
+    """The loops of the steps, the fastest in memory last where they may be in any order."""
+    steps = contraction.reduction.order
+    if in_any_order(contraction.combiners) is None:
+        return steps
+    return _slowest_first(steps, [n for n in contraction.reduction.body if isinstance(n, Load)])
 
 
 def _product(
@@ -154,13 +259,11 @@ def _product(
     rows: list[Var],
     columns: list[Var],
     waits: bool,
+    steps: list[Var] | None = None,
 ) -> Product:
     chain = contraction.reduction.loops
-    inner = contraction.reduction.body
-    steps = contraction.reduction.order
     combiners = in_any_order(contraction.combiners)
-    if combiners is not None:
-        steps = _slowest_first(steps, [n for n in inner if isinstance(n, Load)])
+    steps = steps or _steps(contraction)
     stored = [n for n in contraction.after if isinstance(n, Store)]
     row, column, step = (
         Var(prod(v.extent for v in variables), name)
@@ -262,16 +365,21 @@ def _in_place(
     nodes: list[Node], value: Value, step: Var, row: Var, column: Var, views: FlatViews
 ) -> Load | None:
     """The operand's load from a one-dimensional view, if the kernel can do it as it is."""
-    loads = [n for n in nodes if not isinstance(n, Op) or n.name != "arith.constant"]
-    if len(loads) != 1 or not isinstance(loads[0], Load) or loads[0].result is not value:
-        return None
-    load = loads[0]
-    if not flattenable(load.buffer):
+    load = _only_load(nodes, value)
+    if load is None or not flattenable(load.buffer):
         return None
     place = address(load.buffer, load.index)
     if any(place.coefficient(v) is None for v in (row, column, step)):
         return None
     return Load(load.result, views.of(load.buffer), (place,), load.location)
+
+
+def _only_load(nodes: list[Node], value: Value) -> Load | None:
+    """The load that all of these nodes are; None if they compute something."""
+    loads = [n for n in nodes if not isinstance(n, Op) or n.name != "arith.constant"]
+    if len(loads) == 1 and isinstance(loads[0], Load) and loads[0].result is value:
+        return loads[0]
+    return None
 
 
 class _Split:

@@ -27,6 +27,7 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import Slices, slices
@@ -133,11 +134,12 @@ class _Grouping:
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
         views, rate = FlatViews(sequence), rates.lane_rate(context.target)
+        self.preparation = Preparation.of(sequence)
         for nest in sequence.nests():
             contraction = contraction_of(nest.body)
             seconds = None
             if contraction is not None and is_tiled(nest.body, context.target):
-                tilings = tilings_of(contraction, views, context.target, None)
+                tilings = tilings_of(contraction, views, context.target, None, self.preparation)
                 seconds = tilings[0].seconds if tilings else None
             # A product lives by its reuse in registers, of which the cost model knows nothing,
             # unless it will have register tiles.
@@ -368,7 +370,7 @@ class _Grouping:
             contraction = contraction_of(nodes)
             if contraction is None or not is_tiled(nodes, target):
                 return
-            tilings = tilings_of(contraction, views, target, 1)
+            tilings = tilings_of(contraction, views, target, 1, self.preparation)
             if tilings and tilings[0].seconds is not None:
                 runs = prod(loop.trips for loop in around)
                 found.append(-(-runs // target.shared_level.size) * tilings[0].seconds)
