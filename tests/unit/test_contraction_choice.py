@@ -9,9 +9,16 @@ from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
 from polyblocks.affine.analysis.contractions import contraction_of
-from polyblocks.affine.contraction.choice import TilingCost, choose_tiling, is_tiled
+from polyblocks.affine.contraction.choice import (
+    Tiled,
+    TilingCost,
+    choose_tiling,
+    is_tiled,
+    tilings_of,
+)
 from polyblocks.affine.contraction.product import Product, products_of
 from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.contraction.windows import Windows
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import Node
@@ -129,3 +136,61 @@ def test_blocks_of_a_grid_have_other_tiles() -> None:
     assert is_tiled(body, chip("x86-64-v4"))
     assert not is_tiled(body, gpu_target())
     assert not is_tiled(body, replace(chip("x86-64-v4"), vector_bits=0))
+
+
+CONVOLUTION = """
+func.func @main(%x: memref<{c}x{h}x{h}xf32>, %w: memref<{o}x{c}x3x3xf32>,
+                %y: memref<{o}x{m}x{m}xf32>) {{
+  %z = arith.constant 0.0 : f32
+  affine.for %o = 0 to {o} {{ affine.for %i = 0 to {m} {{ affine.for %j = 0 to {m} {{
+    %r = affine.for %c = 0 to {c} iter_args(%a0 = %z) -> (f32) {{
+      %r1 = affine.for %u = 0 to 3 iter_args(%a1 = %a0) -> (f32) {{
+        %r2 = affine.for %v = 0 to 3 iter_args(%a2 = %a1) -> (f32) {{
+          %p = affine.load %x[%c, %i + %u, %j + %v] : memref<{c}x{h}x{h}xf32>
+          %q = affine.load %w[%o, %c, %u, %v] : memref<{o}x{c}x3x3xf32>
+          %m = arith.mulf %p, %q fastmath<reassoc,contract> : f32
+          %t = arith.addf %a2, %m fastmath<reassoc,contract> : f32
+          affine.yield %t : f32
+        }}
+        affine.yield %r2 : f32
+      }}
+      affine.yield %r1 : f32
+    }}
+    affine.store %r, %y[%o, %i, %j] : memref<{o}x{m}x{m}xf32>
+  }} }} }}
+  return
+}}
+"""
+
+
+def convolution(channels: int, filters: int, pixels: int, arch: str) -> Tiled:
+    text = CONVOLUTION.format(c=channels, o=filters, m=pixels, h=pixels + 2)
+    module = mlir.parse(text)
+    with module.context:
+        sequence = reader.read(module)
+    contraction = contraction_of(sequence.nests()[0].body)
+    assert contraction is not None
+    return tilings_of(contraction, FlatViews(sequence), chip(arch), None)[0]
+
+
+@pytest.mark.parametrize("pixels", [14, 28, 56])
+def test_pixels_are_used_in_place(pixels: int) -> None:
+    tiled = convolution(64, 64, pixels, "znver4")
+    windows = tiled.cost.product.windows
+    assert windows is not None
+    assert windows.steps == [3, 3, 64]
+    assert windows.run == pixels
+    assert pixels % tiled.tiling.rows == 0
+    assert not tiled.tiling.pack_rows
+
+
+def test_few_channels_are_copied() -> None:
+    # All loops of steps are so short that ends of loops took longer than copies.
+    assert convolution(2, 64, 56, "znver4").cost.product.windows is None
+
+
+def test_sums_in_windows_are_chains_of_whole_loops() -> None:
+    assert Windows(14, [3, 3, 64]).chain(128) == 192
+    assert Windows(14, [3, 3, 128]).chain(128) == 128
+    assert Windows(14, [3, 3, 256]).chain(128) == 128
+    assert Windows(14, [3, 3, 300]).chain(128) == 100

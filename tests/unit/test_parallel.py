@@ -166,3 +166,24 @@ def test_two_views_that_meet_in_other_iterations(back: int) -> None:
 def test_a_view_of_a_part_could_begin_anywhere() -> None:
     loop = means(47, 0)
     assert not is_parallel(loop, [loop])
+
+
+def padded(blocks: int) -> For:
+    """Images that are cleared through a flat view, then filled block of rows by block of rows."""
+    memory = Buffer((4 * 8 * 8,), "f32", "alloc")
+    images = Buffer((4, 8, 8), "f32", "other", base=memory)
+    flat = Buffer((4 * 8 * 8,), "f32", "other", base=memory)
+    i, k, block, row, column = Var(4), Var(64), Var(blocks), Var(4), Var(6)
+    rows = For(
+        row,
+        [For(column, [store(images, i, Expr.of(block) * 4 + row + 1, Expr.of(column) + 1)])],
+        upper=(Expr(6) - Expr.of(block) * 4,),
+    )
+    return For(i, [For(k, [store(flat, Expr.of(i) * 64 + k)]), For(block, [rows])])
+
+
+def test_a_bounded_index_stays_in_its_buffer_behind_another_view() -> None:
+    # As far as its range goes, the second block's last row would be one of the next image.
+    loop = padded(2)
+    assert not conflict(loop)
+    assert is_parallel(loop, [loop])

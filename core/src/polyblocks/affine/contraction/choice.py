@@ -56,7 +56,7 @@ STEP = 0.5
 #: Finding where a row's results are stored, if a tile's rows are not in one loop of the program.
 DIGITS = 12.0
 #: The end of a loop around other steps' loop, whose last branch is not foreseen.
-LOOP_END = 16.0
+LOOP_END = 24.0
 #: Register tiles one above the other from which on columns are copied.
 MIN_REUSE = 4
 
@@ -258,7 +258,7 @@ class TilingCost:
         depth = self.steps if windows else self._depth(STREAMS if streaming else MAX_DEPTH)
         chain = depth
         longest = CHAIN if self.product.unit is None else UNIT_CHAIN
-        if self.rounds and depth >= 2 * longest:
+        if self.rounds and depth > 2 * longest:
             chain = -(-depth // round(depth / longest))
             if windows is not None:
                 chain = windows.chain(longest)

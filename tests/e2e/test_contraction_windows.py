@@ -1,0 +1,73 @@
+"""Convolutions whose pixels are used in place, of sizes that one loop of pixels divides or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+
+from polyblocks.events import Event, listening
+from polyblocks_torch import polyblocks_jit_torch
+
+pytestmark = pytest.mark.cpu
+
+OPTIONS = {"target": "cpu", "arch": "x86-64-v3", "strict_target": True}
+#: Images, channels, filters, sizes of an image and of the window.
+CASES: list[tuple[int, int, int, tuple[int, ...], int, dict[str, Any]]] = [
+    (1, 64, 64, (14, 14), 3, {"padding": 1}),
+    (2, 64, 40, (9, 14), 3, {"padding": 1}),
+    (3, 48, 72, (7, 7), 3, {"padding": 1}),
+    (1, 64, 64, (13, 29), 3, {"stride": 2, "padding": 1}),
+    (1, 130, 33, (12, 12), 3, {"dilation": 2}),
+    (1, 64, 64, (28, 28), 1, {"stride": 2}),
+    (1, 96, 64, (14, 14), 3, {"groups": 2, "padding": 1}),
+    (2, 64, 64, (42,), 5, {}),
+    (1, 32, 32, (6, 8, 8), 3, {"padding": 1}),
+]
+
+
+# PyTorch has no such format of one dimension.
+LAYOUTS = [(case, False) for case in CASES] + [(case, True) for case in CASES if len(case[3]) > 1]
+
+
+@pytest.mark.parametrize(("case", "channels_last"), LAYOUTS, ids=str)
+def test_convolutions(case: tuple[Any, ...], channels_last: bool) -> None:
+    images, channels, filters, sizes, window, options = case
+    rank = len(sizes)
+    convolution = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
+    x = torch.randn(images, channels, *sizes)
+    w = torch.randn(filters, channels // options.get("groups", 1), *[window] * rank)
+    b = torch.randn(filters)
+    if channels_last:
+        last = (torch.channels_last, torch.channels_last_3d)[rank - 2]
+        x, w = x.to(memory_format=last), w.to(memory_format=last)
+
+    def f(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return convolution(x, w, b, **options).relu()
+
+    exact = convolution(x.double(), w.double(), b.double(), **options).relu()
+    result = polyblocks_jit_torch(compile_options=OPTIONS)(f)(x, w, b)
+    assert result.stride() == f(x, w, b).stride()
+    torch.testing.assert_close(result.double(), exact, rtol=1e-4, atol=2e-4)
+
+
+def test_no_pixels_are_copied() -> None:
+    x, w = torch.randn(1, 64, 14, 14), torch.randn(64, 64, 3, 3)
+    events: list[Event] = []
+    with listening(events.append):
+        polyblocks_jit_torch(compile_options=OPTIONS)(functional.conv2d)(x, w)
+    tiles = [e.data for e in events if e.data.get("what") == "register tiles"]
+    assert [t["pack_rows"] for t in tiles] == [False]
+    assert 12 % tiles[0]["rows"] == 0
+    assert tiles[0]["depth"] == 9 * 64
+
+
+def test_what_is_no_number_goes_where_it_does_in_pytorch() -> None:
+    x, w = torch.randn(1, 64, 16, 16), torch.randn(64, 64, 3, 3)
+    x[0, 3, 5, 5], x[0, 7, 9, 9] = float("nan"), float("inf")
+    compiled = polyblocks_jit_torch(compile_options=OPTIONS)(functional.conv2d)
+    torch.testing.assert_close(
+        compiled(x, w), functional.conv2d(x, w), rtol=1e-4, atol=2e-4, equal_nan=True
+    )
