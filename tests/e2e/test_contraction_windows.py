@@ -71,3 +71,26 @@ def test_what_is_no_number_goes_where_it_does_in_pytorch() -> None:
     torch.testing.assert_close(
         compiled(x, w), functional.conv2d(x, w), rtol=1e-4, atol=2e-4, equal_nan=True
     )
+
+
+@pytest.mark.parametrize("size", [12, 24, 28])
+def test_padding_of_a_convolution_is_not_there(size: int) -> None:
+    # Rows of the window that are outside of the image: PyTorch leaves them out, and so do we.
+    x, w = torch.rand(2, 64, size, size) + 1, torch.randn(64, 64, 3, 3)
+    w[:, :, 0, 1] = float("inf")
+    compiled = polyblocks_jit_torch(compile_options=OPTIONS)(
+        lambda x, w: functional.conv2d(x, w, padding=1)
+    )
+    result, expected = compiled(x, w), functional.conv2d(x, w, padding=1)
+    top, rest = result[:, :, 0, 1:-1], result[:, :, 1:, 1:-1]
+    torch.testing.assert_close(top, expected[:, :, 0, 1:-1], rtol=1e-4, atol=2e-4)
+    assert (rest == float("inf")).all()
+
+
+def test_zeros_of_a_program_are_multiplied() -> None:
+    x, w = torch.rand(2, 64, 14, 14) + 1, torch.randn(64, 64, 3, 3)
+    w[:, :, 0, 1] = float("inf")
+    compiled = polyblocks_jit_torch(compile_options=OPTIONS)(
+        lambda x, w: functional.conv2d(functional.pad(x, (1, 1, 1, 1)), w)
+    )
+    assert compiled(x, w)[:, :, 0].isnan().all()

@@ -5,10 +5,10 @@ A box is a tuple of half-open ranges ``(first, end)``, one for each dimension of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import For
+from polyblocks.affine.model import For, Load, Node, Store
 
 Box = tuple[tuple[int, int], ...]
 
@@ -92,3 +92,54 @@ def difference(box: Box, others: Iterable[Box]) -> list[Box]:
     for other in others:
         left = [piece for b in left for piece in subtract(b, other)]
     return left
+
+
+def with_loops(
+    nodes: Sequence[Node], around: tuple[For, ...] = ()
+) -> Iterator[tuple[Load | Store, tuple[For, ...]]]:
+    """All affine accesses in these nodes, each with the loops around it, from the outside in."""
+    for node in nodes:
+        if isinstance(node, For):
+            yield from with_loops(node.body, (*around, node))
+        elif isinstance(node, (Load, Store)):
+            yield node, around
+
+
+def reach(expr: Expr, loops: Sequence[For]) -> tuple[int, int]:
+    """First value and end of an expression, seen through the bounds of the loops around it."""
+    low, high = expr.range()
+    for loop in loops:
+        factor = expr.coefficient(loop.var)
+        if not factor or not loop.bounded:
+            continue
+        rest = expr - Expr(0, {loop.var: factor})
+        lows = [(rest + e * factor).range() for e in loop.lower]
+        highs = [(rest + (e - 1) * factor).range() for e in loop.upper]
+        if factor < 0:
+            lows, highs = highs, lows
+        low = max([low, *(r[0] for r in lows)])
+        high = min([high, *(r[1] for r in highs)])
+    for loop in loops:
+        if loop.bounded:
+            least, most = _where_it_runs(expr, loop)
+            low, high = max(low, least), min(high, most)
+    return low, high + 1
+
+
+def _where_it_runs(expr: Expr, loop: For) -> tuple[int, int]:
+    """Least and largest value of an expression for which a loop's bounds leave an iteration."""
+    low, high = expr.range()
+    for begin in (Expr(0), *loop.lower):
+        for end in (Expr(loop.var.extent), *loop.upper):
+            # It runs where this is not negative.
+            room = end - begin - 1
+            for factor in {c for _, c in room.terms}:
+                for sign in (1, -1):
+                    rest = room - expr * (factor * sign)
+                    if not rest.is_constant:
+                        continue
+                    if factor * sign > 0:
+                        low = max(low, -(rest.const // (factor * sign)))
+                    else:
+                        high = min(high, rest.const // -(factor * sign))
+    return low, high

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from polyblocks.affine.access import address, is_whole
-from polyblocks.affine.analysis.boxes import Box, overlap
+from polyblocks.affine.analysis.boxes import Box, overlap, reach, with_loops
 from polyblocks.affine.analysis.coverage import same_for
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -109,7 +107,7 @@ class _Reach:
 
     def __init__(self, loop: For) -> None:
         self.var = loop.var
-        self.around = dict(_with_loops(loop.body, ()))
+        self.around = dict(with_loops(loop.body))
 
     def apart(self, a: Load | Store, b: Load | Store) -> bool:
         """Whether different iterations never touch the same element through ``a`` and ``b``."""
@@ -120,7 +118,7 @@ class _Reach:
         return True
 
     def _box(self, access: Load | Store) -> Box:
-        return tuple(_range(e, self.around[access]) for e in access.index)
+        return tuple(reach(e, self.around[access]) for e in access.index)
 
     def _active(self, access: Load | Store) -> tuple[int, int]:
         """First and last iteration in which an access can happen, from bounds that say so."""
@@ -139,30 +137,3 @@ class _Reach:
                     else:
                         last = min(last, rest // -factor)
         return first, last
-
-
-def _with_loops(
-    nodes: list[Node], around: tuple[For, ...]
-) -> Iterator[tuple[Load | Store, tuple[For, ...]]]:
-    for node in nodes:
-        if isinstance(node, For):
-            yield from _with_loops(node.body, (*around, node))
-        elif isinstance(node, (Load, Store)):
-            yield node, around
-
-
-def _range(expr: Expr, loops: tuple[For, ...]) -> tuple[int, int]:
-    """First value and end of an expression, seen through the bounds of the loops around it."""
-    low, high = expr.range()
-    for loop in loops:
-        factor = expr.coefficient(loop.var)
-        if not factor or not loop.bounded:
-            continue
-        rest = expr - Expr(0, {loop.var: factor})
-        lows = [(rest + e * factor).range() for e in loop.lower]
-        highs = [(rest + (e - 1) * factor).range() for e in loop.upper]
-        if factor < 0:
-            lows, highs = highs, lows
-        low = max([low, *(r[0] for r in lows)])
-        high = min([high, *(r[1] for r in highs)])
-    return low, high + 1

@@ -15,6 +15,7 @@ from math import prod
 
 from polyblocks.affine.access import join_parts
 from polyblocks.affine.analysis.reductions import identities
+from polyblocks.affine.contraction.absent import Absent, Bounds
 from polyblocks.affine.contraction.copies import along_rows
 from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.product import Operand, Product
@@ -44,8 +45,8 @@ STACK_BYTES = 256 * 1024
 LONG = 16
 #: Values of variables.
 Place = dict[Var, Expr]
-#: Variables of loops with their upper bounds, the outermost one first.
-_Loops = list[tuple[Var, tuple[Expr, ...]]]
+#: Variables of loops with their bounds, the outermost one first.
+_Loops = list[tuple[Var, Bounds]]
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ class ContractionBuilder:
         width: lanes of one vector.
         level: the parallel level that pieces are for; None in a tile, which one thread computes.
         kept: panels that are kept between calls; None if there are no constant arguments.
+        absent: what rows need not be multiplied; None for nothing.
     """
 
     def __init__(
@@ -146,7 +148,9 @@ class ContractionBuilder:
         width: int,
         level: str | None,
         kept: KeptPanels | None = None,
+        absent: Absent | None = None,
     ) -> None:
+        self.absent = absent
         self.product = product
         self.tiling = tiling
         self.width = width
@@ -629,7 +633,7 @@ class ContractionBuilder:
             self._chains(tile, inits, first, upper, out)
             found = [] if self.one_by_one else self._sums(tile, out)
         else:
-            _, loops, at = self._step_loops(upper)
+            _, loops, at = self._step_loops(tile, upper)
             loop = self._steps(tile, inits, loops, first + at, at)
             out.append(loop)
             found = loop.results
@@ -663,7 +667,7 @@ class ContractionBuilder:
         out += [
             Store(init, buffer, at) for init, (_, buffer, at) in zip(inits, places, strict=True)
         ]
-        outside, loops, number = self._step_loops(upper)
+        outside, loops, number = self._step_loops(tile, upper)
         body: list[Node] = []
         neutral = self._neutral()
         assert neutral is not None
@@ -674,14 +678,15 @@ class ContractionBuilder:
         for value, (op, buffer, at) in zip(loop.results, places, strict=True):
             old = self._load(body, buffer, at)
             body.append(Store(_combined(op, body, old, value), buffer, at))
-        for var, ends in reversed(outside):
-            body = [For(var, body, upper=ends)]
+        for var, (begins, ends) in reversed(outside):
+            body = [For(var, body, lower=begins, upper=ends)]
         out += body
 
-    def _step_loops(self, upper: tuple[Expr, ...]) -> tuple[_Loops, _Loops, Expr]:
+    def _step_loops(self, tile: _Rows, upper: tuple[Expr, ...]) -> tuple[_Loops, _Loops, Expr]:
         """The loops over the steps of a pass, the outermost one first.
 
         Args:
+            tile: for which rows.
             upper: bounds of their number.
 
         Returns:
@@ -693,7 +698,7 @@ class ContractionBuilder:
         within: list[int] = []
         while counts and prod(within) * counts[-1] <= chain:
             within.insert(0, counts.pop())
-        loops: _Loops = [(Var(extent), ()) for extent in (*counts, *within)]
+        loops: _Loops = [(Var(extent), ((), ())) for extent in (*counts, *within)]
         outside = len(counts)
         number = Expr(0)
         for var, _ in loops:
@@ -704,14 +709,21 @@ class ContractionBuilder:
             part, step = Var(-(-whole.extent // chain)), Var(chain)
             local = Expr.of(part) * chain
             number = number - whole + local + step
-            loops += [
-                (part, ()),
-                (step, (Expr(whole.extent) - local,) if whole.extent % chain else ()),
-            ]
+            ends: tuple[Expr, ...] = ()
+            if whole.extent % chain:
+                ends = (Expr(whole.extent) - local,)
+            loops += [(part, ((), ())), (step, ((), ends))]
         if upper:
             # A single loop, or its parts.
-            step, ends = loops[-1]
-            loops[-1] = step, (*ends, *(e - (number - step) for e in upper))
+            step, (_, ends) = loops[-1]
+            loops[-1] = step, ((), (*ends, *(e - (number - step) for e in upper)))
+        if self.absent is not None:
+            first, last = (
+                {**self._place(row, tile.column), self.product.step: number}
+                for row in (tile.rows[0], tile.rows[-1])
+            )
+            bounds = self.absent.bounds(first, last, [var for var, _ in loops])
+            loops = [(var, bounds.get(var, known)) for var, known in loops]
         return loops[:outside], loops[outside:], number
 
     def _places(self, tile: _Rows) -> list[tuple[Buffer, tuple[Expr, ...]]]:
@@ -774,13 +786,13 @@ class ContractionBuilder:
                     self._operand(operand, place, index, own, inner)
             inner += clone(product.body, own, place)
             yields += [own.get(v, v) for v in product.yields]
-        *outside, (step, upper) = loops
-        loop = For(step, inner, inits, arguments, _like(arguments), yields, upper=upper)
-        for var, ends in reversed(outside):
+        *outside, (step, (lower, upper)) = loops
+        loop = For(step, inner, inits, arguments, _like(arguments), yields, None, lower, upper)
+        for var, (lower, upper) in reversed(outside):
             # What it carries it hands on to the loop inside.
-            carried = _like(arguments)
+            carried, handed = _like(arguments), loop.results
             loop.inits = carried
-            loop = For(var, [loop], inits, carried, _like(arguments), loop.results, upper=ends)
+            loop = For(var, [loop], inits, carried, _like(arguments), handed, None, lower, upper)
         return loop
 
     def _columns(

@@ -342,9 +342,10 @@ class TilingCost:
     def _collide(self, operand: Operand, rows: int) -> bool:
         """Whether so many rows meet in few sets of the first cache, or are not in order."""
         assert operand.load is not None
-        (place,) = operand.load.index
-        if place.coefficient(self.product.step) != 1 and self.product.windows is None:
-            return True
+        if self.product.windows is None:
+            (place,) = operand.load.index
+            if place.coefficient(self.product.step) != 1:
+                return True
         stride = (elements_apart(operand, self.product.row) or 0) * self.size
         ways = self.l1.associativity or 8
         way = max(self.l1.size // ways, 1)

@@ -154,8 +154,6 @@ def _in_windows(
         for n in contraction.reduction.body
         if isinstance(n, Load) and any(v in rows for e in n.index for v in e.variables())
     ]
-    if not all(flattenable(n.buffer) for n in moved):
-        return []
     natural = steps = _steps(contraction)
     if in_any_order(contraction.combiners) is not None:
         steps = longest_last(steps, moved)
@@ -187,7 +185,7 @@ def _strides(variables: list[Var]) -> dict[Var, int]:
 
 def _natural(operand: Operand, product: Product, views: FlatViews) -> Load | None:
     """An operand's load, with its steps in the order of ``product.strides``."""
-    load = _only_load(operand.nodes, operand.value)
+    load = only_load(operand.nodes, operand.value)
     if load is None or not flattenable(load.buffer):
         return None
     loops = [Var(extent) for extent in product.steps]
@@ -207,12 +205,13 @@ def _natural(operand: Operand, product: Product, views: FlatViews) -> Load | Non
 def _use_in_loops(operand: Operand, views: FlatViews) -> bool:
     """Let an operand that is a load be used in place, however many loops move it."""
     if operand.load is None:
-        load = _only_load(operand.nodes, operand.value)
+        load = only_load(operand.nodes, operand.value)
         if load is None:
             return False
-        place = address(load.buffer, load.index)
-        operand.load = Load(load.result, views.of(load.buffer), (place,), load.location)
-        operand.looped = True
+        if flattenable(load.buffer):
+            place = address(load.buffer, load.index)
+            load = Load(load.result, views.of(load.buffer), (place,), load.location)
+        operand.load, operand.looped = load, True
     return True
 
 
@@ -365,7 +364,7 @@ def _in_place(
     nodes: list[Node], value: Value, step: Var, row: Var, column: Var, views: FlatViews
 ) -> Load | None:
     """The operand's load from a one-dimensional view, if the kernel can do it as it is."""
-    load = _only_load(nodes, value)
+    load = only_load(nodes, value)
     if load is None or not flattenable(load.buffer):
         return None
     place = address(load.buffer, load.index)
@@ -374,7 +373,7 @@ def _in_place(
     return Load(load.result, views.of(load.buffer), (place,), load.location)
 
 
-def _only_load(nodes: list[Node], value: Value) -> Load | None:
+def only_load(nodes: list[Node], value: Value) -> Load | None:
     """The load that all of these nodes are; None if they compute something."""
     loads = [n for n in nodes if not isinstance(n, Op) or n.name != "arith.constant"]
     if len(loads) == 1 and isinstance(loads[0], Load) and loads[0].result is value:

@@ -14,6 +14,7 @@ from math import prod
 
 from polyblocks.affine.access import address
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.flat_views import flattenable
 from polyblocks.affine.model import Load
 
 
@@ -48,6 +49,8 @@ class Windows:
 def windows_of(rows: Sequence[Var], steps: Sequence[Var], loads: Sequence[Load]) -> Windows | None:
     """The windows of a product; None if a place is not linear in its loops, or in one of all.
 
+    Loops of steps are one where that is seen of addresses; a buffer without a flat view has indices.
+
     Args:
         rows, steps: the loops, the fastest one last.
         loads: of what rows move.
@@ -56,7 +59,10 @@ def windows_of(rows: Sequence[Var], steps: Sequence[Var], loads: Sequence[Load])
     if not places or any(p.coefficient(v) is None for p in places for v in (*rows, *steps)):
         return None
     runs, counts = _joined(rows, places), _joined(steps, places)
-    if len(runs) == len(counts) == 1:
+    if not all(flattenable(n.buffer) for n in loads):
+        counts = [v.extent for v in steps if v.extent > 1] or [1]
+        runs = [rows[-1].extent]
+    if len(rows) == len(steps) == 1 or len(runs) == len(counts) == 1:
         return None
     return Windows(runs[-1], counts)
 

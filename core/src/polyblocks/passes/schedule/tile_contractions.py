@@ -7,6 +7,8 @@ from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.margins import Margin, margins_of
+from polyblocks.affine.contraction.absent import Absent, absent_of
 from polyblocks.affine.contraction.builder import ContractionBuilder
 from polyblocks.affine.contraction.choice import MIN_EXTENT, Tiled, fewest, tilings_of
 from polyblocks.affine.contraction.kept_panels import KeptPanels
@@ -14,7 +16,7 @@ from polyblocks.affine.contraction.prediction import predicted, predicted_in_til
 from polyblocks.affine.cost.estimate import Estimate, Estimator
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.json_attributes import to_attribute
-from polyblocks.affine.model import For, Nest, Node, Sequence, remove_dead, walk
+from polyblocks.affine.model import Buffer, For, Nest, Node, Sequence, remove_dead, walk
 from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests
@@ -63,12 +65,15 @@ class TileContractionsPass(NestPass):
         views = FlatViews(sequence)
         estimator = Estimator(target, sequence.buffers)
         preparation = Preparation.of(sequence)
+        margins = margins_of(sequence)
         for nest in sequence.nests():
 
             def change(
                 nodes: list[Node], around: list[For], nest: Nest = nest
             ) -> list[Node] | None:
-                return self._tiled(nodes, nest, around, views, estimator, preparation, context)
+                return self._tiled(
+                    *(nodes, nest, around, views, estimator, preparation, margins, context)
+                )
 
             if change_subnests(nest, change):
                 eliminate_common(nest.body)
@@ -82,6 +87,7 @@ class TileContractionsPass(NestPass):
         views: FlatViews,
         estimator: Estimator,
         preparation: Preparation | None,
+        margins: dict[Buffer, Margin],
         context: Any,
     ) -> list[Node] | None:
         """The nodes in tiles; None if they are left. Inside of a tile there is one thread."""
@@ -102,7 +108,8 @@ class TileContractionsPass(NestPass):
             if preparation is not None:
                 kept = KeptPanels(tiled.cost.product, tiled.tiling, preparation, nest)
             try:
-                new = _nodes(tiled, level, kept)
+                absent = absent_of(tiled.cost.product, margins)
+                new = _nodes(tiled, level, kept, absent)
             except NoLanesError as error:
                 reason = str(error)
                 continue
@@ -146,14 +153,16 @@ def _predicted(
     )
 
 
-def _nodes(tiled: Tiled, level: str | None, kept: KeptPanels | None) -> list[Node]:
+def _nodes(
+    tiled: Tiled, level: str | None, kept: KeptPanels | None, absent: Absent | None
+) -> list[Node]:
     """The nodes of a product in tiles.
 
     Raises:
         NoLanesError: something keeps columns from being lanes.
     """
     product, tiling = tiled.cost.product, tiled.tiling
-    nodes = ContractionBuilder(product, tiling, tiled.cost.width, level, kept).nodes()
+    nodes = ContractionBuilder(product, tiling, tiled.cost.width, level, kept, absent).nodes()
     remove_dead(nodes)
     for node in walk(nodes):
         if isinstance(node, For) and node.lanes:

@@ -1,0 +1,94 @@
+"""Elements that are not there: those of a margin that an operation put around its own input.
+
+What a convolution multiplies by its padding, it need not compute: the zeros stand for pixels that
+an image does not have, and frameworks leave such products out. Whoever pads an image first and then
+convolves it gets all of them, an infinite weight's too, which are no zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from polyblocks.affine.analysis.boxes import Box
+from polyblocks.affine.analysis.margins import Margin
+from polyblocks.affine.contraction.product import Product, only_load
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer, Load, Op
+
+#: Bounds of a loop: it starts at the largest of the first ones, and ends before the least of the
+#: others.
+Bounds = tuple[tuple[Expr, ...], tuple[Expr, ...]]
+
+
+@dataclass(frozen=True)
+class Absent:
+    """What rows need not be multiplied.
+
+    Attributes:
+        load: of an element of a row, of the product's variables.
+        inside: the box of elements that are there.
+    """
+
+    load: Load
+    inside: Box
+
+    def bounds(
+        self, first: Mapping[Var, Expr], last: Mapping[Var, Expr], steps: list[Var]
+    ) -> dict[Var, Bounds]:
+        """Bounds of loops over steps, outside of which all rows of a tile are absent.
+
+        Args:
+            first, last: values of the product's variables in the first and in the last row.
+            steps: the loops' variables.
+        """
+        found: dict[Var, Bounds] = {}
+        for expr, extent, (low, high) in zip(
+            self.load.index, self.load.buffer.shape, self.inside, strict=True
+        ):
+            place = expr.substitute(first)
+            moving = [v for v in steps if place.coefficient(v) != 0]
+            if (low, high) == (0, extent) or len(moving) != 1:
+                continue
+            (var,) = moving
+            factor = place.coefficient(var)
+            if factor is None or factor < 0 or place != expr.substitute(last):
+                continue
+            rest = place - Expr(0, {var: factor})
+            # The least steps at which the place is inside, and behind it.
+            begin, end = (((rest - edge) // factor) * -1 for edge in (low, high))
+            lower, upper = found.get(var, ((), ()))
+            if begin.range()[1] > 0:
+                lower = (*lower, begin)
+            if end.range()[0] < var.extent:
+                upper = (*upper, end)
+            found[var] = lower, upper
+        return found
+
+
+def absent_of(product: Product, margins: Mapping[Buffer, Margin]) -> Absent | None:
+    """What is absent of a product's rows; None if nothing is, or if it is not for sure.
+
+    It is if a step multiplies an element of a row once and adds that up, and if the same operation
+    of the framework stored the zeros that reads them.
+    """
+    rows = [o for o in product.operands if o.of_rows]
+    if product.windows is None or len(rows) != 1 or len(product.body) != 2:
+        return None
+    (operand,) = rows
+    times, plus = product.body
+    if not isinstance(times, Op) or times.name not in ("arith.mulf", "arith.muli"):
+        return None
+    if not isinstance(plus, Op) or plus.name not in ("arith.addf", "arith.addi"):
+        return None
+    if times.operands.count(operand.value) != 1 or plus.results != product.yields:
+        return None
+    if sorted((*times.results, *product.arguments), key=id) != sorted(plus.operands, key=id):
+        return None
+    load = only_load(operand.nodes, operand.value)
+    margin = margins.get(load.buffer) if load is not None else None
+    if load is None or margin is None or margin.location != load.location:
+        return None
+    if "unknown" in str(margin.location):
+        return None
+    return Absent(load, margin.inside)
