@@ -73,18 +73,20 @@ def test_what_is_no_number_goes_where_it_does_in_pytorch() -> None:
     )
 
 
-@pytest.mark.parametrize("size", [12, 24, 28])
-def test_padding_of_a_convolution_is_not_there(size: int) -> None:
-    # Rows of the window that are outside of the image: PyTorch leaves them out, and so do we.
+@pytest.mark.parametrize("size", [6, 24, 28])
+@pytest.mark.parametrize("place", [(0, 1), (1, 0), (2, 2)], ids=str)
+def test_padding_of_a_convolution_is_not_there(size: int, place: tuple[int, int]) -> None:
+    # Rows of the window that are outside of the image: PyTorch leaves them out, and so do we;
+    # columns only where a tile has a whole row of the image.
     x, w = torch.rand(2, 64, size, size) + 1, torch.randn(64, 64, 3, 3)
-    w[:, :, 0, 1] = float("inf")
+    w[:, :, place[0], place[1]] = float("inf")
     compiled = polyblocks_jit_torch(compile_options=OPTIONS)(
         lambda x, w: functional.conv2d(x, w, padding=1)
     )
     result, expected = compiled(x, w), functional.conv2d(x, w, padding=1)
-    top, rest = result[:, :, 0, 1:-1], result[:, :, 1:, 1:-1]
-    torch.testing.assert_close(top, expected[:, :, 0, 1:-1], rtol=1e-4, atol=2e-4)
-    assert (rest == float("inf")).all()
+    if size > 6:
+        result, expected = result[..., 1:-1], expected[..., 1:-1]
+    torch.testing.assert_close(result, expected, rtol=1e-4, atol=2e-4)
 
 
 def test_zeros_of_a_program_are_multiplied() -> None:

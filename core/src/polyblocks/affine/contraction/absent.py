@@ -7,7 +7,7 @@ convolves it gets all of them, an infinite weight's too, which are no zeros.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from polyblocks.affine.analysis.boxes import Box
@@ -64,6 +64,39 @@ class Absent:
                 upper = (*upper, end)
             found[var] = lower, upper
         return found
+
+    def rows_present(
+        self, places: Sequence[Mapping[Var, Expr]], steps: list[Var]
+    ) -> tuple[Var, tuple[tuple[int, ...], ...]] | None:
+        """A loop over steps in which single rows are absent; None if there is none.
+
+        Args:
+            places: for each row, values of the product's variables.
+            steps: the loops' variables.
+
+        Returns:
+            The variable, and the numbers of the rows that are there for each of its values.
+        """
+        for expr, (low, high) in zip(self.load.index, self.inside, strict=True):
+            rows = [expr.substitute(place) for place in places]
+            for var in steps:
+                factor = rows[0].coefficient(var)
+                if not factor:
+                    continue
+                begins = [e - Expr(0, {var: factor}) for e in rows]
+                if not all(e.is_constant for e in begins):
+                    continue
+                present = tuple(
+                    tuple(
+                        row
+                        for row, begin in enumerate(begins)
+                        if low <= begin.const + factor * value < high
+                    )
+                    for value in range(var.extent)
+                )
+                if any(len(p) < len(rows) for p in present):
+                    return var, present
+        return None
 
 
 def absent_of(product: Product, margins: Mapping[Buffer, Margin]) -> Absent | None:

@@ -15,10 +15,11 @@ from math import prod
 
 from polyblocks.affine.access import join_parts
 from polyblocks.affine.analysis.reductions import identities
-from polyblocks.affine.contraction.absent import Absent, Bounds
+from polyblocks.affine.contraction.absent import Absent
 from polyblocks.affine.contraction.copies import along_rows
 from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.product import Operand, Product
+from polyblocks.affine.contraction.step_loops import Place, StepLoops
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.units import constant
 from polyblocks.affine.element import element_bytes
@@ -43,10 +44,6 @@ STACK_BYTES = 256 * 1024
 #: Nodes behind the reduction above which a tile's rows go through them one after the other: copies
 #: of long code for every row take longer to compile than they spare.
 LONG = 16
-#: Values of variables.
-Place = dict[Var, Expr]
-#: Variables of loops with their bounds, the outermost one first.
-_Loops = list[tuple[Var, Bounds]]
 
 
 @dataclass(frozen=True)
@@ -633,10 +630,11 @@ class ContractionBuilder:
             self._chains(tile, inits, first, upper, out)
             found = [] if self.one_by_one else self._sums(tile, out)
         else:
-            _, loops, at = self._step_loops(tile, upper)
-            loop = self._steps(tile, inits, loops, first + at, at)
-            out.append(loop)
-            found = loop.results
+            count = len(product.results)
+            starts = {n: inits[n * count : (n + 1) * count] for n in range(len(rows))}
+            loops = self._step_loops(tile, first, upper)
+            after = self._steps(tile, loops, 0, {}, starts, first, out)
+            found = [value for n in range(len(rows)) for value in after[n]]
         if self.one_by_one:
             return [*out, *self._rows_behind(tile, found)]
         count = len(product.results)
@@ -658,73 +656,83 @@ class ContractionBuilder:
         out: list[Node],
     ) -> None:
         """As many steps as a chain of additions may have at a time, the sums added up."""
-        combiners = self.product.combiners
-        assert combiners is not None
-        places = [
-            (op, buffer, at)
-            for op, (buffer, at) in zip(combiners * len(tile.rows), self._places(tile), strict=True)
-        ]
         out += [
-            Store(init, buffer, at) for init, (_, buffer, at) in zip(inits, places, strict=True)
+            Store(init, buffer, at)
+            for init, (buffer, at) in zip(inits, self._places(tile), strict=True)
         ]
-        outside, loops, number = self._step_loops(tile, upper)
-        body: list[Node] = []
-        neutral = self._neutral()
-        assert neutral is not None
-        body += neutral
-        starts = [op.results[0] for op in neutral] * len(tile.rows)
-        loop = self._steps(tile, starts, loops, first + number, number)
-        body.append(loop)
-        for value, (op, buffer, at) in zip(loop.results, places, strict=True):
-            old = self._load(body, buffer, at)
-            body.append(Store(_combined(op, body, old, value), buffer, at))
-        for var, (begins, ends) in reversed(outside):
-            body = [For(var, body, lower=begins, upper=ends)]
-        out += body
+        rows = tuple(range(len(tile.rows)))
+        out += self._around_chains(tile, self._step_loops(tile, first, upper), 0, {}, rows, first)
 
-    def _step_loops(self, tile: _Rows, upper: tuple[Expr, ...]) -> tuple[_Loops, _Loops, Expr]:
-        """The loops over the steps of a pass, the outermost one first.
+    def _around_chains(
+        self,
+        tile: _Rows,
+        loops: StepLoops,
+        level: int,
+        values: Place,
+        rows: tuple[int, ...],
+        first: Expr,
+    ) -> list[Node]:
+        """The loops around chains from one of them on.
 
         Args:
-            tile: for which rows.
-            upper: bounds of their number.
-
-        Returns:
-            Loops around chains of additions, loops that a chain is, and the number of the step.
+            tile: a register tile.
+            loops: over its steps.
+            level: the number of the loop.
+            values: of the variables of loops around that.
+            rows: those that take part.
+            first: the first step.
         """
-        depth, chain = self.tiling.depth, self.tiling.chain
+        if level == len(loops.outside):
+            return self._chain(tile, loops, values, rows, first)
+        var, bounds = loops.outside[level]
+        out: list[Node] = []
+        for fresh, value, present in loops.iterations(var, rows):
+            inside = {**values, var: value}
+            body = self._around_chains(tile, loops, level + 1, inside, present, first)
+            lower, upper = (tuple(e.substitute(values) for e in side) for side in bounds)
+            out += body if fresh is None else [For(fresh, body, lower=lower, upper=upper)]
+        return out
+
+    def _chain(
+        self, tile: _Rows, loops: StepLoops, values: Place, rows: tuple[int, ...], first: Expr
+    ) -> list[Node]:
+        """One chain of additions, added to the sums."""
+        combiners = self.product.combiners
+        assert combiners is not None
+        neutral = self._neutral()
+        assert neutral is not None
+        body: list[Node] = [*neutral]
+        sums = {row: [op.results[0] for op in neutral] for row in rows}
+        found = self._steps(tile, loops, 0, values, sums, first, body)
+        places = self._places(tile)
+        count = len(combiners)
+        for row in rows:
+            mine = places[row * count : (row + 1) * count]
+            for op, value, (buffer, at) in zip(combiners, found[row], mine, strict=True):
+                old = self._load(body, buffer, at)
+                body.append(Store(_combined(op, body, old, value), buffer, at))
+        return body
+
+    def _step_loops(self, tile: _Rows, first: Expr, upper: tuple[Expr, ...]) -> StepLoops:
+        """The loops over the steps of a pass, from the step ``first`` on up to bounds of these."""
         windows = self.product.windows
-        counts = [depth] if windows is None else list(windows.steps)
-        within: list[int] = []
-        while counts and prod(within) * counts[-1] <= chain:
-            within.insert(0, counts.pop())
-        loops: _Loops = [(Var(extent), ((), ())) for extent in (*counts, *within)]
-        outside = len(counts)
-        number = Expr(0)
-        for var, _ in loops:
-            number = number * var.extent + var
-        if not within:
-            # Parts of the fastest loop.
-            whole, _ = loops.pop()
-            part, step = Var(-(-whole.extent // chain)), Var(chain)
-            local = Expr.of(part) * chain
-            number = number - whole + local + step
-            ends: tuple[Expr, ...] = ()
-            if whole.extent % chain:
-                ends = (Expr(whole.extent) - local,)
-            loops += [(part, ((), ())), (step, ((), ends))]
-        if upper:
-            # A single loop, or its parts.
-            step, (_, ends) = loops[-1]
-            loops[-1] = step, ((), (*ends, *(e - (number - step) for e in upper)))
+        chain, count = self.tiling.chain, len(tile.rows)
+        if windows is None:
+            loops = StepLoops.of([self.tiling.depth], chain, count)
+            return loops.until(upper) if upper else loops
         if self.absent is not None:
-            first, last = (
-                {**self._place(row, tile.column), self.product.step: number}
-                for row in (tile.rows[0], tile.rows[-1])
-            )
-            bounds = self.absent.bounds(first, last, [var for var, _ in loops])
-            loops = [(var, bounds.get(var, known)) for var, known in loops]
-        return loops[:outside], loops[outside:], number
+            # Loop by loop: those that are one may differ in what is absent.
+            single = StepLoops.of([e for e in self.product.steps if e > 1] or [1], chain, count)
+            single = single.without(self.absent, self._row_places(tile, first + single.number))
+            if single.written_out is not None:
+                return single
+        loops = StepLoops.of(windows.steps, chain, count)
+        if self.absent is None:
+            return loops
+        return loops.without(self.absent, self._row_places(tile, first + loops.number))
+
+    def _row_places(self, tile: _Rows, step: Expr) -> list[Place]:
+        return [{**self._place(row, tile.column), self.product.step: step} for row in tile.rows]
 
     def _places(self, tile: _Rows) -> list[tuple[Buffer, tuple[Expr, ...]]]:
         """Where the sums of a tile are."""
@@ -759,22 +767,70 @@ class ContractionBuilder:
     def _steps(
         self,
         tile: _Rows,
-        inits: list[Value],
-        loops: _Loops,
+        loops: StepLoops,
+        level: int,
+        values: Place,
+        sums: dict[int, list[Value]],
+        first: Expr,
+        out: list[Node],
+    ) -> dict[int, list[Value]]:
+        """The loops that a chain is, from one of them on.
+
+        Args:
+            tile: a register tile.
+            loops: over its steps.
+            level: the number of the loop.
+            values: of the variables of loops around that.
+            sums: for each row that takes part, the values that are carried.
+            first: the first step.
+            out: gets the loops.
+
+        Returns:
+            For each row, the values after the steps.
+        """
+        if level == len(loops.within):
+            number = loops.number.substitute(values)
+            return self._step(tile, first + number, number, sums, out)
+        var, bounds = loops.within[level]
+        found = dict(sums)
+        for fresh, value, present in loops.iterations(var, tuple(sums)):
+            before = {row: found[row] for row in present}
+            inside = {**values, var: value}
+            if fresh is None:
+                found |= self._steps(tile, loops, level + 1, inside, before, first, out)
+                continue
+            carried = {row: _like(mine) for row, mine in before.items()}
+            after = {row: _like(mine) for row, mine in before.items()}
+            body: list[Node] = []
+            yielded = self._steps(tile, loops, level + 1, inside, carried, first, body)
+            lower, upper = (tuple(e.substitute(values) for e in side) for side in bounds)
+            inits, arguments, results, yields = (
+                [v for row in present for v in each[row]]
+                for each in (before, carried, after, yielded)
+            )
+            out.append(
+                For(fresh, body, inits, arguments, results, yields, lower=lower, upper=upper)
+            )
+            found |= after
+        return found
+
+    def _step(
+        self,
+        tile: _Rows,
         at: Expr,
         local: Expr,
-    ) -> For:
-        """The loops over steps: ``at`` counts all of them, ``local`` those of the pass."""
+        sums: dict[int, list[Value]],
+        out: list[Node],
+    ) -> dict[int, list[Value]]:
+        """One step of some rows: ``at`` counts all of them, ``local`` those of the pass."""
         product = self.product
-        inner: list[Node] = []
-        arguments: list[Value] = []
-        yields: list[Value] = []
+        found: dict[int, list[Value]] = {}
         shared: dict[Value, Value] = {}
-        self._columns(tile, local, at, shared, inner)
-        for row, values in zip(tile.rows, tile.values, strict=True):
-            carried = [Value(a.type) for a in product.arguments]
-            arguments += carried
-            own = {**values, **shared, **dict(zip(product.arguments, carried, strict=True))}
+        self._columns(tile, local, at, shared, out)
+        for number, carried in sums.items():
+            row = tile.rows[number]
+            arguments = dict(zip(product.arguments, carried, strict=True))
+            own = {**tile.values[number], **shared, **arguments}
             place = {**self._place(row, tile.column), product.step: at}
             for operand in product.operands:
                 if operand.of_rows:
@@ -783,17 +839,10 @@ class ContractionBuilder:
                         index = (local, row)
                     if self._is_kept(operand):
                         index = self._kept_index(operand, place, tile)
-                    self._operand(operand, place, index, own, inner)
-            inner += clone(product.body, own, place)
-            yields += [own.get(v, v) for v in product.yields]
-        *outside, (step, (lower, upper)) = loops
-        loop = For(step, inner, inits, arguments, _like(arguments), yields, None, lower, upper)
-        for var, (lower, upper) in reversed(outside):
-            # What it carries it hands on to the loop inside.
-            carried, handed = _like(arguments), loop.results
-            loop.inits = carried
-            loop = For(var, [loop], inits, carried, _like(arguments), handed, None, lower, upper)
-        return loop
+                    self._operand(operand, place, index, own, out)
+            out += clone(product.body, own, place)
+            found[number] = [own.get(v, v) for v in product.yields]
+        return found
 
     def _columns(
         self, tile: _Rows, local: Expr, at: Expr, values: dict[Value, Value], out: list[Node]

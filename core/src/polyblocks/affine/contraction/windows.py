@@ -49,7 +49,7 @@ class Windows:
 def windows_of(rows: Sequence[Var], steps: Sequence[Var], loads: Sequence[Load]) -> Windows | None:
     """The windows of a product; None if a place is not linear in its loops, or in one of all.
 
-    Loops of steps are one where that is seen of addresses; a buffer without a flat view has indices.
+    Loops are one where addresses show that; of a buffer without a flat view there are indices only.
 
     Args:
         rows, steps: the loops, the fastest one last.
