@@ -39,6 +39,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import own_name
+from polyblocks.target import TargetDescription
 
 Item = Nest | Opaque
 
@@ -93,11 +94,11 @@ class EliminateOverwrittenStoresPass(NestPass):
         left = difference(fill.box, boxes)
         saved = volume(fill.box) - sum(map(volume, left))
         element = fill.store.buffer.bytes_per_element
-        target = context.target
-        traffic = rates.traffic_seconds(target, saved * element, fill.store.buffer.nbytes)
-        compute = rates.compute_seconds(target, saved * cost.operations(fill.body))
-        seconds = None if traffic is None or compute is None else traffic + compute
-        extra = (len(left) - 1) * target.shared_level.overhead
+        seconds = _seconds(fill, saved, context.target)
+        # Another piece has its own start of the threads, unless it is too small for these.
+        overhead = context.target.shared_level.overhead
+        pieces = [_seconds(fill, volume(box), context.target) for box in left[1:]]
+        extra = sum(overhead if each is None else min(each, overhead) for each in pieces)
         # What it saves is unknown where the description lacks a rate: one piece is no loss.
         pays = len(left) <= 1 if seconds is None else extra <= 0 or seconds > extra
         accept = saved > 0 and len(left) <= self.max_pieces and pays
@@ -118,6 +119,14 @@ class EliminateOverwrittenStoresPass(NestPass):
             piece.name, piece.kind, piece.sources = nest.name, nest.kind, nest.sources
             out.append(piece)
         return out
+
+
+def _seconds(fill: _Fill, elements: int, target: TargetDescription) -> float | None:
+    """What it takes to fill so many elements; None if the description lacks a rate."""
+    buffer = fill.store.buffer
+    traffic = rates.traffic_seconds(target, elements * buffer.bytes_per_element, buffer.nbytes)
+    compute = rates.compute_seconds(target, elements * cost.operations(fill.body))
+    return None if traffic is None or compute is None else traffic + compute
 
 
 @dataclass
