@@ -33,7 +33,10 @@ def run(function, *arguments: torch.Tensor, tmp_path: Path, monkeypatch, seed: i
     if seed is not None:
         draw = random.Random(seed)
         monkeypatch.setattr(choice, "choose_tiling", lambda cost: tiling_of(cost, draw))
-        monkeypatch.setattr(TilingCost, "cost", lambda *_: draw.random())
+        # Whatever tiling, but one of a unit.
+        monkeypatch.setattr(
+            TilingCost, "cost", lambda cost, _: draw.random() + (cost.product.unit is None)
+        )
     monkeypatch.setenv("POLYBLOCKS_CACHE_DIR", str(tmp_path))
     tiled: list[Event] = []
     with listening(tiled.append):

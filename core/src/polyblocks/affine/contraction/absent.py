@@ -108,6 +108,9 @@ def absent_of(product: Product, margins: Mapping[Buffer, Margin]) -> Absent | No
     rows = [o for o in product.operands if o.of_rows]
     if product.windows is None or len(rows) != 1 or len(product.body) != 2:
         return None
+    if product.combiners is None:
+        # Arithmetic is to be as it is written.
+        return None
     (operand,) = rows
     times, plus = product.body
     if not isinstance(times, Op) or times.name not in ("arith.mulf", "arith.muli"):

@@ -46,6 +46,8 @@ RESIDENT = 2
 TILE_BYTES = 768 * 1024
 #: Rows, columns and steps of a contraction that has tiles, at least.
 MIN_EXTENT = 4
+#: Steps of which there are too many for straight-line code, however few rows or columns there are.
+MANY_STEPS = 65
 #: Multiply-adds in flight that keep a core busy, and loads that it starts in the time of one, where
 #: the target's description does not say.
 IN_FLIGHT, LOADS = 8, 1.0
@@ -75,7 +77,13 @@ def is_tiled(nodes: list[Node], target: TargetDescription) -> bool:
     if not has_tiles(target):
         return False
     contraction = contraction_of(nodes)
-    return contraction is not None and fewest(contraction) >= MIN_EXTENT
+    return contraction is not None and has_enough(contraction)
+
+
+def has_enough(contraction: Contraction) -> bool:
+    """Whether a contraction has enough rows, columns and steps for tiles of any kind."""
+    count = fewest(contraction)
+    return count >= MIN_EXTENT or (count > 1 and contraction.reduction.trips >= MANY_STEPS)
 
 
 def fewest(contraction: Contraction) -> int:

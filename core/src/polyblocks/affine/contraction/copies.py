@@ -14,6 +14,8 @@ from polyblocks.affine.vectors.interleaves import MAX_STEP
 
 #: A copied vector: in order, or transposed in registers.
 COPIED, TRANSPOSED = 2.0, 6.0
+#: A number that is put into a word of a unit's with others.
+ASSEMBLED = 6.0
 #: A copied element that has none of its neighbours beside it.
 SCATTERED = 2.0
 
@@ -56,7 +58,7 @@ def _along(product: Product, operand: Operand, side: Var, extents: list[int], wi
     loads = 1
     if product.unit is not None:
         loads = max(1, sum(isinstance(n, Load) for n in operand.nodes))
-    scattered = SCATTERED * loads
+    scattered = SCATTERED if product.unit is None else ASSEMBLED * loads
     apart = elements_apart(operand, side)
     if apart is None or apart > MAX_STEP:
         return scattered

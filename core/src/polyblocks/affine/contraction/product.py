@@ -114,7 +114,7 @@ def products_of(
 ) -> list[Product]:
     """The products that a contraction with loops over its steps can be seen as.
 
-    If the target has a matrix unit that computes the steps, they are those of the unit.
+    If the target has a matrix unit that computes the steps, some of them are those of the unit.
 
     Either side may be that of the columns. Their loops are one where they go through what is stored
     without a gap, and other loops of theirs are a batch then; or all of them are one, and results
@@ -123,10 +123,9 @@ def products_of(
     if not contraction.reduction.loops:
         return []
     grouped = in_groups(contraction, views, target) if target is not None else []
-    if grouped:
-        return [product for one in grouped for product in _unit_products(one, views)]
+    by_unit = [product for one in grouped for product in _unit_products(one, views)]
     sides = (contraction.rows, contraction.columns)
-    return [
+    return by_unit + [
         product
         for rows, columns in (sides, sides[::-1])
         for product in (

@@ -10,7 +10,7 @@ from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.margins import Margin, margins_of
 from polyblocks.affine.contraction.absent import Absent, absent_of
 from polyblocks.affine.contraction.builder import ContractionBuilder
-from polyblocks.affine.contraction.choice import MIN_EXTENT, Tiled, fewest, tilings_of
+from polyblocks.affine.contraction.choice import Tiled, fewest, has_enough, tilings_of
 from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.prediction import predicted, predicted_in_tiles
 from polyblocks.affine.cost.estimate import Estimate, Estimator
@@ -18,6 +18,7 @@ from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import Buffer, For, Nest, Node, Sequence, remove_dead, walk
 from polyblocks.affine.preparation import Preparation
+from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
@@ -94,11 +95,17 @@ class TileContractionsPass(NestPass):
         target = context.target
         inside = bool(around)
         contraction = contraction_of(nodes)
-        if contraction is None or fewest(contraction) < (MIN_EXTENT if inside else 2):
+        if contraction is not None and split_at_digits(contraction.reduction.loops):
+            nest.changed = True
+            contraction = contraction_of(nodes)
+        if contraction is None or fewest(contraction) < 2:
+            return None
+        enough = has_enough(contraction)
+        if inside and not enough:
             return None
         reason = "no tile fits"
         found = tilings_of(contraction, views, target, 1 if inside else None, preparation)
-        if fewest(contraction) < MIN_EXTENT:
+        if not enough:
             # What is used so seldom is not worth to be copied.
             reason = "few rows or columns"
             found = [tiled for tiled in found if tiled.cost.in_place]

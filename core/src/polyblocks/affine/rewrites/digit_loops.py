@@ -1,0 +1,75 @@
+"""Loops of which indices use the digits become a loop for each digit.
+
+A product of matrices whose operands were rearranged counts one dimension where memory has several:
+``%a[%i floordiv 8, %i mod 8]``. With a loop for each of them places are linear again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import For, Index, Load, Node, Store, Value, transform_indices, walk
+
+
+def split_at_digits(loops: list[For]) -> bool:
+    """Split each of these loops that can be, in place; whether there was any.
+
+    Left are loops with bounds, those that others' bounds depend on, and digits that a loop does not
+    have a whole number of.
+    """
+    found = False
+    pending = list(loops)
+    while pending:
+        loop = pending.pop()
+        divisor = _lowest_digit(loop)
+        if divisor is not None:
+            _split(loop, divisor)
+            pending.append(loop)
+            found = True
+    return found
+
+
+def _lowest_digit(loop: For) -> int | None:
+    """By what a variable is divided first; None if by nothing, or if its loop cannot be split."""
+    if loop.bounded or loop.level is not None or loop.lanes or loop.tile:
+        return None
+    inner = [n for n in walk(loop.body) if isinstance(n, For)]
+    if any(loop.var in set(e.variables()) for n in inner for e in n.bounds):
+        return None
+    whole = Expr.of(loop.var)
+    divisors = {
+        divisor
+        for node in walk(loop.body)
+        for expr in _indices(node)
+        for dividend, divisor in _divisions(expr)
+        if dividend == whole
+    }
+    lowest = min(divisors, default=0)
+    return lowest if 0 < lowest < loop.var.extent and loop.var.extent % lowest == 0 else None
+
+
+def _indices(node: Node) -> tuple[Expr, ...]:
+    if isinstance(node, (Load, Store)):
+        return node.index
+    return (node.expr,) if isinstance(node, Index) else ()
+
+
+def _divisions(expr: Expr) -> Iterator[tuple[Expr, int]]:
+    """What is divided in an expression, and by what."""
+    for atom, _ in expr.terms:
+        if not isinstance(atom, Var):
+            yield atom.dividend, atom.divisor
+            yield from _divisions(atom.dividend)
+
+
+def _split(loop: For, size: int) -> None:
+    """Let a loop count the upper digits, and a new one in it the lowest."""
+    upper, lower = Var(loop.var.extent // size, loop.var.name), Var(size)
+    number = Expr.of(upper) * size + lower
+    transform_indices(loop.body, lambda e: e.substitute({loop.var: number}))
+    carried = [Value(v.type) for v in loop.arguments]
+    handed = [Value(v.type) for v in loop.arguments]
+    inner = For(lower, loop.body, carried, loop.arguments, handed, loop.yields)
+    loop.var, loop.body = upper, [inner]
+    loop.arguments, loop.yields = carried, handed
