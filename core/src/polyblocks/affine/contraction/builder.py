@@ -291,13 +291,33 @@ class ContractionBuilder:
         along = id(operand) in self.along_rows
         if along:
             row, rows = counted(self.product.rows, counter.extent, ends)
+
+        def copied(step: Expr) -> list[Node]:
+            at = {self.product.row: self.row.begin + row, self.product.step: first + step}
+            values: dict[Value, Value] = {}
+            body = clone(operand.nodes, values, {**self.place, **at})
+            index = (step, row) if along else (row, step)
+            return [*body, self._store(values[operand.value], self.panels[id(operand)], index)]
+
+        if not along and self._ends_apart(operand):
+            # The last word is not full, which would keep the others from being made in vectors.
+            last = self.product.step.extent - 1
+            full = Var(last)
+            body = [For(full, copied(Expr.of(full))), *copied(Expr(last))]
+            return [For(counter, body, upper=ends)]
         step, steps = counted(self.product.steps, self.tiling.depth, upper)
-        at = {self.product.row: self.row.begin + row, self.product.step: first + step}
-        values: dict[Value, Value] = {}
-        body = clone(operand.nodes, values, {**self.place, **at})
-        index = (step, row) if along else (row, step)
-        body.append(self._store(values[operand.value], self.panels[id(operand)], index))
+        body = copied(step)
         return steps(rows(body)) if along else [For(counter, steps(body), upper=ends)]
+
+    def _ends_apart(self, operand: Operand) -> bool:
+        """Whether the last of all steps of an operand is made in another way than the others."""
+        step = self.product.step
+        if len(self.product.steps) > 1 or not self.one_pass or step.extent < 3:
+            return False
+        last = Expr.of(step) // (step.extent - 1)
+        ((atom, _),) = last.terms
+        loads = [n for n in operand.nodes if isinstance(n, Load)]
+        return any(a == atom for n in loads for e in n.index for a, _ in e.terms)
 
     def _copy_columns(
         self, operand: Operand, first: Expr, extent: int, ends: tuple[Expr, ...]
