@@ -27,7 +27,13 @@
 // CHECK:             llvm.call_intrinsic "llvm.polyblocks.dot.vpdpbusd"(%{{.*}}, %[[R]], %[[C]]) : (i32, i32, i32) -> i32
 // CHECK:         {polyblocks.lanes
 
-// CHECK:         arith.select %{{.*}}, %{{.*}}, %{{.*}} : i16
+// A row's last word is not full. It is made apart, so that the others are made in vectors.
+// CHECK:           affine.for %[[K:.*]] = 0 to 32 {
+// CHECK:             affine.load %arg3[%{{.*}}, %[[K]] * 2] : memref<64x65xbf16>
+// CHECK:             affine.load %arg3[%{{.*}}, %[[K]] * 2 + 1] : memref<64x65xbf16>
+// CHECK:           }
+// CHECK:           affine.load %arg3[%{{.*}}, 64] : memref<64x65xbf16>
+// CHECK:           arith.select %{{.*}}, %{{.*}}, %{{.*}} : i16
 // CHECK:         "llvm.polyblocks.dot.vdpbf16ps"
 // CHECK:         {polyblocks.lanes
 

@@ -48,6 +48,8 @@ TILE_BYTES = 768 * 1024
 MIN_EXTENT = 4
 #: Steps of which there are too many for straight-line code, however few rows or columns there are.
 MANY_STEPS = 65
+#: Rows or columns that are enough for all threads then, which do not share steps.
+MANY_ROWS = 64
 #: Multiply-adds in flight that keep a core busy, and loads that it starts in the time of one, where
 #: the target's description does not say.
 IN_FLIGHT, LOADS = 8, 1.0
@@ -83,7 +85,10 @@ def is_tiled(nodes: list[Node], target: TargetDescription) -> bool:
 def has_enough(contraction: Contraction) -> bool:
     """Whether a contraction has enough rows, columns and steps for tiles of any kind."""
     count = fewest(contraction)
-    return count >= MIN_EXTENT or (count > 1 and contraction.reduction.trips >= MANY_STEPS)
+    sides = (contraction.rows, contraction.columns)
+    most = max(prod(v.extent for v in side) for side in sides)
+    many = contraction.reduction.trips >= MANY_STEPS and most >= MANY_ROWS
+    return count >= MIN_EXTENT or (count > 1 and many)
 
 
 def fewest(contraction: Contraction) -> int:
