@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from sweeps import sweep
 
 #: Counts the threads that a call is made with, where the loaded program takes them.
 CODE = """
@@ -67,7 +68,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("frontend", ["torch", "jax", "tf"])
+@pytest.mark.parametrize("frontend", sweep(["torch", "jax", "tf"], "torch"))
 @pytest.mark.parametrize(("option", "setting", "environment", "expected"), CASES)
 def test_threads_of_a_call(run_python, frontend, option, setting, environment, expected):
     if frontend == "jax" and setting:

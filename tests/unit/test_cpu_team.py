@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cpu_kernels import compile_text, load, pack
+from sweeps import sweep
 from tests.support.team_programs import Program, arrays
 
 from polyblocks.artifact import Artifact
@@ -297,8 +298,12 @@ print("fine" if found == [0] + [3] * 20 else found)
 """
 
 
-@pytest.mark.parametrize("runtime", ["", "import torch\ntorch.ones(600_000).relu()\n"])
-@pytest.mark.parametrize("code", [FORKED, NESTED, ROUNDED], ids=["forked", "nested", "rounded"])
+WITH_TORCH = "import torch\ntorch.ones(600_000).relu()\n"
+CODES = {"forked": FORKED, "nested": NESTED, "rounded": ROUNDED}
+
+
+@pytest.mark.parametrize("runtime", sweep(["", WITH_TORCH], WITH_TORCH))
+@pytest.mark.parametrize("code", CODES.values(), ids=CODES)
 def test_elsewhere(run_python: Callable[..., Any], code: str, runtime: str) -> None:
     if code == FORKED and not hasattr(os, "fork"):
         pytest.skip("no fork on this system")
