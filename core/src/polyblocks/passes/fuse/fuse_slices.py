@@ -41,6 +41,10 @@ from polyblocks.target import TargetDescription
 EXTENSIONS = ("arith.extsi", "arith.extui")
 
 
+#: How many times as large as what is computed before it a buffer is, for that to be no matter.
+SMALL = 8
+
+
 @dataclass(frozen=True)
 class FuseSlicesPass(NestPass):
     """Fuse producers into consumers through the buffers between them.
@@ -181,6 +185,9 @@ class FuseSlicesPass(NestPass):
         moving = in_the_way(sequence, users, candidate.producer, consumer, needs, makes)
         if moving is None or not all(stands_before(n, candidate.producer) for n in moving):
             return None
+        if not _reduces(candidate.producer) and _large(moving, candidate.buffer.nbytes):
+            # Of point-wise nests and stencils, tiles are made of longer chains if each stays.
+            return None
         # A consumer of its own that is better computed inside another keeps its freedom.
         keep = (
             candidate.buffer.kind == "output"
@@ -217,6 +224,16 @@ class FuseSlicesPass(NestPass):
         producer.changed = True
         users.refresh(producer)
         return consumer
+
+
+def _reduces(nest: Nest) -> bool:
+    """Whether a nest has loops that carry values."""
+    return any(isinstance(n, For) and n.inits for n in walk(nest.body))
+
+
+def _large(nests: list[Nest], nbytes: int) -> bool:
+    """Whether what these nests write is about as large as so many bytes."""
+    return SMALL * sum(b.nbytes for n in nests for b in writes(n)) > nbytes
 
 
 def _may_interleave(
