@@ -121,25 +121,27 @@ def reach(expr: Expr, loops: Sequence[For]) -> tuple[int, int]:
         high = min([high, *(r[1] for r in highs)])
     for loop in loops:
         if loop.bounded:
-            least, most = _where_it_runs(expr, loop)
+            least, most = where_it_runs(expr, loop)
             low, high = max(low, least), min(high, most)
     return low, high + 1
 
 
-def _where_it_runs(expr: Expr, loop: For) -> tuple[int, int]:
+def where_it_runs(expr: Expr, loop: For) -> tuple[int, int]:
     """Least and largest value of an expression for which a loop's bounds leave an iteration."""
     low, high = expr.range()
+    if expr.is_constant:
+        return low, high
+    atom, own = expr.terms[0]
     for begin in (Expr(0), *loop.lower):
         for end in (Expr(loop.var.extent), *loop.upper):
-            # It runs where this is not negative.
+            # It runs where this is not negative: so many times the expression, and a rest.
             room = end - begin - 1
-            for factor in {c for _, c in room.terms}:
-                for sign in (1, -1):
-                    rest = room - expr * (factor * sign)
-                    if not rest.is_constant:
-                        continue
-                    if factor * sign > 0:
-                        low = max(low, -(rest.const // (factor * sign)))
-                    else:
-                        high = min(high, rest.const // -(factor * sign))
+            factor, left = divmod(dict(room.terms).get(atom, 0), own)
+            if left or not factor:
+                continue
+            _, rest = (room - expr * factor).range()
+            if factor > 0:
+                low = max(low, -(rest // factor))
+            else:
+                high = min(high, rest // -factor)
     return low, high

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from polyblocks.affine.analysis.boxes import Box, hull, reach, with_loops
@@ -63,7 +64,7 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
             if isinstance(node, (IndirectStore, IndirectAtomic)):
                 others.add(node.buffer.base)
     return {
-        buffer: Margin(_around(inside[buffer]), locations.pop())
+        buffer: Margin(reduce(hull, inside[buffer]), locations.pop())
         for buffer, locations in zeros.items()
         if len(locations) == 1
         and inside[buffer]
@@ -71,13 +72,6 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
         and buffer.outer is None
         and buffer not in others
     }
-
-
-def _around(boxes: list[Box]) -> Box:
-    first, *rest = boxes
-    for box in rest:
-        first = hull(first, box)
-    return first
 
 
 def _is_zero(op: Op) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyblocks.affine.access import address, is_whole
-from polyblocks.affine.analysis.boxes import Box, overlap, reach, with_loops
+from polyblocks.affine.analysis.boxes import Box, overlap, reach, where_it_runs, with_loops
 from polyblocks.affine.analysis.coverage import same_for
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -124,16 +124,6 @@ class _Reach:
         """First and last iteration in which an access can happen, from bounds that say so."""
         first, last = 0, self.var.extent - 1
         for loop in self.around[access]:
-            for low in (Expr(0), *loop.lower):
-                for high in (Expr(loop.var.extent), *loop.upper):
-                    # The loop runs where high - low >= 1.
-                    room = high - low - 1
-                    factor = room.coefficient(self.var)
-                    if not factor:
-                        continue
-                    _, rest = (room - Expr(0, {self.var: factor})).range()
-                    if factor > 0:
-                        first = max(first, -(rest // factor))
-                    else:
-                        last = min(last, rest // -factor)
+            least, most = where_it_runs(Expr.of(self.var), loop)
+            first, last = max(first, least), min(last, most)
         return first, last

@@ -736,17 +736,17 @@ class ContractionBuilder:
     def _step_loops(self, tile: _Rows, first: Expr, upper: tuple[Expr, ...]) -> StepLoops:
         """The loops over the steps of a pass, from the step ``first`` on up to bounds of these."""
         windows = self.product.windows
-        chain, count = self.tiling.chain, len(tile.rows)
+        chain = self.tiling.chain
         if windows is None:
-            loops = StepLoops.of([self.tiling.depth], chain, count)
+            loops = StepLoops.of([self.tiling.depth], chain)
             return loops.until(upper) if upper else loops
         if self.absent is not None:
             # Loop by loop: those that are one may differ in what is absent.
-            single = StepLoops.of([e for e in self.product.steps if e > 1] or [1], chain, count)
+            single = StepLoops.of([e for e in self.product.steps if e > 1] or [1], chain)
             single = single.without(self.absent, self._row_places(tile, first + single.number))
             if single.written_out is not None:
                 return single
-        loops = StepLoops.of(windows.steps, chain, count)
+        loops = StepLoops.of(windows.steps, chain)
         if self.absent is None:
             return loops
         return loops.without(self.absent, self._row_places(tile, first + loops.number))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from polyblocks.affine.contraction.absent import Absent, Bounds
@@ -25,7 +25,6 @@ class StepLoops:
         outside: loops around chains of additions.
         within: loops that a chain is.
         number: the step, of all their variables.
-        rows: how many rows a tile has.
         written_out: a loop that some rows miss iterations of; None if there is none.
         present: which rows take part in each of its iterations.
     """
@@ -33,12 +32,11 @@ class StepLoops:
     outside: Loops
     within: Loops
     number: Expr
-    rows: int
     written_out: Var | None = None
     present: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
-    def of(cls, extents: list[int], chain: int, rows: int) -> StepLoops:
+    def of(cls, extents: list[int], chain: int) -> StepLoops:
         """Loops of these extents, the fastest one last, of which about ``chain`` steps are one."""
         counts, within = list(extents), list[int]()
         while counts and prod(within) * counts[-1] <= chain:
@@ -57,14 +55,14 @@ class StepLoops:
             if whole.extent % chain:
                 ends = (Expr(whole.extent) - local,)
             loops += [(part, ((), ())), (step, ((), ends))]
-        return cls(loops[: len(counts)], loops[len(counts) :], number, rows)
+        return cls(loops[: len(counts)], loops[len(counts) :], number)
 
     def until(self, upper: tuple[Expr, ...]) -> StepLoops:
         """The same loops, of which there is one or its parts, up to these numbers of steps."""
         step, (lower, ends) = self.within[-1]
         before = self.number - step
         within = [*self.within[:-1], (step, (lower, (*ends, *(e - before for e in upper))))]
-        return StepLoops(self.outside, within, self.number, self.rows)
+        return replace(self, within=within)
 
     def without(self, absent: Absent, places: list[Place]) -> StepLoops:
         """The same loops without iterations in which rows are absent.
@@ -81,7 +79,7 @@ class StepLoops:
         )
         few = [var for var in steps if var.extent <= WRITTEN_OUT]
         written_out, present = absent.rows_present(places, few) or (None, ())
-        return StepLoops(outside, within, self.number, self.rows, written_out, present)
+        return StepLoops(outside, within, self.number, written_out, present)
 
     def iterations(
         self, var: Var, rows: tuple[int, ...]

@@ -39,8 +39,6 @@ from polyblocks.target import TargetDescription
 
 #: What makes wider integers.
 EXTENSIONS = ("arith.extsi", "arith.extui")
-
-
 #: How many times as large as what is computed before it a buffer is, for that to be no matter.
 SMALL = 8
 
