@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from product_loops import PRODUCT
 
 from polyblocks.api import compile_file
 from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
@@ -25,23 +26,6 @@ tf = pytest.importorskip("tensorflow")
 M, N, K = 96, 112, 80
 #: No chip's own: the code is the same on every machine.
 OPTIONS = {"target": "cpu", "arch": "x86-64-v3", "num_threads": 2, "strict_target": True}
-
-LOOPS = f"""
-func.func @main(%a: memref<{M}x{K}xf32>, %b: memref<{K}x{N}xf32>, %c: memref<{M}x{N}xf32>) {{
-  %z = arith.constant 0.0 : f32
-  affine.for %i = 0 to {M} {{ affine.for %j = 0 to {N} {{
-    %r = affine.for %k = 0 to {K} iter_args(%s = %z) -> (f32) {{
-      %x = affine.load %a[%i, %k] : memref<{M}x{K}xf32>
-      %y = affine.load %b[%k, %j] : memref<{K}x{N}xf32>
-      %p = arith.mulf %x, %y fastmath<reassoc,contract> : f32
-      %t = arith.addf %s, %p fastmath<reassoc,contract> : f32
-      affine.yield %t : f32
-    }}
-    affine.store %r, %c[%i, %j] : memref<{M}x{N}xf32>
-  }} }}
-  return
-}}
-"""
 
 
 def kernel(path: Path) -> str:
@@ -82,7 +66,7 @@ def arrays() -> tuple[np.ndarray, np.ndarray]:
 def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The code for loops in an MLIR file."""
     folder = tmp_path_factory.mktemp("loops")
-    (folder / "loops.mlir").write_text(LOOPS)
+    (folder / "loops.mlir").write_text(PRODUCT.format(m=M, n=N, k=K))
     options = {k: v for k, v in OPTIONS.items() if k != "strict_target"}
     compile_file(folder / "loops.mlir", CompileOptions(**options, debug=str(folder / "dump")))
     (path,) = (folder / "dump").rglob("S5-code.s")

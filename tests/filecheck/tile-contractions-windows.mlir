@@ -9,7 +9,7 @@
 // CHECK-LABEL: func.func @main
 // CHECK:         %[[PANEL:.*]] = memref.alloca() {{.*}} : memref<1x576x32xf32>
 // CHECK:         %[[ROWS:.*]] = memref.alloca() {{.*}} : memref<576x16xf32>
-// CHECK:         affine.store %{{.*}}, %[[ROWS]][%{{.*}} * 16 + %{{.*}}, %{{.*}}]
+// CHECK:         affine.store %{{.*}}, %[[ROWS]][%{{.*}} + %{{.*}} * 16, %{{.*}}]
 // CHECK:         affine.for %[[Y:.*]] = 0 to 3 {
 // CHECK-NEXT:      affine.for %[[X:.*]] = 0 to 3 {
 // CHECK-NEXT:        affine.for %[[C:.*]] = 0 to 64 {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from product_loops import PRODUCT
 from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
@@ -26,22 +27,6 @@ from polyblocks.options import CompileOptions
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.describe import describe
 
-PRODUCT = """
-func.func @main(%a: memref<{m}x{k}xf32>, %b: memref<{k}x{n}xf32>, %c: memref<{m}x{n}xf32>) {{
-  affine.for %i = 0 to {m} {{ affine.for %j = 0 to {n} {{
-    %z = arith.constant 0.0 : f32
-    %r = affine.for %k = 0 to {k} iter_args(%s = %z) -> (f32) {{
-      %x = affine.load %a[%i, %k] : memref<{m}x{k}xf32>
-      %y = affine.load %b[%k, %j] : memref<{k}x{n}xf32>
-      %p = arith.mulf %x, %y fastmath<reassoc,contract> : f32
-      %t = arith.addf %s, %p fastmath<reassoc,contract> : f32
-      affine.yield %t : f32
-    }}
-    affine.store %r, %c[%i, %j] : memref<{m}x{n}xf32>
-  }} }}
-  return
-}}
-"""
 CHIPS = ["x86-64-v4", "x86-64-v3", "x86-64", "znver4", "sapphirerapids", "neoverse-n1"]
 
 

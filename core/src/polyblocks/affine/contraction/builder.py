@@ -363,26 +363,38 @@ class ContractionBuilder:
     def _transpose_columns(self, operand: Operand, first: Expr, extent: int) -> list[Node]:
         """As :meth:`_copy_columns`, from memory in which steps are neighbours: square by square."""
         width = self.width
-        whole = extent - extent % width
         square, upper = self.column.every(width)
         out: list[Node] = []
-        if square.extent and whole:
-            a, b, step = Var(width), Var(width), Var(whole // width)
-            body = self._copied(
-                operand, Expr.of(square) * width + a, first, Expr.of(step) * width + Expr.of(b)
+        if square.extent:
+            columns = Expr.of(square) * width
+            parts = self._squares(
+                extent, lambda a, step: self._copied(operand, columns + a, first, step)
             )
-            inner = For(step, [For(a, [For(b, body)])])
-            out.append(For(square, [inner], upper=upper))
-        if square.extent and whole < extent:
-            # What is left of the steps.
-            a, step = Var(width), Var(extent - whole)
-            body = self._copied(operand, Expr.of(square) * width + a, first, Expr.of(step) + whole)
-            out.append(For(square, [For(step, [For(a, body)])], upper=upper))
+            out += [For(square, [part], upper=upper) for part in parts]
         begin, rest = self.column.rest(width)
         if rest:
             a, step = Var(rest), Var(extent)
             body = self._copied(operand, Expr.of(a) + begin, first, Expr.of(step))
             out += self.column.at_end([For(a, [For(step, body)])])
+        return out
+
+    def _squares(self, extent: int, element: Callable[[Var, Expr], list[Node]]) -> list[Node]:
+        """Loops over the steps of as many columns as a vector has lanes: squares, then the rest.
+
+        Args:
+            extent: how many steps.
+            element: what is done for a column and a step.
+        """
+        width = self.width
+        whole = extent - extent % width
+        out: list[Node] = []
+        if whole:
+            a, b, step = Var(width), Var(width), Var(whole // width)
+            body = element(a, Expr.of(step) * width + Expr.of(b))
+            out.append(For(step, [For(a, [For(b, body)])]))
+        if whole < extent:
+            a, step = Var(width), Var(extent - whole)
+            out.append(For(step, [For(a, element(a, Expr.of(step) + whole))]))
         return out
 
     def _reorder_columns(self, operand: Operand, load: Load) -> list[Node]:
@@ -394,27 +406,18 @@ class ContractionBuilder:
         for var, stride in zip(loops, self.product.strides, strict=True):
             number = number * var.extent + var
             natural = natural + Expr.of(var) * stride
-        whole = extent - extent % width
         square, upper = self.column.every(width)
         first = Expr.of(square) * width
         out: list[Node] = []
+
+        def transposed(a: Var, step: Expr) -> list[Node]:
+            body, value = self._load_natural(load, first + a, step)
+            return [*body, self._store(value, rows, (step, Expr.of(a)))]
+
         if square.extent:
-            inner: list[Node] = []
-            for begin, count in ((0, whole), (whole, extent - whole)):
-                if not count:
-                    continue
-                a = Var(width)
-                if begin:
-                    step = Var(count)
-                    at = Expr.of(step) + begin
-                else:
-                    step, b = Var(count // width), Var(width)
-                    at = Expr.of(step) * width + b
-                body, value = self._load_natural(load, first + a, at)
-                body.append(self._store(value, rows, (at, Expr.of(a))))
-                inner.append(For(step, [For(a, body if begin else [For(b, body)])]))
+            inner = self._squares(extent, transposed)
             a = Var(width)
-            body = []
+            body: list[Node] = []
             value = self._load(body, rows, (natural, Expr.of(a)))
             body.append(self._panel_store(operand, value, first + a, number))
             inner += around(loops, [For(a, body)])
