@@ -54,7 +54,7 @@ class FuseSlicesPass(NestPass):
       computed several times, if that is cheaper than to load it from a first-level cache;
     * *epilogue*: the consumer is point-wise and reads the buffer just where it is produced; its
       body moves behind the producer's, reductions included. What it needs besides is computed
-      before the producer then.
+      before the producer then, unless the producer reduces nothing and that is large.
 
     Before::
 
