@@ -37,7 +37,8 @@ class TileContractionsPass(NestPass):
     computed from is then computed while copying. Rows that several loops move, such as pixels, are
     used in place loop by loop, without those that are padding of their own operation. Where a
     reduction is so long that panels would not stay in the private cache, it is done in passes,
-    whose results wait in a buffer. The sizes are those that :mod:`polyblocks.affine.contraction.choice` predicts to be the fastest.
+    whose results wait in a buffer. The sizes are those that
+    :mod:`polyblocks.affine.contraction.choice` predicts to be the fastest.
 
     Before::
 
