@@ -80,16 +80,24 @@ def test_large_products_have_the_tiles_that_chips_are_known_for(
     arch: str, rows: int, vectors: int
 ) -> None:
     target = chip(arch)
-    found = tiling(target, 32 * rows, 4096, 512)
+    found = tiling(target, 32 * rows, 4096, 500)
     assert (found.rows, found.lanes * 32 // target.vector_bits) == (rows, vectors)
+    assert not found.pack_rows
+
+
+def test_rows_that_meet_in_few_sets_of_a_cache_are_few_rather_than_copied() -> None:
+    found = tiling(chip("znver4"), 1024, 1024, 1024)
+    assert (found.rows, found.lanes, found.pack_rows) == (4, 64, False)
+    # Columns are copied in blocks of half of the second cache, just before they are used.
+    assert found.column_block * 1024 * 4 <= 1 << 19
 
 
 def test_loads_decide_about_the_shape_of_a_tile() -> None:
     # With loads for nothing, rows cost nothing: one vector of columns and many rows are as good.
     few, many = (replace(chip("x86-64-v3"), loads_per_multiply_add=loads) for loads in (0.5, 100.0))
-    square = tiling(few, 420, 4096, 512)
+    square = tiling(few, 420, 4096, 500)
     assert square.lanes == 16
-    assert tiling(many, 420, 4096, 512).rows != square.rows
+    assert tiling(many, 420, 4096, 500).rows != square.rows
 
 
 def test_pieces_for_all_threads_or_for_none() -> None:

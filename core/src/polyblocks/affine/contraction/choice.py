@@ -56,7 +56,7 @@ IN_FLIGHT, LOADS = 8, 1.0
 #: What a load takes beside a multiply-add that takes longer.
 LOADED = 0.01
 #: What a step takes besides, in multiply-adds: its branch and its counter.
-STEP = 0.5
+STEP = 0.2
 #: Finding where a row's results are stored, if a tile's rows are not in one loop of the program.
 DIGITS = 12.0
 #: The end of a loop around other steps' loop, whose last branch is not foreseen.
@@ -150,7 +150,7 @@ def choose_tiling(cost: TilingCost) -> Tiling | None:
     for tiling in cost.candidates():
         time = cost.cost(tiling)
         # Ties go to the first one.
-        if best is None or time < best[0] * 0.999:
+        if best is None or time < best[0]:
             best = time, tiling
     return None if best is None else best[1]
 
@@ -217,9 +217,10 @@ class TilingCost:
         large = self.columns * self.steps * self.size > self.l2
         self.streams = bool(of_columns) and self.in_place and large
         self.copies = {
-            o: self._fetched() if o.kept else self.scale * operand_time(product, o, self.width)
+            o: 0.0 if o.kept else self.scale * operand_time(product, o, self.width)
             for o in product.operands
         }
+        self.fetches = {o: self._fetched(o) for o in product.operands}
         sums = product.combiners
         #: Results of a row that is found by its digits, in a tile whose rows are in several loops.
         places = [
@@ -282,11 +283,12 @@ class TilingCost:
         units = -(-self.columns // unit)
         if units < column_pieces:
             return None
+        pack_rows = self._packs_rows(rows, streaming)
         wanted = self.l2 // 2 if self.by_rows else 4 * self.l2
         tiles = ceil(ceil(self.rows / rows) / row_pieces)
-        if tiles * rows * depth * self.size <= self.l2 // 2:
-            # One block has all rows: columns that are copied are used while they are near.
-            wanted = min(wanted, self.l2 // RESIDENT)
+        if not pack_rows or tiles * rows * depth * self.size <= self.l2 // 2:
+            # Rows are not copied for each block of columns, which are used while they are near.
+            wanted = min(wanted, self.l2 // RESIDENT * self.steps // depth)
         if self.available is not None:
             # A panel on a thread's stack.
             wanted = min(self.l2, TILE_BYTES) // 2
@@ -304,10 +306,6 @@ class TilingCost:
         row_block = -(-tiles * rows // (blocks * unit)) * unit
         if row_block >= self.rows:
             row_block = self.rows
-        of_rows = [o for o in self.product.operands if o.of_rows]
-        pack_rows = any(
-            o.load is None or (self._collide(o, rows) and not streaming) for o in of_rows
-        )
         if windows is not None and pack_rows:
             return None
         pack_columns = not self.in_place or tiles >= MIN_REUSE
@@ -352,6 +350,14 @@ class TilingCost:
         (place,) = operand.load.index
         return place.coefficient(self.product.column) == 1
 
+    def _packs_rows(self, rows: int, streaming: bool) -> bool:
+        """Whether rows are copied."""
+        return any(
+            o.load is None or (self._collide(o, rows) and not streaming)
+            for o in self.product.operands
+            if o.of_rows
+        )
+
     def _collide(self, operand: Operand, rows: int) -> bool:
         """Whether so many rows meet in few sets of the first cache, or are not in order."""
         assert operand.load is not None
@@ -365,12 +371,19 @@ class TilingCost:
         together = gcd(stride, way)
         return together >= self.l1.line and rows * together > way * ways // 2
 
-    def _fetched(self) -> float:
-        """What an element of a kept panel takes: it comes from memory, and once for each thread."""
+    def _fetched(self, operand: Operand) -> float:
+        """What an element takes that comes from memory: those of kept panels, and of large buffers.
+
+        The others are in private caches.
+        """
         far = self.target.memory[-1].bandwidth
         if self.each is None or not far:
             return 0.0
-        return self.size * self.threads / far / self.each
+        buffers = {n.buffer for n in operand.nodes if isinstance(n, Load)}
+        sizes = {b: b.bytes_per_element for b in buffers}
+        large = [size for b, size in sizes.items() if b.numel // self.batch * size > self.l2]
+        size = self.size if operand.kept else sum(large)
+        return size * self.threads / far / self.each
 
     def _in_windows(self) -> float:
         """What rows take that are used in place, of which each thread gets its own from others."""
@@ -415,8 +428,12 @@ class TilingCost:
         for operand in self.product.operands:
             if operand.of_rows:
                 if tiling.pack_rows or operand.load is None:
-                    total += self.copies[operand] * mine * rows * self.steps
-            elif tiling.pack_columns or operand.load is None:
+                    # Those in place are fetched during multiply-adds, of which they have many.
+                    each = self.copies[operand] + self.fetches[operand]
+                    total += each * mine * rows * self.steps
+                continue
+            total += self.fetches[operand] * columns * self.steps
+            if tiling.pack_columns or operand.load is None:
                 total += self.copies[operand] * columns * self.steps
         total += self._in_windows() / tiling.row_pieces
         total += self.scale * result_time(self.product, self.width) * rows * columns
