@@ -7,25 +7,30 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.parallel (%[[T:.*]]) = (0) to (8) {
-// CHECK:           %[[PANEL:.*]] = memref.alloca() {alignment = 64 : i64} : memref<640x12xf32>
-// CHECK:           %[[WAITING:.*]] = memref.alloca() {alignment = 64 : i64} : memref<16x{{.*}}xf32>
-// CHECK:           %[[STRIP:.*]] = memref.alloca() {alignment = 64 : i64} : memref<8x16xf32>
-// CHECK:           affine.for %[[K:.*]] = 0 to 640 {
-// CHECK-NEXT:        affine.for %[[R:.*]] = 0 to 12 {
-// CHECK-NEXT:          affine.load %arg0[%[[K]], %[[T]] * 12 + %[[R]]]
-// CHECK-NEXT:          affine.store %{{.*}}, %[[PANEL]][%[[K]], %[[R]]]
-// CHECK:           affine.load %[[PANEL]][%{{.*}} * 128 + %{{.*}}, %{{.*}} * 6 + 5]
-// CHECK:           affine.for %[[C:.*]] = 0 to {{.*}} {
-// CHECK-NEXT:        affine.for %[[S:.*]] = 0 to 2 {
-// CHECK-NEXT:          affine.for %[[A:.*]] = 0 to 8 {
-// CHECK-NEXT:            affine.for %[[B:.*]] = 0 to 8 {
-// CHECK-NEXT:              affine.load %[[WAITING]][%[[A]] + %[[S]] * 8, %[[C]] * 8 + %[[B]]]
-// CHECK-NEXT:              affine.store %{{.*}}, %[[STRIP]][%[[B]], %[[A]] + %[[S]] * 8]
-// CHECK:             affine.for %[[J:.*]] = 0 to 8 {
-// CHECK-NEXT:          affine.for %[[I:.*]] = 0 to 12 {
-// CHECK:                 affine.load %[[STRIP]][%[[J]], %[[I]]]
-// CHECK:                 math.exp
-// CHECK-NEXT:            affine.store %{{.*}}, %arg2[{{.*}}%[[C]] * 8 + %[[J]], %[[T]] * 12 + %[[I]]]
+// CHECK:           %[[PANEL:.*]] = memref.alloca() {alignment = 64 : i64} : memref<640x48xf32>
+// CHECK:           %[[WAITING:.*]] = memref.alloca() {alignment = 64 : i64} : memref<48x{{.*}}xf32>
+// CHECK:           %[[STRIP:.*]] = memref.alloca() {alignment = 64 : i64} : memref<8x48xf32>
+// CHECK:           affine.for %{{.*}} = 0 to 640 {
+// CHECK-NEXT:        affine.for %{{.*}} = 0 to 2 {
+// CHECK-NEXT:          affine.for %{{.*}} = 0 to 16 {
+// CHECK-NEXT:            affine.load %arg1
+// CHECK:           affine.for %[[BLOCK:.*]] = 0 to 2 {
+// CHECK-NEXT:        affine.for %[[K:.*]] = 0 to 640 {
+// CHECK-NEXT:          affine.for %[[R:.*]] = 0 to 48 {
+// CHECK-NEXT:            affine.load %arg0[%[[K]], %[[BLOCK]] * 48 + %[[R]]]
+// CHECK-NEXT:            affine.store %{{.*}}, %[[PANEL]][%[[K]], %[[R]]]
+// CHECK:             affine.load %[[PANEL]][%{{.*}} * 128 + %{{.*}}, %{{.*}} * 6 + 5]
+// CHECK:             affine.for %[[C:.*]] = 0 to {{.*}} {
+// CHECK-NEXT:          affine.for %[[S:.*]] = 0 to 6 {
+// CHECK-NEXT:            affine.for %[[A:.*]] = 0 to 8 {
+// CHECK-NEXT:              affine.for %[[B:.*]] = 0 to 8 {
+// CHECK-NEXT:                affine.load %[[WAITING]][%[[A]] + %[[S]] * 8, %[[C]] * 8 + %[[B]]]
+// CHECK-NEXT:                affine.store %{{.*}}, %[[STRIP]][%[[B]], %[[A]] + %[[S]] * 8]
+// CHECK:               affine.for %[[J:.*]] = 0 to 8 {
+// CHECK-NEXT:            affine.for %[[I:.*]] = 0 to 48 {
+// CHECK:                   affine.load %[[STRIP]][%[[J]], %[[I]]]
+// CHECK:                   math.exp
+// CHECK-NEXT:              affine.store %{{.*}}, %arg2[%[[T]] * 32 + %[[C]] * 8 + %[[J]], %[[BLOCK]] * 48 + %[[I]]]
 
 module {
   func.func @main(%a: memref<640x96xf32>, %b: memref<640x256xf32>, %c: memref<256x96xf32>) {

@@ -8,29 +8,29 @@
 // CHECK-LABEL: func.func @main
 // CHECK:         %[[A:.*]] = memref.reinterpret_cast %arg0
 // CHECK:         affine.parallel (%[[T:.*]]) = (0) to (8) {
-// CHECK:           %[[PANELS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<2x640x16xf32>
+// CHECK:           %[[PANELS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<3x640x16xf32>
 // CHECK:           %[[SUMS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<6x16xf32>
 // CHECK:           affine.for %[[SQUARE:.*]] = 0 to {{.*}} {
 // CHECK-NEXT:        affine.for %[[STEP:.*]] = 0 to 80 {
 // CHECK-NEXT:          affine.for %[[C:.*]] = 0 to 8 {
 // CHECK-NEXT:            affine.for %[[R:.*]] = 0 to 8 {
-// CHECK-NEXT:              affine.load %arg1[%[[T]] * 32 + %[[SQUARE]] * 8 + %[[C]], %[[R]] + %[[STEP]] * 8]
+// CHECK-NEXT:              affine.load %arg1[%[[SQUARE]] * 8 + %[[C]] + (%[[T]] mod 2) * 48, %[[R]] + %[[STEP]] * 8]
 // CHECK-NEXT:              affine.store %{{.*}}, %[[PANELS]][%[[SQUARE]] floordiv 2, %[[R]] + %[[STEP]] * 8, %[[C]] + (%[[SQUARE]] mod 2) * 8]
 // CHECK:           affine.for %{{.*}} = 0 to 640 {
-// CHECK:             affine.store %{{.*}}, %[[PANELS]][1,
+// CHECK:             affine.store %{{.*}}, %[[PANELS]][2,
 // CHECK:           affine.for %[[ROWS:.*]] = 0 to 2 {
 // CHECK-NEXT:        affine.for %[[PANEL:.*]] = 0 to {{.*}} {
 // CHECK-NEXT:          affine.for %[[LANE:.*]] = 0 to 16 {
-// CHECK-NEXT:            affine.for %[[TILE:.*]] = 0 to 8 {
+// CHECK-NEXT:            affine.for %[[TILE:.*]] = 0 to 5 {
 // CHECK:                   affine.for %[[CHAIN:.*]] = 0 to 5 {
 // CHECK:                     %[[SUM:.*]]:6 = affine.for %[[K:.*]] = 0 to 128 iter_args(
 // CHECK-NEXT:                  affine.load %[[PANELS]][%[[PANEL]], %[[CHAIN]] * 128 + %[[K]], %[[LANE]]]
-// CHECK-NEXT:                  affine.load %[[A]][%[[ROWS]] * 30720 + %[[TILE]] * 3840 + %[[CHAIN]] * 128 + %[[K]]]
-// CHECK:                       affine.load %[[A]][%[[ROWS]] * 30720 + %[[TILE]] * 3840 + %[[CHAIN]] * 128 + %[[K]] + 3200]
+// CHECK-NEXT:                  affine.load %[[A]][%[[ROWS]] * 19200 + %[[TILE]] * 3840 + %[[CHAIN]] * 128 + %[[K]] + (%[[T]] floordiv 2) * 38400]
+// CHECK:                       affine.load %[[A]][%[[ROWS]] * 19200 + %[[TILE]] * 3840 + %[[CHAIN]] * 128 + %[[K]] + (%[[T]] floordiv 2) * 38400 + 3200]
 // CHECK:                     affine.load %[[SUMS]][5, %[[LANE]]]
 // CHECK-NEXT:                arith.addf %{{.*}}, %[[SUM]]#5
 // CHECK-NEXT:                affine.store %{{.*}}, %[[SUMS]][5, %[[LANE]]]
-// CHECK:                   affine.store %{{.*}}, %arg2[%[[ROWS]] * 48 + %[[TILE]] * 6 + 5, %[[T]] * 32 + %[[PANEL]] * 16 + %[[LANE]]]
+// CHECK:                   affine.store %{{.*}}, %arg2[%[[ROWS]] * 30 + %[[TILE]] * 6 + (%[[T]] floordiv 2) * 60 + 5, %[[PANEL]] * 16 + %[[LANE]] + (%[[T]] mod 2) * 48]
 // CHECK:               {polyblocks.lanes = 16 : i64}
 // CHECK:           affine.for %{{.*}} = 0 to {{.*}} {
 // CHECK-NEXT:        affine.for %{{.*}} = 0 to 10 {
@@ -38,18 +38,18 @@
 // CHECK:         {polyblocks.level = "team"}
 
 module {
-  func.func @main(%a: memref<96x640xf32>, %b: memref<250x640xf32>, %c: memref<96x250xf32>) {
+  func.func @main(%a: memref<240x640xf32>, %b: memref<90x640xf32>, %c: memref<240x90xf32>) {
     %z = arith.constant 0.0 : f32
-    affine.for %i = 0 to 96 {
-      affine.for %j = 0 to 250 {
+    affine.for %i = 0 to 240 {
+      affine.for %j = 0 to 90 {
         %r = affine.for %k = 0 to 640 iter_args(%s = %z) -> (f32) {
-          %x = affine.load %a[%i, %k] : memref<96x640xf32>
-          %y = affine.load %b[%j, %k] : memref<250x640xf32>
+          %x = affine.load %a[%i, %k] : memref<240x640xf32>
+          %y = affine.load %b[%j, %k] : memref<90x640xf32>
           %p = arith.mulf %x, %y fastmath<reassoc,contract> : f32
           %t = arith.addf %s, %p fastmath<reassoc,contract> : f32
           affine.yield %t : f32
         }
-        affine.store %r, %c[%i, %j] : memref<96x250xf32>
+        affine.store %r, %c[%i, %j] : memref<240x90xf32>
       }
     }
     return
