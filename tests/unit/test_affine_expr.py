@@ -107,6 +107,38 @@ def test_digits_of_a_dimension() -> None:
     assert iteration_at({i: (0, 4), j: (0, 1)}, matrix.shape, at) == {i: at[0] // 4, j: at[0] % 4}
 
 
+def test_what_moves_by_multiples_tells_nothing_apart() -> None:
+    pixel, channel, lane = Var(9), Var(16), Var(16)
+    place = Expr(3, {pixel: 256, channel: 16, lane: 1})
+    assert same_for([place], [place + 512], channel)
+    assert not same_for([place], [place + 520], channel)
+    wide = Var(17)
+    place = Expr(0, {pixel: 256, wide: 16, lane: 1})
+    assert not same_for([place], [place], wide)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_flat_addresses_are_never_wrongly_told_apart(seed: int) -> None:
+    rng = random.Random(seed)
+    variables = [Var(rng.randrange(2, 5)) for _ in range(3)]
+    values = all_values(variables)
+    told = 0
+    for _ in range(60):
+        factors = [rng.choice([1, 2, 3, 4, 6, 8, 12, 16, -1, -4]) for _ in variables]
+        one, other = (
+            Expr(rng.randrange(-20, 20), dict(zip(variables, factors, strict=True)))
+            for _ in range(2)
+        )
+        inner = {v for v in variables[1:] if rng.random() < 0.8}
+        if same_for([one], [other], variables[0], inner):
+            told += 1
+            places = [(v, one.evaluate(v), other.evaluate(v)) for v in values]
+            for (a, left, _), (b, _, right) in itertools.product(places, places):
+                same = all(a[v] == b[v] for v in variables[1:] if v not in inner)
+                assert left != right or a[variables[0]] == b[variables[0]] or not same
+    assert told
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_digits_and_distinction_are_never_wrongly_affirmed(seed: int) -> None:
     rng = random.Random(seed)

@@ -175,11 +175,13 @@ ROOMS: dict[str, str] = {
     "frontends": "isolation reports",
     "stablehlo": "",
     "passes": "affine affine/mlir "
-    "passes/tensor passes/bufferize passes/normalize passes/fuse passes/schedule passes/map",
+    "passes/tensor passes/bufferize passes/normalize passes/layout passes/fuse passes/schedule "
+    "passes/map",
     "passes/tensor": "codegen",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
     "passes/normalize": "affine affine/analysis affine/contraction affine/cost affine/mlir "
     "affine/rewrites affine/tiles passes",
+    "passes/layout": "affine affine/analysis affine/rewrites passes",
     "passes/fuse": "affine affine/analysis affine/contraction affine/cost affine/mlir "
     "affine/rewrites affine/tiles passes passes/normalize",
     "passes/schedule": "affine affine/analysis affine/contraction affine/cost affine/mlir "

@@ -20,9 +20,10 @@ from polyblocks.affine.contraction.choice import (
 from polyblocks.affine.contraction.product import Product, products_of
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.windows import Windows
+from polyblocks.affine.expr import Expr
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
-from polyblocks.affine.model import Node
+from polyblocks.affine.model import Buffer, Load, Node, Value
 from polyblocks.options import CompileOptions
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.describe import describe
@@ -175,6 +176,19 @@ def test_pixels_are_used_in_place(pixels: int) -> None:
     assert windows.run == pixels
     assert pixels % tiled.tiling.rows == 0
     assert not tiled.tiling.pack_rows
+
+
+@pytest.mark.parametrize(("apart", "in_place"), [(16, True), (4096, False)])
+def test_rows_of_which_steps_meet_in_one_set_are_copied(apart: int, in_place: bool) -> None:
+    # Of mirrored weights, each filter's and each channel's elements are on lines of their own:
+    # with 16 KiB between channels a hundred lines want one set, before the next step uses them.
+    cost = convolution(100, 64, 14, "znver4").cost
+    operand = next(o for o in cost.product.operands if not o.of_rows)
+    row, step = cost.product.row, cost.product.step
+    index = (Expr(0, {row: 16}) + (Expr.of(step) % 100) * apart + Expr.of(step) // 100,)
+    buffer = Buffer((1 << 20,), None, "input")
+    load = Load(Value(None), buffer, index)
+    assert cost.collide(replace(operand, load=load, nodes=[load]), 8) is not in_place
 
 
 def test_few_channels_are_copied() -> None:

@@ -132,7 +132,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     assert [n for n in gpu if n in cpu] == [n for n in cpu if n in gpu]
     assert set(gpu) - set(cpu) == {"choose-kernels", "emit-kernels"}
     team = {"order-loops", "jam-reductions", "block-summation", "map-parallelism"}
-    team |= {"choose-layouts", "interchange-loops"}
+    team |= {"straighten-copies", "choose-layouts", "interchange-loops"}
     vectors = {"pack-arguments", "tile-contractions", "tile-transposes", "vectorize-nests"}
     weights = {"form-preparation", "prepare-arguments"}
     assert set(cpu) - set(gpu) == team | vectors | weights

@@ -483,6 +483,20 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             "left p whole: without what is overwritten it is 1 piece; that would save 2 µs, more "
             "loops cost 3 µs",
         ),
+        (
+            {"what": "split", "nest": "p", "nests": 4, "steps": 64, "saved_steps": 48.0},
+            "p is 4 nests, without products with zeros between elements: 48 of 64 steps per result "
+            "less",
+        ),
+        (
+            {"what": "left whole", "nest": "p", "nests": 4, "steps": 8, "saved_steps": 6.25},
+            "left p whole: without products with zeros it is 4 nests and takes 6.25 of 8 steps per "
+            "result less",
+        ),
+        (
+            {"what": "straightened", "nest": "p", "buffer": [3, 4], "dimensions": [1]},
+            "what p copies into 3x4 keeps its order, and is read backwards",
+        ),
         ({"what": "split", "nest": "p"}, "p: split"),
         (
             {"what": "forwarded", "nest": "copy", "buffer": [3, 4], "moved": 0},

@@ -261,7 +261,7 @@ def _forwarded(d: Decision) -> str:
 
 
 def _split(d: Decision) -> str:
-    """Fills that are partly overwritten, reductions and scans: each has other numbers."""
+    """Fills that are partly overwritten, phases, reductions and scans: each has other numbers."""
     nest = d["nest"]
     if "pieces" in d:
         pieces = units.several(d["pieces"], "piece")
@@ -278,6 +278,12 @@ def _split(d: Decision) -> str:
             f"left {nest} whole: without what is overwritten it is {pieces}; "
             f"{gain.replace('saves', 'would save', 1)}"
         )
+    if "nests" in d:
+        nests = units.several(d["nests"], "nest")
+        gain = f"{d['saved_steps']:.4g} of {units.several(d['steps'], 'step')} per result"
+        if d["what"] == "split":
+            return f"{nest} is {nests}, without products with zeros between elements: {gain} less"
+        return f"left {nest} whole: without products with zeros it is {nests} and takes {gain} less"
     if "parts" not in d:
         return _plain(d)
     parts = units.several(d["parts"], "part")
@@ -310,6 +316,13 @@ def _packed(d: Decision) -> str:
 def _interchanged(d: Decision) -> str:
     order = "x".join(map(str, d["order"]))
     return f"the loops of {d['nest']} run in the order of the memory that is stored to, {order}"
+
+
+def _straightened(d: Decision) -> str:
+    return (
+        f"what {d['nest']} copies into {units.shape(d['buffer'])} keeps its order, and is read "
+        "backwards"
+    )
 
 
 def _innermost(d: Decision) -> str:
@@ -481,6 +494,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "left whole": _split,
     "innermost": _innermost,
     "interchanged": _interchanged,
+    "straightened": _straightened,
     "layout": _layout,
     "packed": _packed,
     "jammed": _jammed,

@@ -20,25 +20,28 @@ from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
+from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
+from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
+from polyblocks.passes.layout.straighten_copies import StraightenCopiesPass
 from polyblocks.passes.map.choose_kernels import ChooseKernelsPass
 from polyblocks.passes.map.emit_kernels import EmitKernelsPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
 from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
-from polyblocks.passes.normalize.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.normalize.classify_nests import ClassifyNestsPass
 from polyblocks.passes.normalize.eliminate_overwritten_stores import EliminateOverwrittenStoresPass
 from polyblocks.passes.normalize.form_reductions import FormReductionsPass
 from polyblocks.passes.normalize.form_scans import FormScansPass
 from polyblocks.passes.normalize.forward_copies import ForwardCopiesPass
-from polyblocks.passes.normalize.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.normalize.narrow_accumulators import NarrowAccumulatorsPass
 from polyblocks.passes.normalize.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.normalize.prepare_arguments import PrepareArgumentsPass
 from polyblocks.passes.normalize.raise_indices import RaiseIndicesPass
 from polyblocks.passes.normalize.rename_buffers import RenameBuffersPass
 from polyblocks.passes.normalize.set_precision import SetPrecisionPass
+from polyblocks.passes.normalize.split_phases import SplitPhasesPass
 from polyblocks.passes.normalize.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.normalize.widen_accumulators import WidenAccumulatorsPass
 from polyblocks.passes.schedule.block_summation import BlockSummationPass
@@ -48,7 +51,6 @@ from polyblocks.passes.schedule.jam_reductions import JamReductionsPass
 from polyblocks.passes.schedule.multiply_reciprocals import MultiplyReciprocalsPass
 from polyblocks.passes.schedule.narrow_indices import NarrowIndicesPass
 from polyblocks.passes.schedule.order_loops import OrderLoopsPass
-from polyblocks.passes.schedule.pack_arguments import PackArgumentsPass
 from polyblocks.passes.schedule.schedule_scatters import ScheduleScattersPass
 from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
 from polyblocks.passes.schedule.split_scans import SplitScansPass
@@ -118,6 +120,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FormReductionsPass(),
                 FormScansPass(),
                 RenameBuffersPass(),
+                # Before anything else is done to what a convolution reads.
+                SplitPhasesPass(),
                 ForwardCopiesPass(),
                 # When all parts of an array are written to their place.
                 EliminateOverwrittenStoresPass(),
@@ -125,7 +129,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 WidenAccumulatorsPass(),
                 SetPrecisionPass(),
                 UnrollReductionsPass(),
-                *only(team, ChooseLayoutsPass(), InterchangeLoopsPass()),
+                *only(team, StraightenCopiesPass(), ChooseLayoutsPass(), InterchangeLoopsPass()),
                 ClassifyNestsPass(),
                 # Before what is made once is fused with what is made at each call.
                 *only(keeps, PrepareArgumentsPass()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from math import gcd
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Node
@@ -88,20 +89,42 @@ def same_for(
 
     Sufficient: some dimension tells iterations of ``var`` apart in both, by the same factor, and
     the two differ there by less than the factor in whatever else varies: the variables ``inner``
-    of loops inside, all others being the same for both; None stands for all variables.
+    of loops inside, all others being the same for both; None stands for all variables. What moves
+    by multiples of more than ``var`` and the others together cannot make up for them: channels are
+    told apart in ``256 * pixel + 16 * channel + lane``.
     """
     for a, b in zip(index_a, index_b, strict=True):
         factor = a.coefficient(var)
         if not factor or b.coefficient(var) != factor:
             continue
-        fixed_a, moving_a = _split(a - Expr(0, {var: factor}), inner)
-        fixed_b, moving_b = _split(b - Expr(0, {var: factor}), inner)
-        low, high = (fixed_a - fixed_b).range()
-        low_a, high_a = moving_a.range()
-        low_b, high_b = moving_b.range()
-        if max(high + high_a - low_b, -(low + low_a - high_b)) < abs(factor):
+        rest_a, rest_b = (e - Expr(0, {var: factor}) for e in (a, b))
+        if _differ_by(rest_a, rest_b, inner) < abs(factor):
             return True
+        steps = [a.const - b.const, *(c for e in (a, b) for _, c in e.terms)]
+        unit = gcd(*(c for c in steps if abs(c) > abs(factor)))
+        if unit:
+            difference = _differ_by(*_modulo(rest_a, rest_b, unit), inner)
+            moved = abs(factor) * (var.extent - 1)
+            if difference < abs(factor) and moved + difference < unit:
+                return True
     return False
+
+
+def _differ_by(a: Expr, b: Expr, inner: Set[Var] | None) -> int:
+    """The most by which two expressions can differ, where only ``inner`` are not the same."""
+    fixed_a, moving_a = _split(a, inner)
+    fixed_b, moving_b = _split(b, inner)
+    low, high = (fixed_a - fixed_b).range()
+    low_a, high_a = moving_a.range()
+    low_b, high_b = moving_b.range()
+    return max(high + high_a - low_b, -(low + low_a - high_b))
+
+
+def _modulo(a: Expr, b: Expr, unit: int) -> tuple[Expr, Expr]:
+    """Two expressions without multiples of a unit, their constants as near as these can be."""
+    rest_a, rest_b = (Expr(0, {v: c for v, c in e.terms if c % unit}) for e in (a, b))
+    apart = (b.const - a.const) % unit
+    return rest_a, rest_b + (apart if 2 * apart <= unit else apart - unit)
 
 
 def _split(expr: Expr, inner: Set[Var] | None) -> tuple[Expr, Expr]:

@@ -50,7 +50,7 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
         if not isinstance(item, Nest):
             others |= {b.base for b in writes(item)}
             continue
-        constants = {n.results[0] for n in walk(item.body) if isinstance(n, Op) and _is_zero(n)}
+        constants = {n.results[0] for n in walk(item.body) if isinstance(n, Op) and is_zero(n)}
         for store, loops in with_loops(item.body):
             if not isinstance(store, Store):
                 continue
@@ -74,7 +74,8 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
     }
 
 
-def _is_zero(op: Op) -> bool:
+def is_zero(op: Op) -> bool:
+    """Whether an operation is the constant 0, not the negative one."""
     from polyblocks.mlir import ir
 
     if op.name != "arith.constant":

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.affine.model import Alloca, For, Nest, Node, Op, Value, operands, walk
+from polyblocks.affine.model import (
+    Alloca,
+    For,
+    Index,
+    Load,
+    Nest,
+    Node,
+    Op,
+    Value,
+    operands,
+    walk,
+)
 from polyblocks.affine.subnests import parallel_shell
 
 #: Ops with which a reduction gives the same result in any order (floating point: where
@@ -145,6 +157,30 @@ class ReductionNest:
                 return None
             found.append(op)
         return found
+
+
+def adds_products_of(
+    value: Value, ops: Iterable[Node], arguments: list[Value], yields: list[Value]
+) -> bool:
+    """Whether a step of a sum does nothing but multiply a value once, and add that.
+
+    Args:
+        value: one of the factors.
+        ops: what a step does with what it has loaded.
+        arguments: the sum before the step.
+        yields: the sum after it.
+    """
+    found = [n for n in ops if not isinstance(n, (Index, Load))]
+    if len(found) != 2:
+        return False
+    times, plus = found
+    if not isinstance(times, Op) or times.name not in ("arith.mulf", "arith.muli"):
+        return False
+    if not isinstance(plus, Op) or plus.name not in ("arith.addf", "arith.addi"):
+        return False
+    if times.operands.count(value) != 1 or plus.results != yields:
+        return False
+    return sorted((*times.results, *arguments), key=id) == sorted(plus.operands, key=id)
 
 
 def identities(combiners: list[Op]) -> list[Op] | None:

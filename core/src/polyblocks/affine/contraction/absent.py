@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from polyblocks.affine.analysis.boxes import Box
 from polyblocks.affine.analysis.margins import Margin
+from polyblocks.affine.analysis.reductions import adds_products_of
 from polyblocks.affine.contraction.product import Product, only_load
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, Load, Op
+from polyblocks.affine.model import Buffer, Load
 
 #: Bounds of a loop: it starts at the largest of the first ones, and ends before the least of the
 #: others.
@@ -52,11 +53,14 @@ class Absent:
                 continue
             (var,) = moving
             factor = place.coefficient(var)
-            if factor is None or factor < 0 or place != expr.substitute(last):
+            if factor is None or place != expr.substitute(last):
                 continue
             rest = place - Expr(0, {var: factor})
             # The least steps at which the place is inside, and behind it.
-            begin, end = (((rest - edge) // factor) * -1 for edge in (low, high))
+            if factor > 0:
+                begin, end = (((rest - edge) // factor) * -1 for edge in (low, high))
+            else:
+                begin, end = ((rest - edge) // -factor + 1 for edge in (high, low))
             lower, upper = found.get(var, ((), ()))
             if begin.range()[1] > 0:
                 lower = (*lower, begin)
@@ -106,20 +110,11 @@ def absent_of(product: Product, margins: Mapping[Buffer, Margin]) -> Absent | No
     of the framework stored the zeros that reads them.
     """
     rows = [o for o in product.operands if o.of_rows]
-    if product.windows is None or len(rows) != 1 or len(product.body) != 2:
-        return None
-    if product.combiners is None:
-        # Arithmetic is to be as it is written.
+    # Without combiners arithmetic is to be as it is written.
+    if product.windows is None or len(rows) != 1 or product.combiners is None:
         return None
     (operand,) = rows
-    times, plus = product.body
-    if not isinstance(times, Op) or times.name not in ("arith.mulf", "arith.muli"):
-        return None
-    if not isinstance(plus, Op) or plus.name not in ("arith.addf", "arith.addi"):
-        return None
-    if times.operands.count(operand.value) != 1 or plus.results != product.yields:
-        return None
-    if sorted((*times.results, *product.arguments), key=id) != sorted(plus.operands, key=id):
+    if not adds_products_of(operand.value, product.body, product.arguments, product.yields):
         return None
     load = only_load(operand.nodes, operand.value)
     margin = margins.get(load.buffer) if load is not None else None

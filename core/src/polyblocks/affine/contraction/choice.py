@@ -353,12 +353,12 @@ class TilingCost:
     def _packs_rows(self, rows: int, streaming: bool) -> bool:
         """Whether rows are copied."""
         return any(
-            o.load is None or (self._collide(o, rows) and not streaming)
+            o.load is None or (self.collide(o, rows) and not streaming)
             for o in self.product.operands
             if o.of_rows
         )
 
-    def _collide(self, operand: Operand, rows: int) -> bool:
+    def collide(self, operand: Operand, rows: int) -> bool:
         """Whether so many rows meet in few sets of the first cache, or are not in order."""
         assert operand.load is not None
         if self.product.windows is None:
@@ -366,10 +366,23 @@ class TilingCost:
             if place.coefficient(self.product.step) != 1:
                 return True
         stride = (elements_apart(operand, self.product.row) or 0) * self.size
+        if self._crowds(stride, rows):
+            return True
+        # Lines that are used by one row in one step, and in a later one again.
+        step = (elements_apart(operand, self.product.step) or 0) * self.size
+        return stride >= self.l1.line and self._crowds(step, self._inner_steps)
+
+    def _crowds(self, stride: int, count: int) -> bool:
+        """Whether so many elements, so many bytes apart, are too many for the sets they are in."""
         ways = self.l1.associativity or 8
         way = max(self.l1.size // ways, 1)
         together = gcd(stride, way)
-        return together >= self.l1.line and rows * together > way * ways // 2
+        return together >= self.l1.line and count * together > way * ways // 2
+
+    @property
+    def _inner_steps(self) -> int:
+        """Steps of the fastest loop over them, if rows are used in windows."""
+        return 0 if self.product.windows is None else self.product.windows.steps[-1]
 
     def _fetched(self, operand: Operand) -> float:
         """What an element takes that comes from memory: those of kept panels, and of large buffers.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
@@ -124,6 +126,7 @@ class FuseSlicesPass(NestPass):
         )
         cheap, numbers = self.is_cheaper(candidate, producer, times, context.target)
         accept = nodes <= self.max_nodes and (times <= numel or cheap)
+        accept = accept and not any(_scatters(c, candidate, producer) for c in candidate.consumers)
         context.decide(
             self.name,
             candidate.producer.name,
@@ -222,6 +225,29 @@ class FuseSlicesPass(NestPass):
         producer.changed = True
         users.refresh(producer)
         return consumer
+
+
+def _scatters(consumer: Nest, candidate: Candidate, producer: Producer) -> bool:
+    """Whether what a contraction reads in order of a copy is not in order in what is copied.
+
+    Squares of what lies along the steps are transposed where they are used.
+    """
+    if len(producer.body) != 1 or not isinstance(producer.body[0], Load):
+        return False
+    found = contraction_of(consumer.body)
+    for operand in found.operands if found is not None else ():
+        load = operand.load
+        if found is None or load.buffer is not candidate.buffer:
+            continue
+        (source,), _ = producer.body_at(load.index)
+        assert isinstance(source, Load)
+        last = (found.rows if operand.of_rows else found.columns)[-1]
+        if stride_along(load.buffer, load.index, last) != 1:
+            continue
+        sides = (last, *found.reduction.order)
+        if not any(stride_along(source.buffer, source.index, v) == 1 for v in sides):
+            return True
+    return False
 
 
 def _reduces(nest: Nest) -> bool:

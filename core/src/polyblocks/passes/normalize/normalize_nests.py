@@ -53,10 +53,7 @@ class NormalizeNestsPass(NestPass):
         """Normalize every nest, then drop dead ones."""
         del context
         for nest in sequence.nests():
-            mapping: dict[Value, Value] = {}
-            nest.body = _splice(nest.body, mapping)
-            if mapping:
-                replace_values(nest.body, mapping)
+            nest.body = splice_loops(nest.body)
             _fold_constant_loads(nest.body)
             remove_dead(nest.body)
             # Re-writing is cheap, and gives every nest the same spelling.
@@ -112,6 +109,15 @@ def _block_of(value: Any) -> Any:
 
     owner = value.owner
     return owner if isinstance(owner, ir.Block) else owner.operation.block
+
+
+def splice_loops(nodes: list[Node]) -> list[Node]:
+    """The nodes, where a loop of one iteration is its body, and one of none is nothing."""
+    mapping: dict[Value, Value] = {}
+    nodes = _splice(nodes, mapping)
+    if mapping:
+        replace_values(nodes, mapping)
+    return nodes
 
 
 def _splice(nodes: list[Node], mapping: dict[Value, Value]) -> list[Node]:
@@ -187,4 +193,4 @@ def _drop_stores(nodes: list[Node], buffers: set[Buffer]) -> None:
             _drop_stores(node.body, buffers)
 
 
-__all__ = ["NormalizeNestsPass", "drop_dead_nests", "fold_constant_load"]
+__all__ = ["NormalizeNestsPass", "drop_dead_nests", "fold_constant_load", "splice_loops"]
