@@ -263,7 +263,8 @@ class For:
         lanes: of the loop around the rows of a register tile, how many of its iterations are lanes
             of vectors at a time; 0 of any other loop. Its body stays as it is made.
         simd: how it is written in vectors; None for a scalar loop.
-        prefetches: what each of its vectors fetches; only for loops with ``simd``.
+        prefetches: what each of its vectors fetches, or in a register tile each of its steps; only
+            for loops with ``simd`` and in these.
     """
 
     var: Var

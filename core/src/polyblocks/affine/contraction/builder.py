@@ -16,7 +16,7 @@ from math import prod
 from polyblocks.affine.access import join_parts
 from polyblocks.affine.analysis.reductions import identities
 from polyblocks.affine.contraction.absent import Absent
-from polyblocks.affine.contraction.copies import along_rows
+from polyblocks.affine.contraction.copies import along_rows, is_scattered
 from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.step_loops import Place, StepLoops
@@ -346,18 +346,26 @@ class ContractionBuilder:
             return self._reorder_columns(operand, operand.natural)
         lanes = self.tiling.lanes
         panel, upper = self.column.every(lanes)
+        # A column's place takes longer to find than that of a step, which is linear in its loops.
+        scattered = is_scattered(operand, self.product.column)
         out: list[Node] = []
         if panel.extent:
             lane = Var(lanes)
             step, steps = steps_of()
-            inner = For(lane, self._copied(operand, Expr.of(panel) * lanes + lane, first, step))
-            out += steps([For(panel, [inner], upper=upper)])
+            body = self._copied(operand, Expr.of(panel) * lanes + lane, first, step)
+            if scattered:
+                out.append(For(panel, [For(lane, steps(body))], upper=upper))
+            else:
+                out += steps([For(panel, [For(lane, body)], upper=upper)])
         begin, rest = self.column.rest(lanes)
         if rest:
             lane = Var(rest)
             step, steps = steps_of()
-            inner = For(lane, self._copied(operand, Expr.of(lane) + begin, first, step))
-            out += self.column.at_end(steps([inner]))
+            body = self._copied(operand, Expr.of(lane) + begin, first, step)
+            if scattered:
+                out += self.column.at_end([For(lane, steps(body))])
+            else:
+                out += self.column.at_end(steps([For(lane, body)]))
         return out
 
     def _transpose_columns(self, operand: Operand, first: Expr, extent: int) -> list[Node]:

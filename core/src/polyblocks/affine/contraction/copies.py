@@ -60,11 +60,17 @@ def _along(product: Product, operand: Operand, side: Var, extents: list[int], wi
         loads = max(1, sum(isinstance(n, Load) for n in operand.nodes))
     scattered = SCATTERED if product.unit is None else ASSEMBLED * loads
     apart = elements_apart(operand, side)
-    if apart is None or apart > MAX_STEP:
+    if apart is None or is_scattered(operand, side):
         return scattered
     # Vectors end where a loop does; of those with gaps so many are loaded.
     extent = side.extent if operand.load is not None else extents[-1]
     return min(scattered, max(loads, apart) * _in_vectors(extent, width))
+
+
+def is_scattered(operand: Operand, var: Var) -> bool:
+    """Whether vectors along a variable have to be put together of single elements."""
+    apart = elements_apart(operand, var)
+    return apart is None or apart > MAX_STEP
 
 
 def result_time(product: Product, width: int) -> float:

@@ -359,6 +359,8 @@ class VectorBody(Body):
         made = self.indices, self.splats, self.firsts
         self.indices, self.splats, self.firsts = ({**known} for known in made)
         with ir.InsertionPoint(block):
+            for fetch in node.prefetches:
+                self._prefetch(fetch)
             for child in node.body:
                 self.node(child)
             dialect("affine").AffineYieldOp([self.lanes(v) for v in node.yields])

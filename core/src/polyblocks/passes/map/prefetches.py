@@ -13,6 +13,8 @@ from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Prefetch, Sto
 
 #: Bytes that a sweep reads ahead at least, if it goes from row to row.
 AHEAD = 4096
+#: Bytes that are on their way at a time, for a core to wait for bandwidth and not for each line.
+AT_ONCE = 8192
 #: A sweep of less iterations than the longest one has, by this factor, does not count.
 MINOR = 4
 #: A cache is asked to take this part of its size ahead at most, beside what is in use.
@@ -53,6 +55,36 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
             _next_tile(longest, buffer, tile.var, caches)
         elif not _next_row(users[0], buffer, caches) and users[0] is not sweeps[0]:
             _stored_later(users[0], buffer, sweeps[: sweeps.index(users[0])], caches)
+
+
+def mark_next_columns(lanes: For, target: Any) -> None:
+    """Let a register tile fetch the columns of the next ones, where each step is in another page.
+
+    So it is with columns that are used where they are. Hardware fetches neither across pages nor as
+    many streams at a time as there are steps, which then wait one after the other.
+
+    Args:
+        lanes: the loop whose iterations are the tile's columns, around the steps.
+        target: its TargetDescription.
+    """
+    caches = [level for level in target.memory if level.size]
+    if len(caches) < 2:
+        return
+    for loop in walk(lanes.body):
+        if not isinstance(loop, For) or not loop.inits or loop.bounded:
+            continue
+        for node in loop.body:
+            if not isinstance(node, Load) or stride_along(node.buffer, node.index, lanes.var) != 1:
+                continue
+            size = node.buffer.bytes_per_element
+            step = (stride_along(node.buffer, node.index, loop.var) or 0) * size
+            if node.buffer.kind == "local" or node.buffer.nbytes <= caches[-2].size or step < AHEAD:
+                continue
+            columns = lanes.lanes * size
+            tiles = -(-AT_ONCE // (columns * loop.var.extent))
+            *outer, last = node.index
+            ahead = (*outer, last + tiles * lanes.lanes)
+            loop.prefetches.append(Prefetch(node.buffer, ahead, False, 0))
 
 
 @dataclass

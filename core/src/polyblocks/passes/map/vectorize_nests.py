@@ -31,7 +31,7 @@ from polyblocks.affine.vectors.lanes import BITS, Lanes, NoLanesError, lanes_of,
 from polyblocks.affine.vectors.reduction_vectors import free_of_order
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
-from polyblocks.passes.map.prefetches import mark_prefetches
+from polyblocks.passes.map.prefetches import mark_next_columns, mark_prefetches
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class VectorizeNestsPass(NestPass):
         loop.simd = Simd(
             width, 1, target.masked_vectors, loop.lanes // width, line=target.memory[0].line
         )
+        mark_next_columns(loop, target)
         nest.changed = True
         context.decide(
             self.name, nest.name, "vectors of tiles", width=width, interleaved=loop.lanes // width
