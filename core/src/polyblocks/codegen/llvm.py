@@ -284,8 +284,6 @@ def _set_load_elimination(wanted: bool) -> None:
 def _target_machine(machine: Machine) -> Any:
     from llvmlite import binding
 
-    # Branches in the place of selects: numbers choose at random, which no processor foresees.
-    binding.set_option("polyblocks", "-x86-cmov-converter=false")
     if machine.triple:
         binding.initialize_all_targets()
         binding.initialize_all_asmprinters()

@@ -13,8 +13,6 @@ from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Prefetch, Sto
 
 #: Bytes that a sweep reads ahead at least, if it goes from row to row.
 AHEAD = 4096
-#: Bytes that are on their way at a time, for a core to wait for bandwidth and not for each line.
-AT_ONCE = 8192
 #: A sweep of less iterations than the longest one has, by this factor, does not count.
 MINOR = 4
 #: A cache is asked to take this part of its size ahead at most, beside what is in use.
@@ -81,7 +79,7 @@ def mark_next_columns(lanes: For, target: Any) -> None:
             if node.buffer.kind == "local" or node.buffer.nbytes <= caches[-2].size or step < AHEAD:
                 continue
             columns = lanes.lanes * size
-            tiles = -(-AT_ONCE // (columns * loop.var.extent))
+            tiles = -(-2 * AHEAD // (columns * loop.var.extent))
             *outer, last = node.index
             ahead = (*outer, last + tiles * lanes.lanes)
             loop.prefetches.append(Prefetch(node.buffer, ahead, False, 0))
