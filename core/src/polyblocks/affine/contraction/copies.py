@@ -60,7 +60,7 @@ def _along(product: Product, operand: Operand, side: Var, extents: list[int], wi
         loads = max(1, sum(isinstance(n, Load) for n in operand.nodes))
     scattered = SCATTERED if product.unit is None else ASSEMBLED * loads
     apart = elements_apart(operand, side)
-    if apart is None or is_scattered(operand, side):
+    if apart is None or apart > MAX_STEP:
         return scattered
     # Vectors end where a loop does; of those with gaps so many are loaded.
     extent = side.extent if operand.load is not None else extents[-1]

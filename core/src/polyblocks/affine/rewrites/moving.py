@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from polyblocks.affine.model import Buffer, Nest, Sequence, reads, writes
+from polyblocks.affine.model import Buffer, Nest, Node, Sequence, reads, writes
 from polyblocks.affine.users import Users
 
 
 def moved(nest: Nest) -> Nest:
     """The nest as a new one: an old one is written back to where it was read."""
-    new = Nest(nest.body, [], changed=True)
+    return like(nest, nest.body)
+
+
+def like(nest: Nest, body: list[Node]) -> Nest:
+    """A new nest that does a part of what another one does, or takes its place."""
+    new = Nest(body, [], changed=True)
     new.name, new.kind, new.sources = nest.name, nest.kind, nest.sources
     return new
 

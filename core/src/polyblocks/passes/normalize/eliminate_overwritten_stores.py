@@ -37,6 +37,7 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.rewrites.moving import like
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import own_name
 from polyblocks.target import TargetDescription
@@ -113,12 +114,7 @@ class EliminateOverwrittenStoresPass(NestPass):
         )
         if not accept:
             return None
-        out = []
-        for box in left:
-            piece = Nest(fill.within(box), [], changed=True)
-            piece.name, piece.kind, piece.sources = nest.name, nest.kind, nest.sources
-            out.append(piece)
-        return out
+        return [like(nest, fill.within(box)) for box in left]
 
 
 def _seconds(fill: _Fill, elements: int, target: TargetDescription) -> float | None:

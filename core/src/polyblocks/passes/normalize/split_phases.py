@@ -25,6 +25,7 @@ from polyblocks.affine.model import (
     clone,
     walk,
 )
+from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.rewrites.permuting import permuted
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import own_name
@@ -149,12 +150,12 @@ class _Axis:
             left = -(-(extent - begin) // step) if fitting else 0
             count = -(-(result.extent - phase) // every)
             one = _Part(every, phase, 1, count, step, begin, 0, left)
-            joined = _join(parts[-1], one, ahead, inside, stride) if parts else None
+            joined = _join(parts[-1], one, ahead, inside) if parts else None
             parts[-1:] = [joined] if joined is not None else [*parts[-1:], one]
         return cls(result, window, parts)
 
 
-def _join(part: _Part, one: _Part, ahead: int, inside: int, stride: int) -> _Part | None:
+def _join(part: _Part, one: _Part, ahead: int, inside: int) -> _Part | None:
     """A phase together with those before it; None if it reads otherwise than they do."""
     if (part.results, part.steps) != (one.results, one.steps):
         return None
@@ -276,7 +277,7 @@ class _Split:
                 Load(value, load.buffer, index, load.location),
                 Store(value, copy, tuple(index[d] for d in order), load.location),
             ]
-            found.append(_like(self.nest, around(variables, nodes)))
+            found.append(like(self.nest, around(variables, nodes)))
             load.buffer, load.index = copy, tuple(load.index[d] for d in order)
         return found
 
@@ -365,19 +366,12 @@ def _replace(sequence: Sequence, buffer: Buffer, lattice: Lattice, splits: list[
         value = Value(lattice.zero.results[0].type)
         constant = Op(lattice.zero.name, [], lattice.zero.attributes, [value])
         store = Store(value, elements, tuple(map(Expr.of, variables)), lattice.location)
-        places[lattice.clear] = [_like(lattice.clear, around(variables, [constant, store]))]
+        places[lattice.clear] = [like(lattice.clear, around(variables, [constant, store]))]
     for split in splits:
         packed = split.pack(sequence)
         nests = [
-            _like(split.nest, _Phase(split, parts).nodes(lattice, elements, before))
+            like(split.nest, _Phase(split, parts).nodes(lattice, elements, before))
             for parts in split.phases
         ]
         places[split.nest] = [*packed, *nests]
     sequence.items[:] = [new for item in sequence.items for new in places.get(item, [item])]
-
-
-def _like(nest: Nest, nodes: list[Node]) -> Nest:
-    """A new nest that comes from the same operations of the framework."""
-    new = Nest(nodes, [], changed=True)
-    new.name, new.kind, new.sources = nest.name, nest.kind, nest.sources
-    return new
