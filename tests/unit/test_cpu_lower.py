@@ -376,6 +376,36 @@ def test_symbols_of_an_unknown_format_are_not_checked() -> None:
     assert checked_symbols([b"\xcf\xfa\xed\xfe"]) == {}
 
 
+def test_selects_on_what_a_loop_loads_are_no_branches() -> None:
+    text = """
+    define void @f(ptr %x, ptr %y) {
+    entry:
+      br label %loop
+    loop:
+      %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+      %j = mul i64 %i, 7
+      %from = getelementptr i32, ptr %x, i64 %j
+      %read = load i32, ptr %from
+      %bits = shl i32 %read, 16
+      %number = bitcast i32 %bits to float
+      %negative = fcmp olt float %number, 0.0
+      %chosen = select i1 %negative, i32 0, i32 %read
+      %to = getelementptr i32, ptr %y, i64 %j
+      store i32 %chosen, ptr %to
+      %next = add i64 %i, 1
+      %done = icmp eq i64 %next, 1000
+      br i1 %done, label %end, label %loop
+    end:
+      ret void
+    }
+    """
+    spec = machine(describe(CompileOptions(arch="x86-64-v3")))
+    assembly = llvm.emit_assembly(*llvm.optimize(text, spec))
+    loop = assembly[assembly.index("f:") :]
+    assert "cmov" in loop
+    assert len(re.findall(r"\bj\w+\s", loop)) == 1
+
+
 def test_llvm_rejects_what_is_not_ir() -> None:
     spec = machine(describe(CompileOptions(arch="x86-64-v3")))
     with pytest.raises(UnsupportedError, match="LLVM rejects the generated code"):

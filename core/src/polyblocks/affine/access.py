@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polyblocks.affine.expr import Div, Expr, Mod, Var
+from polyblocks.affine.expr import Atom, Div, Expr, Mod, Var
 from polyblocks.affine.model import Buffer, Load, Node, Store, walk
 
 
@@ -43,10 +43,13 @@ def begins_and_ends_with_memory(buffer: Buffer) -> bool:
 
 def address(buffer: Buffer, index: Iterable[Expr]) -> Expr:
     """Offset in elements of an access from the first element of the buffer."""
-    total = Expr(0)
+    const = 0
+    terms: dict[Atom, int] = {}
     for expr, stride in zip(index, strides(buffer), strict=True):
-        total = total + expr * stride
-    return join_parts(total)
+        const += expr.const * stride
+        for atom, factor in expr.terms:
+            terms[atom] = terms.get(atom, 0) + factor * stride
+    return join_parts(Expr(const, terms))
 
 
 def digits_of_whole(expr: Expr) -> Expr:

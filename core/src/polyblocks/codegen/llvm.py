@@ -39,6 +39,8 @@ class Machine:
         vector_bits: vector width that the vectorizers prefer; 0 leaves it to LLVM.
         opt_level: 0 to 3, of the passes and of the code generator.
         codemodel: LLVM's name of the code model.
+        options: of LLVM's command line (``-name=value``), for what nothing else can be told. They
+            hold for the whole process once set, so they should name a family of chips.
     """
 
     triple: str
@@ -47,6 +49,7 @@ class Machine:
     vector_bits: int = 0
     opt_level: int = 3
     codemodel: str = "small"
+    options: tuple[str, ...] = ()
 
 
 def host_triple() -> str:
@@ -292,6 +295,8 @@ def _target_machine(machine: Machine) -> Any:
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
         target = binding.Target.from_default_triple()
+    for option in machine.options:
+        binding.set_option("polyblocks", option)
     return target.create_target_machine(
         cpu=machine.cpu,
         features=machine.features,

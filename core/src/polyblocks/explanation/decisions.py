@@ -99,7 +99,8 @@ def _beside(seconds: float, other: float, name: str) -> str:
 def _tiled(d: Decision) -> str:
     accepted = d["what"] == "fused"
     others = _list(d.get("with_", ()))
-    apart, fused = d["apart_seconds"], d["fused_seconds"]
+    # A pair that stays apart whatever the tile has none.
+    apart, fused = d.get("apart_seconds", 0.0), d.get("fused_seconds", 0.0)
     tile = units.shape(d.get("tile", ()))
     extra = max(0.0, d.get("redundancy", 1.0) - 1)
     again = f", computes {units.percent(extra)} again where tiles overlap" if extra else ""

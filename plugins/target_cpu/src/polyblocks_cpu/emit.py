@@ -24,6 +24,13 @@ from polyblocks_cpu.passes.outline_kernels import LOOP
 
 STAGE = "S5"
 
+LLVM_OPTIONS = {
+    # LLVM makes branches of selects on what a loop has just loaded. Numbers choose at random (half
+    # of what a ReLU sees is negative), and a wrong guess costs more than the wait it saves.
+    "x86_64": ("-x86-cmov-converter=false",),
+}
+"""By family of chips, what LLVM is to be told by its command line alone."""
+
 
 def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[bytes]:
     """Object files from a module in the LLVM dialect; the first one holds the entry.
@@ -117,6 +124,7 @@ def machine(target: TargetDescription) -> llvm.Machine:
         cpu=properties["cpu"],
         features=",".join(properties["features"]),
         vector_bits=target.vector_bits,
+        options=LLVM_OPTIONS.get(properties["family"], ()),
     )
 
 

@@ -221,6 +221,9 @@ class TilingCost:
             for o in product.operands
         }
         self.fetches = {o: self._fetched(o) for o in product.operands}
+        self.stores = self.scale * result_time(product, self.width)
+        self.shared = self._in_windows()
+        self._strides: dict[Operand, tuple[int, int]] = {}
         sums = product.combiners
         #: Results of a row that is found by its digits, in a tile whose rows are in several loops.
         places = [
@@ -365,11 +368,17 @@ class TilingCost:
             (place,) = operand.load.index
             if place.coefficient(self.product.step) != 1:
                 return True
-        stride = (elements_apart(operand, self.product.row) or 0) * self.size
+        if operand not in self._strides:
+            # Bytes between rows, and between steps; every tiling asks.
+            row, step = (
+                self.size * (elements_apart(operand, v) or 0)
+                for v in (self.product.row, self.product.step)
+            )
+            self._strides[operand] = row, step
+        stride, step = self._strides[operand]
         if self._crowds(stride, rows):
             return True
         # Lines that are used by one row in one step, and in a later one again.
-        step = (elements_apart(operand, self.product.step) or 0) * self.size
         return stride >= self.l1.line and self._crowds(step, self._inner_steps)
 
     def _crowds(self, stride: int, count: int) -> bool:
@@ -448,8 +457,7 @@ class TilingCost:
             total += self.fetches[operand] * columns * self.steps
             if tiling.pack_columns or operand.load is None:
                 total += self.copies[operand] * columns * self.steps
-        total += self._in_windows() / tiling.row_pieces
-        total += self.scale * result_time(self.product, self.width) * rows * columns
+        total += self.shared / tiling.row_pieces + self.stores * rows * columns
         return turns * total + (self.overhead if tiling.threads > 1 else 0.0)
 
     def _tiles(self, tiling: Tiling, rows: int, columns: int) -> float:

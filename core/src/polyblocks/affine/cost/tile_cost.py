@@ -154,6 +154,13 @@ class TileCost:
         self._overhead = level.overhead
         self._lanes = max(self.target.vector_bits // 32, 1)
         self._lane_rate = _known(rates.lane_rate(self.target))
+        self._rates = {
+            level.name: _known(rates.bandwidth(self.target, level, self._threads))
+            for level in self.target.memory
+        }
+        outside = [b for b in self.found.boxes if b not in self.local]
+        together = sum(b.nbytes for b in outside)
+        self._outside = {b: (b.nbytes, self._main(b.nbytes, together)) for b in outside}
 
     def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
         """The tile with the smallest predicted time, by descent along one dimension at a time.
@@ -234,18 +241,15 @@ class TileCost:
         local_bytes = max((sum(bytes_of.get(b, 0) for b in bs) for bs in self._live), default=0)
         tile_bytes = local_bytes + sum(n for b, n in bytes_of.items() if b not in self.local)
         memory = 0.0
-        together = sum(b.nbytes for b in bytes_of if b not in self.local)
-        for buffer, n in bytes_of.items():
-            if buffer in self.local:
-                continue
-            rate = self._main(buffer.nbytes, together)
-            moved = float(min(buffer.nbytes, count * n))
+        for buffer, (nbytes, rate) in self._outside.items():
+            n = bytes_of[buffer]
+            moved = float(min(nbytes, count * n))
             if buffer in self._written:
                 # A line is read before it is written.
                 moved = 2.0 * min(moved, self._written[buffer])
             else:
                 # What neighbouring tiles read again comes from the last cache, if it holds it.
-                again = max(0, count * n - buffer.nbytes)
+                again = max(0, count * n - nbytes)
                 if tile_bytes > 0 and again:
                     memory += again / self._rate_of(self._holding(n * self._threads, outer=True))
             jumps = _jumps(self.found.boxes[buffer], buffer, extent_of)
@@ -288,7 +292,7 @@ class TileCost:
 
     def _rate_of(self, level: MemoryLevel) -> float:
         """Bytes per second of all instances of a level."""
-        return _known(rates.bandwidth(self.target, level, self._threads))
+        return self._rates[level.name]
 
     def _main(self, nbytes: int, together: int = 0) -> float:
         """The rate at which a buffer of the program comes: from the last cache if it fits.

@@ -271,43 +271,42 @@ class _Grouping:
             return None
         if sum(self.nodes[s.nest] for s in stages) > self.owner.max_nodes:
             return None
-        joined = self._joined(stages, group.tile)
-        if joined is None:
-            return None
+        details: dict[str, Any] = {
+            "with_": [s.nest.name for part in parts if part is not group for s in part.stages],
+            "buffer": list(buffer.shape),
+            "buffer_bytes": buffer.nbytes,
+        }
         apart = sum(part.seconds for part in parts)
-        assert joined.cost is not None
-        reason = ""
-        if self._separated(stages):
-            reason = "option"
-        elif joined.cost.over > 0:
-            reason = "room"
-        elif joined.seconds >= apart:
-            reason = "time"
-        elif self._blocked(stages):
-            reason = "order"
-        elif sum(s.seconds is not None for s in stages) > 1:
-            reason = "several products"
-        else:
-            reason = self._slowed(joined, apart)
-        accept = not reason
-        self.context.decide(
-            self.owner.name,
-            group.last.name,
-            "fused" if accept else "kept apart",
-            with_=[s.nest.name for part in parts if part is not group for s in part.stages],
-            buffer=list(buffer.shape),
-            buffer_bytes=buffer.nbytes,
-            tile=list(joined.tile),
-            apart_seconds=apart,
-            fused_seconds=joined.seconds,
-            compute_seconds=joined.cost.compute,
-            memory_seconds=joined.cost.memory,
-            cache_seconds=joined.cost.cache,
-            redundancy=joined.cost.redundancy,
-            tile_bytes=joined.cost.tile_bytes,
-            **({} if accept else {"reason": reason}),
-        )
-        return joined if accept else None
+        reason = self._separated(stages)
+        # The best tile takes a search: only of those that it could bring together.
+        joined = None if reason else self._joined(stages, group.tile)
+        if joined is not None:
+            assert joined.cost is not None
+            if joined.cost.over > 0:
+                reason = "room"
+            elif joined.seconds >= apart:
+                reason = "time"
+            elif self._blocked(stages):
+                reason = "order"
+            else:
+                reason = self._slowed(joined, apart)
+            details |= {
+                "tile": list(joined.tile),
+                "apart_seconds": apart,
+                "fused_seconds": joined.seconds,
+                "compute_seconds": joined.cost.compute,
+                "memory_seconds": joined.cost.memory,
+                "cache_seconds": joined.cost.cache,
+                "redundancy": joined.cost.redundancy,
+                "tile_bytes": joined.cost.tile_bytes,
+            }
+        elif not reason:
+            return None
+        if reason:
+            details["reason"] = reason
+        what = "kept apart" if reason else "fused"
+        self.context.decide(self.owner.name, group.last.name, what, **details)
+        return None if reason else joined
 
     def _joined(
         self,
@@ -378,11 +377,13 @@ class _Grouping:
         change_subnests(Nest(body, []), see)
         return sum(found) or None
 
-    def _separated(self, stages: list[FusionStage]) -> bool:
-        """Whether the option that separates dependent reductions keeps these stages apart."""
-        if not self.context.options.polyblocks_disable_reduce_reduce_fusion:
-            return False
-        return have_dependent_reductions(stage.nest for stage in stages)
+    def _separated(self, stages: list[FusionStage]) -> str:
+        """Why these stages stay apart, whatever their tile would be; nothing if they may not."""
+        if self.context.options.polyblocks_disable_reduce_reduce_fusion and (
+            have_dependent_reductions(stage.nest for stage in stages)
+        ):
+            return "option"
+        return "several products" if sum(s.seconds is not None for s in stages) > 1 else ""
 
     def _blocked(self, stages: list[FusionStage]) -> bool:
         """Whether a stage cannot move down to the last one past the nests between them."""
