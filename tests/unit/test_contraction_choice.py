@@ -17,6 +17,7 @@ from polyblocks.affine.contraction.choice import (
     is_tiled,
     tilings_of,
 )
+from polyblocks.affine.contraction.copies import operand_time
 from polyblocks.affine.contraction.product import Product, products_of
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.windows import Windows
@@ -194,6 +195,52 @@ def test_rows_of_which_steps_meet_in_one_set_are_copied(apart: int, in_place: bo
 def test_few_channels_are_copied() -> None:
     # All loops of steps are so short that ends of loops took longer than copies.
     assert convolution(2, 64, 56, "znver4").cost.product.windows is None
+
+
+LAST = """
+func.func @main(%x: memref<16x16x{all}xf32>, %w: memref<8x3x3x{c}xf32>,
+                %y: memref<8x14x14xf32>) {{
+  %z = arith.constant 0.0 : f32
+  affine.for %o = 0 to 8 {{ affine.for %i = 0 to 14 {{ affine.for %j = 0 to 14 {{
+    %r = affine.for %u = 0 to 3 iter_args(%a0 = %z) -> (f32) {{
+      %r1 = affine.for %v = 0 to 3 iter_args(%a1 = %a0) -> (f32) {{
+        %r2 = affine.for %c = 0 to {c} iter_args(%a2 = %a1) -> (f32) {{
+          %p = affine.load %x[%i + %u, %j + %v, %c] : memref<16x16x{all}xf32>
+          %q = affine.load %w[%o, %u, %v, %c] : memref<8x3x3x{c}xf32>
+          %m = arith.mulf %p, %q fastmath<reassoc,contract> : f32
+          %t = arith.addf %a2, %m fastmath<reassoc,contract> : f32
+          affine.yield %t : f32
+        }}
+        affine.yield %r2 : f32
+      }}
+      affine.yield %r1 : f32
+    }}
+    affine.store %r, %y[%o, %i, %j] : memref<8x14x14xf32>
+  }} }} }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("channels", [2, 3, 5])
+def test_copies_begin_where_memory_has_gaps(channels: int) -> None:
+    def each(present: int) -> float:
+        module = mlir.parse(LAST.format(c=channels, all=present))
+        with module.context:
+            sequence = reader.read(module)
+        contraction = contraction_of(sequence.nests()[0].body)
+        assert contraction is not None
+        products = products_of(contraction, FlatViews(sequence))
+        copied = (
+            operand_time(p, o, 16)
+            for p in products
+            for o in p.operands
+            if o.load is None and o.of_rows
+        )
+        return min(copied)
+
+    # Of all channels the runs are those of three pixels, of some they are those of one.
+    assert 1.5 * each(channels) < each(channels + 4)
 
 
 def test_sums_in_windows_are_chains_of_whole_loops() -> None:

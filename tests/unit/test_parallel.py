@@ -105,6 +105,31 @@ def test_random_bounded_pieces_are_never_called_parallel_wrongly() -> None:
     assert found
 
 
+def blocks_of_rows(rows: int, block: int, stride: int, divided: bool = False) -> For:
+    """Rows that a tile writes in blocks, of which the last one is shorter, a stride per tile."""
+    t, k, r, lane = Var(3), Var(-(-rows // block)), Var(block), Var(2)
+    b = Buffer((4096,) if not divided else (64, 8), "f32", "output")
+    number = Expr.of(k) * block + r
+    index = [Expr.of(t) * stride + number * 2 + lane]
+    if divided:
+        index = [Expr.of(t) * stride + number // 4, number % 4 * 2 + lane]
+    rest = (Expr(rows) - Expr.of(k) * block,)
+    return For(t, [For(k, [For(lane, [For(r, [store(b, *index)], upper=rest)])])])
+
+
+@pytest.mark.parametrize("divided", [False, True])
+@pytest.mark.parametrize(
+    ("rows", "block", "less"), [(16, 6, 0), (16, 8, 0), (17, 6, 0), (16, 6, 1)]
+)
+def test_blocks_of_which_the_last_is_shorter(
+    rows: int, block: int, less: int, divided: bool
+) -> None:
+    stride = -(-rows // 4) if divided else rows * 2
+    loop = blocks_of_rows(rows, block, stride - less, divided)
+    assert conflict(loop) == (less > 0)
+    assert is_parallel(loop, [loop]) == (less == 0)
+
+
 def rows_of_a_table(column: Expr, other: Expr) -> tuple[For, For]:
     """``table[row, column] = table[row, other]`` for the loops of rows and of columns."""
     table = Buffer((10, 64), "f32", "output")

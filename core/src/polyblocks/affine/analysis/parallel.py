@@ -27,6 +27,8 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
     accesses = [n for n in walk(loop.body) if isinstance(n, Access) and n.buffer not in local]
     stores = [n for n in accesses if isinstance(n, (Store, IndirectStore))]
     inner = {n.var for n in walk(loop.body) if isinstance(n, For)}
+    blocks = _Blocks(loop)
+    inner.update(blocks.numbers)
     reach: _Reach | None = None
     exprs: dict[Value, Expr] = {}
     if any(isinstance(n, (IndirectLoad, IndirectStore)) for n in accesses):
@@ -36,11 +38,11 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
             if other.buffer.base is not store.buffer.base:
                 continue
             if other.buffer is not store.buffer:
-                if not _apart_in_memory(store, other, loop, inner):
+                if not _apart_in_memory(store, other, loop, inner, blocks):
                     return False
                 continue
             mine, theirs = _known_dimensions(store, other, exprs)
-            if same_for(mine, theirs, loop.var, inner):
+            if same_for(blocks.counted(mine), blocks.counted(theirs), loop.var, inner):
                 continue
             if not isinstance(store, Store) or not isinstance(other, (Load, Store)):
                 return False
@@ -51,7 +53,7 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
 
 
 def _apart_in_memory(
-    store: Store | IndirectStore, other: Access, loop: For, inner: set[Var]
+    store: Store | IndirectStore, other: Access, loop: For, inner: set[Var], blocks: _Blocks
 ) -> bool:
     """Whether accesses through two views of one buffer meet in one iteration only."""
     if not isinstance(store, Store) or not isinstance(other, (Load, Store)):
@@ -61,7 +63,41 @@ def _apart_in_memory(
     places = [_place_in_bounds(a, loop.var) for a in (store, other)]
     (mine, _), (theirs, _) = places
     free = inner.union(*(variables for _, variables in places))
-    return same_for([mine], [theirs], loop.var, free)
+    return same_for(blocks.counted([mine]), blocks.counted([theirs]), loop.var, free)
+
+
+class _Blocks:
+    """Loops over blocks of iterations, of which the last one is shorter, as one number each.
+
+    ``k * block + i`` with ``i < min(k, n - k * block)`` stays below ``n``, which the ranges of the
+    two do not show.
+    """
+
+    def __init__(self, loop: For) -> None:
+        self.numbers: set[Var] = set()
+        self._known: list[tuple[Var, Var, Expr]] = []
+        inside = [n for n in walk(loop.body) if isinstance(n, For)]
+        moving = {n.var for n in inside}
+        for one in inside:
+            for upper in one.upper if not one.lower else ():
+                ((block, factor),) = upper.terms if len(upper.terms) == 1 else ((None, 0),)
+                if isinstance(block, Var) and block in moving and -factor == one.var.extent:
+                    number = Var(max(upper.const, 1))
+                    self.numbers.add(number)
+                    rest = Expr.of(number) + Expr(0, {block: factor})
+                    self._known.append((block, one.var, rest))
+
+    def counted(self, index: list[Expr]) -> list[Expr]:
+        """Indices in which the number of an iteration stands for its block and its place there."""
+        return [self._counted(expr) for expr in index]
+
+    def _counted(self, expr: Expr) -> Expr:
+        for block, place, rest in self._known:
+            if place in set(expr.variables()):
+                joined = expr.substitute({place: rest})
+                if block not in set(joined.variables()):
+                    expr = joined
+        return expr
 
 
 def _place_in_bounds(access: Load | Store, var: Var) -> tuple[Expr, set[Var]]:

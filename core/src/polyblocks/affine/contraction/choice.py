@@ -61,6 +61,8 @@ STEP = 0.2
 DIGITS = 12.0
 #: The end of a loop around other steps' loop, whose last branch is not foreseen.
 LOOP_END = 24.0
+#: Iterations that a core counts, so that it foresees the last one, and what such an end takes.
+FORESEEN, FORESEEN_END = 16, 4.0
 #: Register tiles one above the other from which on columns are copied.
 MIN_REUSE = 4
 
@@ -469,7 +471,8 @@ class TilingCost:
             loads = vectors * self.vector_load + height * self.load
             joined = 3.0 * height * vectors / tiling.chain if tiling.chain < self.steps else 0.0
             if windows is not None:
-                joined += LOOP_END / min(windows.steps[-1], tiling.chain)
+                run = min(windows.steps[-1], tiling.chain)
+                joined += (LOOP_END if run > FORESEEN else FORESEEN_END) / run
             joined += height * digits / self.steps
             # Of tiles with as many multiply-adds the one with fewer loads.
             return max(height * vectors, self.in_flight, loads) + STEP + LOADED * loads + joined

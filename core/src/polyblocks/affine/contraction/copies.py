@@ -14,6 +14,8 @@ from polyblocks.affine.vectors.interleaves import MAX_STEP
 
 #: A copied vector: in order, or transposed in registers.
 COPIED, TRANSPOSED = 2.0, 6.0
+#: Beginning one of the loops that count what is copied.
+RUN = 6.0
 #: A number that is put into a word of a unit's with others.
 ASSEMBLED = 6.0
 #: A copied element that has none of its neighbours beside it.
@@ -63,8 +65,21 @@ def _along(product: Product, operand: Operand, side: Var, extents: list[int], wi
     if apart is None or apart > MAX_STEP:
         return scattered
     # Vectors end where a loop does; of those with gaps so many are loaded.
-    extent = side.extent if operand.load is not None else extents[-1]
-    return min(scattered, max(loads, apart) * _in_vectors(extent, width))
+    run = side.extent if operand.load is not None else _run(operand, side, extents)
+    begun = RUN / run if run < side.extent else 0.0
+    return min(scattered + begun, max(loads, apart) * _in_vectors(run, width) + begun)
+
+
+def _run(operand: Operand, side: Var, extents: list[int]) -> int:
+    """Values of a variable, in the loops that count them, that move an operand evenly."""
+    run, apart = extents[-1], elements_apart(operand, side)
+    places = [address(n.buffer, n.index) for n in operand.nodes if isinstance(n, Load)]
+    for extent in reversed(extents[:-1]):
+        steps = [p.substitute({side: Expr(run)}) - p.substitute({side: Expr(0)}) for p in places]
+        if apart is None or any(step != Expr(apart * run) for step in steps):
+            break
+        run *= extent
+    return run
 
 
 def is_scattered(operand: Operand, var: Var) -> bool:

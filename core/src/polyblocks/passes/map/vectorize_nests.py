@@ -57,7 +57,7 @@ class VectorizeNestsPass(NestPass):
     """
 
     name: ClassVar[str] = "vectorize-nests"
-    #: Shorter loops are left to be unrolled.
+    #: Shorter loops are left to be unrolled, in nests that have no vectors otherwise.
     min_trips: int = 4
     #: Iterations of a block of a loop that threads share: long against the start of a loop, short
     #: against the share of a thread.
@@ -81,13 +81,15 @@ class VectorizeNestsPass(NestPass):
         level = target.shared_level
         flat = _OrderedViews(sequence)
         for nest in sequence.nests():
-            for loop, around in list(_innermost(nest.body, [])):
+            loops = list(_innermost(nest.body, []))
+            # Short ones at last: where there are vectors, nothing unrolls what is left.
+            for loop, around in sorted(loops, key=lambda one: self._is_short(one[0])):
                 if loop.lanes:
                     self._register_tile(nest, loop, flat, context)
                     continue
                 if around and self._square(nest, around[-1], loop, flat, context):
                     continue
-                reason = self._refusal(loop, nest)
+                reason = self._refusal(loop, nest, target.masked_vectors)
                 lanes = None
                 if not reason:
                     try:
@@ -163,10 +165,16 @@ class VectorizeNestsPass(NestPass):
         context.decide(self.name, nest.name, "transposed", width=width)
         return True
 
-    def _refusal(self, loop: For, nest: Nest) -> str:
+    def _is_short(self, loop: For) -> bool:
+        return not loop.lanes and loop.trips < self.min_trips
+
+    def _refusal(self, loop: For, nest: Nest, masked: bool) -> str:
         """Why a loop must or should stay scalar; empty if nothing is against vectors."""
-        if loop.trips < self.min_trips:
-            return "few iterations"
+        if self._is_short(loop):
+            whole = loop.trips & (loop.trips - 1) == 0
+            alone = not any(isinstance(n, For) and n.simd for n in walk(nest.body))
+            if alone or loop.inits or loop.trips < 2 or not (whole or masked):
+                return "few iterations"
         if not is_parallel(loop, nest.body):
             return "iterations depend on each other"
         return ""
