@@ -292,8 +292,10 @@ class TilingCost:
         wanted = self.l2 // 2 if self.by_rows else 4 * self.l2
         tiles = ceil(ceil(self.rows / rows) / row_pieces)
         if not pack_rows or tiles * rows * depth * self.size <= self.l2 // 2:
-            # Rows are not copied for each block of columns, which are used while they are near.
-            wanted = min(wanted, self.l2 // RESIDENT * self.steps // depth)
+            # Rows are used for each block of columns again, which are used while they are near;
+            # if they need no copies, blocks are so small that what they are copied from stays, too.
+            part = RESIDENT if pack_rows else 2 * RESIDENT
+            wanted = min(wanted, self.l2 // part * self.steps // depth)
         if self.available is not None:
             # A panel on a thread's stack.
             wanted = min(self.l2, TILE_BYTES) // 2
@@ -301,7 +303,7 @@ class TilingCost:
             wanted = self.l1.size // 2 // max(1, self.rows) * self.steps
         mine = -(-units // column_pieces)
         blocks = min(mine, max(1, ceil(mine * unit * self.steps * self.size / wanted)))
-        column_block = -(-mine // blocks) * unit
+        column_block = _even(mine, -(-mine // blocks)) * unit
         if column_block >= self.columns:
             column_block = self.columns
         # Rows of operands stay in the private cache, and results while they wait.
@@ -486,3 +488,11 @@ class TilingCost:
 
         whole, rest = divmod(columns, tiling.lanes)
         return whole * panel(tiling.lanes // self.width) + -(-rest // self.width) * panel(1)
+
+
+def _even(count: int, most: int) -> int:
+    """The size of a block, at most so much and no less than half, with which most of all are full.
+
+    Threads get whole blocks, so what the last one lacks is time that a thread waits.
+    """
+    return min(range(-(-most // 2), most + 1), key=lambda size: (-(-count // size) * size, -size))

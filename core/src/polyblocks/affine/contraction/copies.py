@@ -97,7 +97,8 @@ def result_time(product: Product, width: int) -> float:
         return _in_vectors(product.columns[-1], width) * (1 + work / COPIED)
     if product.crossed:
         vectors = _in_vectors(product.rows[-1], width) * (1 + work / COPIED)
-        return TRANSPOSED / width + vectors
+        # They are stored as they come, transposed, and copied to where they belong.
+        return (COPIED + TRANSPOSED) / width + vectors
     return SCATTERED + work
 
 
