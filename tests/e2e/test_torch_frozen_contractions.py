@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 
 import pytest
 
@@ -60,6 +61,13 @@ CASES = {
     "distances": (lambda x, w: ((x[:, None] - w[None]) ** 2).sum(-1), (90, 24), [(50, 24)]),
     "convolution": (conv(2, padding=1), (1, 32, 14, 14), [(48, 32, 3, 3)]),
     "small images": (conv(2, padding=1), (1, 256, 7, 7), [(256, 256, 3, 3)]),
+    "convolutions in tiles of filters": (
+        lambda x, v, w: functional.conv2d(
+            torch.relu(functional.conv2d(x, v, padding=1)), w, padding=1
+        ),
+        (1, 128, 14, 14),
+        [(256, 128, 3, 3), (128, 256, 3, 3)],
+    ),
     "strided": (conv(2, stride=2, padding=3), (1, 3, 30, 30), [(40, 3, 7, 7)]),
     "dilated": (conv(2, dilation=2), (2, 16, 15, 17), [(33, 16, 3, 3)]),
     "points": (conv(2), (2, 64, 9, 9), [(130, 64, 1, 1)]),
@@ -125,12 +133,21 @@ def test_converted_weights_are_kept_as_they_are_used():
     assert check(module, torch.randn(96, 64), 2e-5) >= 4 * 128 * 64
 
 
-@pytest.mark.parametrize("name", ["linear", "long sums", "weights as columns", "two products"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linear",
+        "long sums",
+        "weights as columns",
+        "two products",
+        "convolutions in tiles of filters",
+    ],
+)
 def test_panels_are_kept(name):
     function, shape, weights = CASES[name]
     torch.manual_seed(0)
     kept = check(Weighted(function, *weights), torch.randn(shape), 2e-5)
-    assert kept >= sum(4 * rows * columns for rows, columns in weights)
+    assert kept >= sum(4 * math.prod(extents) for extents in weights)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -313,6 +313,9 @@ TILED = {
     "tile_bytes": MIB,
 }
 
+#: Two that stay apart whatever their tile would be.
+PAIR = {key: TILED[key] for key in TILED if key in ("nest", "with_", "buffer", "buffer_bytes")}
+
 #: Numbers of a scan that is split or not, and of a fill.
 SCAN = {"serial_seconds": 3e-3, "split_seconds": 2e-3}
 FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
@@ -338,7 +341,7 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             "for fast memory",
         ),
         (
-            TILED | {"what": "kept apart", "reason": "option"},
+            PAIR | {"what": "kept apart", "reason": "option"},
             "kept blur_x and blur_y apart: polyblocks_disable_reduce_reduce_fusion separates "
             "dependent reductions",
         ),
@@ -348,7 +351,7 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             "read or write",
         ),
         (
-            TILED | {"what": "kept apart", "reason": "several products"},
+            PAIR | {"what": "kept apart", "reason": "several products"},
             "kept blur_x and blur_y apart: each is a contraction, with register tiles of its own",
         ),
         (

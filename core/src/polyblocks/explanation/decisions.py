@@ -61,7 +61,7 @@ def _fused(d: Decision) -> str:
 
 
 def _apart(d: Decision) -> str:
-    if "fused_seconds" in d:
+    if "with_" in d:
         return _tiled(d)
     if "consumers" not in d:
         return _plain(d)

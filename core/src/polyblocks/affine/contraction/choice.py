@@ -206,9 +206,20 @@ class TilingCost:
             size = self.target.vector_bits // 8
             self.vector_load = max(self.load, size / self.l1.bandwidth / self.each)
             self.overhead = self.target.shared_level.overhead / self.each
+        #: A vector of a panel that does not stay in the first cache.
+        self.far_load = self.vector_load
+        if self.each is not None and len(private) > 1 and private[1].bandwidth:
+            size = self.target.vector_bits // 8
+            self.far_load = max(self.far_load, size / private[1].bandwidth / self.each)
         self.l2 = max((m.size for m in private), default=1 << 18)
         # What is kept from call to call is in order, and costs nothing.
         of_columns = [o for o in product.operands if not o.of_rows and not o.kept]
+        self.kept = not of_columns and any(o.kept for o in product.operands)
+        rows = {o.load for o in product.operands if o.of_rows and o.load is not None}
+        #: What rows take that are used in place.
+        self.row_bytes = self.size * sum(
+            min(self.rows * self.steps, n.buffer.numel // self.batch) for n in rows
+        )
         self.by_rows = any(product.by_rows(o) for o in of_columns)
         # Rows that are copied along their loops.
         along = product.windows is None and any(
@@ -299,6 +310,9 @@ class TilingCost:
         if self.available is not None:
             # A panel on a thread's stack.
             wanted = min(self.l2, TILE_BYTES) // 2
+        if self.kept and not pack_rows and self.row_bytes <= self.l2 // 2:
+            # Nothing is copied for a block, so one panel at a time is all that need be near.
+            wanted = 1
         if streaming:
             wanted = self.l1.size // 2 // max(1, self.rows) * self.steps
         mine = -(-units // column_pieces)
@@ -416,9 +430,7 @@ class TilingCost:
         shared = next((m for m in self.target.memory if m.shared_by > 1), self.target.memory[-1])
         if self.product.windows is None or self.each is None or not shared.bandwidth:
             return 0.0
-        loads = {o.load for o in self.product.operands if o.of_rows and o.load is not None}
-        elements = sum(min(self.rows * self.steps, n.buffer.numel // self.batch) for n in loads)
-        return self.size * self.threads / shared.bandwidth / self.each * elements
+        return self.row_bytes * self.threads / shared.bandwidth / self.each
 
     def pieces(self, tiling: Tiling) -> int:
         """Pieces that threads do."""
@@ -471,13 +483,16 @@ class TilingCost:
 
         def tile(height: int, vectors: int) -> float:
             loads = vectors * self.vector_load + height * self.load
+            used = vectors * self.width * tiling.depth * self.size
+            far = vectors * self.far_load if used > self.l1.size // 2 else 0.0
             joined = 3.0 * height * vectors / tiling.chain if tiling.chain < self.steps else 0.0
             if windows is not None:
                 run = min(windows.steps[-1], tiling.chain)
                 joined += (LOOP_END if run > FORESEEN else FORESEEN_END) / run
             joined += height * digits / self.steps
             # Of tiles with as many multiply-adds the one with fewer loads.
-            return max(height * vectors, self.in_flight, loads) + STEP + LOADED * loads + joined
+            longest = max(height * vectors, self.in_flight, loads, far)
+            return longest + STEP + LOADED * loads + joined
 
         def panel(vectors: int) -> float:
             whole, rest = divmod(rows, tiling.rows)

@@ -39,8 +39,8 @@ def can_be_kept(operand: Operand, product: Product, preparation: Preparation) ->
         return False
     side = product.row if operand.of_rows else product.column
     batch = _batch(operand, product)
-    if not _variables(operand) <= {*batch, side, product.step}:
-        # It also depends on a loop around the contraction.
+    if any(v.value is not None for v in batch):
+        # It also depends on a loop of the program, which preparation is not in.
         return False
     elements = prod(v.extent for v in (*batch, side, product.step))
     sources = {n.buffer.base for n in operand.nodes if isinstance(n, Access)}
@@ -54,9 +54,14 @@ def _variables(operand: Operand) -> set[Var]:
 
 
 def _batch(operand: Operand, product: Product) -> list[Var]:
-    """The variables of the batch that move an operand."""
-    found = _variables(operand)
-    return [v for v in product.batch if v in found]
+    """The variables that move an operand, but for its side and the step.
+
+    They are those of the batch, and those of tiles around the contraction.
+    """
+    side = product.row if operand.of_rows else product.column
+    found = _variables(operand) - {side, product.step}
+    batch = [v for v in product.batch if v in found]
+    return [*sorted(found - {*batch}, key=lambda v: v.id), *batch]
 
 
 class KeptPanels:
@@ -112,7 +117,7 @@ class KeptPanels:
             lane: the column in it.
         """
         product = self._product
-        batch = tuple(place[v] for v in _batch(operand, product))
+        batch = tuple(place.get(v, Expr.of(v)) for v in _batch(operand, product))
         if operand.of_rows:
             return (*batch, place[product.row], place[product.step])
         return (*batch, panel, place[product.step], lane)

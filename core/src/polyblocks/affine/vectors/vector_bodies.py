@@ -500,14 +500,15 @@ class VectorBody(Body):
         return super().run(carried)
 
     def _prefetch(self, fetch: Prefetch) -> None:
-        """Fetch the lines of one vector."""
+        """Fetch the lines of one vector, or the one line that is the same for all."""
         memref = self.writer.memref(fetch.buffer)
         *outer, last = (self.at(e) for e in fetch.index)
         simd = self.owner.loop.simd
         assert simd is not None
         line = max(1, simd.line // fetch.buffer.bytes_per_element)
         i32 = ir.IntegerType.get_signless(32)
-        for lane in range(0, self.width, line):
+        moves = any(e.coefficient(self.owner.loop.var) for e in fetch.index)
+        for lane in range(0, self.width if moves else 1, line):
             there = index_op("arith.addi", last, self.owner.number(lane)) if lane else last
             ir.Operation.create(
                 "memref.prefetch",

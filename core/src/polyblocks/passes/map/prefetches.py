@@ -85,6 +85,79 @@ def mark_next_columns(lanes: For, target: Any) -> None:
             loop.prefetches.append(Prefetch(node.buffer, ahead, False, 0))
 
 
+def mark_next_panel(nest: Nest, lanes: For, around: list[For], target: Any) -> None:
+    """Let a register tile fetch the next panel of columns, which is used for the first time then.
+
+    The rows of a panel's first tile are too few for the time that its columns take to come from
+    memory; those of all tiles are not.
+
+    Args:
+        nest: that the tile is in; what it copies for itself is near already.
+        lanes: the loop whose iterations are the tile's columns, around the steps.
+        around: the loops around it, from the outside in.
+        target: its TargetDescription.
+    """
+    caches = [level for level in target.memory if level.size]
+    if len(caches) < 2:
+        return
+    made = {n.buffer.base for n in walk(nest.body) if isinstance(n, Store)}
+    # What is left of the rows has another tile, behind.
+    tiles = next((n for n in lanes.body if isinstance(n, For)), None)
+    if tiles is None or tiles.inits or lanes.var.extent != lanes.lanes:
+        return
+    for steps in walk(tiles.body):
+        if not isinstance(steps, For) or not steps.inits:
+            continue
+        for node in steps.body:
+            if not isinstance(node, Load) or node.buffer.base in made:
+                continue
+            panel = _panel_loop(node, steps, lanes, around, caches)
+            if panel is not None:
+                line = target.memory[0].line // node.buffer.bytes_per_element
+                steps.prefetches += _lines_of_next(node, panel, lanes, tiles, max(1, line))
+
+
+def _panel_loop(
+    node: Load, steps: For, lanes: For, around: list[For], caches: list[Any]
+) -> Var | None:
+    """The loop over panels, if a load is of columns in one that comes from far away."""
+    buffer, size = node.buffer, node.buffer.bytes_per_element
+    if buffer.kind == "local" or buffer.nbytes <= caches[-2].size:
+        return None
+    if stride_along(buffer, node.index, steps.var) != lanes.lanes:
+        return None
+    if stride_along(buffer, node.index, lanes.var) != 1:
+        return None
+    moved = {v for e in node.index for v in e.variables()}
+    panel = next((loop.var for loop in reversed(around) if loop.var in moved), None)
+    if panel is None:
+        return None
+    nbytes = (stride_along(buffer, node.index, panel) or 0) * size
+    return panel if 0 < nbytes <= caches[-2].size // CACHE_PART else None
+
+
+def _lines_of_next(node: Load, panel: Var, lanes: For, tiles: For, line: int) -> list[Prefetch]:
+    """What one step of a tile fetches: its share of a step's lines, of the next panel.
+
+    Args:
+        node: the load of the columns.
+        panel: the variable of the panels.
+        lanes: the loop of the columns.
+        tiles: the loop over tiles of rows.
+        line: elements of a line.
+    """
+    lines = -(-lanes.lanes // line)
+    again = not any(tiles.var in set(e.variables()) for e in node.index)
+    share = -(-lines // tiles.trips) if again else lines
+    found: list[Prefetch] = []
+    for k in range(share):
+        turn = (Expr.of(tiles.var) * share + k) % lines if again else Expr(k)
+        at = {panel: Expr.of(panel) + 1, lanes.var: turn * line}
+        index = tuple(e.substitute(at) for e in node.index)
+        found.append(Prefetch(node.buffer, index, False, 1))
+    return found
+
+
 @dataclass
 class _Sweep:
     """Loops, nested perfectly, around vectors; and the buffers that are accessed in them."""

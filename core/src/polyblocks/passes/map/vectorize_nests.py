@@ -31,7 +31,7 @@ from polyblocks.affine.vectors.lanes import BITS, Lanes, NoLanesError, lanes_of,
 from polyblocks.affine.vectors.reduction_vectors import free_of_order
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
-from polyblocks.passes.map.prefetches import mark_next_columns, mark_prefetches
+from polyblocks.passes.map.prefetches import mark_next_columns, mark_next_panel, mark_prefetches
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class VectorizeNestsPass(NestPass):
             # Short ones at last: where there are vectors, nothing unrolls what is left.
             for loop, around in sorted(loops, key=lambda one: self._is_short(one[0])):
                 if loop.lanes:
-                    self._register_tile(nest, loop, flat, context)
+                    self._register_tile(nest, loop, around, flat, context)
                     continue
                 if around and self._square(nest, around[-1], loop, flat, context):
                     continue
@@ -120,7 +120,9 @@ class VectorizeNestsPass(NestPass):
                 )
             mark_prefetches(nest, target)
 
-    def _register_tile(self, nest: Nest, loop: For, flat: _OrderedViews, context: Any) -> None:
+    def _register_tile(
+        self, nest: Nest, loop: For, around: list[For], flat: _OrderedViews, context: Any
+    ) -> None:
         """Mark a loop that ``tile-contractions`` has made."""
         target = context.target
         bits = max(BITS[name] for name in lanes_of(loop).types)
@@ -130,6 +132,7 @@ class VectorizeNestsPass(NestPass):
             width, 1, target.masked_vectors, loop.lanes // width, line=target.memory[0].line
         )
         mark_next_columns(loop, target)
+        mark_next_panel(nest, loop, around, target)
         nest.changed = True
         context.decide(
             self.name, nest.name, "vectors of tiles", width=width, interleaved=loop.lanes // width
