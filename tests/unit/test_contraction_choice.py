@@ -248,3 +248,14 @@ def test_sums_in_windows_are_chains_of_whole_loops() -> None:
     assert Windows(14, [3, 3, 128]).chain(128) == 128
     assert Windows(14, [3, 3, 256]).chain(128) == 128
     assert Windows(14, [3, 3, 300]).chain(128) == 100
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(128, 3072, 768), (64, 512, 512), (96, 2048, 500)])
+def test_rows_stay_beside_a_block_of_columns_and_what_it_is_copied_from(
+    m: int, n: int, k: int
+) -> None:
+    target = chip("znver5")
+    found = tiling(target, m, n, k, threads=2)
+    assert not found.pack_rows
+    l2 = next(level.size for level in target.memory if level.name == "L2")
+    assert 4 * k * (m + 2 * found.column_block) <= 0.8 * l2

@@ -302,11 +302,14 @@ class TilingCost:
         pack_rows = self._packs_rows(rows, streaming)
         wanted = self.l2 // 2 if self.by_rows else 4 * self.l2
         tiles = ceil(ceil(self.rows / rows) / row_pieces)
-        if not pack_rows or tiles * rows * depth * self.size <= self.l2 // 2:
-            # Rows are used for each block of columns again, which are used while they are near;
-            # if they need no copies, blocks are so small that what they are copied from stays, too.
-            part = RESIDENT if pack_rows else 2 * RESIDENT
-            wanted = min(wanted, self.l2 // part * self.steps // depth)
+        used = tiles * rows * depth * self.size
+        if not pack_rows or used <= self.l2 // 2:
+            # Rows are used for each block of columns again, which are used while they are near.
+            near = self.l2 // RESIDENT
+            if not pack_rows and used <= near:
+                # Rows stay, beside a block's columns and what these are copied from.
+                near = (3 * self.l2 // 4 - used) // 2
+            wanted = min(wanted, near * self.steps // depth)
         if self.available is not None:
             # A panel on a thread's stack.
             wanted = min(self.l2, TILE_BYTES) // 2
