@@ -255,7 +255,7 @@ def test_rows_stay_beside_a_block_of_columns_and_what_it_is_copied_from(
     m: int, n: int, k: int
 ) -> None:
     target = chip("znver5")
-    found = tiling(target, m, n, k, threads=2)
+    found = tiling(target, m, n, k)
     assert not found.pack_rows
     l2 = next(level.size for level in target.memory if level.name == "L2")
     assert 4 * k * (m + 2 * found.column_block) <= 0.8 * l2
