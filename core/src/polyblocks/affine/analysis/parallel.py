@@ -26,9 +26,9 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
     local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
     accesses = [n for n in walk(loop.body) if isinstance(n, Access) and n.buffer not in local]
     stores = [n for n in accesses if isinstance(n, (Store, IndirectStore))]
-    inner = {n.var for n in walk(loop.body) if isinstance(n, For)}
-    blocks = _Blocks(loop)
-    inner.update(blocks.numbers)
+    inside = [n for n in walk(loop.body) if isinstance(n, For)]
+    blocks = _Blocks(inside)
+    inner = {n.var for n in inside} | blocks.numbers
     reach: _Reach | None = None
     exprs: dict[Value, Expr] = {}
     if any(isinstance(n, (IndirectLoad, IndirectStore)) for n in accesses):
@@ -73,12 +73,11 @@ class _Blocks:
     two do not show.
     """
 
-    def __init__(self, loop: For) -> None:
+    def __init__(self, loops: list[For]) -> None:
         self.numbers: set[Var] = set()
         self._known: list[tuple[Var, Var, Expr]] = []
-        inside = [n for n in walk(loop.body) if isinstance(n, For)]
-        moving = {n.var for n in inside}
-        for one in inside:
+        moving = {loop.var for loop in loops}
+        for one in loops:
             for upper in one.upper if not one.lower else ():
                 ((block, factor),) = upper.terms if len(upper.terms) == 1 else ((None, 0),)
                 if isinstance(block, Var) and block in moving and -factor == one.var.extent:

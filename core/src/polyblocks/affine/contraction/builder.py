@@ -46,6 +46,10 @@ STACK_BYTES = 256 * 1024
 LONG = 16
 
 
+#: Puts loops around nodes.
+Loops = Callable[[list[Node]], list[Node]]
+
+
 @dataclass(frozen=True)
 class _Blocks:
     """Blocks of one side in one piece.
@@ -348,24 +352,22 @@ class ContractionBuilder:
         panel, upper = self.column.every(lanes)
         # A column's place takes longer to find than that of a step, which is linear in its loops.
         scattered = is_scattered(operand, self.product.column)
+
+        def ordered(columns: Loops, steps: Loops, body: list[Node]) -> list[Node]:
+            return columns(steps(body)) if scattered else steps(columns(body))
+
         out: list[Node] = []
         if panel.extent:
             lane = Var(lanes)
             step, steps = steps_of()
             body = self._copied(operand, Expr.of(panel) * lanes + lane, first, step)
-            if scattered:
-                out.append(For(panel, [For(lane, steps(body))], upper=upper))
-            else:
-                out += steps([For(panel, [For(lane, body)], upper=upper)])
+            out += ordered(lambda b: [For(panel, [For(lane, b)], upper=upper)], steps, body)
         begin, rest = self.column.rest(lanes)
         if rest:
             lane = Var(rest)
             step, steps = steps_of()
             body = self._copied(operand, Expr.of(lane) + begin, first, step)
-            if scattered:
-                out += self.column.at_end([For(lane, steps(body))])
-            else:
-                out += self.column.at_end(steps([For(lane, body)]))
+            out += self.column.at_end(ordered(lambda b: [For(lane, b)], steps, body))
         return out
 
     def _transpose_columns(self, operand: Operand, first: Expr, extent: int) -> list[Node]:
@@ -492,7 +494,7 @@ class ContractionBuilder:
         columns_inside = product.in_order or not product.waits
         return rows(columns_around(body)) if columns_inside else columns_around(rows(body))
 
-    def _finish_strips(self, row: Expr, rows: Callable[[list[Node]], list[Node]]) -> list[Node]:
+    def _finish_strips(self, row: Expr, rows: Loops) -> list[Node]:
         """As :meth:`_finish` where rows are stored side by side: they are transposed first.
 
         As many columns at a time as a vector has lanes.

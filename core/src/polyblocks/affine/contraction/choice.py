@@ -206,11 +206,10 @@ class TilingCost:
             size = self.target.vector_bits // 8
             self.vector_load = max(self.load, size / self.l1.bandwidth / self.each)
             self.overhead = self.target.shared_level.overhead / self.each
-        #: A vector of a panel that does not stay in the first cache.
-        self.far_load = self.vector_load
+        #: A vector of a panel that does not stay in the first cache, from the next one.
+        self.far_load = 0.0
         if self.each is not None and len(private) > 1 and private[1].bandwidth:
-            size = self.target.vector_bits // 8
-            self.far_load = max(self.far_load, size / private[1].bandwidth / self.each)
+            self.far_load = self.target.vector_bits // 8 / private[1].bandwidth / self.each
         self.l2 = max((m.size for m in private), default=1 << 18)
         # What is kept from call to call is in order, and costs nothing.
         of_columns = [o for o in product.operands if not o.of_rows and not o.kept]
@@ -300,24 +299,8 @@ class TilingCost:
         if units < column_pieces:
             return None
         pack_rows = self._packs_rows(rows, streaming)
-        wanted = self.l2 // 2 if self.by_rows else 4 * self.l2
         tiles = ceil(ceil(self.rows / rows) / row_pieces)
-        used = tiles * rows * depth * self.size
-        if not pack_rows or used <= self.l2 // 2:
-            # Rows are used for each block of columns again, which are used while they are near.
-            near = self.l2 // RESIDENT
-            if not pack_rows and used <= near:
-                # Rows stay, beside a block's columns and what these are copied from.
-                near = (3 * self.l2 // 4 - used) // 2
-            wanted = min(wanted, near * self.steps // depth)
-        if self.available is not None:
-            # A panel on a thread's stack.
-            wanted = min(self.l2, TILE_BYTES) // 2
-        if self.kept and not pack_rows and self.row_bytes <= self.l2 // 2:
-            # Nothing is copied for a block, so one panel at a time is all that need be near.
-            wanted = 1
-        if streaming:
-            wanted = self.l1.size // 2 // max(1, self.rows) * self.steps
+        wanted = self._block_bytes(tiles * rows * depth * self.size, depth, pack_rows, streaming)
         mine = -(-units // column_pieces)
         blocks = min(mine, max(1, ceil(mine * unit * self.steps * self.size / wanted)))
         column_block = _even(mine, -(-mine // blocks)) * unit
@@ -340,6 +323,26 @@ class TilingCost:
             pack_columns=pack_columns,
             threads=1,
         )
+
+    def _block_bytes(self, used: int, depth: int, pack_rows: bool, streaming: bool) -> int:
+        """What all steps of a block of columns may take, where rows take so much in a pass."""
+        if streaming:
+            return self.l1.size // 2 // max(1, self.rows) * self.steps
+        if self.kept and not pack_rows and self.row_bytes <= self.l2 // 2:
+            # Nothing is copied for a block, so one panel at a time is all that need be near.
+            return 1
+        if self.available is not None:
+            # A panel on a thread's stack.
+            return min(self.l2, TILE_BYTES) // 2
+        most = self.l2 // 2 if self.by_rows else 4 * self.l2
+        if pack_rows and used > self.l2 // 2:
+            return most
+        # Rows are used for each block of columns again, which are used while they are near.
+        near = self.l2 // RESIDENT
+        if not pack_rows and used <= near:
+            # Rows stay, beside a block's columns and what these are copied from.
+            near = (3 * self.l2 // 4 - used) // 2
+        return min(most, near * self.steps // depth)
 
     def _fits(self, tiling: Tiling) -> bool:
         """Whether panels of a tile that one thread computes have room on its stack."""

@@ -65,18 +65,16 @@ def _along(product: Product, operand: Operand, side: Var, extents: list[int], wi
     if apart is None or apart > MAX_STEP:
         return scattered
     # Vectors end where a loop does; of those with gaps so many are loaded.
-    run = side.extent if operand.load is not None else _run(operand, side, extents)
+    run = side.extent if operand.load is not None else _run(operand, side, extents, apart)
     begun = RUN / run if run < side.extent else 0.0
-    return min(scattered + begun, max(loads, apart) * _in_vectors(run, width) + begun)
+    return min(scattered, max(loads, apart) * _in_vectors(run, width)) + begun
 
 
-def _run(operand: Operand, side: Var, extents: list[int]) -> int:
+def _run(operand: Operand, side: Var, extents: list[int], apart: int) -> int:
     """Values of a variable, in the loops that count them, that move an operand evenly."""
-    run, apart = extents[-1], elements_apart(operand, side)
-    places = [address(n.buffer, n.index) for n in operand.nodes if isinstance(n, Load)]
+    run = extents[-1]
     for extent in reversed(extents[:-1]):
-        steps = [p.substitute({side: Expr(run)}) - p.substitute({side: Expr(0)}) for p in places]
-        if apart is None or any(step != Expr(apart * run) for step in steps):
+        if any(step != Expr(apart * run) for step in _steps(operand, side, run)):
             break
         run *= extent
     return run
@@ -109,10 +107,15 @@ def _in_vectors(extent: int, width: int) -> float:
 
 def elements_apart(operand: Operand, var: Var) -> int | None:
     """Elements between those of the first two values of a variable, at most; None if not known."""
-    places = [address(n.buffer, n.index) for n in operand.nodes if isinstance(n, Load)]
     if var.extent == 1:
         return 0
-    steps = [p.substitute({var: Expr(1)}) - p.substitute({var: Expr(0)}) for p in places]
+    steps = _steps(operand, var, 1)
     if not all(step.is_constant and step.const >= 0 for step in steps):
         return None
     return max((step.const for step in steps), default=0)
+
+
+def _steps(operand: Operand, var: Var, value: int) -> list[Expr]:
+    """By how much each load moves from the first value of a variable to another one."""
+    places = [address(n.buffer, n.index) for n in operand.nodes if isinstance(n, Load)]
+    return [p.substitute({var: Expr(value)}) - p.substitute({var: Expr(0)}) for p in places]

@@ -45,7 +45,7 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
     if len(sweeps) < 2:
         return
     for buffer in dict.fromkeys(b for sweep in sweeps for b in sweep.buffers):
-        if buffer.kind == "local" or buffer.nbytes <= caches[-2].size:
+        if _is_near(buffer, caches):
             continue
         users = [sweep for sweep in sweeps if buffer in sweep.buffers]
         if len(users) > 1:
@@ -53,6 +53,11 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
             _next_tile(longest, buffer, tile.var, caches)
         elif not _next_row(users[0], buffer, caches) and users[0] is not sweeps[0]:
             _stored_later(users[0], buffer, sweeps[: sweeps.index(users[0])], caches)
+
+
+def _is_near(buffer: Buffer, caches: list[Any]) -> bool:
+    """Whether a buffer is a tile's own, or has room in the caches before the last one."""
+    return buffer.kind == "local" or buffer.nbytes <= caches[-2].size
 
 
 def mark_next_columns(lanes: For, target: Any) -> None:
@@ -76,7 +81,7 @@ def mark_next_columns(lanes: For, target: Any) -> None:
                 continue
             size = node.buffer.bytes_per_element
             step = (stride_along(node.buffer, node.index, loop.var) or 0) * size
-            if node.buffer.kind == "local" or node.buffer.nbytes <= caches[-2].size or step < AHEAD:
+            if _is_near(node.buffer, caches) or step < AHEAD:
                 continue
             columns = lanes.lanes * size
             tiles = -(-2 * AHEAD // (columns * loop.var.extent))
@@ -122,7 +127,7 @@ def _panel_loop(
 ) -> Var | None:
     """The loop over panels, if a load is of columns in one that comes from far away."""
     buffer, size = node.buffer, node.buffer.bytes_per_element
-    if buffer.kind == "local" or buffer.nbytes <= caches[-2].size:
+    if _is_near(buffer, caches):
         return None
     if stride_along(buffer, node.index, steps.var) != lanes.lanes:
         return None

@@ -175,8 +175,8 @@ class VectorizeNestsPass(NestPass):
         """Why a loop must or should stay scalar; empty if nothing is against vectors."""
         if self._is_short(loop):
             whole = loop.trips & (loop.trips - 1) == 0
-            alone = not any(isinstance(n, For) and n.simd for n in walk(nest.body))
-            if alone or loop.inits or loop.trips < 2 or not (whole or masked):
+            possible = loop.trips >= 2 and not loop.inits and (whole or masked)
+            if not possible or not any(isinstance(n, For) and n.simd for n in walk(nest.body)):
                 return "few iterations"
         if not is_parallel(loop, nest.body):
             return "iterations depend on each other"
