@@ -21,6 +21,11 @@ def tiling_of(cost: TilingCost, draw: random.Random) -> Tiling:
         run = product.windows.run
         height = draw.choice([h for h in range(1, 7) if run % h == 0])
         depth = steps
+    chain = draw.choice([depth, max(1, depth // 2)])
+    if cost.unit is not None:
+        # All passes are of as many steps, and no sums wait within one.
+        height = draw.randint(1, min(rows, 40 if lanes == width else 32))
+        depth = chain = draw.choice([d for d in range(1, steps + 1) if steps % d == 0][-3:])
     whole = len(product.columns) > 1 and (cost.by_rows or product.waits)
     column_block = columns
     if not whole and draw.random() < 0.7:
@@ -32,7 +37,7 @@ def tiling_of(cost: TilingCost, draw: random.Random) -> Tiling:
         rows=height,
         lanes=lanes,
         depth=depth,
-        chain=draw.choice([depth, max(1, depth // 2)]),
+        chain=chain,
         row_block=row_block,
         column_block=column_block,
         row_pieces=row_pieces,

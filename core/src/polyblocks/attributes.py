@@ -32,6 +32,8 @@ LEVEL_ATTRIBUTE = "polyblocks.level"
 TILE_ATTRIBUTE = "polyblocks.tile"
 #: A loop around the rows of a register tile: how many of its iterations are lanes at a time.
 LANES_ATTRIBUTE = "polyblocks.lanes"
+#: A loop that is one product of tiles of a matrix unit: the unit's name.
+UNIT_ATTRIBUTE = "polyblocks.unit"
 #: A nest: its name.
 KERNEL_ATTRIBUTE = "polyblocks.kernel"
 #: A nest or kernel: what it is, see ``classify-nests``.

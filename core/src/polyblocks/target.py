@@ -77,6 +77,11 @@ class MatrixUnit:
     "llvm.polyblocks.dot.NAME"(accumulator, first, second)``, on vectors of any length; see
     :mod:`polyblocks.affine.contraction.units`. Sums of integers wrap around.
 
+    One with ``registers`` works on tiles: ``m`` rows of ``k`` numbers, in words as above, and ``n``
+    columns of words of ``k`` numbers in all, step by step. On a target with vectors it is a nest of
+    three loops around that intrinsic, which the target's lowering takes as a whole; see
+    ``polyblocks.unit`` among the attributes of S3.
+
     Attributes:
         name: the name by which the target's lowering knows it.
         shape: (m, n, k) of one call.
@@ -87,6 +92,7 @@ class MatrixUnit:
         second: dtype of the second operand; empty if it is that of the first.
         in_flight: calls that one core must have begun before the first is done, to start one after
             the other: latency times units; 0 if unknown.
+        registers: tiles that one core holds, of operands and accumulators; 0 if they are vectors.
     """
 
     name: str
@@ -96,6 +102,7 @@ class MatrixUnit:
     flops: float = 0.0
     second: str = ""
     in_flight: int = 0
+    registers: int = 0
 
     @property
     def both(self) -> tuple[str, str]:
@@ -104,8 +111,13 @@ class MatrixUnit:
 
     @property
     def operation(self) -> str:
-        """The intrinsic that stands for one of a single row until the target lowers it."""
+        """The intrinsic that stands for a word's products until the target lowers it."""
         return DOT_PREFIX + self.name
+
+    @property
+    def has_tiles(self) -> bool:
+        """Whether operands and sums are tiles, in registers of their own, on a target with vectors."""
+        return self.registers > 0
 
 
 @dataclass(frozen=True)

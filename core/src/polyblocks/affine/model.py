@@ -262,6 +262,8 @@ class For:
         tile: whether its body holds sub-nests, which passes treat as if each stood alone.
         lanes: of the loop around the rows of a register tile, how many of its iterations are lanes
             of vectors at a time; 0 of any other loop. Its body stays as it is made.
+        unit: the matrix unit that computes all of it: a loop over rows, around one over columns,
+            around one over steps that carries their sum, which is stored. Empty for any other loop.
         simd: how it is written in vectors; None for a scalar loop.
         prefetches: what each of its vectors fetches, or in a register tile each of its steps; only
             for loops with ``simd`` and in these.
@@ -278,6 +280,7 @@ class For:
     upper: tuple[Expr, ...] = ()
     tile: bool = False
     lanes: int = 0
+    unit: str = ""
     simd: Simd | None = None
     prefetches: list[Prefetch] = field(default_factory=list)
 
@@ -572,6 +575,7 @@ def clone(
                     upper=at(n.upper),
                     tile=n.tile,
                     lanes=n.lanes,
+                    unit=n.unit,
                     simd=n.simd,
                     prefetches=fetched,
                 )

@@ -27,14 +27,14 @@ def parallel_shell(nodes: list[Node]) -> tuple[list[For], list[Node]]:
 
 def has_register_tile(nodes: list[Node]) -> bool:
     """Whether some of these nodes are made for registers, and stay as they are."""
-    return any(isinstance(n, For) and n.lanes for n in walk(nodes))
+    return any(isinstance(n, For) and (n.lanes or n.unit) for n in walk(nodes))
 
 
 def mark_tiles(nodes: list[Node]) -> None:
     """Mark the loops whose bodies hold sub-nests and not just one computation."""
     loops, inner = parallel_shell(nodes)
     # What is in a register tile is one computation.
-    if not _several(inner) or any(loop.lanes for loop in loops):
+    if not _several(inner) or any(loop.lanes or loop.unit for loop in loops):
         return
     if loops:
         loops[-1].tile = True

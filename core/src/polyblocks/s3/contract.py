@@ -21,6 +21,7 @@ from polyblocks.attributes import (
     SCHEDULE_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     TILE_ATTRIBUTE,
+    UNIT_ATTRIBUTE,
     VECTOR_ATTRIBUTE,
 )
 
@@ -89,7 +90,7 @@ MEMORY = {
     "builtin.unrealized_conversion_cast": Operation(
         (MAIN,),
         "a view of neighbouring narrow numbers as words of 32 bits, aligned as the numbers; for "
-        "targets with matrix units of a single row",
+        "targets with matrix units that take words",
     ),
     "memref.extract_strided_metadata": Operation((MAIN,), "for the offset of a view of a view"),
     "memref.alloca": Operation((NEST,), "lives in one iteration of the loop around it"),
@@ -116,7 +117,7 @@ VECTORS = {
     "llvm.call_intrinsic": Operation(
         _ANYWHERE,
         "`llvm.polyblocks.dot.NAME`: the matrix unit NAME of the target's description, on each "
-        "lane; for targets with such units of a single row",
+        "lane; see Matrix units",
     ),
     "vector.extract": Operation(_ANYWHERE, "at a constant position"),
     "vector.insert": Operation(_ANYWHERE, "at a constant position"),
@@ -261,6 +262,9 @@ ATTRIBUTES: dict[str, Attribute] = {
     ),
     TILE_ATTRIBUTE: Attribute(
         "loop", "unit", "nests follow each other in its body, a tile's; may be ignored"
+    ),
+    UNIT_ATTRIBUTE: Attribute(
+        "loop", "string", "name of the matrix unit that computes all of it; see Matrix units"
     ),
     REGION_ATTRIBUTE: Attribute(
         "region", "string", "name of a loop or branch of the program around whole nests"

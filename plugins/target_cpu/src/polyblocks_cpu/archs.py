@@ -47,6 +47,7 @@ class Arch:
             floating point) it has no vector instruction for.
         dots: dot products that it has (:data:`polyblocks_cpu.dots.DOTS`), and how many of each it
             starts in the time of a full-width multiply-add.
+        tiles: LLVM's features that bring units of tiles (:mod:`polyblocks_cpu.tiles`).
     """
 
     name: str
@@ -68,6 +69,7 @@ class Arch:
     rates: tuple[float, float, float] = (64.0, 32.0, 16.0)
     lacks: tuple[str, ...] = ()
     dots: Mapping[str, float] = field(default_factory=dict)
+    tiles: tuple[str, ...] = ()
 
 
 def _x86(
@@ -86,6 +88,7 @@ def _arm(name: str, bits: int = 128, cpu: str | None = None, **facts: object) ->
 _BYTES = {"vpdpbusd": 1.0}
 _BYTES_AND_FLOATS = {**_BYTES, "vdpbf16ps": 1.0}
 _BYTES_AND_SLOW_FLOATS = {**_BYTES, "vdpbf16ps": 0.5}
+_TILES = ("amx-bf16", "amx-int8", "amx-tile")
 _ARM_BYTES = {"sdot": 1.0, "udot": 1.0}
 _ARM_BYTES_AND_FLOATS = {**_ARM_BYTES, "usdot": 1.0, "bfdot": 1.0}
 
@@ -215,6 +218,7 @@ _TABLE = (
         rates=(128.0, 48.0, 10.0),
         core_bandwidth=13e9,
         dots=_BYTES_AND_SLOW_FLOATS,
+        tiles=_TILES,
     ),
     _x86(
         "emeraldrapids",
@@ -230,6 +234,7 @@ _TABLE = (
         rates=(128.0, 48.0, 10.0),
         core_bandwidth=13e9,
         dots=_BYTES_AND_SLOW_FLOATS,
+        tiles=_TILES,
     ),
     _x86(
         "graniterapids",
@@ -245,6 +250,7 @@ _TABLE = (
         rates=(128.0, 48.0, 10.0),
         core_bandwidth=13e9,
         dots=_BYTES_AND_SLOW_FLOATS,
+        tiles=_TILES,
     ),
     _x86(
         "alderlake",

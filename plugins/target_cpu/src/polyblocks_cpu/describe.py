@@ -9,6 +9,7 @@ from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 from polyblocks_cpu.archs import X86, Arch, lookup
 from polyblocks_cpu.dots import available, matrix_units
 from polyblocks_cpu.host import X86_FEATURES, X86_LEVELS, CacheLevel, Host, host
+from polyblocks_cpu.tiles import tile_units
 
 #: Seconds to start and join one parallel region with threads that are awake.
 TEAM_OVERHEAD = 3e-6
@@ -87,11 +88,14 @@ def _description(
         multiply_adds_in_flight=arch.fma_latency * arch.fma_units,
         loads_per_multiply_add=arch.loads / arch.fma_units,
         flops={"float32": float32, "float64": float32 / 2},
-        matrix_units=matrix_units(
-            available(arch.dots, features),
-            vector_bits,
-            float32 / (vector_bits // 16),
-            arch.fma_units,
+        matrix_units=(
+            *tile_units(_names(features) or arch.tiles, clock * (threads // per_core)),
+            *matrix_units(
+                available(arch.dots, features),
+                vector_bits,
+                float32 / (vector_bits // 16),
+                arch.fma_units,
+            ),
         ),
         # It has no matrix units of a GPU to use.
         options={
@@ -114,13 +118,18 @@ def _has_ldexp(arch: Arch, features: Sequence[str]) -> bool:
     return arch.family == X86 and arch.vector_registers == 32 and "-avx512f" not in features
 
 
+def _names(features: Sequence[str]) -> list[str]:
+    """Those of LLVM's features that a machine has."""
+    return [feature[1:] for feature in features if feature.startswith("+")]
+
+
 def required_features(target: TargetDescription) -> list[str]:
     """Names of the LLVM features that code for ``target`` may use, as far as hosts tell theirs."""
     if target.properties["features"]:
-        return [f[1:] for f in target.properties["features"] if f.startswith("+")]
+        return _names(target.properties["features"])
     if target.properties["family"] != X86:
         return []
-    needed: set[str] = set()
+    needed = set(lookup(target.arch).tiles)
     for level, flags in reversed(X86_LEVELS):
         needed |= {X86_FEATURES[flag] for flag in flags}
         if level == psabi_level(lookup(target.arch)):

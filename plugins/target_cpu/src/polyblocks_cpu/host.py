@@ -16,6 +16,7 @@ from pathlib import Path
 
 from polyblocks.errors import TargetError
 from polyblocks_cpu.archs import ARCHS, ARM, X86, Arch
+from polyblocks_cpu.tiles import TILE_FEATURE, permitted
 
 #: Linux's name of a CPU flag -> LLVM's name of the feature, for what code generation can use.
 X86_FEATURES = {
@@ -134,7 +135,7 @@ class Host:
 
 @functools.cache
 def host() -> Host:
-    """Read this machine's facts, once per process.
+    """Read this machine's facts, once per process, which may use the chip's tiles from then on.
 
     Raises:
         TargetError: it is of a family that this target makes no code for.
@@ -147,6 +148,8 @@ def host() -> Host:
         arch, features = _ask_llvm()
     else:
         arch, features = identify(text)
+    if f"+{TILE_FEATURE}" in features and not permitted():
+        features = tuple("-" + f[1:] if f.startswith("+amx") else f for f in features)
     return Host(arch, features, read_caches(Path("/sys/devices/system/cpu/cpu0/cache")), threads)
 
 

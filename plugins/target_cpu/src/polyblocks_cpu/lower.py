@@ -36,6 +36,7 @@ from polyblocks_cpu.passes.hoist_addresses import HoistAddressesPass
 from polyblocks_cpu.passes.hold_halves_as_integers import HoldHalvesAsIntegersPass
 from polyblocks_cpu.passes.lower_asserts import LowerAssertsPass
 from polyblocks_cpu.passes.lower_dots import LowerDotsPass
+from polyblocks_cpu.passes.lower_tiles import LowerTilesPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
 from polyblocks_cpu.passes.outline_kernels import OutlineKernelsPass
@@ -88,6 +89,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         # Last of these, when nothing computes with halves any more.
         OnlyWith(HoldHalvesAsIntegersPass(held), held, types),
         # Whose instructions take halves again.
+        LowerTilesPass(),
         LowerDotsPass(),
         # Constants without a reader would be written into the object file.
         UpstreamPass("lower-affine", "func.func(lower-affine,canonicalize,cse),symbol-dce"),

@@ -102,7 +102,7 @@ class ReductionNest:
         first = body[at]
         assert isinstance(first, For)
         # The loops of a register tile stay as they are made.
-        if not first.inits or any(loop.lanes for loop in parallel):
+        if not first.inits or any(loop.lanes or loop.unit for loop in parallel):
             return None
         chain = [first]
         while True:

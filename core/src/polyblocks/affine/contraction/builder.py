@@ -187,12 +187,16 @@ class ContractionBuilder:
             tiling.lanes,
         )
         self.by_pass = tiling.by_pass(product)
-        self.along_rows = {id(o) for o in product.operands if along_rows(product, o, width)}
+        self.along_rows = {
+            id(o) for o in product.operands if not self.in_tiles and along_rows(product, o, width)
+        }
         self.allocas: list[Node] = []
         copied = [
             o
             for o in product.operands
             if o.load is None or (tiling.pack_rows if o.of_rows else tiling.pack_columns or o.kept)
+            # A unit's tiles are lines of memory.
+            or (self.in_tiles and not product.in_lines(o))
         ]
         self.kept = kept
         for operand in copied:
@@ -213,7 +217,7 @@ class ContractionBuilder:
         )
         self.sums = (
             [self._local((tiling.rows, tiling.lanes), r.type) for r in product.results]
-            if self.chained or self.one_by_one
+            if self.chained or self.one_by_one or self.in_tiles
             else []
         )
 
@@ -525,14 +529,21 @@ class ContractionBuilder:
         body, values = self._before(row, column)
         found = [self._load(body, buffer, at) for buffer in buffers]
         if self._neutral() is not None:
-            assert self.product.combiners is not None
-            inits = [values.get(v, v) for v in self.product.inits]
-            found = [
-                _combined(op, body, init, value)
-                for op, init, value in zip(self.product.combiners, inits, found, strict=True)
-            ]
+            found = self._with_inits(found, values, body)
         values.update(zip(self.product.results, found, strict=True))
         return [*body, *clone(self.product.after, values, self._place(row, column))]
+
+    def _with_inits(
+        self, found: list[Value], values: dict[Value, Value], out: list[Node]
+    ) -> list[Value]:
+        """Results of an element joined to what its sums start with."""
+        combiners = self.product.combiners
+        assert combiners is not None
+        inits = [values.get(v, v) for v in self.product.inits]
+        return [
+            _combined(op, out, init, value)
+            for op, init, value in zip(combiners, inits, found, strict=True)
+        ]
 
     def _loops(self, var: Var, extents: list[int]) -> list[int]:
         """The loops that a variable of one side stands for, if results are stored in these."""
@@ -575,14 +586,67 @@ class ContractionBuilder:
         panel, ends = self.column.every(lanes)
         out: list[Node] = []
         if panel.extent:
-            out.append(For(panel, [self._lanes(Expr.of(panel), lanes, first, upper)], upper=ends))
+            body = self._columns_of_tiles(Expr.of(panel), lanes, first, upper)
+            out.append(For(panel, body, upper=ends))
         begin, rest = self.column.rest(lanes)
         if rest:
-            out += self.column.at_end([self._lanes(Expr(begin // lanes), rest, first, upper)])
+            out += self.column.at_end(
+                self._columns_of_tiles(Expr(begin // lanes), rest, first, upper)
+            )
         return out
 
-    def _lanes(self, panel: Expr, count: int, first: Expr, upper: tuple[Expr, ...]) -> For:
+    def _columns_of_tiles(
+        self, panel: Expr, count: int, first: Expr, upper: tuple[Expr, ...]
+    ) -> list[Node]:
         """All rows of a block for the columns of one panel."""
+        if not self.in_tiles:
+            return [self._lanes(panel, count, first, upper)]
+        assert not upper
+        height = self.tiling.rows
+        tile, ends = self.row.every(height)
+        out: list[Node] = []
+        if tile.extent:
+            body = self._unit_tile(Expr.of(tile) * height, height, panel, count, first)
+            out.append(For(tile, body, upper=ends))
+        begin, rest = self.row.rest(height)
+        if rest:
+            out += self.row.at_end(self._unit_tile(Expr(begin), rest, panel, count, first))
+        return out
+
+    def _unit_tile(
+        self, begin: Expr, height: int, panel: Expr, count: int, first: Expr
+    ) -> list[Node]:
+        """What a unit computes in tiles of its own, and what becomes of it, row by row.
+
+        Args:
+            begin: the first row, in the block.
+            height: how many rows.
+            panel: the panel.
+            count: how many columns of it.
+            first: the first step.
+        """
+        product = self.product
+        assert product.unit is not None
+        row, column, step = Var(height), Var(count), Var(self.tiling.depth)
+        (zero,) = self._zeros()
+        carried, found = (_like(product.results) for _ in range(2))
+        place = begin + row
+        tile = _Rows([place], panel, column, panel * self.tiling.lanes + column, [{}])
+        body: list[Node] = []
+        at = first + step
+        after = self._step(tile, at, Expr.of(step), {0: carried}, body)[0]
+        steps = For(step, body, [zero.results[0]], carried, found, after)
+        (sums,) = self.sums
+        stored = Store(found[0], sums, (Expr.of(row), Expr.of(column)))
+        unit = For(row, [For(column, [zero, steps, stored])], unit=product.unit.name)
+        # A variable with one value would be none, and nothing a lane.
+        lane, bound = Var(max(2, count)), (Expr(1),) if count == 1 else ()
+        rows = [begin + number for number in range(height)]
+        behind = _Rows(rows, panel, lane, panel * self.tiling.lanes + lane, [])
+        return [unit, For(lane, self._rows_behind(behind, []), upper=bound, lanes=self.tiling.lanes)]
+
+    def _lanes(self, panel: Expr, count: int, first: Expr, upper: tuple[Expr, ...]) -> For:
+        """As :meth:`_columns_of_tiles`, in vectors."""
         # A variable with one value would be none, and nothing a lane.
         lane, bound = Var(max(2, count)), (Expr(1),) if count == 1 else ()
         height = self.tiling.rows
@@ -792,8 +856,12 @@ class ContractionBuilder:
         number = Var(len(tile.rows))
         row = tile.rows[0] + number
         body, values = self._before(row, tile.column)
-        for result, buffer in zip(self.product.results, self.sums, strict=True):
-            values[result] = self._load(body, buffer, (Expr.of(number), Expr.of(tile.lane)))
+        sums = [self._load(body, b, (Expr.of(number), Expr.of(tile.lane))) for b in self.sums]
+        if self.partial:
+            return [*out, For(number, [*body, *self._join(sums, row, tile.column)])]
+        if self.in_tiles:
+            sums = self._with_inits(sums, values, body)
+        values.update(zip(self.product.results, sums, strict=True))
         body += clone(self.product.after, values, self._place(row, tile.column))
         return [*out, For(number, body)]
 
@@ -952,6 +1020,11 @@ class ContractionBuilder:
         return out
 
     # Small things
+
+    @property
+    def in_tiles(self) -> bool:
+        """Whether a matrix unit computes it in tiles of its own."""
+        return self.product.unit is not None and self.product.unit.has_tiles
 
     @property
     def chained(self) -> bool:

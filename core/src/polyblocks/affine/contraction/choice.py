@@ -22,12 +22,13 @@ from polyblocks.affine.contraction.copies import (
 from polyblocks.affine.contraction.kept_panels import can_be_kept
 from polyblocks.affine.contraction.product import Operand, Product, products_of
 from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.contraction.units import in_a_word
 from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Load, Node, Store
 from polyblocks.affine.preparation import Preparation
-from polyblocks.target import TargetDescription
+from polyblocks.target import MatrixUnit, TargetDescription
 
 #: Vectors of a register tile's row: they are written as one, which code generation halves.
 VECTORS = (1, 2, 4)
@@ -142,7 +143,9 @@ def tilings_of(
         tiling = choose_tiling(cost)
         if tiling is not None:
             time = cost.cost(tiling)
-            found.append((time, Tiled(cost, tiling, cost.seconds(time))))
+            # Units differ in what a multiply-add of theirs takes.
+            seconds = cost.seconds(time)
+            found.append((time if seconds is None else seconds, Tiled(cost, tiling, seconds)))
     return [tiled for _, tiled in sorted(found, key=lambda one: one[0])]
 
 
@@ -193,10 +196,12 @@ class TilingCost:
         #: What of others' times is in multiply-adds of numbers, in those of the unit.
         self.scale = 1.0
         unit = product.unit
+        #: A unit of tiles, of which rows and columns are multiples.
+        self.unit = unit if unit is not None and unit.has_tiles else None
         if unit is not None:
             self.in_flight = unit.in_flight or self.in_flight
             if self.each is not None and rate is not None and unit.flops:
-                self.scale = unit.flops / (2 * unit.shape[2]) / rate
+                self.scale = unit.flops / (2 * in_a_word(unit)) / rate
                 self.each /= self.scale
             self.load *= self.scale
         self.vector_load = self.load
@@ -221,7 +226,8 @@ class TilingCost:
         )
         self.by_rows = any(product.by_rows(o) for o in of_columns)
         # Rows that are copied along their loops.
-        along = product.windows is None and any(
+        along = product.windows is None and self.unit is None
+        along &= any(
             along_rows(product, o, self.width) for o in product.operands if not o.kept
         )
         self.row_unit = product.rows[-1] if along and len(product.rows) > 1 else 1
@@ -250,6 +256,10 @@ class TilingCost:
 
     def candidates(self) -> Iterator[Tiling]:
         """Register tiles that fit into registers, and pieces for all threads."""
+        if self.unit is not None:
+            for rows, lanes in self._unit_tiles(self.unit):
+                yield from self._in_pieces(rows, lanes)
+            return
         registers = self.target.vector_registers
         carried = len(self.product.results)
         # All rows at once, where columns come from far away: then they come once.
@@ -259,14 +269,28 @@ class TilingCost:
                 break
             most = (registers - 1 - vectors) // (vectors * carried)
             for rows in range(self.rows if streams else 1, min(most, self.rows) + 1):
-                for row_pieces, column_pieces in self._pieces():
-                    tiling = self._tiling(rows, vectors * self.width, row_pieces, column_pieces)
-                    if tiling is None or not self._fits(tiling):
-                        continue
-                    if row_pieces * column_pieces == 1:
-                        yield tiling
-                    if self.threads > 1 and self.pieces(tiling) > 1:
-                        yield replace(tiling, threads=self.threads)
+                yield from self._in_pieces(rows, vectors * self.width)
+
+    def _in_pieces(self, rows: int, lanes: int) -> Iterator[Tiling]:
+        """The tilings with a register tile."""
+        for row_pieces, column_pieces in self._pieces():
+            tiling = self._tiling(rows, lanes, row_pieces, column_pieces)
+            if tiling is None or not self._fits(tiling):
+                continue
+            if row_pieces * column_pieces == 1:
+                yield tiling
+            if self.threads > 1 and self.pieces(tiling) > 1:
+                yield replace(tiling, threads=self.threads)
+
+    def _unit_tiles(self, unit: MatrixUnit) -> Iterator[tuple[int, int]]:
+        """Rows and columns whose sums, rows and columns have registers of a unit of tiles."""
+        rows, columns, _ = unit.shape
+        for down in range(1, unit.registers):
+            for across in range(1, unit.registers):
+                if down * across + down + across > unit.registers:
+                    break
+                if (down - 1) * rows < self.rows and (across - 1) * columns < self.columns:
+                    yield min(down * rows, self.rows), across * columns
 
     def _pieces(self) -> Iterator[tuple[int, int]]:
         yield 1, 1
@@ -282,6 +306,10 @@ class TilingCost:
         windows = self.product.windows
         if windows is not None and windows.run % rows:
             return None
+        if self.unit is not None:
+            streaming = False
+            depth = _whole_steps(self.steps, self.unit.shape[2] // in_a_word(self.unit))
+            return self._blocked(rows, lanes, depth, depth, row_pieces, column_pieces, False)
         streaming = self.streams and self.rows <= rows
         # Rows that are used in place need no room, however many steps there are.
         depth = self.steps if windows else self._depth(STREAMS if streaming else MAX_DEPTH)
@@ -291,6 +319,20 @@ class TilingCost:
             chain = -(-depth // round(depth / longest))
             if windows is not None:
                 chain = windows.chain(longest)
+        return self._blocked(rows, lanes, depth, chain, row_pieces, column_pieces, streaming)
+
+    def _blocked(
+        self,
+        rows: int,
+        lanes: int,
+        depth: int,
+        chain: int,
+        row_pieces: int,
+        column_pieces: int,
+        streaming: bool,
+    ) -> Tiling | None:
+        """A tiling with the blocks that suit it; None if it has too few columns, or no use."""
+        windows = self.product.windows
         # Blocks of columns: whole tiles, and whole rows of what is copied row by row.
         unit = lanes
         if self.by_rows or (self.product.waits and len(self.product.columns) > 1):
@@ -392,6 +434,9 @@ class TilingCost:
             (place,) = operand.load.index
             if place.coefficient(self.product.step) != 1:
                 return True
+        if self.unit is not None:
+            # It takes whole lines, once.
+            return False
         if operand not in self._strides:
             # Bytes between rows, and between steps; every tiling asks.
             row, step = (
@@ -486,8 +531,11 @@ class TilingCost:
         """One step of all register tiles of a piece."""
         digits = self.digits if self.product.rows[-1] % tiling.rows else 0.0
         windows = self.product.windows
+        unit = self.unit
 
         def tile(height: int, vectors: int) -> float:
+            if unit is not None:
+                return self._unit_step(unit, tiling, height, vectors)
             loads = vectors * self.vector_load + height * self.load
             used = vectors * self.width * tiling.depth * self.size
             far = vectors * self.far_load if used > self.l1.size // 2 else 0.0
@@ -509,6 +557,34 @@ class TilingCost:
 
         whole, rest = divmod(columns, tiling.lanes)
         return whole * panel(tiling.lanes // self.width) + -(-rest // self.width) * panel(1)
+
+
+    def _unit_step(
+        self, unit: MatrixUnit, tiling: Tiling, height: int, vectors: int
+    ) -> float:
+        """One step of a tile of a unit, in multiply-adds of a vector.
+
+        Lines of operands are loaded once for all of a tile's steps: of rows as many as the unit has
+        words in a row, of columns one in each step. Sums are stored, and loaded again.
+        """
+        down = -(-height // unit.shape[0])
+        lines = down + vectors
+        used = vectors * self.width * tiling.depth * self.size
+        far = lines if used > self.l1.size // 2 else down
+        busy = max(down * unit.shape[0] * vectors, unit.in_flight * unit.shape[0])
+        waits = 2 * self.vector_load * height * vectors / tiling.depth
+        return max(busy, lines * self.vector_load, far * self.far_load) + waits
+
+
+def _whole_steps(steps: int, words: int) -> int:
+    """Steps of a pass of which a unit takes so many at a time: all, or parts without a rest."""
+    most = MAX_DEPTH // words
+    if steps <= MAX_DEPTH or steps % words:
+        return steps
+    groups = steps // words
+    part = max(d for d in range(1, most + 1) if groups % d == 0)
+    # Short parts take longer to begin and to end than larger panels to come from further away.
+    return part * words if 4 * part >= most else steps
 
 
 def _even(count: int, most: int) -> int:

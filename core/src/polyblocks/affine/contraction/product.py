@@ -101,6 +101,13 @@ class Product:
         """
         return operand.load is None and len(self.columns) > 1 and not operand.kept
 
+    def in_lines(self, operand: Operand) -> bool:
+        """Whether steps of a row, or columns of a step, are neighbours in an operand's memory."""
+        if operand.load is None:
+            return False
+        (place,) = operand.load.index
+        return place.coefficient(self.step if operand.of_rows else self.column) == 1
+
     def steps_first(self, operand: Operand) -> bool:
         """Whether neighbours in an operand's memory are neighbouring steps, and not columns."""
         if operand.load is None:

@@ -1,9 +1,10 @@
 """Contractions whose steps a matrix unit takes several at a time.
 
-A unit of a single row adds to each lane of an accumulator ``k`` products of narrow numbers, which
-lie side by side in words of 32 bits. A contraction that adds such products up becomes one with as
-many fewer steps, whose operands are words. Only what a step computes is asked: a sum, of products,
-of numbers of the unit's types that are extended to that of its accumulator.
+A unit adds to each lane of an accumulator products of narrow numbers, which lie side by side in
+words of 32 bits: those of one word, or those of as many words as a row of its tiles has. A
+contraction that adds such products up becomes one with as many fewer steps as a word has numbers,
+whose operands are words. Only what a step computes is asked: a sum, of products, of numbers of the
+unit's types that are extended to that of its accumulator.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Grouped:
 def in_groups(
     contraction: Contraction, views: FlatViews, target: TargetDescription
 ) -> list[Grouped]:
-    """The ways to compute a contraction with the best unit of a target that can.
+    """The ways to compute a contraction with the best units of a target that can.
 
     Args:
         contraction: one whose reduction has loops.
@@ -65,7 +66,8 @@ def in_groups(
         target: the chip.
 
     Returns:
-        One for each side that can be the rows; none if no unit computes such steps.
+        One for each side that can be the rows, of units of tiles and of units of a single row; none
+        if no unit computes such steps.
     """
     units = [u for u in target.matrix_units if _in_words(u)]
     if not units:
@@ -73,27 +75,44 @@ def in_groups(
     terms = _terms(contraction)
     if terms is None:
         return []
-    for unit in units:
-        found = []
-        for rows, columns in (
-            (contraction.rows, contraction.columns),
-            (contraction.columns, contraction.rows),
-        ):
-            grouping = _Grouping.of(unit, terms, contraction, rows, columns)
-            if grouping is not None:
-                found.append(grouping.grouped(contraction, views))
-        if found:
-            return found
+    tiles = _by_the_best([u for u in units if u.has_tiles], terms, contraction)
+    lanes = _by_the_best([u for u in units if not u.has_tiles], terms, contraction)
+    return [grouping.grouped(contraction, views) for grouping in (*tiles, *lanes)]
+
+
+def _by_the_best(
+    units: list[MatrixUnit], terms: _Terms, contraction: Contraction
+) -> list[_Grouping]:
+    """What the first unit makes of a contraction that takes its numbers as they are, or at all."""
+    sides = (contraction.rows, contraction.columns)
+    for flipped in (False, True):
+        for unit in units:
+            found = [
+                grouping
+                for rows, columns in (sides, sides[::-1])
+                if (grouping := _Grouping.of(unit, terms, contraction, rows, columns, flipped))
+            ]
+            if found:
+                return found
     return []
 
 
 def _in_words(unit: MatrixUnit) -> bool:
-    """Whether a unit works on vectors of words."""
+    """Whether a unit works on words, in vectors or in tiles."""
     rows, _, steps = unit.shape
-    names = (*unit.both, unit.accumulator)
-    if rows != 1 or any(name not in _TYPES for name in names):
+    if any(name not in _TYPES for name in (*unit.both, unit.accumulator)):
         return False
-    return all(_bits(_TYPES[name]) * steps == WORD for name in unit.both)
+    bits = {_bits(_TYPES[name]) for name in unit.both}
+    if len(bits) > 1 or 0 in bits:
+        return False
+    if unit.has_tiles:
+        return steps % in_a_word(unit) == 0
+    return rows == 1 and steps == in_a_word(unit)
+
+
+def in_a_word(unit: MatrixUnit) -> int:
+    """Numbers that a word of a unit's operands has."""
+    return WORD // _bits(_TYPES[unit.operands])
 
 
 def _bits(type_: str) -> int:
@@ -242,9 +261,13 @@ class _Grouping:
         contraction: Contraction,
         rows: list[Var],
         columns: list[Var],
+        flipped: bool,
     ) -> _Grouping | None:
-        """None if the unit does not compute these terms."""
+        """None if the unit does not compute these terms, with the rows' signs as asked for."""
         if _TYPES[unit.accumulator] != terms.accumulator:
+            return None
+        # In tiles nothing is added up beside the products of one pair.
+        if unit.has_tiles and (flipped or len(terms.pairs) > 1):
             return None
         pairs = []
         for first, second in terms.pairs:
@@ -257,19 +280,18 @@ class _Grouping:
         if len(types) != 1:
             return None
         ((of_rows, of_columns),) = types
-        for flipped in (False, True):
-            for rows_first in (True, False):
-                wanted, others = unit.both if rows_first else unit.both[::-1]
-                same = (of_rows == wanted) if not flipped else _other_sign(of_rows) == wanted
-                if same and of_columns == others:
-                    return cls(unit, rows, columns, pairs, rows_first, flipped)
+        for rows_first in (True,) if unit.has_tiles else (True, False):
+            wanted, others = unit.both if rows_first else unit.both[::-1]
+            same = (of_rows == wanted) if not flipped else _other_sign(of_rows) == wanted
+            if same and of_columns == others:
+                return cls(unit, rows, columns, pairs, rows_first, flipped)
         return None
 
     def grouped(self, contraction: Contraction, views: FlatViews) -> Grouped:
         """The contraction in groups of steps."""
         reduction = contraction.reduction
         var = self._grouped_var(reduction, views)
-        group = Var(-(-var.extent // self.unit.shape[2]), var.name)
+        group = Var(-(-var.extent // in_a_word(self.unit)), var.name)
         last = reduction.loops[-1]
         (value,) = last.arguments
         body: list[Node] = []
@@ -300,7 +322,7 @@ class _Grouping:
 
         There should be little to fill up with zeros, and neighbours should lie side by side.
         """
-        count = self.unit.shape[2]
+        count = in_a_word(self.unit)
 
         def badness(var: Var) -> tuple[float, int]:
             filled = -(-var.extent // count) * count / var.extent
@@ -313,7 +335,7 @@ class _Grouping:
         self, factor: _Factor, var: Var, group: Var, views: FlatViews, out: list[Node]
     ) -> Value:
         """The word with a factor of each of a group's steps."""
-        count = self.unit.shape[2]
+        count = in_a_word(self.unit)
         i32 = _integer(WORD)
         words = _words(factor, var, count, views)
         if words is not None:

@@ -37,6 +37,7 @@ from polyblocks.attributes import (
     REGION_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     TILE_ATTRIBUTE,
+    UNIT_ATTRIBUTE,
 )
 from polyblocks.mlir import ir
 
@@ -413,6 +414,7 @@ class _Reader:
             upper=loop.upper,
             tile=TILE_ATTRIBUTE in op.attributes,
             lanes=_number(op.attributes, LANES_ATTRIBUTE),
+            unit=_text(op.attributes, UNIT_ATTRIBUTE),
         )
 
     def _level(self, op: Any, values: dict[Any, Value], variables: dict[Any, Expr]) -> For:
@@ -662,6 +664,11 @@ def _owner_at_top(op: Any, block: Any) -> Any:
 def _number(attributes: Any, name: str) -> int:
     """An integer attribute; 0 if it is not there."""
     return int(ir.IntegerAttr(attributes[name]).value) if name in attributes else 0
+
+
+def _text(attributes: Any, name: str) -> str:
+    """A string attribute; empty if it is not there."""
+    return str(ir.StringAttr(attributes[name]).value) if name in attributes else ""
 
 
 def _constant_bound(attribute: Any) -> int | None:

@@ -34,6 +34,7 @@ from polyblocks.attributes import (
     LEVEL_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     TILE_ATTRIBUTE,
+    UNIT_ATTRIBUTE,
     VECTOR_ATTRIBUTE,
 )
 from polyblocks.mlir import dialect, ir
@@ -236,6 +237,8 @@ class _Writer:
         if node.lanes:
             i64 = ir.IntegerType.get_signless(64)
             op.operation.attributes[LANES_ATTRIBUTE] = ir.IntegerAttr.get(i64, node.lanes)
+        if node.unit:
+            op.operation.attributes[UNIT_ATTRIBUTE] = ir.StringAttr.get(node.unit)
         self.variables[node.var] = op.regions[0].blocks[0].arguments[0]
         return op
 

@@ -32,7 +32,7 @@ def split_at_digits(loops: list[For]) -> bool:
 
 def _lowest_digit(loop: For) -> int | None:
     """By what a variable is divided first; None if by nothing, or if its loop cannot be split."""
-    if loop.bounded or loop.level is not None or loop.lanes or loop.tile:
+    if loop.bounded or loop.level is not None or loop.lanes or loop.unit or loop.tile:
         return None
     inner = [n for n in walk(loop.body) if isinstance(n, For)]
     if any(loop.var in set(e.variables()) for n in inner for e in n.bounds):

@@ -253,9 +253,12 @@ def _width(lanes: Lanes, vector_bits: int) -> int:
 
 
 def _innermost(nodes: list[Node], around: list[For]) -> Iterator[tuple[For, list[For]]]:
-    """Loops without loops in them, and those of register tiles, each with the loops around it."""
+    """Loops without loops in them, and those of register tiles, each with the loops around it.
+
+    What a matrix unit computes has no vectors.
+    """
     for node in nodes:
-        if isinstance(node, For):
+        if isinstance(node, For) and not node.unit:
             if not node.lanes and any(isinstance(n, For) for n in node.body):
                 yield from _innermost(node.body, [*around, node])
             else:
