@@ -143,6 +143,21 @@ def test_inner_loops_of_narrow_numbers(arch: str, types: dict[str, str], dot: st
     assert max(counts) >= 8
 
 
+@pytest.mark.parametrize(("types", "product"), [(BFLOATS, "tdpbf16ps"), (BYTES, "tdpbssd")])
+def test_inner_loops_of_tiles(types: dict[str, str], product: str) -> None:
+    """Four products of tiles, for which two tiles of rows and two of columns are loaded."""
+    text = assembly("sapphirerapids", 2048, 2048, 512, NARROW, **types)
+    loops = inner_loops(text, rf"{product}\s")
+    assert loops
+    for lines in loops:
+        tiles = [line.split()[0] for line in lines if "%tmm" in line]
+        assert sorted(tiles) == [product] * 4 + ["tileloadd"] * 4
+        rest = [line for line in lines if "%tmm" not in line]
+        assert all(re.match(X86[1], line) for line in rest), rest
+        assert not any(re.search(r"\(%r[sb]p\)", line) for line in rest), "spilled"
+    assert len(re.findall(r"ldtilecfg\s", text)) == len(re.findall(r"tilerelease", text)) == 1
+
+
 def test_chips_without_dot_products_multiply_and_add() -> None:
     text = assembly("x86-64-v4", 84, 256, 480, NARROW, **BFLOATS)
     assert "vdpbf16ps" not in text

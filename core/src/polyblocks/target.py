@@ -116,7 +116,7 @@ class MatrixUnit:
 
     @property
     def has_tiles(self) -> bool:
-        """Whether operands and sums are tiles, in registers of their own, on a target with vectors."""
+        """Whether operands and sums are tiles, in registers of their own."""
         return self.registers > 0
 
 

@@ -208,6 +208,9 @@ def _x86_name(fields: Mapping[str, str], flags: set[str]) -> str | None:
     vendor = fields.get("vendor_id", "")
     if vendor == "GenuineIntel" and family == 6:
         name = _INTEL_MODELS.get(model)
+        if "amx_tile" in flags and (name is None or not ARCHS[name].tiles):
+            # A newer chip, or a virtual machine that tells the number of an older one.
+            return "sapphirerapids"
         return "cascadelake" if name == "skylake-avx512" and "avx512_vnni" in flags else name
     if vendor == "AuthenticAMD":
         if family == 0x17:

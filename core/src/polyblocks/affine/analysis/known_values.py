@@ -19,7 +19,8 @@ from polyblocks.affine.model import (
     Value,
 )
 
-_CASTS = {"arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci"}
+#: Conversions of integers that leave small ones what they are.
+CASTS = {"arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci"}
 #: Predicates of ``arith.cmpi`` as tests of the range of left minus right: is it surely true, is it
 #: surely false. Unsigned ones are those of signed numbers where neither side is negative.
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -143,7 +144,7 @@ class KnownValues:
             return None
         x = known[0]
         low, high = x.range()
-        if op.name in _CASTS:
+        if op.name in CASTS:
             # What is not negative is the same number with and without a sign.
             return None if op.name.endswith("ui") and low < 0 else x
         if op.name == "math.absi":

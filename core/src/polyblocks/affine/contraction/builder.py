@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from polyblocks.affine.access import join_parts
+from polyblocks.affine.access import address, join_parts
+from polyblocks.affine.analysis.known_values import CASTS
+from polyblocks.affine.analysis.margins import is_zero
 from polyblocks.affine.analysis.reductions import identities
 from polyblocks.affine.contraction.absent import Absent
 from polyblocks.affine.contraction.copies import along_rows, is_scattered
@@ -194,7 +196,8 @@ class ContractionBuilder:
         copied = [
             o
             for o in product.operands
-            if o.load is None or (tiling.pack_rows if o.of_rows else tiling.pack_columns or o.kept)
+            if o.load is None
+            or (tiling.pack_rows if o.of_rows else tiling.pack_columns or o.kept)
             # A unit's tiles are lines of memory.
             or (self.in_tiles and not product.in_lines(o))
         ]
@@ -217,7 +220,7 @@ class ContractionBuilder:
         )
         self.sums = (
             [self._local((tiling.rows, tiling.lanes), r.type) for r in product.results]
-            if self.chained or self.one_by_one or self.in_tiles
+            if self.chained or self.one_by_one or (self.in_tiles and not self._stored_at_once())
             else []
         )
 
@@ -582,35 +585,47 @@ class ContractionBuilder:
 
     def _kernels(self, first: Expr, upper: tuple[Expr, ...]) -> list[Node]:
         """The register tiles of a block: whole ones, and what is left of columns."""
+        if self.in_tiles:
+            assert not upper
+            return self._unit_rows(first)
         lanes = self.tiling.lanes
         panel, ends = self.column.every(lanes)
         out: list[Node] = []
         if panel.extent:
-            body = self._columns_of_tiles(Expr.of(panel), lanes, first, upper)
-            out.append(For(panel, body, upper=ends))
+            out.append(For(panel, [self._lanes(Expr.of(panel), lanes, first, upper)], upper=ends))
         begin, rest = self.column.rest(lanes)
         if rest:
-            out += self.column.at_end(
-                self._columns_of_tiles(Expr(begin // lanes), rest, first, upper)
-            )
+            out += self.column.at_end([self._lanes(Expr(begin // lanes), rest, first, upper)])
         return out
 
-    def _columns_of_tiles(
-        self, panel: Expr, count: int, first: Expr, upper: tuple[Expr, ...]
-    ) -> list[Node]:
-        """All rows of a block for the columns of one panel."""
-        if not self.in_tiles:
-            return [self._lanes(panel, count, first, upper)]
-        assert not upper
+    def _unit_rows(self, first: Expr) -> list[Node]:
+        """The tiles of a block that a unit computes: those of the same rows one after the other.
+
+        It is so fast that results have to go to memory line by line.
+        """
         height = self.tiling.rows
         tile, ends = self.row.every(height)
         out: list[Node] = []
         if tile.extent:
-            body = self._unit_tile(Expr.of(tile) * height, height, panel, count, first)
+            body = self._unit_columns(Expr.of(tile) * height, height, first)
             out.append(For(tile, body, upper=ends))
         begin, rest = self.row.rest(height)
         if rest:
-            out += self.row.at_end(self._unit_tile(Expr(begin), rest, panel, count, first))
+            out += self.row.at_end(self._unit_columns(Expr(begin), rest, first))
+        return out
+
+    def _unit_columns(self, begin: Expr, height: int, first: Expr) -> list[Node]:
+        """All columns of a block for ``height`` rows from one on."""
+        lanes = self.tiling.lanes
+        panel, ends = self.column.every(lanes)
+        out: list[Node] = []
+        if panel.extent:
+            body = self._unit_tile(begin, height, Expr.of(panel), lanes, first)
+            out.append(For(panel, body, upper=ends))
+        at, rest = self.column.rest(lanes)
+        if rest:
+            tile = self._unit_tile(begin, height, Expr(at // lanes), rest, first)
+            out += self.column.at_end(tile)
         return out
 
     def _unit_tile(
@@ -636,17 +651,24 @@ class ContractionBuilder:
         at = first + step
         after = self._step(tile, at, Expr.of(step), {0: carried}, body)[0]
         steps = For(step, body, [zero.results[0]], carried, found, after)
+        if not self.sums:
+            values = dict(zip(product.results, found, strict=True))
+            stored = clone(product.after, values, self._place(place, tile.column))
+            return [For(row, [For(column, [zero, steps, *stored])], unit=product.unit.name)]
         (sums,) = self.sums
-        stored = Store(found[0], sums, (Expr.of(row), Expr.of(column)))
-        unit = For(row, [For(column, [zero, steps, stored])], unit=product.unit.name)
+        waits = Store(found[0], sums, (Expr.of(row), Expr.of(column)))
+        unit = For(row, [For(column, [zero, steps, waits])], unit=product.unit.name)
         # A variable with one value would be none, and nothing a lane.
         lane, bound = Var(max(2, count)), (Expr(1),) if count == 1 else ()
         rows = [begin + number for number in range(height)]
         behind = _Rows(rows, panel, lane, panel * self.tiling.lanes + lane, [])
-        return [unit, For(lane, self._rows_behind(behind, []), upper=bound, lanes=self.tiling.lanes)]
+        return [
+            unit,
+            For(lane, self._rows_behind(behind, []), upper=bound, lanes=self.tiling.lanes),
+        ]
 
     def _lanes(self, panel: Expr, count: int, first: Expr, upper: tuple[Expr, ...]) -> For:
-        """As :meth:`_columns_of_tiles`, in vectors."""
+        """All rows of a block for the columns of one panel."""
         # A variable with one value would be none, and nothing a lane.
         lane, bound = Var(max(2, count)), (Expr(1),) if count == 1 else ()
         height = self.tiling.rows
@@ -1025,6 +1047,23 @@ class ContractionBuilder:
     def in_tiles(self) -> bool:
         """Whether a matrix unit computes it in tiles of its own."""
         return self.product.unit is not None and self.product.unit.has_tiles
+
+    def _stored_at_once(self) -> bool:
+        """Whether sums are results as they are, and a tile of them is lines of memory."""
+        product = self.product
+        if self.partial or not product.in_order or len(product.after) != 1:
+            return False
+        (stored,) = product.after
+        if not isinstance(stored, Store) or stored.value not in product.results:
+            return False
+        (init,) = product.inits
+        makers = {r: n for n in product.before if isinstance(n, Op) for r in n.results}
+        while init in makers and makers[init].name in CASTS:
+            (init,) = makers[init].operands
+        if init not in makers or not is_zero(makers[init]):
+            return False
+        place = address(stored.buffer, stored.index)
+        return place.coefficient(product.row) is not None and place.coefficient(product.column) == 1
 
     @property
     def chained(self) -> bool:

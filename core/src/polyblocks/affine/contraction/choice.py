@@ -227,9 +227,7 @@ class TilingCost:
         self.by_rows = any(product.by_rows(o) for o in of_columns)
         # Rows that are copied along their loops.
         along = product.windows is None and self.unit is None
-        along &= any(
-            along_rows(product, o, self.width) for o in product.operands if not o.kept
-        )
+        along &= any(along_rows(product, o, self.width) for o in product.operands if not o.kept)
         self.row_unit = product.rows[-1] if along and len(product.rows) > 1 else 1
         self.in_place = all(self._in_order(o) for o in of_columns)
         large = self.columns * self.steps * self.size > self.l2
@@ -558,19 +556,17 @@ class TilingCost:
         whole, rest = divmod(columns, tiling.lanes)
         return whole * panel(tiling.lanes // self.width) + -(-rest // self.width) * panel(1)
 
-
-    def _unit_step(
-        self, unit: MatrixUnit, tiling: Tiling, height: int, vectors: int
-    ) -> float:
+    def _unit_step(self, unit: MatrixUnit, tiling: Tiling, height: int, vectors: int) -> float:
         """One step of a tile of a unit, in multiply-adds of a vector.
 
         Lines of operands are loaded once for all of a tile's steps: of rows as many as the unit has
-        words in a row, of columns one in each step. Sums are stored, and loaded again.
+        words in a row, of columns one in each step. Rows are used for all panels, one after the
+        other. Sums are stored, and loaded again.
         """
         down = -(-height // unit.shape[0])
         lines = down + vectors
-        used = vectors * self.width * tiling.depth * self.size
-        far = lines if used > self.l1.size // 2 else down
+        used = tiling.rows * tiling.depth * self.size
+        far = lines if used > self.l1.size // 2 else vectors
         busy = max(down * unit.shape[0] * vectors, unit.in_flight * unit.shape[0])
         waits = 2 * self.vector_load * height * vectors / tiling.depth
         return max(busy, lines * self.vector_load, far * self.far_load) + waits

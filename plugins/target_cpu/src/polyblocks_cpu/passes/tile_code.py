@@ -200,7 +200,9 @@ class Code:
         name = f"tiles_{len(self._names)}"
         self._names[configuration] = name
         i8 = _integer(8)
-        numbers = [ir.IntegerAttr.get(i8, b - 256 if b > 127 else b) for b in configuration.packed()]
+        numbers = [
+            ir.IntegerAttr.get(i8, b - 256 if b > 127 else b) for b in configuration.packed()
+        ]
         value = ir.DenseElementsAttr.get(
             numbers, ir.RankedTensorType.get([CONFIGURATION_BYTES], i8)
         )
@@ -233,9 +235,7 @@ class Code:
         ).result
 
     def _arith(self, name: str, *operands: Any) -> Any:
-        return ir.Operation.create(
-            f"arith.{name}", results=[self._index], operands=operands
-        ).result
+        return ir.Operation.create(f"arith.{name}", results=[self._index], operands=operands).result
 
     def _call(self, name: str, *operands: Any) -> None:
         ir.Operation.create(

@@ -1,0 +1,126 @@
+"""Units of tiles of the CPU target: when there are any, what they are told, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from polyblocks import mlir
+from polyblocks.errors import UnsupportedError
+from polyblocks.options import CompileOptions
+from polyblocks.pipeline import PassContext
+from polyblocks_cpu import host as host_module
+from polyblocks_cpu import tiles
+from polyblocks_cpu.describe import describe, required_features
+from polyblocks_cpu.host import host, identify
+from polyblocks_cpu.passes.lower_tiles import LowerTilesPass
+from polyblocks_cpu.passes.tile_code import TileConfiguration
+from polyblocks_cpu.tiles import tile_units
+
+#: Loops of a product, with places for what may be wrong about them.
+PRODUCT = """
+func.func @main(%a: memref<{rows}x64xi32>, %b: memref<64x64xi32>, %c: memref<64x64xi32>) {{
+  %z = arith.constant 0 : i32
+  affine.for %i = {begin} to {rows} {{
+    affine.for %j = 0 to 32 {{
+      %r = affine.for %k = 0 to 64 iter_args(%s = %z) -> (i32) {{
+        %x = affine.load %a[%i, %k] : memref<{rows}x64xi32>
+        %y = affine.load %b[{place}] : memref<64x64xi32>
+        %v = llvm.call_intrinsic "llvm.polyblocks.dot.tdpbssd"(%s, %x, {second})
+          : (i32, i32, i32) -> i32
+        affine.yield %v : i32
+      }}
+      affine.store %r, %c[%i, %j] : memref<64x64xi32>
+      {again}
+    }}
+  }} {{polyblocks.unit = "{unit}"}}
+  return
+}}
+"""
+RIGHT = {
+    "rows": "32",
+    "begin": "0",
+    "place": "%k, %j",
+    "second": "%y",
+    "again": "",
+    "unit": "tdpbssd",
+}
+
+
+def lower(**changes: str) -> str:
+    """The module of a product of tiles after the pass."""
+    module = mlir.parse(PRODUCT.format(**RIGHT | changes))
+    target = describe(CompileOptions(arch="sapphirerapids"))
+    LowerTilesPass().run(module, PassContext.create(target, CompileOptions()))
+    return str(module)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": "64"}, "8 tiles at most"),
+        ({"begin": "1"}, "loops from 0 on"),
+        ({"place": "%j, %k"}, "neighbours in order"),
+        ({"second": "%z"}, "operands in memory"),
+        (
+            {"again": "affine.store %r, %c[%i, %j] : memref<64x64xi32>"},
+            "one dot product and one store",
+        ),
+        ({"unit": "tdpother"}, "one dot product and one store"),
+    ],
+)
+def test_loops_that_are_no_product_of_tiles(changes: dict[str, str], message: str) -> None:
+    assert "tdpbssd" in lower()
+    with pytest.raises(UnsupportedError, match=f"must be a product of tiles with {message}"):
+        lower(**changes)
+
+
+def test_sizes_are_told_as_the_chip_reads_them() -> None:
+    data = TileConfiguration(((16, 16), (5, 7))).packed()
+    assert len(data) == 64
+    assert data[:2] == b"\x01\x00"
+    assert data[16:20] == bytes([64, 0, 28, 0])
+    assert data[48:51] == bytes([16, 5, 0])
+
+
+def test_units_are_those_of_the_features() -> None:
+    assert tile_units(["amx-bf16"], 1e9) == ()
+    (unit,) = tile_units(["amx-tile", "amx-bf16"], 1e9)
+    assert unit.name == "tdpbf16ps"
+    assert unit.shape == (16, 16, 32)
+    # 16 x 16 x 32 multiplications and additions in 16 cycles.
+    assert unit.flops == 1024e9
+    names = [u.name for u in tile_units(["amx-tile", "amx-int8"], 1e9)]
+    assert names == ["tdpbssd", "tdpbsud", "tdpbusd", "tdpbuud"]
+
+
+def test_code_for_a_chip_with_tiles_needs_them() -> None:
+    needed = required_features(describe(CompileOptions(arch="sapphirerapids")))
+    assert {"amx-tile", "amx-bf16", "amx-int8"} <= set(needed)
+    assert "amx-tile" not in required_features(describe(CompileOptions(arch="icelake-server")))
+
+
+def test_a_virtual_machine_with_the_number_of_an_older_chip_has_tiles() -> None:
+    flags = "avx2 fma avx512f avx512bw avx512cd avx512dq avx512vl amx_tile amx_bf16"
+    flags += " avx bmi1 bmi2 f16c abm movbe cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3"
+    text = f"vendor_id: GenuineIntel\ncpu family: 6\nmodel: 167\nflags: {flags}\n"
+    assert identify(text)[0].name == "sapphirerapids"
+    assert identify(text.replace("amx_tile ", ""))[0].name == "x86-64-v4"
+
+
+def test_tiles_that_the_system_does_not_grant_are_not_there(monkeypatch, tmp_path) -> None:
+    features = ("+amx-bf16", "+amx-int8", "+amx-tile", "+avx2")
+    arch = describe(CompileOptions(arch="sapphirerapids")).arch
+    found = (host_module.ARCHS[arch], features)
+    monkeypatch.setattr(host_module, "identify", lambda _: found)
+    for granted in (True, False):
+        monkeypatch.setattr(host_module, "permitted", lambda granted=granted: granted)
+        host.cache_clear()
+        assert ("+amx-tile" in host().features) == granted
+        assert ("-amx-bf16" in host().features) != granted
+        assert "+avx2" in host().features
+    host.cache_clear()
+
+
+def test_a_system_that_knows_no_tiles_grants_none(monkeypatch) -> None:
+    monkeypatch.setattr(tiles.platform, "machine", lambda: "aarch64")
+    assert not tiles.permitted()
