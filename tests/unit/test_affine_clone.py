@@ -59,6 +59,7 @@ NODES: list[Node] = [
         PLACE,
         True,
         32,
+        "tiles",
         Simd(8, masked=False),
         [Prefetch(OLD, PLACE, True, 2)],
     ),

@@ -57,6 +57,11 @@ class Preparation:
         """Whether a buffer holds the same at every call, and does so when ``@main`` begins."""
         return buffer.base in self._lasting
 
+    @property
+    def lasting_bytes(self) -> int:
+        """Bytes of all arguments that hold the same at every call."""
+        return sum(b.nbytes for b in self._sequence.buffers if b.lasting)
+
     def depends_on_constants(self, nodes: list[Node]) -> bool:
         """Whether code reads something that lasts, and nothing else that lives outside of it."""
         nodes = list(walk(nodes))

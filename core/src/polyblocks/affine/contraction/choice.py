@@ -134,12 +134,13 @@ def tilings_of(
         preparation: of the program; None if it has no constant arguments.
     """
     found: list[tuple[float, Tiled]] = []
+    lasting = 0 if preparation is None else preparation.lasting_bytes
     for product in products_of(contraction, views, target):
         for operand in product.operands:
             if preparation is not None:
                 operand.kept = can_be_kept(operand, product, preparation)
         bits = max(8 * element_bytes(v.type) for v in product.results)
-        cost = TilingCost(product, target, target.vector_bits // bits, threads)
+        cost = TilingCost(product, target, target.vector_bits // bits, threads, lasting)
         tiling = choose_tiling(cost)
         if tiling is not None:
             time = cost.cost(tiling)
@@ -169,12 +170,14 @@ class TilingCost:
         target: for which chip.
         width: lanes of one vector.
         available: threads for it; None for all that there are.
+        lasting: bytes of what is the same at every call of the program.
     """
 
     product: Product
     target: TargetDescription
     width: int
     available: int | None = None
+    lasting: int = 0
 
     def __post_init__(self) -> None:
         product = self.product
@@ -284,7 +287,7 @@ class TilingCost:
         """Rows and columns whose sums, rows and columns have registers of a unit of tiles."""
         rows, columns, _ = unit.shape
         for down in range(1, unit.registers):
-            for across in range(1, unit.registers):
+            for across in VECTORS:
                 if down * across + down + across > unit.registers:
                     break
                 if (down - 1) * rows < self.rows and (across - 1) * columns < self.columns:
@@ -461,9 +464,10 @@ class TilingCost:
         return 0 if self.product.windows is None else self.product.windows.steps[-1]
 
     def _fetched(self, operand: Operand) -> float:
-        """What an element takes that comes from memory: those of kept panels, and of large buffers.
+        """What an element takes that comes from memory: of large buffers, and of kept panels.
 
-        The others are in private caches.
+        All that is kept for a program goes through a private cache between two uses of a panel. The
+        others stay there.
         """
         far = self.target.memory[-1].bandwidth
         if self.each is None or not far:
@@ -471,8 +475,9 @@ class TilingCost:
         buffers = {n.buffer for n in operand.nodes if isinstance(n, Load)}
         sizes = {b: b.bytes_per_element for b in buffers}
         large = [size for b, size in sizes.items() if b.numel // self.batch * size > self.l2]
-        size = self.size if operand.kept else sum(large)
-        return size * self.threads / far / self.each
+        if operand.kept:
+            large = [self.size] if self.lasting > self.l2 else []
+        return sum(large) * self.threads / far / self.each
 
     def _in_windows(self) -> float:
         """What rows take that are used in place, of which each thread gets its own from others."""
