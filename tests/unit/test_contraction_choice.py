@@ -259,3 +259,14 @@ def test_rows_stay_beside_a_block_of_columns_and_what_it_is_copied_from(
     assert not found.pack_rows
     l2 = next(level.size for level in target.memory if level.name == "L2")
     assert 4 * k * (m + 2 * found.column_block) <= 0.8 * l2
+
+
+def test_rows_in_a_panel_that_leaves_the_first_cache_cost_its_lines() -> None:
+    target = chip("sapphirerapids")
+    cost = TilingCost(product(1568, 256, 512), target, 16, 1)
+    found = choose_tiling(cost)
+    assert found is not None
+    near = replace(found, rows=14, row_block=14, pack_rows=True)
+    far = replace(near, row_block=1568)
+    assert near.row_block * near.depth * 4 < target.memory[0].size < far.row_block * far.depth * 4
+    assert cost.cost(far) > cost.cost(near)

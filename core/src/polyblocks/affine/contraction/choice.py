@@ -522,6 +522,9 @@ class TilingCost:
                 if tiling.pack_rows or operand.load is None:
                     # Those in place are fetched during multiply-adds, of which they have many.
                     each = self.copies[operand] + self.fetches[operand]
+                    if tiling.row_block * tiling.depth * self.size > self.l1.size:
+                        # Lines of the panel come from the next cache, and go there again.
+                        each = max(each, 2 * self.far_load / self.width)
                     total += each * mine * rows * self.steps
                 continue
             total += self.fetches[operand] * columns * self.steps
