@@ -60,6 +60,7 @@ def lower(**changes: str) -> str:
         ({"rows": "64"}, "8 tiles at most"),
         ({"begin": "1"}, "loops from 0 on"),
         ({"place": "%j, %k"}, "neighbours in order"),
+        ({"place": "%k mod 8, %j"}, "neighbours in order"),
         ({"second": "%z"}, "operands in memory"),
         (
             {"again": "affine.store %r, %c[%i, %j] : memref<64x64xi32>"},
@@ -107,7 +108,7 @@ def test_a_virtual_machine_with_the_number_of_an_older_chip_has_tiles() -> None:
     assert identify(text.replace("amx_tile ", ""))[0].name == "x86-64-v4"
 
 
-def test_tiles_that_the_system_does_not_grant_are_not_there(monkeypatch, tmp_path) -> None:
+def test_tiles_that_the_system_does_not_grant_are_not_there(monkeypatch) -> None:
     features = ("+amx-bf16", "+amx-int8", "+amx-tile", "+avx2")
     arch = describe(CompileOptions(arch="sapphirerapids")).arch
     found = (host_module.ARCHS[arch], features)

@@ -11,9 +11,14 @@ from polyblocks.mlir import ir
 
 def call(name: str, *operands: Any) -> Any:
     """One of LLVM's intrinsics, whose result has the type of the first operand."""
-    op = ir.Operation.create(
+    return invoke(name, operands, [operands[0].type]).result
+
+
+def invoke(name: str, operands: Sequence[Any], results: Sequence[Any] = ()) -> Any:
+    """The operation that calls one of LLVM's intrinsics with results of these types."""
+    return ir.Operation.create(
         "llvm.call_intrinsic",
-        results=[operands[0].type],
+        results=results,
         operands=operands,
         attributes={
             "intrin": ir.StringAttr.get(name),
@@ -21,7 +26,6 @@ def call(name: str, *operands: Any) -> Any:
             "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
         },
     )
-    return op.result
 
 
 def by_registers(width: int, instruction: Callable[..., Any], values: Sequence[Any]) -> Any:

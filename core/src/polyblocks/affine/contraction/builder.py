@@ -587,45 +587,45 @@ class ContractionBuilder:
         """The register tiles of a block: whole ones, and what is left of columns."""
         if self.in_tiles:
             assert not upper
-            return self._unit_rows(first)
+            # Those of the same rows one after the other: a unit is so fast that results have to go
+            # to memory line by line.
+            return self._in_heights(
+                lambda begin, height: self._in_panels(
+                    lambda panel, count: self._unit_tile(begin, height, panel, count, first)
+                )
+            )
+        return self._in_panels(lambda panel, count: [self._lanes(panel, count, first, upper)])
+
+    def _in_panels(self, tile: Callable[[Expr, int], list[Node]]) -> list[Node]:
+        """What is done for each panel of a block, and for what is left of columns.
+
+        Args:
+            tile: gets the panel, and how many columns of it.
+        """
         lanes = self.tiling.lanes
         panel, ends = self.column.every(lanes)
         out: list[Node] = []
         if panel.extent:
-            out.append(For(panel, [self._lanes(Expr.of(panel), lanes, first, upper)], upper=ends))
+            out.append(For(panel, tile(Expr.of(panel), lanes), upper=ends))
         begin, rest = self.column.rest(lanes)
         if rest:
-            out += self.column.at_end([self._lanes(Expr(begin // lanes), rest, first, upper)])
+            out += self.column.at_end(tile(Expr(begin // lanes), rest))
         return out
 
-    def _unit_rows(self, first: Expr) -> list[Node]:
-        """The tiles of a block that a unit computes: those of the same rows one after the other.
+    def _in_heights(self, tile: Callable[[Expr, int], list[Node]]) -> list[Node]:
+        """What is done for the rows of each register tile of a block, and for what is left of rows.
 
-        It is so fast that results have to go to memory line by line.
+        Args:
+            tile: gets the first row, and how many.
         """
         height = self.tiling.rows
-        tile, ends = self.row.every(height)
+        number, ends = self.row.every(height)
         out: list[Node] = []
-        if tile.extent:
-            body = self._unit_columns(Expr.of(tile) * height, height, first)
-            out.append(For(tile, body, upper=ends))
+        if number.extent:
+            out.append(For(number, tile(Expr.of(number) * height, height), upper=ends))
         begin, rest = self.row.rest(height)
         if rest:
-            out += self.row.at_end(self._unit_columns(Expr(begin), rest, first))
-        return out
-
-    def _unit_columns(self, begin: Expr, height: int, first: Expr) -> list[Node]:
-        """All columns of a block for ``height`` rows from one on."""
-        lanes = self.tiling.lanes
-        panel, ends = self.column.every(lanes)
-        out: list[Node] = []
-        if panel.extent:
-            body = self._unit_tile(begin, height, Expr.of(panel), lanes, first)
-            out.append(For(panel, body, upper=ends))
-        at, rest = self.column.rest(lanes)
-        if rest:
-            tile = self._unit_tile(begin, height, Expr(at // lanes), rest, first)
-            out += self.column.at_end(tile)
+            out += self.row.at_end(tile(Expr(begin), rest))
         return out
 
     def _unit_tile(
@@ -658,8 +658,7 @@ class ContractionBuilder:
         (sums,) = self.sums
         waits = Store(found[0], sums, (Expr.of(row), Expr.of(column)))
         unit = For(row, [For(column, [zero, steps, waits])], unit=product.unit.name)
-        # A variable with one value would be none, and nothing a lane.
-        lane, bound = Var(max(2, count)), (Expr(1),) if count == 1 else ()
+        lane, bound = _lane(count)
         rows = [begin + number for number in range(height)]
         behind = _Rows(rows, panel, lane, panel * self.tiling.lanes + lane, [])
         return [
@@ -669,19 +668,15 @@ class ContractionBuilder:
 
     def _lanes(self, panel: Expr, count: int, first: Expr, upper: tuple[Expr, ...]) -> For:
         """All rows of a block for the columns of one panel."""
-        # A variable with one value would be none, and nothing a lane.
-        lane, bound = Var(max(2, count)), (Expr(1),) if count == 1 else ()
-        height = self.tiling.rows
-        tile, ends = self.row.every(height)
+        lane, bound = _lane(count)
         body: list[Node] = []
         excess = self._excess(panel, lane, first, upper, body)
-        if tile.extent:
-            rows = [Expr.of(tile) * height + r for r in range(height)]
-            body.append(For(tile, self._tile(rows, panel, lane, first, upper, excess), upper=ends))
-        begin, rest = self.row.rest(height)
-        if rest:
-            rows = [Expr(begin + r) for r in range(rest)]
-            body += self.row.at_end(self._tile(rows, panel, lane, first, upper, excess))
+
+        def tile(begin: Expr, height: int) -> list[Node]:
+            rows = [begin + r for r in range(height)]
+            return self._tile(rows, panel, lane, first, upper, excess)
+
+        body += self._in_heights(tile)
         return For(lane, body, upper=bound, lanes=self.tiling.lanes)
 
     def _excess(
@@ -1087,6 +1082,14 @@ class ContractionBuilder:
         value = Value(buffer.element)
         out.append(Load(value, buffer, self._index(buffer, index)))
         return value
+
+
+def _lane(count: int) -> tuple[Var, tuple[Expr, ...]]:
+    """What counts so many columns of a register tile, and its bound.
+
+    A variable with one value would be none, and nothing a lane.
+    """
+    return Var(max(2, count)), (Expr(1),) if count == 1 else ()
 
 
 def _like(values: list[Value]) -> list[Value]:

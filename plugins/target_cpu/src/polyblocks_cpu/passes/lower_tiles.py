@@ -183,7 +183,7 @@ class _Product:
             (self.second, self.columns),
             (self.sums, self.columns),
         ):
-            if matrix.along != 1 and extent > 1:
+            if matrix.apart is None or (matrix.along != 1 and extent > 1):
                 raise _wrong(self.unit, "neighbours in order")
 
     @property

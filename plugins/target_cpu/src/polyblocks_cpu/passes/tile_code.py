@@ -8,8 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.mlir.reader import expr_of
 from polyblocks.mlir import ir
+from polyblocks_cpu.registers import invoke
 
+#: Iterations of a loop of which nothing is known.
+_ANY = 1 << 31
 #: Bytes of a word, and of the memory that describes tiles.
 WORD_BYTES, CONFIGURATION_BYTES = 4, 64
 
@@ -43,16 +48,16 @@ class Matrix:
         map: the affine map of its indices.
         operands: of the map.
         variables: those of the operands that count rows and columns of the matrix.
-        apart: words from a row to the next one.
-        along: words from a column to the next one.
+        apart: words from a row to the next one; None if rows are not evenly apart.
+        along: words from a column to the next one; None as above.
     """
 
     memref: Any
     map: Any
     operands: tuple[Any, ...]
     variables: tuple[Any, Any]
-    apart: int
-    along: int
+    apart: int | None
+    along: int | None
 
     @classmethod
     def of(cls, access: Any, down: Any, across: Any) -> Matrix:
@@ -62,29 +67,12 @@ class Matrix:
         memref, indices = operands[at], operands[at + 1 :]
         map_ = ir.AffineMapAttr(access.attributes["map"]).value
         strides, _ = ir.MemRefType(memref.type).get_strides_and_offset()
-        apart, along = (
-            sum(
-                stride * _coefficient(expr, {i for i, v in enumerate(indices) if v == variable})
-                for stride, expr in zip(strides, map_.results, strict=True)
-            )
-            for variable in (down, across)
-        )
+        counted = {value: Var(_ANY) for value in indices} | {down: Var(_ANY), across: Var(_ANY)}
+        places = [Expr.of(counted[value]) for value in indices]
+        index = [expr_of(e, places[: map_.n_dims], places[map_.n_dims :]) for e in map_.results]
+        place = sum((e * s for e, s in zip(index, strides, strict=True)), Expr(0))
+        apart, along = (place.coefficient(counted[variable]) for variable in (down, across))
         return cls(memref, map_, tuple(indices), (down, across), apart, along)
-
-
-def _coefficient(expr: Any, dims: set[int]) -> int:
-    """By how much dimensions move an affine expression that is linear in them."""
-    if isinstance(expr, ir.AffineDimExpr):
-        return int(expr.position in dims)
-    if isinstance(expr, ir.AffineAddExpr):
-        return _coefficient(expr.lhs, dims) + _coefficient(expr.rhs, dims)
-    if isinstance(expr, ir.AffineMulExpr):
-        factor, rest = expr.rhs, expr.lhs
-        if not isinstance(factor, ir.AffineConstantExpr):
-            factor, rest = rest, factor
-        return int(factor.value) * _coefficient(rest, dims)
-    # A quotient or a remainder, of what is counted outside.
-    return 0
 
 
 class Code:
@@ -154,6 +142,7 @@ class Code:
 
     def _place(self, matrix: Matrix, row: Any, column: Any) -> tuple[Any, Any]:
         """The pointer to a word of a matrix, and bytes from its row to the next one."""
+        assert matrix.apart is not None
         at = [self.number(v) if isinstance(v, int) else v for v in (row, column)]
         down, across = matrix.variables
         operands = [at[0] if v == down else at[1] if v == across else v for v in matrix.operands]
@@ -238,15 +227,7 @@ class Code:
         return ir.Operation.create(f"arith.{name}", results=[self._index], operands=operands).result
 
     def _call(self, name: str, *operands: Any) -> None:
-        ir.Operation.create(
-            "llvm.call_intrinsic",
-            operands=operands,
-            attributes={
-                "intrin": ir.StringAttr.get(f"llvm.x86.{name}"),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            },
-        )
+        invoke(f"llvm.x86.{name}", operands)
 
 
 def _integer(bits: int) -> Any:
