@@ -21,6 +21,7 @@ from torch._dynamo.types import ConvertFrameReturn
 from torch._dynamo.utils import counters
 
 from polyblocks.errors import FallbackError, InputError, PolyBlocksError
+from polyblocks_torch.cached_calls import CachedCalls
 from polyblocks_torch.gate import Gate
 from polyblocks_torch.report import Frame, FunctionReport
 
@@ -59,21 +60,28 @@ def optimize(
         )
     assert callable(context.callback), "Dynamo has a callback for new frames"
     gate = Gate(context.enter_exit_hooks)
-    context.callback = _Converter(context.callback, strict, report, gate)
-    return context
+    cached = CachedCalls(gate)
+    context.callback = _Converter(context.callback, strict, report, gate, cached)
+    return lambda function: cached.wrap(context, context(function))
 
 
 class _Converter:
     """Dynamo's callback for a new frame, under our settings, with our errors and our report."""
 
     def __init__(
-        self, inner: Callable[..., Any], strict: bool, report: FunctionReport, gate: Gate
+        self,
+        inner: Callable[..., Any],
+        strict: bool,
+        report: FunctionReport,
+        gate: Gate,
+        cached: CachedCalls,
     ) -> None:
         # Dynamo finds the backend of a callback by this name.
         self._torchdynamo_orig_backend = inner
         self._strict = strict
         self._report = report
         self._gate = gate
+        self._cached = cached
 
     def __call__(self, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
         code = frame.f_code
@@ -101,6 +109,8 @@ class _Converter:
         finally:
             self._gate.open()
         if isinstance(result, ConvertFrameReturn):
+            guarded = result.guarded_code
+            self._cached.compiled(code, None if guarded is None else guarded.code)
             new_breaks = [b for b in counters["graph_break"] if b not in breaks]
             self._record(code.co_name, location, result, new_breaks)
         return result

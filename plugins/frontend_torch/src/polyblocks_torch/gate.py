@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -32,6 +33,8 @@ class Gate:
         self._lock = threading.Lock()
         self._open = threading.Event()
         self._owner: int | None = None
+        #: Whether some thread has gone through alone, and may compile.
+        self.closed = False
         hooks.append(self.enter)
         _gates.add(self)
 
@@ -40,36 +43,68 @@ class Gate:
         me = threading.get_ident()
         with self._lock:
             if self._owner is None and not self._open.is_set():
-                self._owner = me
+                self._close(me)
                 return self.open
             mine = self._owner == me
         if not mine:
             self._open.wait()
         return _nothing
 
+    def is_others(self) -> bool:
+        """Whether another thread has gone through alone."""
+        return self.closed and self._owner != threading.get_ident()
+
+    def wait(self) -> None:
+        """Wait until no other thread has gone through alone."""
+        while self.is_others():
+            self._open.wait()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """What this thread does, the others wait for, until it has compiled something."""
+        me = threading.get_ident()
+        while True:
+            with self._lock:
+                mine = self._owner == me
+                if mine or self._owner is None:
+                    self._close(me)
+                    break
+            self._open.wait()
+        try:
+            yield
+        finally:
+            if not mine:
+                self.open()
+
     def close(self) -> None:
         """This thread compiles now. Calls that begin from here on wait."""
         with self._lock:
             if self._owner is None:
-                self._owner = threading.get_ident()
-                self._open.clear()
-                if self.enter not in self._hooks:
-                    self._hooks.append(self.enter)
+                self._close(threading.get_ident())
 
     def open(self) -> None:
         """This thread is done; let all others in."""
         with self._lock:
             if self._owner == threading.get_ident():
                 self._owner = None
+                self.closed = False
                 self._open.set()
                 if self.enter in self._hooks:
                     self._hooks.remove(self.enter)
+
+    def _close(self, owner: int) -> None:
+        self._owner = owner
+        self.closed = True
+        self._open.clear()
+        if self.enter not in self._hooks:
+            self._hooks.append(self.enter)
 
     def _after_fork(self) -> None:
         # The thread that compiles is not in this process and will never open the gate.
         self._lock = threading.Lock()
         self._owner = None
         self._open.set()
+        self.closed = False
 
 
 _gates: weakref.WeakSet[Gate] = weakref.WeakSet()

@@ -94,7 +94,8 @@ def mark_next_panel(nest: Nest, lanes: For, around: list[For], target: Any) -> N
     """Let a register tile fetch the next panel of columns, which is used for the first time then.
 
     The rows of a panel's first tile are too few for the time that its columns take to come from
-    memory; those of all tiles are not.
+    memory; those of all tiles are not. Panels of one tile each are one stream, which hardware
+    reads ahead by itself.
 
     Args:
         nest: that the tile is in; what it copies for itself is near already.
@@ -108,7 +109,7 @@ def mark_next_panel(nest: Nest, lanes: For, around: list[For], target: Any) -> N
     made = {n.buffer.base for n in walk(nest.body) if isinstance(n, Store)}
     # What is left of the rows has another tile, behind.
     tiles = next((n for n in lanes.body if isinstance(n, For)), None)
-    if tiles is None or tiles.inits or lanes.var.extent != lanes.lanes:
+    if tiles is None or tiles.inits or tiles.trips < 2 or lanes.var.extent != lanes.lanes:
         return
     for steps in walk(tiles.body):
         if not isinstance(steps, For) or not steps.inits:

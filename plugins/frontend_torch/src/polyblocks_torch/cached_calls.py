@@ -1,0 +1,157 @@
+"""Calls of a function that is compiled already, without what Dynamo prepares for new ones.
+
+What ``torch.compile`` puts around a function keeps errors and half-made states of a compilation
+from its caller: 20 Python calls that are needed when something is compiled, and that take longer
+than a small program once its data has pushed them out of the caches. A call that finds its code in
+Dynamo's cache needs none of them. Dynamo still evaluates the frame and checks all its guards; where
+it finds no code, the call starts again in the ordinary way.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+from torch import _guards, compiler
+from torch._dynamo import eval_frame
+from torch._dynamo.eval_frame import OptimizeContext
+from torch.fx import _symbolic_trace
+
+from polyblocks_torch.gate import Gate
+
+#: Where this PyTorch keeps what Dynamo's own wrapper uses; without one, calls are ordinary ones.
+_STATES = (
+    (eval_frame, "_stance"),
+    (eval_frame, "set_eval_frame"),
+    (eval_frame, "set_eval_frame_isolate_recompiles_id"),
+    (eval_frame, "skip_code"),
+    (_guards, "_TLS"),
+    (compiler, "_is_exporting_flag"),
+    (_symbolic_trace, "_is_fx_tracing_flag"),
+)
+AVAILABLE = all(hasattr(*state) for state in _STATES)
+#: The stance in which nothing is asked for; :func:`torch.compiler.set_stance` makes others.
+_USUAL_STANCE = eval_frame._stance if eval_frame._stance == eval_frame.DynamoStance() else None
+
+#: How names of the functions begin that go on after a graph break.
+_RESUMES = "__resume_at"
+
+
+class _NotCached(Exception):
+    """Dynamo has no code for a call."""
+
+
+class CachedCalls:
+    """The calls of one function, and what became of its frames.
+
+    Args:
+        gate: where calls wait for what another thread compiles.
+    """
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._code: CodeType | None = None
+        self._interrupted = False
+        #: Whether there are variants of the function, each of which is one piece of compiled code.
+        self.whole = False
+
+    def compiled(self, code: CodeType, result: CodeType | None) -> None:
+        """What became of a frame.
+
+        Args:
+            code: the frame's own.
+            result: what Dynamo made of it; None if Python runs it.
+        """
+        if code is self._code:
+            # Where Python runs a part, a call cannot start again.
+            interrupted = result is None or any(n.startswith(_RESUMES) for n in result.co_names)
+            self._interrupted |= interrupted
+            self.whole = not self._interrupted
+
+    def wrap(self, context: OptimizeContext, ordinary: Any) -> Any:
+        """A function whose calls look into the cache first.
+
+        Args:
+            context: Dynamo's, with the callback for new frames.
+            ordinary: what the context made of a function.
+
+        Returns:
+            A function in place of ``ordinary``, which itself is returned if it is none: modules
+            have Python around the frame that is compiled.
+        """
+        inner = getattr(ordinary, "_torchdynamo_orig_callable", None)
+        if not (AVAILABLE and type(ordinary) is type(inner) is FunctionType):
+            return ordinary
+        self._code = inner.__code__
+        call = self._call(context, inner, ordinary)
+        call.__wrapped__ = inner
+        call._torchdynamo_wrapper_id = id(call)
+        # Called by another compiled function, which Python runs a part of: no frame of that one.
+        eval_frame.skip_code(call.__code__)
+        return call
+
+    def _call(self, context: OptimizeContext, inner: FunctionType, ordinary: FunctionType) -> Any:
+        gate = self._gate
+        recompiles = context._isolate_recompiles_id
+        lookup = _Lookup(inner.__code__, context.callback)
+        set_eval_frame = eval_frame.set_eval_frame
+        set_recompiles = eval_frame.set_eval_frame_isolate_recompiles_id
+
+        @functools.wraps(ordinary)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            while gate.closed or not _is_usual():
+                if not gate.is_others():
+                    return ordinary(*args, **kwargs)
+                # While another thread compiles, this one seems to be traced.
+                gate.wait()
+            if self.whole:
+                outer_recompiles = set_recompiles(recompiles)
+                outer = set_eval_frame(lookup)
+                try:
+                    return inner(*args, **kwargs)
+                except _NotCached:
+                    pass
+                finally:
+                    set_eval_frame(outer)
+                    set_recompiles(outer_recompiles)
+            if self._interrupted:
+                return ordinary(*args, **kwargs)
+            with gate.alone():
+                result = ordinary(*args, **kwargs)
+            # A function that Dynamo never looks at is Python's as well.
+            self._interrupted |= not self.whole
+            return result
+
+        return call
+
+
+def _is_usual() -> bool:
+    """Whether a call is neither traced nor forbidden: what Dynamo's own wrapper asks for."""
+    return not (
+        torch._C._is_tracing()
+        or _symbolic_trace._is_fx_tracing_flag
+        or compiler._is_exporting_flag
+        or eval_frame._stance is not _USUAL_STANCE
+        or getattr(_guards._TLS, "tracing_context", None) is not None
+    )
+
+
+class _Lookup:
+    """Dynamo's callback while it looks for a frame in its cache.
+
+    Args:
+        code: the frame that there must be code for.
+        callback: what compiles new frames.
+    """
+
+    def __init__(self, code: CodeType, callback: Any) -> None:
+        self._code = code
+        # Dynamo finds the backend of a callback by this name, and entries of its cache by that.
+        self._torchdynamo_orig_backend = callback
+
+    def __call__(self, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
+        if frame.f_code is self._code:
+            raise _NotCached
+        return self._torchdynamo_orig_backend(frame, cache_entry, frame_state)
