@@ -270,3 +270,17 @@ def test_rows_in_a_panel_that_leaves_the_first_cache_cost_its_lines() -> None:
     far = replace(near, row_block=1568)
     assert near.row_block * near.depth * 4 < target.memory[0].size < far.row_block * far.depth * 4
     assert cost.cost(far) > cost.cost(near)
+
+
+@pytest.mark.parametrize(("pixels", "stay"), [(14, True), (112, False)])
+def test_rows_in_windows_come_again_for_every_block_unless_they_stay(
+    pixels: int, stay: bool
+) -> None:
+    # 64 channels: 64 KiB of pixels, or more than 3 MiB where a cache has 2.
+    tiled = convolution(64, 256, pixels, "sapphirerapids")
+    cost, found = tiled.cost, replace(tiled.tiling, row_pieces=1, column_pieces=1, threads=1)
+    few, many = (replace(found, column_block=columns) for columns in (256, 64))
+    assert cost.product.windows is not None
+    assert cost.shared > 0
+    again = cost.cost(many) - cost.cost(few)
+    assert again == pytest.approx(0 if stay else 3 * cost.shared, rel=1e-6, abs=1.0)

@@ -530,8 +530,14 @@ class TilingCost:
             total += self.fetches[operand] * columns * self.steps
             if tiling.pack_columns or operand.load is None:
                 total += self.copies[operand] * columns * self.steps
-        total += self.shared / tiling.row_pieces + self.stores * rows * columns
+        total += self._rows_from_others(tiling, mine) + self.stores * rows * columns
         return turns * total + (self.overhead if tiling.threads > 1 else 0.0)
+
+    def _rows_from_others(self, tiling: Tiling, blocks: int) -> float:
+        """What rows in windows take, for each of so many blocks of columns unless they stay."""
+        rows = self.row_bytes // tiling.row_pieces
+        panel = tiling.column_block * self.steps * self.size
+        return self.shared / tiling.row_pieces * (1 if rows + panel <= self.l2 else blocks)
 
     def _tiles(self, tiling: Tiling, rows: int, columns: int) -> float:
         """One step of all register tiles of a piece."""
