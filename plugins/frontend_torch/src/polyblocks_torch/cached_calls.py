@@ -57,18 +57,23 @@ class CachedCalls:
         #: Whether there are variants of the function, each of which is one piece of compiled code.
         self.whole = False
 
-    def compiled(self, code: CodeType, result: CodeType | None) -> None:
+    def compiled(self, code: CodeType, result: CodeType | None) -> bool:
         """What became of a frame.
 
         Args:
             code: the frame's own.
             result: what Dynamo made of it; None if Python runs it.
+
+        Returns:
+            Whether the call goes on, and ends, without Python.
         """
-        if code is self._code:
-            # Where Python runs a part, a call cannot start again.
-            interrupted = result is None or any(n.startswith(_RESUMES) for n in result.co_names)
-            self._interrupted |= interrupted
-            self.whole = not self._interrupted
+        if code is not self._code:
+            return False
+        # Where Python runs a part, a call cannot start again.
+        interrupted = result is None or any(n.startswith(_RESUMES) for n in result.co_names)
+        self._interrupted |= interrupted
+        self.whole = not self._interrupted
+        return self.whole
 
     def wrap(self, context: OptimizeContext, ordinary: Any) -> Any:
         """A function whose calls look into the cache first.
@@ -101,11 +106,8 @@ class CachedCalls:
 
         @functools.wraps(ordinary)
         def call(*args: Any, **kwargs: Any) -> Any:
-            while gate.closed or not _is_usual():
-                if not gate.is_others():
-                    return ordinary(*args, **kwargs)
-                # While another thread compiles, this one seems to be traced.
-                gate.wait()
+            if (gate.closed or not _is_usual()) and not _becomes_usual(gate):
+                return ordinary(*args, **kwargs)
             if self.whole:
                 outer_recompiles = set_recompiles(recompiles)
                 outer = set_eval_frame(lookup)
@@ -136,6 +138,19 @@ def _is_usual() -> bool:
         or eval_frame._stance is not _USUAL_STANCE
         or getattr(_guards._TLS, "tracing_context", None) is not None
     )
+
+
+def _becomes_usual(gate: Gate) -> bool:
+    """Whether a call is usual when no other thread compiles: until then all seem to be traced."""
+    while True:
+        if gate.closed:
+            if gate.is_mine():
+                return False
+            gate.wait()
+        elif _is_usual():
+            return True
+        elif not gate.closed and not _is_usual():
+            return False
 
 
 class _Lookup:

@@ -88,10 +88,15 @@ class _Converter:
         location = f"{code.co_filename}:{code.co_firstlineno}"
         breaks = set(counters["graph_break"])
         self._gate.close()
+        stays = False
         try:
             with config.patch(SETTINGS):
                 _keep_shapes_static(frame)
                 result = self._torchdynamo_orig_backend(frame, cache_entry, frame_state)
+            guarded = getattr(result, "guarded_code", None)
+            whole = self._cached.compiled(code, None if guarded is None else guarded.code)
+            # Dynamo keeps the code when this returns: whoever looks for it before compiles it too.
+            stays = whole and self._gate.is_called
         except BackendCompilerFailed as error:
             inner = error.inner_exception
             if isinstance(inner, PolyBlocksError):
@@ -107,10 +112,9 @@ class _Converter:
                 location=_location_of(error) or location,
             ) from error
         finally:
-            self._gate.open()
+            if not stays:
+                self._gate.open()
         if isinstance(result, ConvertFrameReturn):
-            guarded = result.guarded_code
-            self._cached.compiled(code, None if guarded is None else guarded.code)
             new_breaks = [b for b in counters["graph_break"] if b not in breaks]
             self._record(code.co_name, location, result, new_breaks)
         return result

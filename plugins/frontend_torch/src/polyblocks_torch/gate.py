@@ -35,6 +35,8 @@ class Gate:
         self._owner: int | None = None
         #: Whether some thread has gone through alone, and may compile.
         self.closed = False
+        #: Whether it opens the gate when its call is over.
+        self.is_called = False
         hooks.append(self.enter)
         _gates.add(self)
 
@@ -50,24 +52,25 @@ class Gate:
             self._open.wait()
         return _nothing
 
-    def is_others(self) -> bool:
-        """Whether another thread has gone through alone."""
-        return self.closed and self._owner != threading.get_ident()
+    def is_mine(self) -> bool:
+        """Whether this thread has gone through alone."""
+        return self._owner == threading.get_ident()
 
     def wait(self) -> None:
         """Wait until no other thread has gone through alone."""
-        while self.is_others():
+        while self.closed and not self.is_mine():
             self._open.wait()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """What this thread does, the others wait for, until it has compiled something."""
+        """What this thread does, the others wait for, unless the gate is opened before."""
         me = threading.get_ident()
         while True:
             with self._lock:
                 mine = self._owner == me
                 if mine or self._owner is None:
                     self._close(me)
+                    self.is_called |= not mine
                     break
             self._open.wait()
         try:
@@ -87,7 +90,7 @@ class Gate:
         with self._lock:
             if self._owner == threading.get_ident():
                 self._owner = None
-                self.closed = False
+                self.closed = self.is_called = False
                 self._open.set()
                 if self.enter in self._hooks:
                     self._hooks.remove(self.enter)
@@ -104,7 +107,7 @@ class Gate:
         self._lock = threading.Lock()
         self._owner = None
         self._open.set()
-        self.closed = False
+        self.closed = self.is_called = False
 
 
 _gates: weakref.WeakSet[Gate] = weakref.WeakSet()
