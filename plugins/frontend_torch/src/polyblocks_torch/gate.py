@@ -3,7 +3,9 @@
 Dynamo looks a frame up before it takes its lock and not again afterwards: 32 threads that call a
 new function at once would trace it 32 times. The gate is one of the hooks that Dynamo calls at the
 start of a call. It is installed only while something is compiled (and before the first call), so
-that later calls pay nothing.
+that later calls pay nothing. Functions that look into Dynamo's cache by themselves
+(:mod:`polyblocks_torch.cached_calls`) ask the gate before that, since Dynamo takes what one thread
+traces for what all of them do.
 """
 
 from __future__ import annotations
