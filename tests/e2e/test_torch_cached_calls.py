@@ -11,9 +11,12 @@ torch = pytest.importorskip("torch")
 
 from torch._C._dynamo.eval_frame import get_eval_frame_callback  # noqa: E402
 from torch._dynamo.mutation_guard import GenerationTracker  # noqa: E402
+from torch._guards import TracingContext, tracing  # noqa: E402
 
 from polyblocks.errors import FallbackError  # noqa: E402
 from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
+from polyblocks_torch.cached_calls import _becomes_usual  # noqa: E402
+from polyblocks_torch.gate import Gate  # noqa: E402
 
 ONES = torch.ones(3, 4)
 
@@ -229,3 +232,17 @@ def test_threads_that_meet_new_shapes():
     assert {v.arguments[0] for v in compiled.polyblocks_report().variants} == {
         f"float32[{n}]" for n in range(1, 9)
     }
+
+
+def test_a_thread_that_traces_does_not_wait():
+    compiled = polyblocks_jit_torch(lambda x: x + 1)
+    compiled(ONES)
+    (gate,) = [c.cell_contents for c in compiled.__closure__ if isinstance(c.cell_contents, Gate)]
+
+    def traced():
+        with tracing(TracingContext(None)):
+            return _becomes_usual(gate)
+
+    with ThreadPoolExecutor(1) as pool, gate.alone():
+        assert pool.submit(traced).result(timeout=60) is False
+    assert _becomes_usual(gate)

@@ -21,17 +21,6 @@ from torch.fx import _symbolic_trace
 
 from polyblocks_torch.gate import Gate
 
-#: Where this PyTorch keeps what Dynamo's own wrapper uses; without one, calls are ordinary ones.
-_STATES = (
-    (eval_frame, "_stance"),
-    (eval_frame, "set_eval_frame"),
-    (eval_frame, "set_eval_frame_isolate_recompiles_id"),
-    (eval_frame, "skip_code"),
-    (_guards, "_TLS"),
-    (compiler, "_is_exporting_flag"),
-    (_symbolic_trace, "_is_fx_tracing_flag"),
-)
-AVAILABLE = all(hasattr(*state) for state in _STATES)
 #: The stance in which nothing is asked for; :func:`torch.compiler.set_stance` makes others.
 _USUAL_STANCE = eval_frame._stance if eval_frame._stance == eval_frame.DynamoStance() else None
 
@@ -87,7 +76,7 @@ class CachedCalls:
             have Python around the frame that is compiled.
         """
         inner = getattr(ordinary, "_torchdynamo_orig_callable", None)
-        if not (AVAILABLE and type(ordinary) is type(inner) is FunctionType):
+        if not type(ordinary) is type(inner) is FunctionType:
             return ordinary
         self._code = inner.__code__
         call = self._call(context, inner, ordinary)
@@ -106,7 +95,7 @@ class CachedCalls:
 
         @functools.wraps(ordinary)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if (gate.closed or not _is_usual()) and not _becomes_usual(gate):
+            if (gate.owner is not None or not _is_usual()) and not _becomes_usual(gate):
                 return ordinary(*args, **kwargs)
             if self.whole:
                 outer_recompiles = set_recompiles(recompiles)
@@ -132,25 +121,29 @@ class CachedCalls:
 def _is_usual() -> bool:
     """Whether a call is neither traced nor forbidden: what Dynamo's own wrapper asks for."""
     return not (
-        torch._C._is_tracing()
+        _is_traced()
         or _symbolic_trace._is_fx_tracing_flag
         or compiler._is_exporting_flag
         or eval_frame._stance is not _USUAL_STANCE
-        or getattr(_guards._TLS, "tracing_context", None) is not None
     )
+
+
+def _is_traced() -> bool:
+    """Whether this thread itself traces, and not some other one."""
+    return torch._C._is_tracing() or getattr(_guards._TLS, "tracing_context", None) is not None
 
 
 def _becomes_usual(gate: Gate) -> bool:
     """Whether a call is usual when no other thread compiles: until then all seem to be traced."""
-    while True:
-        if gate.closed:
-            if gate.is_mine():
-                return False
+    # A thread that traces may hold what the other one waits for.
+    while not _is_traced() and not gate.is_mine():
+        if gate.owner is not None:
             gate.wait()
         elif _is_usual():
             return True
-        elif not gate.closed and not _is_usual():
+        elif gate.owner is None and not _is_usual():
             return False
+    return False
 
 
 class _Lookup:

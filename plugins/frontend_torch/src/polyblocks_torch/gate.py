@@ -34,10 +34,9 @@ class Gate:
         self._hooks = hooks
         self._lock = threading.Lock()
         self._open = threading.Event()
-        self._owner: int | None = None
-        #: Whether some thread has gone through alone, and may compile.
-        self.closed = False
-        #: Whether it opens the gate when its call is over.
+        #: The thread that has gone through alone, and may compile; None while the gate is open.
+        self.owner: int | None = None
+        #: Whether that thread opens the gate when its call is over.
         self.is_called = False
         hooks.append(self.enter)
         _gates.add(self)
@@ -46,21 +45,21 @@ class Gate:
         """The hook: the first thread goes through, the others wait until the gate opens."""
         me = threading.get_ident()
         with self._lock:
-            if self._owner is None and not self._open.is_set():
+            if self.owner is None and not self._open.is_set():
                 self._close(me)
                 return self.open
-            mine = self._owner == me
+            mine = self.owner == me
         if not mine:
             self._open.wait()
         return _nothing
 
     def is_mine(self) -> bool:
         """Whether this thread has gone through alone."""
-        return self._owner == threading.get_ident()
+        return self.owner == threading.get_ident()
 
     def wait(self) -> None:
         """Wait until no other thread has gone through alone."""
-        while self.closed and not self.is_mine():
+        while self.owner not in (None, threading.get_ident()):
             self._open.wait()
 
     @contextmanager
@@ -69,8 +68,8 @@ class Gate:
         me = threading.get_ident()
         while True:
             with self._lock:
-                mine = self._owner == me
-                if mine or self._owner is None:
+                mine = self.owner == me
+                if mine or self.owner is None:
                     self._close(me)
                     self.is_called |= not mine
                     break
@@ -84,22 +83,21 @@ class Gate:
     def close(self) -> None:
         """This thread compiles now. Calls that begin from here on wait."""
         with self._lock:
-            if self._owner is None:
+            if self.owner is None:
                 self._close(threading.get_ident())
 
     def open(self) -> None:
         """This thread is done; let all others in."""
         with self._lock:
-            if self._owner == threading.get_ident():
-                self._owner = None
-                self.closed = self.is_called = False
+            if self.owner == threading.get_ident():
+                self.owner = None
+                self.is_called = False
                 self._open.set()
                 if self.enter in self._hooks:
                     self._hooks.remove(self.enter)
 
     def _close(self, owner: int) -> None:
-        self._owner = owner
-        self.closed = True
+        self.owner = owner
         self._open.clear()
         if self.enter not in self._hooks:
             self._hooks.append(self.enter)
@@ -107,9 +105,9 @@ class Gate:
     def _after_fork(self) -> None:
         # The thread that compiles is not in this process and will never open the gate.
         self._lock = threading.Lock()
-        self._owner = None
+        self.owner = None
         self._open.set()
-        self.closed = self.is_called = False
+        self.is_called = False
 
 
 _gates: weakref.WeakSet[Gate] = weakref.WeakSet()
