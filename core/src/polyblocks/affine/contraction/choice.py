@@ -382,9 +382,9 @@ class TilingCost:
             return most
         # Rows are used for each block of columns again, which are used while they are near.
         near = self.l2 // RESIDENT
-        if not pack_rows:
-            # Beside what they are copied from; and beside the rows, where these can stay.
-            near = near // 2 if used > near else (4 * self.l2 // 5 - used) // 2
+        if not pack_rows and used <= near:
+            # Rows stay, beside a block's columns and what these are copied from.
+            near = (4 * self.l2 // 5 - used) // 2
         return min(most, near * self.steps // depth)
 
     def _fits(self, tiling: Tiling) -> bool:
