@@ -9,7 +9,9 @@ from typing import Any
 
 from polyblocks import events
 from polyblocks.artifact import Artifact
-from polyblocks.frontends.partition import RANDOM
+from polyblocks.errors import FallbackError
+from polyblocks.frontends import sizes
+from polyblocks.frontends.partition import RANDOM, UNSUPPORTED
 from polyblocks.reports.report import Report, kept_bytes_of
 
 logger = logging.getLogger("polyblocks")
@@ -64,6 +66,30 @@ class FunctionReport(Report):
         self.variants: list[Variant] = []
         self.random_draws: list[dict[str, Any]] = []
         self._lock = threading.Lock()
+        self._told_of_sizes: set[tuple[Any, ...]] = set()
+
+    def add_variant(self, variant: Variant) -> None:
+        """Record a variant; say once what to do where many sizes of one dimension are compiled."""
+        with self._lock:
+            self.variants.append(variant)
+            kind = (variant.kind, sizes.kind_of(variant.arguments))
+            if kind in self._told_of_sizes:
+                return
+            alike = [
+                v.arguments for v in self.variants if (v.kind, sizes.kind_of(v.arguments)) == kind
+            ]
+            many = sizes.many_sizes(alike)
+            if not many:
+                return
+            self._told_of_sizes.add(kind)
+        (argument, dimension), found = next(iter(many.items()))
+        others = f", and as many of {len(many) - 1} other dimensions" if len(many) > 1 else ""
+        logger.warning(
+            "%s: compiled for %d sizes of dimension %d of argument %d (%s)%s; every size is compiled "
+            "when it is first met: pad to a few sizes, or run all of them once in advance, since "
+            "the cache keeps them",
+            self.name, len(found), dimension, argument, ", ".join(map(str, found)), others,
+        )  # fmt: skip
 
     def left_to_framework(self, row: dict[str, Any]) -> None:
         """Record, log and announce one op that the framework runs."""
@@ -87,6 +113,36 @@ class FunctionReport(Report):
             row["reason"],
         )  # fmt: skip
 
+    def not_compiled(
+        self, how: str, reason: str, location: str = "", *, strict: bool = False
+    ) -> None:
+        """Record, log and announce that the framework runs the whole function, for a way of calling.
+
+        Args:
+            how: the way of calling, as the user would say it (``fit``, ``call in tf.data.map``);
+                the row's op is ``name (how)``. Equal rows are logged once.
+            reason: why, and what to do, in one line.
+            location: ``file:line`` of the user's source; empty if unknown.
+            strict: the function's option ``strict_target``.
+
+        Raises:
+            FallbackError: instead, where ``strict``.
+        """
+        if strict:
+            raise FallbackError(
+                f"{reason}; strict_target forbids that {self.framework} runs it",
+                op=f"{self.name} ({how})",
+                location=location or None,
+            )
+        self.left_to_framework(
+            {
+                "op": f"{self.name} ({how})",
+                "reason": reason,
+                "location": location,
+                "cause": UNSUPPORTED,
+            }
+        )
+
     def compiled(self, variant: Variant, artifact: Artifact, cached: bool) -> None:
         """Record one compiled program of a variant."""
         with self._lock:
@@ -103,6 +159,10 @@ class FunctionReport(Report):
         """Whether everything was compiled, random draws aside."""
         return bool(self.variants) and not self.fallbacks
 
+    def _met(self) -> bool:
+        """Whether the function was called, as far as is known."""
+        return bool(self.variants or self.random_draws)
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return super().to_json() | {
@@ -113,7 +173,10 @@ class FunctionReport(Report):
         }
 
     def __str__(self) -> str:
-        lines = [super().__str__()]
+        if not self.parts and not self.fallbacks:
+            lines = [f"{self.name}: {'nothing to compute' if self._met() else 'not called yet'}"]
+        else:
+            lines = [super().__str__()]
         if self.random_draws:
             ops = ", ".join(sorted({row["op"] for row in self.random_draws}))
             lines.append(f"drawn by {self.framework}'s generator: {ops}")

@@ -89,7 +89,7 @@ def compile_jaxpr(
     variant = Variant(site.name, arguments=[text_of(aval) for aval in closed.in_avals])
     made = _compile(closed, site, arguments, variant, platform, updates or {}, constants)
     variant.seconds = time.perf_counter() - begin
-    site.report.variants.append(variant)
+    site.report.add_variant(variant)
     return made
 
 

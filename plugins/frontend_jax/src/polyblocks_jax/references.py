@@ -50,4 +50,4 @@ def leave(eqn: Any, site: Site) -> None:
             location=row["location"] or None,
         )
     site.report.left_to_framework(row)
-    site.report.variants.append(Variant(site.name, outcome="framework"))
+    site.report.add_variant(Variant(site.name, outcome="framework"))

@@ -92,7 +92,7 @@ def _call(
         results = call(ClosedJaxpr(core, closed.consts), site, [known[v] for v in invars], places)
         known.update(zip(computed, results, strict=True))
     else:
-        site.report.variants.append(
+        site.report.add_variant(
             Variant(site.name, arguments=[text_of(aval) for aval in closed.in_avals])
         )
     return [v.val if isinstance(v, Literal) else known[v] for v in jaxpr.outvars]

@@ -69,7 +69,7 @@ def compile_function(
     structure = concrete.structured_outputs
     call = _compile(flat, structure, arrays, variant, options, report)
     variant.seconds = time.perf_counter() - begin
-    report.variants.append(variant)
+    report.add_variant(variant)
     return call
 
 

@@ -62,7 +62,7 @@ def compile_graph(
         variant = Variant(name, kind, arguments=arguments)
         call = _compile(capture, variant, options, report)
     variant.seconds = time.perf_counter() - begin
-    report.variants.append(variant)
+    report.add_variant(variant)
     return call
 
 

@@ -85,6 +85,9 @@ class FunctionReport(function_report.FunctionReport):
             super().whole and not self.graph_breaks and all(frame.compiled for frame in self.frames)
         )
 
+    def _met(self) -> bool:
+        return super()._met() or bool(self.frames or self.graph_breaks)
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return super().to_json() | {
