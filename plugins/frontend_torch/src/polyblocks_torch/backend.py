@@ -21,6 +21,7 @@ from polyblocks_torch.accelerator import takes
 from polyblocks_torch.compiler import compile_graph
 from polyblocks_torch.frozen import weights_of
 from polyblocks_torch.plan import FRONTEND
+from polyblocks_torch.recurrent import as_loops
 from polyblocks_torch.report import FunctionReport, GraphBreak
 from polyblocks_torch.specs import DTYPE_NAMES
 
@@ -84,6 +85,7 @@ def _compile(
     # A program that is looked at, and not run, keeps nothing.
     if options.freeze_weights and driver.loads_really():
         infer = partial(infer, weights=weights_of(gm, example_inputs))
+    as_loops(gm)
     recorded = direct.record(gm, example_inputs)
     if recorded is not None:
         call = infer(recorded, example_inputs)

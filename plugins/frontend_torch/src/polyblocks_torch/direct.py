@@ -20,6 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from polyblocks_torch.graphs import graph_module
+from polyblocks_torch.recurrent import RECURRENT
 from polyblocks_torch.recorder import CannotRecord, Recorder, like
 from polyblocks_torch.specs import spec_of, storage_key
 
@@ -97,7 +98,7 @@ def _is_plain(gm: fx.GraphModule) -> bool:
             continue
         if node.op not in ("call_function", "call_method"):
             return False
-        if isinstance(node.target, HigherOrderOperator):
+        if isinstance(node.target, HigherOrderOperator) or node.target in RECURRENT:
             return False
         # What gives no tensor sets a state: gradients on or off, a seed, a stream.
         value = node.meta.get("example_value")

@@ -33,6 +33,8 @@ SETTINGS: dict[str, Any] = {
     "recompile_limit": sys.maxsize,
     "accumulated_recompile_limit": sys.maxsize,
     "suppress_errors": False,
+    # They become loops, see recurrent/.
+    "allow_rnn": True,
 }
 
 

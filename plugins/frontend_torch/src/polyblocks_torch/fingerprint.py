@@ -19,16 +19,21 @@ if TYPE_CHECKING:
 
 def describe(capture: TorchCapture) -> str:
     """The text of a capture: arguments, operations, results with their layouts, versions."""
-    numbers: dict[fx.Node, int] = {}
     lines = [f"torch {torch.__version__}"]
     for argument in capture.arguments:
         lines.append(f"argument {argument.spec} {argument.constant}")
     for result in capture.results:
         lines.append(f"result {result.spec} {result.updates}")
-    for node in capture.graph_module.graph.nodes:
+    return "\n".join([*lines, *_lines(capture.graph_module)])
+
+
+def _lines(module: fx.GraphModule) -> list[str]:
+    numbers: dict[fx.Node, int] = {}
+    lines = []
+    for node in module.graph.nodes:
         numbers[node] = len(numbers)
-        lines.append(_line(node, numbers, capture.graph_module))
-    return "\n".join(lines)
+        lines.append(_line(node, numbers, module))
+    return lines
 
 
 def digest(capture: TorchCapture) -> bytes:
@@ -77,9 +82,9 @@ def _value(value: Any) -> str:
 
 
 def _constant(value: Any) -> str:
-    if not isinstance(value, torch.Tensor):
-        code = getattr(value, "code", "")
-        return hashlib.sha256(str(code).encode()).hexdigest()
+    if isinstance(value, fx.GraphModule):
+        # What a loop or a branch runs.
+        return hashlib.sha256("\n".join(_lines(value)).encode()).hexdigest()
     plain = value.detach().resolve_conj().resolve_neg().contiguous()
     data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
     return f"{_value(value)} {hashlib.sha256(data).hexdigest()}"

@@ -9,6 +9,7 @@ that names the op and the user's line.
 from __future__ import annotations
 
 import logging
+import operator
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -18,12 +19,15 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
+from polyblocks_torch.control_flow.importing import node_importer
+from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.elementwise import lower_elementwise
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.refusals import refusal
 from polyblocks_torch.rewrites import rewrite_graph
 from polyblocks_torch.scans import lower_scans
+from polyblocks_torch.torch_dialect import load_conversion_dialect
 
 _TO_BACKEND = "builtin.module(torchdynamo-export-to-torch-backend-pipeline{})"
 _TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline)"
@@ -47,13 +51,16 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
     """
     from torch_mlir.extras import fx_importer
 
-    work = _copy(gm)
-    check_supported(work.graph)
-    rewrite_graph(work)
-    _one_constant_per_use(work.graph)
+    work = _prepared(gm)
     context = mlir.make_context()
     context.emit_error_diagnostics = False
-    importer = fx_importer.FxImporter(context=context, hooks=_hooks(), config_check=False)
+    load_conversion_dialect(context)
+    importer = fx_importer.FxImporter(
+        context=context,
+        hooks=_hooks(),
+        config_check=False,
+        graph_node_importer_cls=node_importer(),
+    )
     importer._cc = _context_cache(context, importer._py_attr_tracker)
     try:
         importer.import_stateless_graph(work.graph, func_name="main")
@@ -71,6 +78,18 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
     _check_signature(module, work.graph)
     _check_assertions(module)
     return module
+
+
+def _prepared(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A copy that torch-mlir can import, its graphs of control flow included."""
+    work = _copy(gm)
+    check_supported(work.graph)
+    rewrite_graph(work)
+    _one_constant_per_use(work.graph)
+    for name, inner in list(work.named_children()):
+        if isinstance(inner, torch.fx.GraphModule):
+            setattr(work, name, _prepared(inner))
+    return work
 
 
 def check_supported(graph: torch.fx.Graph) -> None:
@@ -106,7 +125,7 @@ def _one_constant_per_use(graph: torch.fx.Graph) -> None:
     """Give every use of a constant a node of its own: torch-mlir imports it again at each use."""
 
     def fresh(node: torch.fx.Node) -> torch.fx.Node:
-        if node.op != "get_attr":
+        if node.op != "get_attr" or not isinstance(node.meta.get("val"), torch.Tensor):
             return node
         copied = graph.get_attr(str(node.target))
         copied.meta = dict(node.meta)
@@ -190,7 +209,9 @@ def _import_error(graph: torch.fx.Graph, importer: Any, error: Exception) -> Uns
 def _unimportable(node: torch.fx.Node) -> bool:
     """Whether a node is not a plain aten or prims op."""
     namespace = getattr(node.target, "namespace", None)
-    return namespace not in ("aten", "prims") and node.target.__name__ != "getitem"  # type: ignore[union-attr]
+    if is_control_flow(node) or node.target is operator.getitem:
+        return False
+    return namespace not in ("aten", "prims")
 
 
 def _lowering_error(module: Any, error: Any) -> UnsupportedError:

@@ -7,6 +7,7 @@ import operator
 import torch
 from torch import fx
 
+from polyblocks_torch.control_flow.operators import ControlFlow, graphs_of, is_control_flow
 from polyblocks_torch.specs import problem_with
 
 
@@ -47,13 +48,39 @@ def unsupported_reason(node: fx.Node) -> str | None:
     """Why a node can never be compiled, whatever the lowering knows; None if it may be."""
     if node.op in ("placeholder", "output", "get_attr") or node.target is operator.getitem:
         return None
+    if is_control_flow(node):
+        return _reason_within(node) or _problem_with_values(node)
     if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
         return f"{node.op} of {node.target}, which is not an ATen operation"
     if is_random(node):
         return "draws from the framework's random generator"
     if node.target._schema.is_mutable:
         return "changes its operand in place"
-    values = [node.meta.get("val")] + [n.meta.get("val") for n in node.all_input_nodes]
+    return _problem_with_values(node)
+
+
+def _reason_within(node: fx.Node) -> str | None:
+    """Why control flow cannot be compiled: what its graphs hold, or are given."""
+    flow = ControlFlow.of(node)
+    if not all(isinstance(operand, fx.Node) for operand in flow.operands):
+        return "an operand that is a number; pass a tensor of shape ()"
+    if flow.scanned and any(n.meta["val"].shape[0] == 0 for n in flow.operands[flow.carried :][:1]):
+        return "nothing to scan"
+    module = node.graph.owning_module
+    if module is None:
+        return None
+    for graph in graphs_of(module, node):
+        for inner in graph.graph.nodes:
+            reason = unsupported_reason(inner)
+            if reason is not None:
+                return f"{inner.target} in it: {reason}"
+    return None
+
+
+def _problem_with_values(node: fx.Node) -> str | None:
+    graphs = ControlFlow.of(node).bodies if is_control_flow(node) else ()
+    read = [n.meta.get("val") for n in node.all_input_nodes if n not in graphs]
+    values = [node.meta.get("val"), *read]
     for value in values:
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if item is None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from polyblocks_torch.control_flow.operators import is_control_flow
+
 _RANDOM = "random numbers come from PyTorch's own generator"
 
 #: Overload packets that draw random numbers. torch-mlir has lowerings for some of them, with a
@@ -50,7 +52,7 @@ def refusal(node: torch.fx.Node) -> str | None:
     if node.target is operator.getitem:
         return None
     if isinstance(node.target, torch._ops.HigherOrderOperator):
-        return "a higher-order operator cannot be compiled"
+        return None if is_control_flow(node) else "this higher-order operator cannot be compiled"
     packet = getattr(node.target, "overloadpacket", None)
     name = getattr(packet, "__name__", "")
     if name in RANDOM_OPS:

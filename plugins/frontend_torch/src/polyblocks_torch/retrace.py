@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from polyblocks.errors import UnsupportedError
+from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.recorder import CannotRecord, Recorder, Writes, is_composite, like
@@ -98,15 +99,29 @@ class _Decomposer:
             raise UnsupportedError(
                 "changes its operand in place", op=str(node.target), location=source_location(node)
             )
+        if is_control_flow(node):
+            return self._control_flow(node)
         if self.anew or _may_change(node, self.table):
             return self._expand(node)
         return self._copy(node)
+
+    def _control_flow(self, node: fx.Node) -> fx.Node:
+        """A loop or a branch as it is; its graphs are decomposed by themselves."""
+        copied = self._copy(node)
+        if self.anew:
+            copied.meta["val"] = pytree.tree_map_only(
+                torch.Tensor, lambda value: like(self.mode, value), node.meta["val"]
+            )
+        return copied
 
     def _leaf(self, node: fx.Node) -> fx.Node:
         copied = self._copy(node)
         value = node.meta.get("val")
         if node.op == "get_attr":
-            self.attributes[str(node.target)] = value = _attribute(self.gm, str(node.target))
+            value = _attribute(self.gm, str(node.target))
+            if isinstance(value, fx.GraphModule):
+                value, _ = decompose(value, self.table)
+            self.attributes[str(node.target)] = value
         if isinstance(value, torch.Tensor) and (self.anew or not isinstance(value, FakeTensor)):
             copied.meta["val"] = like(self.mode, value)
         return copied
@@ -197,9 +212,9 @@ def _common_mode(graph: fx.Graph) -> FakeTensorMode | None:
     """
     modes = set()
     for node in graph.nodes:
-        if node.op == "output":
-            continue
         known = node.meta.get("val")
+        if node.op == "output" or (node.op == "get_attr" and known is None):
+            continue
         # Ops of several results give None for those that were not asked for.
         values = (
             [v for v in known if v is not None] if isinstance(known, (list, tuple)) else [known]

@@ -12,8 +12,11 @@ def tensors_for_numbers(gm: fx.GraphModule) -> None:
     """Rewrite ``mul(x, 3)`` to ``mul(x, full([], 3, dtype=int8))`` in place.
 
     Only where the result is an 8-bit integer as well; there PyTorch wraps the number around, and
-    so does this.
+    so does this. Graphs that control flow runs are rewritten, too.
     """
+    for inner in gm.children():
+        if isinstance(inner, fx.GraphModule):
+            tensors_for_numbers(inner)
     for node in list(gm.graph.nodes):
         value = node.meta.get("val")
         if not isinstance(node.target, torch._ops.OpOverload) or not isinstance(

@@ -32,6 +32,38 @@ def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     return x.narrow(dim, start, length)
 
 
+@decomposition(aten.detach_copy.default)
+def detach_copy(x: Tensor) -> Tensor:
+    return x.detach()
+
+
+@decomposition(aten.select_copy.int)
+def select_copy(x: Tensor, dim: int, index: int) -> Tensor:
+    return x.select(dim, index)
+
+
+@decomposition(aten.slice_copy.Tensor)
+def slice_copy(
+    x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    return aten.slice.Tensor(x, dim, start, end, step)
+
+
+@decomposition(aten.split_copy.Tensor)
+def split_copy(x: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    return x.split(split_size, dim)
+
+
+@decomposition(aten.view_as_real_copy.default)
+def view_as_real_copy(x: Tensor) -> Tensor:
+    return torch.view_as_real(x)
+
+
+@decomposition(aten.view_as_complex_copy.default)
+def view_as_complex_copy(x: Tensor) -> Tensor:
+    return torch.view_as_complex(x)
+
+
 @decomposition(aten.unbind_copy.int)
 def unbind_copy(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return x.unbind(dim)

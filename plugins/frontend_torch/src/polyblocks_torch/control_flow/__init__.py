@@ -1,0 +1,1 @@
+"""``torch.cond``, ``while_loop`` and ``scan``: operators whose operands are graphs."""
