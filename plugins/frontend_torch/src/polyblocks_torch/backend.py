@@ -22,6 +22,7 @@ from polyblocks_torch.compiler import compile_graph
 from polyblocks_torch.frozen import weights_of
 from polyblocks_torch.plan import FRONTEND
 from polyblocks_torch.recurrent import as_loops
+from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import FunctionReport, GraphBreak
 from polyblocks_torch.specs import DTYPE_NAMES
 
@@ -55,6 +56,7 @@ def polyblocks_backend(
 
 
 @with_large_frame
+@shapes_alone(False)
 def compile_frame(
     gm: fx.GraphModule,
     example_inputs: Sequence[Any],

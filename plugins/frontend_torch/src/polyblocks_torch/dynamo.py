@@ -23,6 +23,7 @@ from torch._dynamo.utils import counters
 from polyblocks.errors import FallbackError, InputError, PolyBlocksError
 from polyblocks_torch.cached_calls import CachedCalls
 from polyblocks_torch.gate import Gate
+from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import Frame, FunctionReport
 
 logger = logging.getLogger("polyblocks")
@@ -92,7 +93,7 @@ class _Converter:
         self._gate.close()
         stays = False
         try:
-            with config.patch(SETTINGS):
+            with config.patch(SETTINGS), shapes_alone(True):
                 _keep_shapes_static(frame)
                 result = self._torchdynamo_orig_backend(frame, cache_entry, frame_state)
             guarded = getattr(result, "guarded_code", None)
