@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyblocks.affine.access import strides
+from polyblocks.affine.access import begins_and_ends_with_memory, strides
 from polyblocks.affine.model import Buffer, Sequence
 
 
@@ -57,6 +57,16 @@ class FlatViews:
             if (view := self._words[flat]) is not None:
                 self._sequence.buffers.append(view)
         return self._words[flat]
+
+
+def is_flat(view: Buffer) -> bool:
+    """Whether a view is what :class:`FlatViews` makes of the whole of a buffer."""
+    viewed = view.viewed
+    if viewed is None or viewed.viewed is not None or len(view.shape) != 1:
+        return False
+    pairs = zip(viewed.shape, strides(viewed), strict=True)
+    span = 1 + sum((extent - 1) * stride for extent, stride in pairs)
+    return view.shape == (span,) and begins_and_ends_with_memory(view)
 
 
 def flattenable(buffer: Buffer) -> bool:

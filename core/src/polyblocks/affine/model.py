@@ -9,6 +9,7 @@ sequence again, see :class:`ControlFlow`.
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -410,6 +411,19 @@ class Sequence:
     buffers: list[Buffer]
     block: Any = None
     name: str = ""
+
+    def __post_init__(self) -> None:
+        # Weak, so that no model holds itself, and MLIR handles of code that is long gone.
+        self._around: weakref.ref[Sequence] | None = None
+
+    @property
+    def around(self) -> Sequence | None:
+        """The sequence that the loop or branch is in whose body this is; None for ``@main``."""
+        return None if self._around is None else self._around()
+
+    def contains(self, body: Sequence) -> None:
+        """Say that ``body`` is that of a loop or branch in this sequence."""
+        body._around = weakref.ref(self)
 
     def nests(self) -> list[Nest]:
         """The nests, without what is opaque."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyblocks.affine.access import begins_and_ends_with_memory, strides
-from polyblocks.affine.flat_views import FlatViews
+from polyblocks.affine.flat_views import FlatViews, is_flat
 from polyblocks.affine.model import (
     Buffer,
     ControlFlow,
@@ -68,7 +67,7 @@ class Preparation:
         if any(v.external is not None for node in nodes for v in operands(node)):
             return False
         loads = [n for n in nodes if isinstance(n, (Load, IndirectLoad))]
-        if not all(n.buffer.viewed is None or _is_flat(n.buffer) for n in loads):
+        if not all(n.buffer.viewed is None or is_flat(n.buffer) for n in loads):
             return False
         found = {n.buffer.base for n in loads if n.buffer.kind != "local"}
         return bool(found - {b for b in found if b.kind == "global"}) and found <= self._lasting
@@ -130,16 +129,6 @@ class Preparation:
             self._inner[buffer] = inner
             self._body.buffers.append(inner)
         return self._inner[buffer]
-
-
-def _is_flat(view: Buffer) -> bool:
-    """Whether a view is what :class:`FlatViews` makes of the whole of a buffer."""
-    viewed = view.viewed
-    if viewed is None or viewed.viewed is not None or len(view.shape) != 1:
-        return False
-    pairs = zip(viewed.shape, strides(viewed), strict=True)
-    span = 1 + sum((extent - 1) * stride for extent, stride in pairs)
-    return view.shape == (span,) and begins_and_ends_with_memory(view)
 
 
 def _is_preparation(operation: Any) -> bool:

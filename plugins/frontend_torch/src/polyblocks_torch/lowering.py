@@ -21,6 +21,7 @@ from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
 from polyblocks_torch.control_flow.importing import node_importer
 from polyblocks_torch.control_flow.operators import is_control_flow
+from polyblocks_torch.control_flow.reversed_scans import fold_reversals
 from polyblocks_torch.elementwise import lower_elementwise
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
@@ -85,6 +86,8 @@ def _prepared(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     work = _copy(gm)
     check_supported(work.graph)
     rewrite_graph(work)
+    fold_reversals(work.graph)
+    work.graph.eliminate_dead_code()
     _one_constant_per_use(work.graph)
     for name, inner in list(work.named_children()):
         if isinstance(inner, torch.fx.GraphModule):

@@ -27,7 +27,7 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Load, Node, Store
-from polyblocks.affine.preparation import Preparation
+from polyblocks.affine.prologue import Prologue
 from polyblocks.target import MatrixUnit, TargetDescription
 
 #: Vectors of a register tile's row: they are written as one, which code generation halves.
@@ -39,6 +39,8 @@ CHAIN = 128
 #: The same of a matrix unit's steps, which are several each. Its operands have so few bits that
 #: results are rounded to as few, or that longer chains would do no harm.
 UNIT_CHAIN = 512
+#: The same, at least, where all results wait: each pass loads and stores them again.
+MIN_PASS = 64
 #: Steps of one pass over columns that are used once: rows of memory that are read side by side.
 STREAMS = 32
 #: Part of the private cache for columns that are used by one block of rows only.
@@ -122,7 +124,7 @@ def tilings_of(
     views: FlatViews,
     target: TargetDescription,
     threads: int | None,
-    preparation: Preparation | None = None,
+    prologue: Prologue | None = None,
 ) -> list[Tiled]:
     """The best tiling of each product that a contraction can be seen as, the fastest one first.
 
@@ -131,14 +133,14 @@ def tilings_of(
         views: one-dimensional views of the program's buffers.
         target: the chip.
         threads: threads for it; None for all that there are.
-        preparation: of the program; None if it has no constant arguments.
+        prologue: of the program, if it has constant arguments, or of the loop that this is in.
     """
     found: list[tuple[float, Tiled]] = []
-    lasting = 0 if preparation is None else preparation.lasting_bytes
+    lasting = 0 if prologue is None else prologue.lasting_bytes
     for product in products_of(contraction, views, target):
         for operand in product.operands:
-            if preparation is not None:
-                operand.kept = can_be_kept(operand, product, preparation)
+            if prologue is not None:
+                operand.kept = can_be_kept(operand, product, prologue)
         bits = max(8 * element_bytes(v.type) for v in product.results)
         cost = TilingCost(product, target, target.vector_bits // bits, threads, lasting)
         tiling = choose_tiling(cost)
@@ -275,13 +277,16 @@ class TilingCost:
     def _in_pieces(self, rows: int, lanes: int) -> Iterator[Tiling]:
         """The tilings with a register tile."""
         for row_pieces, column_pieces in self._pieces():
-            tiling = self._tiling(rows, lanes, row_pieces, column_pieces)
-            if tiling is None or not self._fits(tiling):
-                continue
-            if row_pieces * column_pieces == 1:
-                yield tiling
-            if self.threads > 1 and self.pieces(tiling) > 1:
-                yield replace(tiling, threads=self.threads)
+            for tiling in (
+                self._tiling(rows, lanes, row_pieces, column_pieces),
+                self._in_whole_pieces(rows, lanes, row_pieces, column_pieces),
+            ):
+                if tiling is None or not self._fits(tiling):
+                    continue
+                if row_pieces * column_pieces == 1:
+                    yield tiling
+                if self.threads > 1 and self.pieces(tiling) > 1:
+                    yield replace(tiling, threads=self.threads)
 
     def _unit_tiles(self, unit: MatrixUnit) -> Iterator[tuple[int, int]]:
         """Rows and columns whose sums, rows and columns have registers of a unit of tiles."""
@@ -314,13 +319,47 @@ class TilingCost:
         streaming = self.streams and self.rows <= rows
         # Rows that are used in place need no room, however many steps there are.
         depth = self.steps if windows else self._depth(STREAMS if streaming else MAX_DEPTH)
-        chain = depth
-        longest = CHAIN if self.product.unit is None else UNIT_CHAIN
-        if self.rounds and depth > 2 * longest:
-            chain = -(-depth // round(depth / longest))
-            if windows is not None:
-                chain = windows.chain(longest)
+        chain = self._chain(depth)
         return self._blocked(rows, lanes, depth, chain, row_pieces, column_pieces, streaming)
+
+    def _in_whole_pieces(
+        self, rows: int, lanes: int, row_pieces: int, column_pieces: int
+    ) -> Tiling | None:
+        """A tiling of few rows and columns and many steps, of which each operand is read once.
+
+        All results of a piece wait in the private cache, beside both operands of a pass. None if
+        there is no room for them, or no need.
+        """
+        product = self.product
+        if product.windows is not None or product.waits or self.unit is not None or self.by_rows:
+            return None
+        if self.steps <= MAX_DEPTH or not self._packs_rows(rows, False):
+            return None
+        tiles, panels = -(-self.rows // rows), -(-self.columns // lanes)
+        if tiles < row_pieces or panels < column_pieces:
+            return None
+        down, across = -(-tiles // row_pieces) * rows, -(-panels // column_pieces) * lanes
+        results = len(product.results) * down * across * self.size
+        depth = self._depth((self.l2 // 2 - results // 2) // max(1, (down + across) * self.size))
+        if results > self.l2 // 2 or depth < MIN_PASS or depth >= self.steps:
+            return None
+        return Tiling(
+            *(rows, lanes, depth, self._chain(depth), min(down, self.rows)),
+            *(min(across, self.columns), row_pieces, column_pieces),
+            pack_rows=True,
+            pack_columns=True,
+            threads=1,
+        )
+
+    def _chain(self, depth: int) -> int:
+        """Steps of a pass whose sums are added up before they are added to others."""
+        longest = CHAIN if self.product.unit is None else UNIT_CHAIN
+        if not self.rounds or depth <= 2 * longest:
+            return depth
+        windows = self.product.windows
+        if windows is not None:
+            return windows.chain(longest)
+        return -(-depth // round(depth / longest))
 
     def _blocked(
         self,

@@ -26,21 +26,21 @@ from polyblocks.affine.model import (
     around,
     clone,
 )
-from polyblocks.affine.preparation import Preparation
+from polyblocks.affine.prologue import Prologue
 
 #: Elements of a panel over those that it is copied from, at most: a row that is read again and
 #: again, as by a convolution, is not to be kept for each time.
 MOST = 2
 
 
-def can_be_kept(operand: Operand, product: Product, preparation: Preparation) -> bool:
+def can_be_kept(operand: Operand, product: Product, prologue: Prologue) -> bool:
     """Whether an operand is the same at every call, and no larger than what it is made of."""
-    if not preparation.depends_on_constants(operand.nodes):
+    if not prologue.depends_on_constants(operand.nodes):
         return False
     side = product.row if operand.of_rows else product.column
     batch = _batch(operand, product)
     if any(v.value is not None for v in batch):
-        # It also depends on a loop of the program, which preparation is not in.
+        # It also depends on a loop of the program, which the prologue is not in.
         return False
     elements = prod(v.extent for v in (*batch, side, product.step))
     sources = {n.buffer.base for n in operand.nodes if isinstance(n, Access)}
@@ -70,16 +70,16 @@ class KeptPanels:
     Args:
         product: the contraction.
         tiling: its sizes.
-        preparation: of the program.
+        prologue: of the program, or of the loop that it is in.
         nest: that the contraction is from.
     """
 
     def __init__(
-        self, product: Product, tiling: Tiling, preparation: Preparation, nest: Nest
+        self, product: Product, tiling: Tiling, prologue: Prologue, nest: Nest
     ) -> None:
         self._product = product
         self._tiling = tiling
-        self._preparation = preparation
+        self._prologue = prologue
         self._nest = nest
         self._buffers: dict[Operand, Buffer] = {}
         self._copies: list[list[Node]] = []
@@ -91,11 +91,11 @@ class KeptPanels:
         self._copies.append(fill(operand, batch))
 
     def prepare(self) -> None:
-        """Let the program's preparation fill the panels, when it is certain that they are used."""
+        """Let the program's prologue fill the panels, when it is certain that they are used."""
         for buffer in self._buffers.values():
-            self._preparation.keep(buffer)
+            self._prologue.keep(buffer)
         for nodes in self._copies:
-            self._preparation.append(nodes, self._nest, f"{self._nest.name}_panel", "copy")
+            self._prologue.append(nodes, self._nest, f"{self._nest.name}_panel", "copy")
 
     def bytes(self) -> int:
         """Bytes of all of them."""

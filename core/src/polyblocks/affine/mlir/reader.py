@@ -118,7 +118,12 @@ class _Reader:
         for op in self.block.operations:
             self._top(op.operation)
         self._flush()
-        return Sequence(self.items, list(self.buffers.values()), self.block, self.name)
+        sequence = Sequence(self.items, list(self.buffers.values()), self.block, self.name)
+        for item in self.items:
+            if isinstance(item, ControlFlow):
+                for body in item.bodies:
+                    sequence.contains(body)
+        return sequence
 
     # Top-level operations
 

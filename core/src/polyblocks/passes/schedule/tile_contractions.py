@@ -17,7 +17,9 @@ from polyblocks.affine.cost.estimate import Estimate, Estimator
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import Buffer, For, Nest, Node, Sequence, remove_dead, walk
+from polyblocks.affine.preheader import Preheader
 from polyblocks.affine.preparation import Preparation
+from polyblocks.affine.prologue import Prologue
 from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests
@@ -34,7 +36,8 @@ class TileContractionsPass(NestPass):
     reduction: each element of an operand that a step loads is used for a whole row or column of
     the tile. An operand is copied first, in the order in which it is used, where it is not in
     order, where its rows meet in few sets of the first cache, or where it is used often. What it is
-    computed from is then computed while copying. Rows that several loops move, such as pixels, are
+    computed from is then computed while copying. In a loop of the program, an operand that is the
+    same in all iterations is copied once, in front of the loop. Rows that several loops move, such as pixels, are
     used in place loop by loop, without those that are padding of their own operation. Where a
     reduction is so long that panels would not stay in the private cache, it is done in passes,
     whose results wait in a buffer. The sizes are those that
@@ -67,7 +70,7 @@ class TileContractionsPass(NestPass):
         target = context.target
         views = FlatViews(sequence)
         estimator = Estimator(target, sequence.buffers)
-        preparation = Preparation.of(sequence)
+        prologue = Preparation.of(sequence) or Preheader.of(sequence)
         margins = margins_of(sequence)
         for nest in sequence.nests():
 
@@ -75,7 +78,7 @@ class TileContractionsPass(NestPass):
                 nodes: list[Node], around: list[For], nest: Nest = nest
             ) -> list[Node] | None:
                 return self._tiled(
-                    *(nodes, nest, around, views, estimator, preparation, margins, context)
+                    *(nodes, nest, around, views, estimator, prologue, margins, context)
                 )
 
             if change_subnests(nest, change):
@@ -89,7 +92,7 @@ class TileContractionsPass(NestPass):
         around: list[For],
         views: FlatViews,
         estimator: Estimator,
-        preparation: Preparation | None,
+        prologue: Prologue | None,
         margins: dict[Buffer, Margin],
         context: Any,
     ) -> list[Node] | None:
@@ -106,7 +109,7 @@ class TileContractionsPass(NestPass):
         if inside and not enough:
             return None
         reason = "no tile fits"
-        found = tilings_of(contraction, views, target, 1 if inside else None, preparation)
+        found = tilings_of(contraction, views, target, 1 if inside else None, prologue)
         if not enough:
             # What is used so seldom is not worth to be copied.
             reason = "few rows or columns"
@@ -114,8 +117,8 @@ class TileContractionsPass(NestPass):
         for tiled in found:
             level = None if inside else target.shared_level.name
             kept = None
-            if preparation is not None:
-                kept = KeptPanels(tiled.cost.product, tiled.tiling, preparation, nest)
+            if prologue is not None:
+                kept = KeptPanels(tiled.cost.product, tiled.tiling, prologue, nest)
             try:
                 absent = absent_of(tiled.cost.product, margins)
                 new = _nodes(tiled, level, kept, absent)

@@ -24,7 +24,14 @@ from torch import fx
 
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
-from polyblocks_torch.control_flow.operators import ControlFlow, graphs_of
+from polyblocks_torch.control_flow.operators import (
+    COND,
+    SCAN,
+    WHILE_LOOP,
+    ControlFlow,
+    graphs_of,
+)
+from polyblocks_torch.control_flow.reversed_scans import BACKWARD
 from polyblocks_torch.location import source_location
 from polyblocks_torch.torch_dialect import from_builtin, tensor_type, to_builtin
 
@@ -47,7 +54,7 @@ def node_importer() -> Any:
             with loc:
                 runs = [self._run_of(graph) for graph in graphs_of(owner, node)]
                 results = _WRITERS[flow.kind](
-                    flow,
+                    node,
                     [to_builtin(operand) for operand in operands],
                     [tensor_type(kind) for kind in kinds],
                     runs,
@@ -97,8 +104,8 @@ def _index(number: int) -> Any:
     return mlir.dialect("arith").ConstantOp(mlir.ir.IndexType.get(), number).result
 
 
-def _cond(flow: ControlFlow, operands: list[Any], types: list[Any], runs: list[Run]) -> list[Any]:
-    del flow
+def _cond(node: fx.Node, operands: list[Any], types: list[Any], runs: list[Run]) -> list[Any]:
+    del node
     scf = mlir.dialect("scf")
     chosen = scf.IfOp(_scalar(operands[0]), types, has_else=True)
     for block, run in zip((chosen.then_block, chosen.else_block), runs, strict=True):
@@ -108,11 +115,12 @@ def _cond(flow: ControlFlow, operands: list[Any], types: list[Any], runs: list[R
 
 
 def _while_loop(
-    flow: ControlFlow, operands: list[Any], types: list[Any], runs: list[Run]
+    node: fx.Node, operands: list[Any], types: list[Any], runs: list[Run]
 ) -> list[Any]:
     ir, scf = mlir.ir, mlir.dialect("scf")
     condition, body = runs
-    carried, others = operands[: flow.carried], operands[flow.carried :]
+    count = ControlFlow.of(node).carried
+    carried, others = operands[:count], operands[count:]
     loop = scf.WhileOp(types, carried)
     places = [ir.Location.current] * len(types)
     before = ir.Block.create_at_start(loop.before, types, arg_locs=places)
@@ -126,9 +134,11 @@ def _while_loop(
     return list(loop.results)
 
 
-def _scan(flow: ControlFlow, operands: list[Any], types: list[Any], runs: list[Run]) -> list[Any]:
+def _scan(node: fx.Node, operands: list[Any], types: list[Any], runs: list[Run]) -> list[Any]:
     scf, tensor = mlir.dialect("scf"), mlir.dialect("tensor")
     (step,) = runs
+    flow = ControlFlow.of(node)
+    reads_back, writes_back = node.meta.get(BACKWARD, ((), ()))
     count, end = flow.carried, flow.carried + flow.scanned
     carried, scanned, others = operands[:count], operands[count:end], operands[end:]
     stacked = [tensor.EmptyOp(t.shape, t.element_type).result for t in types[count:]]
@@ -137,12 +147,18 @@ def _scan(flow: ControlFlow, operands: list[Any], types: list[Any], runs: list[R
     with mlir.ir.InsertionPoint(loop.body):
         inner = list(loop.inner_iter_args)
         now = loop.induction_variable
-        read = [_slice(value, now) for value in scanned]
+        back = None
+        if reads_back or writes_back:
+            back = mlir.dialect("arith").SubIOp(_index(length - 1), now).result
+        read = [
+            _slice(value, back if number in reads_back else now)
+            for number, value in enumerate(scanned, count)
+        ]
         made = [*types[:count], *(_slice_type(kind) for kind in types[count:])]
         results = step([*inner[:count], *read, *others], made)
         written = [
-            _written(value, whole, now)
-            for value, whole in zip(results[count:], inner[count:], strict=True)
+            _written(results[number], inner[number], back if number in writes_back else now)
+            for number in range(count, len(results))
         ]
         scf.YieldOp([*results[:count], *written])
     return list(loop.results)
@@ -172,8 +188,8 @@ def _one_of_first_dimension(shape: list[int]) -> tuple[list[int], list[int], lis
     return [offset, *[0] * (len(shape) - 1)], [1, *shape[1:]], [1] * len(shape)
 
 
-_WRITERS: dict[str, Callable[[ControlFlow, list[Any], list[Any], list[Run]], list[Any]]] = {
-    "cond": _cond,
-    "while_loop": _while_loop,
-    "scan": _scan,
+_WRITERS: dict[str, Callable[[fx.Node, list[Any], list[Any], list[Run]], list[Any]]] = {
+    COND: _cond,
+    WHILE_LOOP: _while_loop,
+    SCAN: _scan,
 }

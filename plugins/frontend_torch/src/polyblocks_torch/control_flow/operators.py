@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import fx
 
-#: By name: the operators themselves are registered when something that uses them is imported.
-_HANDLED = frozenset({"cond", "while_loop", "scan"})
+# By name: the operators themselves are registered when something that uses them is imported.
+COND, WHILE_LOOP, SCAN = "cond", "while_loop", "scan"
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class ControlFlow:
     """One higher-order operation, taken apart.
 
     Attributes:
-        kind: ``cond``, ``while_loop`` or ``scan``.
+        kind: :data:`COND`, :data:`WHILE_LOOP` or :data:`SCAN`.
         bodies: the nodes of its graphs: of ``cond`` what is done if true and if false, of
             ``while_loop`` condition and body, of ``scan`` the step.
         operands: what the operation reads, in order. Of ``cond``: the predicate, then the operands
@@ -37,13 +37,14 @@ class ControlFlow:
     @classmethod
     def of(cls, node: fx.Node) -> ControlFlow:
         """Take apart a node for which :func:`is_control_flow` holds."""
-        kind = _name(node.target)
-        if kind == "cond":
+        kind = kind_of(node)
+        if kind == COND:
             predicate, then, otherwise, operands = node.args
             return cls(kind, (then, otherwise), (predicate, *operands))  # type: ignore
-        if kind == "while_loop":
+        if kind == WHILE_LOOP:
             condition, body, carried, others = node.args
             return cls(kind, (condition, body), (*carried, *others), len(carried))  # type: ignore
+        assert kind == SCAN, f"{node.target} is no control flow"
         step, carried, scanned, others = node.args
         operands = (*carried, *scanned, *others)  # type: ignore
         return cls(kind, (step,), operands, len(carried), len(scanned))  # type: ignore
@@ -51,7 +52,13 @@ class ControlFlow:
 
 def is_control_flow(node: fx.Node) -> bool:
     """Whether a node is an operation that :class:`ControlFlow` takes apart."""
-    return _name(node.target) in _HANDLED
+    return kind_of(node) in (COND, WHILE_LOOP, SCAN)
+
+
+def kind_of(node: fx.Node) -> str:
+    """The name of a higher-order operator; empty for every other node."""
+    target = node.target
+    return target.name() if isinstance(target, torch._ops.HigherOrderOperator) else ""
 
 
 def graphs_of(module: torch.nn.Module, node: fx.Node) -> Iterator[fx.GraphModule]:
@@ -62,6 +69,3 @@ def graphs_of(module: torch.nn.Module, node: fx.Node) -> Iterator[fx.GraphModule
             found = getattr(found, part)
         yield found
 
-
-def _name(target: Any) -> str:
-    return target.name() if isinstance(target, torch._ops.HigherOrderOperator) else ""
