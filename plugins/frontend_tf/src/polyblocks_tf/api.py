@@ -14,6 +14,7 @@ from polyblocks.options import CompileOptions, check_execution_backend, one_of_b
 from polyblocks.registry.honoured_options import checked_options
 from polyblocks_tf.compiler import FRONTEND
 from polyblocks_tf.function import CompiledFunction
+from polyblocks_tf.loaded import is_loaded
 
 EXECUTION_BACKENDS = ("std", "xla", "polyblocks")
 
@@ -119,5 +120,6 @@ def _compile(
     if isinstance(function, Function):
         signature = input_signature if input_signature is not None else function.input_signature
         autograph = bool(getattr(function, "_autograph", True))
-        return CompiledFunction(function, function.python_function, options, signature, autograph)
+        traced = function if is_loaded(function) else function.python_function
+        return CompiledFunction(function, traced, options, signature, autograph)
     return CompiledFunction(function, function, options, input_signature, True)

@@ -77,7 +77,7 @@ def _prepared(capture: TfCapture) -> TfCapture:
     """The function with what the bridge does not know, or not so, in other operations."""
     graph = Graph.of(capture.concrete)
     small = any(argument.kind == "array" for argument in capture.arguments)
-    if not small and not holds(capture.concrete.graph, SUBSTITUTIONS):
+    if not small and not graph.is_general and not holds(capture.concrete.graph, SUBSTITUTIONS):
         return capture
     return TfCapture.of(trace_again(graph, SUBSTITUTIONS), capture.name, capture.where)
 

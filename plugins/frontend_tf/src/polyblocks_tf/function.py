@@ -22,6 +22,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.registry.registry import get_registry
 from polyblocks_tf.compiler import compile_function
 from polyblocks_tf.gradients import Recorded
+from polyblocks_tf.loaded import name_of
 from polyblocks_tf.structure import Arguments, check_leaf
 
 _executing_eagerly = context.executing_eagerly
@@ -70,8 +71,7 @@ class CompiledFunction:
         self._input_signature = None if input_signature is None else list(input_signature)
         self._autograph = autograph
         self._names = _parameter_names(python_function)
-        name = getattr(function, "__name__", None) or getattr(function, "name", None)
-        self._name = name if isinstance(name, str) else type(function).__name__
+        self._name = _name_of(function)
         self._report = FunctionReport(self._name, options.target, "TensorFlow")
         self._variants: dict[Any, Variant] = {}
         self._calls: dict[Any, Callable[..., Any]] = {}
@@ -251,6 +251,12 @@ def trace(
             return function(*args, **kwargs)
 
     return tf.function(flat, autograph=autograph).get_concrete_function(*specs)
+
+
+def _name_of(function: Any) -> str:
+    name = name_of(function) or getattr(function, "__name__", None)
+    name = name or getattr(function, "name", None)
+    return name if isinstance(name, str) else type(function).__name__
 
 
 def _parameter_names(function: Callable[..., Any]) -> list[str]:

@@ -23,6 +23,7 @@ FEW_ELEMENTS = 16
 #: Calls of functions that are always inlined.
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 
+_LOOPS = ("While", "StatelessWhile")
 _CONTROL = frozenset(("While", "If", "Case", *_CALLS))
 
 #: Stateful operations that change nothing.
@@ -88,6 +89,11 @@ class Graph:
     def of(cls, concrete: Any) -> Graph:
         """The graph of a ConcreteFunction."""
         return cls(concrete.graph, concrete.captured_inputs)
+
+    @property
+    def is_general(self) -> bool:
+        """Whether a function that is called in it was traced for shapes that are partly unknown."""
+        return any(not t.shape.is_fully_defined() for node in self.nodes for t in node.op.outputs)
 
     def _collect(
         self, func_graph: Any, scope: int, known: dict[str, Value], nodes: list[Node]
@@ -271,6 +277,8 @@ def _copy(current: Any, op: Any, inputs: list[Any], substitutions: Substitutions
             inner = called_graph(op, name)
             if inner is not None and holds(inner, substitutions):
                 value.func.name = _rewritten(current, inner, substitutions)
+    if op.type in _LOOPS and not all(t.shape.is_fully_defined() for t in op.outputs):
+        _specialize(current, op, inputs, attributes, substitutions)
     return current._create_op_internal(
         op.type,
         inputs,
@@ -279,6 +287,34 @@ def _copy(current: Any, op: Any, inputs: list[Any], substitutions: Substitutions
         attrs=attributes,
         op_def=op.op_def,
     )
+
+
+def _specialize(
+    current: Any,
+    op: Any,
+    inputs: list[Any],
+    attributes: dict[str, Any],
+    substitutions: Substitutions,
+) -> None:
+    """Make a loop that was traced for partly unknown shapes one of the shapes that come here.
+
+    Left as it is where its body gives values of other shapes than it takes.
+    """
+    specs = [tf.TensorSpec(t.shape, t.dtype) for t in inputs]
+    body, condition = (called_graph(op, name) for name in ("body", "cond"))
+    if body is None or condition is None:
+        return
+    made = trace_again(Graph(body), substitutions, specs)
+    if any(old.shape != new.shape for old, new in zip(specs, made.outputs, strict=True)):
+        return
+    for name, function in (
+        ("body", made),
+        ("cond", trace_again(Graph(condition), substitutions, specs)),
+    ):
+        function.add_to_graph(current)
+        attributes[name].func.name = str(compat.as_str(function.name))
+    attributes["output_shapes"].list.ClearField("shape")
+    attributes["output_shapes"].list.shape.extend(spec.shape.as_proto() for spec in specs)
 
 
 def _bring(current: Any, graph: Any, name: str) -> None:
@@ -303,8 +339,15 @@ def _rewritten(current: Any, func_graph: Any, substitutions: Substitutions) -> s
     return str(compat.as_str(made.name))
 
 
-def trace_again(graph: Graph, substitutions: Substitutions) -> Any:
+def trace_again(
+    graph: Graph, substitutions: Substitutions, specs: Sequence[Any] | None = None
+) -> Any:
     """A copy of a traced function: flat, with substitutions, with small captured arrays constant.
+
+    Args:
+        graph: the function.
+        substitutions: see :func:`replay`.
+        specs: of its arguments, where other shapes are known than those that it was traced for.
 
     Returns:
         A ConcreteFunction of the same arguments that returns the list of flat outputs.
@@ -319,7 +362,7 @@ def trace_again(graph: Graph, substitutions: Substitutions) -> Any:
         replay(graph.nodes, values, substitutions)
         return [values[value] for value in graph.outputs]
 
-    return traced(run, graph.inputs[:count])
+    return traced(run, graph.inputs[:count] if specs is None else specs)
 
 
 def constant_or_captured(held: Any) -> Any:
@@ -333,6 +376,9 @@ def constant_or_captured(held: Any) -> Any:
 
 def traced(function: Callable[..., Any], tensors: Sequence[Any]) -> Any:
     """Trace a function of as many arguments, of the same shapes and dtypes as the tensors."""
-    specs = [tf.TensorSpec(t.shape, t.dtype, name=t.op.name) for t in tensors]
+    specs = [
+        t if isinstance(t, tf.TensorSpec) else tf.TensorSpec(t.shape, t.dtype, name=t.op.name)
+        for t in tensors
+    ]
     wrapped = tf.autograph.experimental.do_not_convert(function)
     return tf.function(wrapped, autograph=False).get_concrete_function(*specs)

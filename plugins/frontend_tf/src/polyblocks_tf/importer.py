@@ -158,8 +158,9 @@ def _locate(module: Any, capture: TfCapture) -> None:
             known[name] = None
             kind, place = capture.where.find(name)
             file, _, line = place.rpartition(":")
-            if file:
-                where = ir.Location.file(file, int(line), 0)
+            if kind:
+                # Without a line of the user's the bridge names one of TensorFlow's.
+                where = ir.Location.file(file, int(line), 0) if file else ir.Location.unknown()
                 known[name] = ir.Location.name(kind, where)
         if known[name] is not None:
             op.location = known[name]

@@ -22,7 +22,8 @@ def _library_prefixes() -> tuple[str, ...]:
 def source_location(op: Any) -> str:
     """``file:line`` of the innermost frame that is not a library's own; empty where unknown."""
     try:
-        frames = [(frame.filename, frame.lineno) for frame in op.traceback]
+        # None of operations that were loaded: a SavedModel has no source.
+        frames = [(frame.filename, frame.lineno) for frame in op.traceback or ()]
     except (AttributeError, ValueError):
         return ""
     for file, line in reversed(frames):
