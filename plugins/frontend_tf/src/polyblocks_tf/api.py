@@ -15,6 +15,7 @@ from polyblocks.registry.honoured_options import checked_options
 from polyblocks_tf.compiler import FRONTEND
 from polyblocks_tf.function import CompiledFunction
 from polyblocks_tf.loaded import is_loaded
+from polyblocks_tf.models.compiled_model import CompiledModel, is_keras_model
 
 EXECUTION_BACKENDS = ("std", "xla", "polyblocks")
 
@@ -122,4 +123,5 @@ def _compile(
         autograph = bool(getattr(function, "_autograph", True))
         traced = function if is_loaded(function) else function.python_function
         return CompiledFunction(function, traced, options, signature, autograph)
-    return CompiledFunction(function, function, options, input_signature, True)
+    made = CompiledModel if is_keras_model(function) else CompiledFunction
+    return made(function, function, options, input_signature, True)

@@ -1,0 +1,1 @@
+"""Models of Keras 3: training, evaluation and prediction, and models as layers of others."""
