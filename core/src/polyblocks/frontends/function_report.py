@@ -48,7 +48,8 @@ class Variant:
 class FunctionReport(Report):
     """The report of one decorated function; :meth:`to_json` gives plain values.
 
-    Besides what every Report has: ``variants``, ``random_draws``.
+    Besides what every Report has: ``variants``, ``random_draws``, and ``callers``: compiled
+    functions that this one was compiled as a part of, whose reports say what became of it.
 
     Args:
         name: of the function.
@@ -65,6 +66,7 @@ class FunctionReport(Report):
         self.frontend = frontend
         self.variants: list[Variant] = []
         self.random_draws: list[dict[str, Any]] = []
+        self.callers: list[str] = []
         self._lock = threading.Lock()
         self._told_of_sizes: set[tuple[Any, ...]] = set()
 
@@ -143,6 +145,12 @@ class FunctionReport(Report):
             }
         )
 
+    def part_of(self, caller: str) -> None:
+        """Record that it was traced as a part of another compiled function."""
+        with self._lock:
+            if caller not in self.callers:
+                self.callers.append(caller)
+
     def compiled(self, variant: Variant, artifact: Artifact, cached: bool) -> None:
         """Record one compiled program of a variant."""
         with self._lock:
@@ -170,13 +178,18 @@ class FunctionReport(Report):
             "target": self.target,
             "variants": [asdict(v) for v in self.variants],
             "random_draws": list(self.random_draws),
+            "callers": list(self.callers),
         }
 
     def __str__(self) -> str:
-        if not self.parts and not self.fallbacks:
-            lines = [f"{self.name}: {'nothing to compute' if self._met() else 'not called yet'}"]
-        else:
+        if self.parts or self.fallbacks:
             lines = [super().__str__()]
+        elif self.callers and not self._met():
+            lines = []
+        else:
+            lines = [f"{self.name}: {'nothing to compute' if self._met() else 'not called yet'}"]
+        if self.callers:
+            lines.append(f"{self.name}: compiled as a part of {', '.join(self.callers)}")
         if self.random_draws:
             ops = ", ".join(sorted({row["op"] for row in self.random_draws}))
             lines.append(f"drawn by {self.framework}'s generator: {ops}")

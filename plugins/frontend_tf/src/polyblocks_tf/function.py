@@ -7,7 +7,7 @@ import inspect
 import threading
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from polyblocks.errors import InputError, TargetError
 from polyblocks.frontends.function_report import FunctionReport
 from polyblocks.options import CompileOptions
 from polyblocks.registry.registry import get_registry
+from polyblocks_tf import inside
 from polyblocks_tf.compiler import compile_function
 from polyblocks_tf.gradients import Recorded
 from polyblocks_tf.loaded import name_of
@@ -57,6 +58,9 @@ class CompiledFunction:
         autograph: whether Python's control flow on tensors is translated.
     """
 
+    #: AutoGraph calls what has this as it is, instead of translating it.
+    autograph_info__: Mapping[str, Any] = types.MappingProxyType({})
+
     def __init__(
         self,
         function: Any,
@@ -86,6 +90,11 @@ class CompiledFunction:
         return self._report
 
     @property
+    def polyblocks_options(self) -> CompileOptions:
+        """The checked options."""
+        return self._options
+
+    @property
     def polyblocks_original(self) -> Any:
         """What was compiled."""
         return self._function
@@ -113,15 +122,20 @@ class CompiledFunction:
             args, kwargs = self._by_signature(args, kwargs), {}
         arguments = Arguments(args, kwargs, self._names)
         if arguments.symbolic or not _executing_eagerly():
-            return self._inside(*args, **kwargs)
+            return inside.call(self, arguments)
         variant = self._variants.get(arguments.key) or self._compile(arguments)
         leaves, arguments.leaves = arguments.leaves, []  # a variant keeps no arrays alive
         if _could_record():
             return self._record(variant, leaves)
         return variant.call(*leaves)
 
-    def _inside(self, *args: Any, **kwargs: Any) -> Any:
-        """Inside the trace of another function this one is a part of that."""
+    def trace(self, arguments: Arguments, specs: Sequence[tf.TensorSpec]) -> Any:
+        """A ConcreteFunction of flat tensors that gives results in the user's structure."""
+        with inside.tracing(self._name):
+            return trace(self._python_function, arguments, specs, self._autograph)
+
+    def trace_inline(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Be a part of the function that is being traced."""
         if self._symbolic is None:
             self._symbolic = tf.function(self._python_function, autograph=self._autograph)
         return self._symbolic(*args, **kwargs)
@@ -161,7 +175,7 @@ class CompiledFunction:
             ]
             for leaf, name in zip(arguments.leaves, arguments.names, strict=True):
                 _check_device(leaf, name, self._options)
-            concrete = trace(self._python_function, arguments, specs, self._autograph)
+            concrete = self.trace(arguments, specs)
             call = compile_function(
                 concrete,
                 name=self._name,

@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.util import tf_stack
 
 from polyblocks_tf.graph import everything
 
@@ -26,6 +27,15 @@ def source_location(op: Any) -> str:
         frames = [(frame.filename, frame.lineno) for frame in op.traceback or ()]
     except (AttributeError, ValueError):
         return ""
+    return _users(frames)
+
+
+def call_location() -> str:
+    """``file:line`` of the user's frame that is being executed; empty where there is none."""
+    return _users([(frame.filename, frame.lineno) for frame in tf_stack.extract_stack()])
+
+
+def _users(frames: list[tuple[str, int]]) -> str:
     for file, line in reversed(frames):
         if not file.startswith(_library_prefixes()) and not file.startswith("<"):
             return f"{file}:{line}"

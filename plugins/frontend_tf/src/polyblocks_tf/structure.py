@@ -75,7 +75,7 @@ class Arguments:
             return self._leaf(array, name), (array.shape, array.dtype)
         if isinstance(value, tf.Tensor):
             self.symbolic = True
-            return Held(value), None
+            return self._leaf(value, name), None
         if isinstance(value, _CONSTANTS):
             # 0.0 and -0.0 are equal, and no NaN equals itself; their texts tell them apart.
             return value, (kind, repr(value) if isinstance(value, (float, complex)) else value)
