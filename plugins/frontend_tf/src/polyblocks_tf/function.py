@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import threading
@@ -14,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context, record
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import OptionalXlaContext
+from tensorflow.python.framework import ops
 from tensorflow.python.framework.ops import EagerTensor
 
 from polyblocks.errors import InputError, TargetError
@@ -22,8 +24,13 @@ from polyblocks.options import CompileOptions
 from polyblocks.registry.registry import get_registry
 from polyblocks_tf import inside
 from polyblocks_tf.compiler import compile_function
+from polyblocks_tf.device_call import is_on_gpu
 from polyblocks_tf.gradients import Recorded
+from polyblocks_tf.graph import Graph
 from polyblocks_tf.loaded import name_of
+from polyblocks_tf.numbers.number import NeedsValue, Number, Trace
+from polyblocks_tf.numbers.policy import Policy
+from polyblocks_tf.numbers.trial import Trial
 from polyblocks_tf.structure import Arguments, check_leaf
 
 _executing_eagerly = context.executing_eagerly
@@ -37,13 +44,21 @@ class Variant:
         concrete: the traced function of the flat arrays.
         call: runs it on the flat arrays.
         arguments: the arguments that it was traced with, as a template.
+        holds_for: whether it is right for the values of the numbers that it takes as arguments.
         recorded: the same for gradient tapes outside; made when one is met.
     """
 
-    def __init__(self, concrete: Any, call: Callable[..., Any], arguments: Arguments) -> None:
+    def __init__(
+        self,
+        concrete: Any,
+        call: Callable[..., Any],
+        arguments: Arguments,
+        holds_for: Callable[[Sequence[float]], bool] = lambda _: True,
+    ) -> None:
         self.concrete = concrete
         self.call = call
         self.arguments = arguments
+        self.holds_for = holds_for
         self.recorded: Recorded | None = None
 
 
@@ -78,6 +93,7 @@ class CompiledFunction:
         self._name = _name_of(function)
         self._report = FunctionReport(self._name, options.target, "TensorFlow")
         self._variants: dict[Any, Variant] = {}
+        self._policies: dict[tuple[Any, ...], Policy] = {}
         self._calls: dict[Any, Callable[..., Any]] = {}
         self._lock = threading.RLock()
         self._symbolic: Any = None
@@ -123,16 +139,36 @@ class CompiledFunction:
         arguments = Arguments(args, kwargs, self._names)
         if arguments.symbolic or not _executing_eagerly():
             return inside.call(self, arguments)
-        variant = self._variants.get(arguments.key) or self._compile(arguments)
+        variant = self._variants.get(arguments.key)
+        changing: tuple[int, ...] = ()
+        if variant is None and arguments.numbers:
+            found = self._with_numbers(arguments)
+            variant, changing = found if found is not None else (None, ())
+        if variant is None:
+            variant = self._compile(arguments)
         leaves, arguments.leaves = arguments.leaves, []  # a variant keeps no arrays alive
+        leaves += scalars(arguments, changing)
         if _could_record():
             return self._record(variant, leaves)
         return variant.call(*leaves)
 
-    def trace(self, arguments: Arguments, specs: Sequence[tf.TensorSpec]) -> Any:
-        """A ConcreteFunction of flat tensors that gives results in the user's structure."""
+    def trace(
+        self,
+        arguments: Arguments,
+        specs: Sequence[tf.TensorSpec],
+        places: Sequence[int] = (),
+        numbers: Trace | None = None,
+    ) -> Any:
+        """A ConcreteFunction of flat tensors that gives results in the user's structure.
+
+        Args:
+            arguments: of the call.
+            specs: of its arrays, then of the scalars that stand for numbers.
+            places: of these numbers.
+            numbers: what they are part of.
+        """
         with inside.tracing(self._name):
-            return trace(self._python_function, arguments, specs, self._autograph)
+            return trace(self._python_function, arguments, specs, self._autograph, places, numbers)
 
     def trace_inline(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Be a part of the function that is being traced."""
@@ -187,7 +223,70 @@ class CompiledFunction:
             self._variants[arguments.key] = variant
             if self._input_signature is None:
                 self._calls[arguments.key] = call
+            if arguments.numbers:
+                self._policies.setdefault(tuple(arguments.kinds), Policy(arguments.numbers))
             return variant
+
+    def _with_numbers(self, arguments: Arguments) -> tuple[Variant, tuple[int, ...]] | None:
+        """The variant that takes changing numbers as arguments, and their places.
+
+        None where all of them are constants.
+        """
+        if ops.is_auto_dtype_conversion_enabled() or any(map(is_on_gpu, arguments.leaves)):
+            return None
+        with self._lock:
+            policy = self._policies.get(tuple(arguments.kinds))
+            while policy is not None and (places := policy.changing(arguments.numbers)):
+                key = arguments.key_without(places)
+                variant = self._variants.get(key)
+                if variant is None:
+                    variant = self._try_numbers(arguments, places, policy)
+                    if variant is None:
+                        continue  # fewer of them change now
+                    self._variants[key] = variant
+                return (variant, places) if variant.holds_for(arguments.numbers) else None
+        return None
+
+    def _try_numbers(
+        self, arguments: Arguments, places: tuple[int, ...], policy: Policy
+    ) -> Variant | None:
+        """Compile with arguments in place of changing numbers.
+
+        None where the function needs their values, or cannot be compiled as it is for constants.
+        """
+        leaves = [*arguments.leaves, *scalars(arguments, places)]
+        names = [*arguments.names, *(arguments.kinds[place][0] for place in places)]
+        specs = [
+            check_leaf(leaf, name, self._options.target)
+            for leaf, name in zip(leaves, names, strict=True)
+        ]
+        numbers = Trace()
+        trial = Trial(self._report)
+        try:
+            concrete = self.trace(arguments, specs, places, numbers)
+            if Graph.of(concrete).is_general:  # a shape depends on a number
+                policy.fix(places)
+                return None
+            call = compile_function(
+                concrete,
+                name=self._name,
+                arrays=[isinstance(leaf, np.ndarray) for leaf in leaves],
+                options=dataclasses.replace(self._options, strict_target=False),
+                report=trial,
+            )
+        except NeedsValue as needed:
+            policy.fix(needed.numbers & set(places) or places)
+            return None
+        except Exception:  # with a constant it is the user's, or no error at all
+            policy.fix(places)
+            return None
+        finally:
+            numbers.open = False
+        if trial.is_worse():
+            policy.fix(places)
+            return None
+        trial.accept()
+        return Variant(concrete, call, arguments, numbers.holds_for)
 
     def _record(self, variant: Variant, given: list[Any]) -> Any:
         leaves = [tf.convert_to_tensor(leaf) for leaf in given]
@@ -251,20 +350,37 @@ def trace(
     arguments: Arguments,
     specs: Sequence[tf.TensorSpec],
     autograph: bool,
+    places: Sequence[int] = (),
+    numbers: Trace | None = None,
 ) -> Any:
-    """Trace a function of structures as one of flat tensors.
+    """Trace a function of structures as one of flat tensors; see :meth:`CompiledFunction.trace`.
 
     Returns:
         A ConcreteFunction; its ``structured_outputs`` are in the user's structure.
     """
 
     def flat(*tensors: Any) -> Any:
-        args, kwargs = arguments.rebuild(tensors)
+        count = len(tensors) - len(places)
+        changing = {
+            place: Number(arguments.kinds[place][1], tensor, _taken(place), frozenset((place,)), numbers)
+            for place, tensor in zip(places, tensors[count:], strict=True)
+        }
+        args, kwargs = arguments.rebuild(tensors[:count], changing)
         # Lists that loops fill then have sizes that are constants.
         with OptionalXlaContext(True):
             return function(*args, **kwargs)
 
     return tf.function(flat, autograph=autograph).get_concrete_function(*specs)
+
+
+def _taken(place: int) -> Callable[[Sequence[float]], float]:
+    return lambda values: values[place]
+
+
+def scalars(arguments: Arguments, places: Sequence[int]) -> list[Any]:
+    """Numbers of a call as arrays: no rounding takes place before a dtype is wanted."""
+    wide = {float: np.float64, int: np.int64}
+    return [np.array(arguments.numbers[p], wide[arguments.kinds[p][1]]) for p in places]
 
 
 def _name_of(function: Any) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +13,7 @@ from tensorflow.python.framework.ops import EagerTensor
 
 from polyblocks.errors import InputError
 from polyblocks.runtime.source import Source
+from polyblocks_tf.numbers.number import Number
 from polyblocks_tf.specs import DTYPE_NAMES, dtype_list
 
 #: Values that are part of what is compiled.
@@ -24,6 +25,14 @@ class Leaf:
     """The place of an array in a structure."""
 
     number: int
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The place of a Python number in a structure, and its value in this call."""
+
+    place: int
+    value: int | float
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +49,15 @@ class Arguments:
         key: equal for calls that one variant serves.
         leaves: the arrays, in order.
         names: of the leaves, for messages.
+        numbers: the values of Python numbers, in order.
+        kinds: name and type of each number.
     """
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], names: Sequence[str]) -> None:
         self.leaves: list[Any] = []
         self.names: list[str] = []
+        self.numbers: list[int | float] = []
+        self.kinds: list[tuple[str, type]] = []
         #: Whether an argument is symbolic: then an outer function is traced.
         self.symbolic = False
         parts = []
@@ -61,10 +74,18 @@ class Arguments:
             parts.append((name, key))
         self.key: tuple[Any, ...] = tuple(parts)
 
-    def rebuild(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments with others in place of the arrays."""
-        args = [_fill(template, leaves) for template in self._args]
-        return args, {name: _fill(template, leaves) for name, template in self._kwargs.items()}
+    def rebuild(
+        self, leaves: Sequence[Any], numbers: Mapping[int, Any] | None = None
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments with others in place of the arrays, and of the numbers at some places."""
+        given = numbers or {}
+        args = [_fill(template, leaves, given) for template in self._args]
+        kwargs = {name: _fill(template, leaves, given) for name, template in self._kwargs.items()}
+        return args, kwargs
+
+    def key_without(self, places: Sequence[int]) -> tuple[Any, ...]:
+        """Equal for calls that differ in the numbers at these places alone."""
+        return _general(self.key, set(places)), tuple(places)
 
     def _visit(self, value: Any, name: str) -> tuple[Any, Any]:
         kind = type(value)
@@ -76,8 +97,15 @@ class Arguments:
         if isinstance(value, tf.Tensor):
             self.symbolic = True
             return self._leaf(value, name), None
-        if isinstance(value, _CONSTANTS):
+        if kind is float or kind is int:
+            figure = Figure(len(self.numbers), value)
+            self.numbers.append(value)
+            self.kinds.append((name, kind))
             # 0.0 and -0.0 are equal, and no NaN equals itself; their texts tell them apart.
+            return figure, FigureKey(kind, repr(value), figure.place)
+        if kind is Number:  # of a compiled function that this call is a part of
+            return Held(value), (kind, id(value))
+        if isinstance(value, _CONSTANTS):
             return value, (kind, repr(value) if isinstance(value, (float, complex)) else value)
         if isinstance(value, tuple):
             parts = [self._visit(v, f"{name}[{i}]") for i, v in enumerate(value)]
@@ -100,19 +128,37 @@ class Arguments:
         return Leaf(len(self.leaves) - 1)
 
 
-def _fill(template: Any, leaves: Sequence[Any]) -> Any:
+class FigureKey(NamedTuple):
+    """A number in the key of a call."""
+
+    kind: type
+    text: str
+    place: int
+
+
+def _general(key: Any, places: set[int]) -> Any:
+    if type(key) is FigureKey:
+        return key._replace(text="") if key.place in places else key
+    if type(key) is tuple:
+        return tuple(_general(part, places) for part in key)
+    return key
+
+
+def _fill(template: Any, leaves: Sequence[Any], numbers: Mapping[int, Any]) -> Any:
     kind = type(template)
     if kind is Leaf:
         return leaves[template.number]
+    if kind is Figure:
+        return numbers.get(template.place, template.value)
     if kind is Held:
         return template.value
     if kind is list:
-        return [_fill(v, leaves) for v in template]
+        return [_fill(v, leaves, numbers) for v in template]
     if isinstance(template, tuple):
-        items = [_fill(v, leaves) for v in template]
+        items = [_fill(v, leaves, numbers) for v in template]
         return kind(*items) if hasattr(template, "_fields") else tuple(items)
     if isinstance(template, dict):
-        return {k: _fill(v, leaves) for k, v in template.items()}
+        return {k: _fill(v, leaves, numbers) for k, v in template.items()}
     return template
 
 

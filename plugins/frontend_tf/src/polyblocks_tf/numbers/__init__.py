@@ -1,0 +1,1 @@
+"""Python numbers whose values change from call to call: arguments of the compiled program."""

@@ -1,0 +1,34 @@
+"""Which Python numbers among a function's arguments are constants, and which change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+class Policy:
+    """The numbers of one kind of call: which of them have had several values.
+
+    A number is a constant at first. With its second value it is one that changes, unless the
+    function needs its value to be traced: then it is a constant for ever, each value of which is a
+    variant.
+
+    Args:
+        first: the values of the first call.
+    """
+
+    def __init__(self, first: Sequence[float]) -> None:
+        self._first = [repr(value) for value in first]
+        self._changing: set[int] = set()
+        self._constant: set[int] = set()
+
+    def changing(self, values: Sequence[float]) -> tuple[int, ...]:
+        """Places of the numbers that have changed so far, with this call, and may."""
+        for place, (first, value) in enumerate(zip(self._first, values, strict=True)):
+            # 0.0 and -0.0 are equal, and no NaN equals itself; their texts tell.
+            if place not in self._changing and repr(value) != first:
+                self._changing.add(place)
+        return tuple(sorted(self._changing - self._constant))
+
+    def fix(self, places: Iterable[int]) -> None:
+        """These are constants for ever."""
+        self._constant.update(places)
