@@ -71,7 +71,8 @@ def test_structures_in_and_out():
         for scale in (1.0, 2.0):
             expected = f(pair, table, *rest, scale=scale)
             assert_same(compiled(pair, table, *rest, scale=scale), expected)
-    assert len(compiled.polyblocks_report().variants) == 4
+    # The number changes, and is an argument after the first two values.
+    assert len(compiled.polyblocks_report().variants) == 3
     assert compiled.polyblocks_report().whole
 
 
@@ -99,11 +100,12 @@ def test_numpy_in_tensors_out():
 
 
 def test_python_values_are_constants():
-    calls = []
+    calls = 0
 
     @polyblocks_jit_tf
     def f(x, n, name=None):
-        calls.append(n)
+        nonlocal calls
+        calls += 1
         return x * n if name is None else x + n
 
     x = floats(3)
@@ -111,7 +113,7 @@ def test_python_values_are_constants():
     assert_same(f(x, 2), x * 2)
     assert_same(f(x, 3), x * 3)
     assert_same(f(x, 3, name="add"), x + 3)
-    assert calls == [2, 3, 3]
+    assert calls == 3
     # -0.0 equals 0.0, and is another constant.
     assert not np.signbit(f(tf.zeros(1), 0.0).numpy()[0])
     assert np.signbit(f(tf.zeros(1), -0.0).numpy()[0])

@@ -34,6 +34,8 @@ class Recorded:
         self._variables = [v for v in concrete.graph.variables if v.trainable]
         effects = [node for node in Graph.of(concrete).nodes if node.has_effect]
         self._effect = effects[0].op if effects else None
+        # Calling it under a tape, as going back does, adds outputs to it.
+        self._outputs = [tf.TensorSpec(output.shape, output.dtype) for output in concrete.outputs]
         self._forward: Any = None
         self._backward: Any = None
 
@@ -67,10 +69,9 @@ class Recorded:
         return result
 
     def _gradients(self, leaves: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Any]:
-        flat_outputs = self._concrete.outputs
         given = [
             tf.zeros(output.shape, output.dtype) if grad is None else tf.convert_to_tensor(grad)
-            for output, grad in zip(flat_outputs, grads, strict=True)
+            for output, grad in zip(self._outputs, grads, strict=True)
         ]
         if self._backward is None:
             self._backward = self._make_backward(len(leaves))
