@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from polyblocks_tf import branches, images, linear_algebra, random_numbers, shapes
+from polyblocks_tf.operations import resizing
 
 Substitute = Callable[[Any, list[tf.Tensor]], Sequence[tf.Tensor] | None]
 
@@ -28,6 +29,11 @@ SUBSTITUTIONS: dict[str, Substitute] = {
     "ImageProjectiveTransformV2": images.projective_transform,
     "ImageProjectiveTransformV3": images.projective_transform,
     "CropAndResize": images.crop_and_resize,
+    "ResizeBicubic": resizing.resize_bicubic,
+    "ResizeBicubicGrad": resizing.resize_bicubic_grad,
+    "ResizeArea": resizing.resize_area,
+    "ScaleAndTranslate": resizing.scale_and_translate,
+    "ScaleAndTranslateGrad": resizing.scale_and_translate_grad,
     "MatrixInverse": linear_algebra.small_inverse,
     "EnsureShape": shapes.ensured,
     "StatelessRandomGetKeyCounter": random_numbers.key_and_counter,

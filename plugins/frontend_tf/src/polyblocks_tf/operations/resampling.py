@@ -1,0 +1,157 @@
+"""Weights of one-dimensional resampling, as TensorFlow's kernels compute them.
+
+Each function gives a matrix W of float32, of shape [output size, input size]: the result is W times
+the input along one axis. The arithmetic is that of ``core/kernels/image`` of TensorFlow's sources
+(``resize_bicubic_op.cc``, ``resize_area_op.cc``, ``scale_and_translate_op.cc``), in float32 where
+theirs is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+_f32 = np.float32
+
+#: Positions between two pixels for which the bicubic kernel is tabulated.
+_TABLE_SIZE = 1 << 10
+#: A sum of weights below this is not divided by.
+_TINY = 1000 * np.finfo(np.float32).tiny
+
+
+def scale_of(extent: int, size: int, align_corners: bool) -> np.float32:
+    """Input pixels per output pixel."""
+    if align_corners and size > 1:
+        return _f32(extent - 1) / _f32(size - 1)
+    return _f32(extent) / _f32(size)
+
+
+def bicubic(extent: int, size: int, align_corners: bool, half_pixel: bool) -> np.ndarray:
+    """Four pixels each; with ``half_pixel`` those outside of the image have no weight."""
+    table = _cubic_table(-0.5 if half_pixel else -0.75)
+    scale = scale_of(extent, size, align_corners)
+    weights = np.zeros((size, extent), np.float32)
+    for row in range(size):
+        place = (_f32(row + 0.5) * scale - _f32(0.5)) if half_pixel else _f32(row) * scale
+        first = math.floor(place)
+        offset = round(float((place - _f32(first)) * _f32(_TABLE_SIZE)))
+        taps = np.array(
+            [
+                table[offset, 1],
+                table[offset, 0],
+                table[_TABLE_SIZE - offset, 0],
+                table[_TABLE_SIZE - offset, 1],
+            ]
+        )
+        wanted = first - 1 + np.arange(4)
+        pixels = np.clip(wanted, 0, extent - 1)
+        if half_pixel:
+            taps = _normalized(np.where(pixels == wanted, taps, _f32(0)))
+        np.add.at(weights[row], pixels, taps)
+    return weights
+
+
+def _cubic_table(a: float) -> np.ndarray:
+    """The kernel at distances below 1 (column 0), and at those plus 1 (column 1)."""
+    x = np.arange(_TABLE_SIZE + 1) / _TABLE_SIZE
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    x = x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.stack([near, far], 1).astype(np.float32)
+
+
+def area(extent: int, size: int, align_corners: bool) -> np.ndarray | None:
+    """The part of each input pixel that an output pixel covers; None where it covers nothing."""
+    scale = scale_of(extent, size, align_corners)
+    if not scale:
+        return None
+    weights = np.zeros((size, extent), np.float32)
+    for row in range(size):
+        begin, end = _f32(row) * scale, _f32(row + 1) * scale
+        for pixel in range(math.floor(begin), math.ceil(end)):
+            past = pixel + 1 > end
+            if pixel < begin:
+                part = scale if past else _f32(pixel + 1) - begin
+            else:
+                part = end - _f32(pixel) if past else _f32(1)
+            weights[row, min(pixel, extent - 1)] += part / scale
+    return weights
+
+
+def scaled(
+    extent: int, size: int, scale: float, translation: float, kernel: str, antialias: bool
+) -> np.ndarray | None:
+    """A kernel at (scaled, translated) places; None for a kernel that is not known."""
+    known = _KERNELS.get(kernel)
+    if known is None or not scale > 0:
+        return None
+    function, radius = known
+    step = _f32(1) / _f32(scale)
+    start = -step * _f32(translation)
+    width = max(step, _f32(1)) if antialias else _f32(1)
+    reach = _f32(radius) * width
+    weights = np.zeros((size, extent), np.float32)
+    for row in range(size):
+        place = _f32(row + 0.5) * step + start
+        if place < 0 or place > extent:
+            continue  # the result is 0 there
+        first = min(max(math.ceil(place - reach - _f32(0.5)), 0), extent - 1)
+        last = min(max(math.floor(place + reach - _f32(0.5)), 0), extent - 1)
+        pixels = np.arange(first, last + 1, dtype=np.float32)
+        distance = np.abs((pixels + _f32(0.5) - place) * (_f32(1) / width))
+        weights[row, first : last + 1] = _normalized(function(distance))
+    return weights
+
+
+def _normalized(weights: np.ndarray) -> np.ndarray:
+    total = weights.sum(dtype=np.float32)
+    return weights * (_f32(1) / total) if abs(total) >= _TINY else np.zeros_like(weights)
+
+
+def _lanczos(radius: float) -> tuple[Callable[[np.ndarray], np.ndarray], float]:
+    def kernel(x: np.ndarray) -> np.ndarray:
+        t = np.where(x <= 1e-3, 1, x).astype(np.float64) * np.pi
+        value = radius * np.sin(t) * np.sin(t / radius) / (t * t)
+        return np.where(x > radius, 0, np.where(x <= 1e-3, 1, value)).astype(np.float32)
+
+    return kernel, radius
+
+
+def _gaussian(x: np.ndarray) -> np.ndarray:
+    sigma = 0.5  # a third of the radius
+    return np.where(x >= 1.5, 0, np.exp(-x * x / (2 * sigma * sigma))).astype(np.float32)
+
+
+def _box(x: np.ndarray) -> np.ndarray:
+    return np.where(x < 0.5, 1, np.where(x == 0.5, 0.5, 0)).astype(np.float32)
+
+
+def _triangle(x: np.ndarray) -> np.ndarray:
+    return np.where(x < 1, 1 - x, 0).astype(np.float32)
+
+
+def _keys(x: np.ndarray) -> np.ndarray:
+    far = ((-0.5 * x + 2.5) * x - 4) * x + 2
+    near = ((1.5 * x - 2.5) * x) * x + 1
+    return np.where(x >= 2, 0, np.where(x >= 1, far, near)).astype(np.float32)
+
+
+def _mitchell(x: np.ndarray) -> np.ndarray:
+    far = ((-7 / 18 * x + 2) * x - 10 / 3) * x + 16 / 9
+    near = ((7 / 6 * x - 2) * x) * x + 8 / 9
+    return np.where(x >= 2, 0, np.where(x >= 1, far, near)).astype(np.float32)
+
+
+#: Name of a kernel -> the kernel as a function of distances, and its radius.
+_KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
+    "lanczos1": _lanczos(1.0),
+    "lanczos3": _lanczos(3.0),
+    "lanczos5": _lanczos(5.0),
+    "gaussian": (_gaussian, 1.5),
+    "box": (_box, 1.0),
+    "triangle": (_triangle, 1.0),
+    "keyscubic": (_keys, 2.0),
+    "mitchellcubic": (_mitchell, 2.0),
+}

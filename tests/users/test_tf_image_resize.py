@@ -1,0 +1,106 @@
+"""TensorFlow: tf.image.resize with all methods, with and without antialiasing; gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from tf_compare import assert_same, check, floats  # noqa: E402
+
+from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
+from polyblocks_tf.operations import resampling  # noqa: E402
+
+KERNELS = "lanczos1 lanczos3 lanczos5 gaussian box triangle keyscubic mitchellcubic".split()
+
+
+@pytest.mark.parametrize(
+    ("method", "antialias"),
+    [
+        ("bicubic", False),
+        ("area", False),
+        ("lanczos5", True),
+        *(
+            pytest.param(method, antialias, marks=pytest.mark.slow)
+            for method in ("bicubic", "bilinear", "nearest", "gaussian", "mitchellcubic")
+            for antialias in (False, True)
+        ),
+        pytest.param("lanczos3", False, marks=pytest.mark.slow),
+    ],
+)
+def test_image_resize(method, antialias):
+    def f(image):
+        up = tf.image.resize(image, (13, 11), method=method, antialias=antialias)
+        down = tf.image.resize(image, (3, 4), method=method, antialias=antialias)
+        return up, down
+
+    check(f, floats(2, 7, 9, 3), rtol=1e-5, atol=1e-5, strict_target=True)
+
+
+def test_image_resize_of_bytes():
+    image = tf.constant(np.random.default_rng(0).integers(0, 256, (9, 7, 3)), tf.uint8)
+    f = lambda x: tf.image.resize(x, (5, 12), method="bicubic")  # noqa: E731
+    check(f, image, rtol=1e-5, atol=1e-3, strict_target=True)
+
+
+def test_a_gradient_through_image_resize():
+    def f(image):
+        with tf.GradientTape() as tape:
+            tape.watch(image)
+            loss = tf.reduce_sum(tf.image.resize(image, (12, 5), method="bicubic") ** 2)
+            loss += tf.reduce_sum(tf.image.resize(image, (3, 5), "lanczos3", antialias=True) ** 2)
+        return tape.gradient(loss, image)
+
+    check(f, floats(1, 6, 8, 2), rtol=1e-4, atol=1e-5, strict_target=True)
+
+
+SIZES = [(7, 14), (16, 5), (8, 8), (1, 3), (5, 1), (33, 50), (64, 3)]
+
+
+def along_rows(matrix, image):
+    return tf.einsum("or,brwc->bowc", tf.constant(matrix), image)
+
+
+@pytest.mark.parametrize(("extent", "size"), SIZES)
+def test_weights_are_those_of_the_kernels(extent, size):
+    image = floats(1, extent, 4, 2)
+    target = tf.constant([size, 4])
+    for align, half in ((False, False), (True, False), (False, True)):
+        theirs = tf.raw_ops.ResizeBicubic(
+            images=image, size=target, align_corners=align, half_pixel_centers=half
+        )
+        matrix = resampling.bicubic(extent, size, align, half)
+        assert_same(along_rows(matrix, image), theirs, 1e-6, 1e-6)
+    for align in (False, True):
+        matrix = resampling.area(extent, size, align)
+        if matrix is None:
+            assert extent == 1
+            assert align
+            continue
+        theirs = tf.raw_ops.ResizeArea(images=image, size=target, align_corners=align)
+        assert_same(along_rows(matrix, image), theirs, 1e-6, 1e-6)
+    for kernel in KERNELS:
+        for antialias, shift in ((False, 0.0), (True, 0.0), (True, 1.5), (False, -2.25)):
+            scale = size / extent
+            theirs = tf.raw_ops.ScaleAndTranslate(
+                images=image,
+                size=target,
+                scale=[scale, 1.0],
+                translation=[shift, 0.0],
+                kernel_type=kernel,
+                antialias=antialias,
+            )
+            matrix = resampling.scaled(extent, size, scale, shift, kernel, antialias)
+            # The other axis is resampled by the same kernel, which some do not leave as it is.
+            other = resampling.scaled(4, 4, 1.0, 0.0, kernel, antialias)
+            ours = tf.einsum("or,ws,brsc->bowc", matrix, other, image)
+            assert_same(ours, theirs, 1e-5, 1e-6)
+
+
+def test_a_kernel_that_is_not_known_is_left_to_tensorflow():
+    assert resampling.scaled(4, 4, 1.0, 0.0, "sharpest", False) is None
+    assert resampling.scaled(4, 4, 0.0, 0.0, "box", False) is None
+    f = polyblocks_jit_tf(lambda x: tf.compat.v1.image.resize_area(x, (3, 4), align_corners=True))
+    f(floats(1, 1, 4, 1))  # an extent of 1 has no corners to align
+    assert {row.op for row in f.polyblocks_report().fallbacks} == {"ResizeArea"}
