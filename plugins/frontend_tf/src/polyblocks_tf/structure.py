@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.composite_tensor import CompositeTensor
 from tensorflow.python.framework.ops import EagerTensor
 
 from polyblocks.errors import InputError
@@ -33,6 +34,14 @@ class Figure:
 
     place: int
     value: int | float
+
+
+@dataclass(frozen=True)
+class Composite:
+    """A tensor that is made of several (ragged, sparse), and the places of these."""
+
+    spec: Any
+    parts: tuple[Leaf, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +128,14 @@ class Arguments:
             found = {k: self._visit(v, f"{name}[{k!r}]") for k, v in value.items()}
             template = {k: t for k, (t, _) in found.items()}
             return template, (kind, tuple((k, key) for k, (_, key) in found.items()))
+        if isinstance(value, CompositeTensor) and not isinstance(value, tf.Variable):
+            tensors = tf.nest.flatten(value, expand_composites=True)
+            visited = [self._visit(v, name) for v in tensors]
+            spec = value._type_spec
+            return Composite(spec, tuple(part for part, _ in visited)), (
+                spec,
+                tuple(key for _, key in visited),
+            )
         # Models, variables, functions: by identity; the variant keeps them alive.
         return Held(value), (kind, id(value))
 
@@ -148,6 +165,9 @@ def _fill(template: Any, leaves: Sequence[Any], numbers: Mapping[int, Any]) -> A
     kind = type(template)
     if kind is Leaf:
         return leaves[template.number]
+    if kind is Composite:
+        parts = [leaves[part.number] for part in template.parts]
+        return tf.nest.pack_sequence_as(template.spec, parts, expand_composites=True)
     if kind is Figure:
         return numbers.get(template.place, template.value)
     if kind is Held:

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from polyblocks_tf import branches, images, linear_algebra, random_numbers, shapes
-from polyblocks_tf.operations import resizing
+from polyblocks_tf.operations import ragged, resizing
 
 Substitute = Callable[[Any, list[tf.Tensor]], Sequence[tf.Tensor] | None]
 
@@ -29,6 +29,7 @@ SUBSTITUTIONS: dict[str, Substitute] = {
     "ImageProjectiveTransformV2": images.projective_transform,
     "ImageProjectiveTransformV3": images.projective_transform,
     "CropAndResize": images.crop_and_resize,
+    "RaggedTensorToTensor": ragged.ragged_to_tensor,
     "ResizeBicubic": resizing.resize_bicubic,
     "ResizeBicubicGrad": resizing.resize_bicubic_grad,
     "ResizeArea": resizing.resize_area,
