@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from polyblocks_tf import branches, images, linear_algebra, random_numbers, shapes
-from polyblocks_tf.operations import ragged, resizing
+from polyblocks_tf.operations import fourier, ragged, resizing
 
 Substitute = Callable[[Any, list[tf.Tensor]], Sequence[tf.Tensor] | None]
 
@@ -22,6 +22,9 @@ def _branch(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
     return branches.known_branch(op, inputs, SUBSTITUTIONS)
 
 
+#: How the types of transforms say of how many dimensions they are.
+_RANKS = ("", "2D", "3D")
+
 SUBSTITUTIONS: dict[str, Substitute] = {
     "Assert": branches.known_check,
     "If": _branch,
@@ -29,6 +32,9 @@ SUBSTITUTIONS: dict[str, Substitute] = {
     "ImageProjectiveTransformV2": images.projective_transform,
     "ImageProjectiveTransformV3": images.projective_transform,
     "CropAndResize": images.crop_and_resize,
+    **{f"{kind}{rank}": fourier.fft for kind in ("FFT", "IFFT") for rank in _RANKS},
+    **{f"RFFT{rank}": fourier.rfft for rank in _RANKS},
+    **{f"IRFFT{rank}": fourier.irfft for rank in _RANKS},
     "RaggedTensorToTensor": ragged.ragged_to_tensor,
     "ResizeBicubic": resizing.resize_bicubic,
     "ResizeBicubicGrad": resizing.resize_bicubic_grad,
