@@ -68,6 +68,7 @@ def compile_jaxpr(
     platform: str = "cpu",
     updates: Mapping[int, int] | None = None,
     constants: Sequence[Any] = (),
+    kind: str = "inference",
 ) -> Registered | Partitioned:
     """Compile a traced function, or what can be compiled of it.
 
@@ -80,13 +81,15 @@ def compile_jaxpr(
             that is cut into parts makes no use of it.
         constants: values of its first inputs, the same at each call; what depends on them alone is
             computed now, unless the function is cut into parts.
+        kind: see :class:`polyblocks.frontends.function_report.Variant`.
 
     Raises:
         FallbackError: with ``strict_target``, when an operation cannot be compiled.
         TargetError, PluginError: the target cannot be used.
     """
     begin = time.perf_counter()
-    variant = Variant(site.name, arguments=[text_of(aval) for aval in closed.in_avals])
+    name = site.name if kind == "inference" else f"{site.name} ({kind})"
+    variant = Variant(name, kind, arguments=[text_of(aval) for aval in closed.in_avals])
     made = _compile(closed, site, arguments, variant, platform, updates or {}, constants)
     variant.seconds = time.perf_counter() - begin
     site.report.add_variant(variant)

@@ -1,8 +1,7 @@
 """The primitive that stands for a compiled function in JAX's own programs.
 
 It is a call of a jaxpr. Lowered, it is a call of our program through XLA's foreign function
-interface; under any transformation it becomes the jaxpr, so that derivatives of all orders, and
-batching, are those of the function as it was written.
+interface. Its rules for JAX's transformations are in :mod:`polyblocks_jax.transformations`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import mlir
 
 from polyblocks.errors import TargetError
 from polyblocks_jax.capture import capturing
@@ -47,7 +46,9 @@ def call(
         donated: numbers of arguments whose memory results may take over.
     """
     updates = taken_over(closed, donated) if site.options.num_iters == 1 else ()
-    return list(polyblocks_call_p.bind(*args, jaxpr=closed, site=site, updates=updates))
+    return list(
+        polyblocks_call_p.bind(*args, jaxpr=closed, site=site, kind="inference", updates=updates)
+    )
 
 
 def taken_over(closed: ClosedJaxpr, donated: Collection[int]) -> Updates:
@@ -65,72 +66,31 @@ def taken_over(closed: ClosedJaxpr, donated: Collection[int]) -> Updates:
 
 
 @polyblocks_call_p.def_effectful_abstract_eval
-def _abstract(*avals: Any, jaxpr: ClosedJaxpr, site: Site, updates: Updates) -> tuple[Any, Any]:
-    del avals, site, updates
+def _abstract(*avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> tuple[Any, Any]:
+    del avals, params
     return jaxpr.out_avals, jaxpr.effects
 
 
 @polyblocks_call_p.def_impl
-def _run(*args: Any, jaxpr: ClosedJaxpr, site: Site, updates: Updates) -> Any:
+def _run(*args: Any, jaxpr: ClosedJaxpr, site: Site, kind: str, updates: Updates) -> Any:
     """Outside of any trace: a jaxpr with the primitive is being evaluated step by step."""
     del updates  # The arguments belong to the caller that evaluates it.
-    return _jitted(jaxpr, site)(*args)
+    return _jitted(jaxpr, site, kind)(*args)
 
 
 @functools.lru_cache(maxsize=256)
-def _jitted(jaxpr: ClosedJaxpr, site: Site) -> Any:
+def _jitted(jaxpr: ClosedJaxpr, site: Site, kind: str) -> Any:
     def run(*args: Any) -> Any:
         if not is_tracing():
             return evaluate(jaxpr, *args)
-        return polyblocks_call_p.bind(*args, jaxpr=jaxpr, site=site, updates=())
+        return polyblocks_call_p.bind(*args, jaxpr=jaxpr, site=site, kind=kind, updates=())
 
     return jax.jit(run)
 
 
-def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple[Any, Any]:
-    del params
-    active = [i for i, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
-
-    def function(*values: Any) -> Any:
-        full = list(primals)
-        for i, value in zip(active, values, strict=True):
-            full[i] = value
-        return evaluate(jaxpr, *full)
-
-    return jax.jvp(function, [primals[i] for i in active], [tangents[i] for i in active])
-
-
-def _batch(args: Any, dims: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple[Any, Any]:
-    del params
-    in_axes = tuple(dims)
-    results = jax.vmap(functools.partial(evaluate, jaxpr), in_axes=in_axes)(*args)
-    return results, [0] * len(results)
-
-
-def _transpose(cotangents: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    del params
-    linear = [i for i, arg in enumerate(args) if ad.is_undefined_primal(arg)]
-
-    def function(*values: Any) -> Any:
-        full = list(args)
-        for i, value in zip(linear, values, strict=True):
-            full[i] = value
-        return evaluate(jaxpr, *full)
-
-    shapes = [jax.ShapeDtypeStruct(args[i].aval.shape, args[i].aval.dtype) for i in linear]
-    pulled = jax.linear_transpose(function, *shapes)(
-        [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
-    )
-    found = dict(zip(linear, pulled, strict=True))
-    return [found.get(i) for i in range(len(args))]
-
-
-ad.primitive_jvps[polyblocks_call_p] = _jvp
-ad.primitive_transposes[polyblocks_call_p] = _transpose
-batching.primitive_batchers[polyblocks_call_p] = _batch
-
-
-def _lower(ctx: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site, updates: Updates) -> Any:
+def _lower(
+    ctx: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site, kind: str, updates: Updates
+) -> Any:
     if capturing.get():
         return mlir.lower_fun(functools.partial(evaluate, jaxpr), multiple_results=True)(ctx, *args)
     platforms = tuple(ctx.module_context.platforms)
@@ -151,7 +111,7 @@ def _lower(ctx: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site, updates: Update
         held = mlir.lower_fun(lambda: tuple(constants), multiple_results=True)(here)
         args = (*(value for values in held for value in _each(values)), *args)
         ctx = ctx.replace(avals_in=jaxpr.in_avals)
-    made = compile_jaxpr(jaxpr, site, names, platforms[0], found, constants)
+    made = compile_jaxpr(jaxpr, site, names, platforms[0], found, constants, kind)
     if isinstance(made, Registered):
         return _ffi_call(ctx, args, made, found)
     return mlir.lower_fun(_evaluation(made), multiple_results=True)(ctx, *args)

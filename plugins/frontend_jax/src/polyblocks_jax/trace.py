@@ -11,11 +11,13 @@ import jax
 from jax.extend.core import ClosedJaxpr, Literal
 
 from polyblocks.frontends.function_report import Variant
+from polyblocks_jax import transformations  # noqa: F401 # registers the rules
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.constants import is_traced, lift_constants, warn_of_large
 from polyblocks_jax.donation import NOTHING, Donation
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.primitive import call
+from polyblocks_jax.pruning import prune
 from polyblocks_jax.references import first_reference, leave
 from polyblocks_jax.specs import text_of
 from polyblocks_jax.tracing import is_tracing
@@ -71,31 +73,23 @@ def _call(
     """Compute what must be computed; arguments and constants that are returned are just that."""
     # The others are part of the function, which must not meet other ones where it is called.
     closed, lifted = lift_constants(closed, is_traced)
-    jaxpr = closed.jaxpr
     names = [*(f"constant{i}" for i in range(len(lifted))), *names]
-    known = dict(zip(jaxpr.invars, [*lifted, *inputs], strict=True))
-    known.update(zip(jaxpr.constvars, closed.consts, strict=True))
-    computed = list(
-        dict.fromkeys(v for v in jaxpr.outvars if not isinstance(v, Literal) and v not in known)
-    )
-    if computed or closed.effects:
-        read = {v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
-        used = [i for i, v in enumerate(jaxpr.invars) if v in read]
-        debug = jaxpr.debug_info._replace(
-            arg_names=tuple(names[i] for i in used), result_paths=None
-        )
-        invars = [jaxpr.invars[i] for i in used]
-        core = jaxpr.replace(invars=invars, outvars=computed, debug_info=debug)
-        returned = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
-        given = {jaxpr.invars[len(lifted) + i] for i in donated} - returned
-        places = [k for k, v in enumerate(invars) if v in given]
-        results = call(ClosedJaxpr(core, closed.consts), site, [known[v] for v in invars], places)
-        known.update(zip(computed, results, strict=True))
-    else:
+    values = [*lifted, *inputs]
+    pruned = prune(closed, names)
+    if pruned.is_trivial:
         site.report.add_variant(
             Variant(site.name, arguments=[text_of(aval) for aval in closed.in_avals])
         )
-    return [v.val if isinstance(v, Literal) else known[v] for v in jaxpr.outvars]
+        return pruned.results(values, ())
+    returned = {v for v in closed.jaxpr.outvars if not isinstance(v, Literal)}
+    donors = {len(lifted) + i for i in donated}
+    places = [
+        place
+        for place, i in enumerate(pruned.used)
+        if i in donors and closed.jaxpr.invars[i] not in returned
+    ]
+    results = call(pruned.core, site, [values[i] for i in pruned.used], places)
+    return pruned.results(values, results)
 
 
 def _names(function: Callable[..., Any], paths: Sequence[Any]) -> list[str]:
