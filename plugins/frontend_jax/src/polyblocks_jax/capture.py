@@ -16,6 +16,7 @@ from polyblocks.hookspecs import Capture
 from polyblocks.program import Argument, Result
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.location import source_location
+from polyblocks_jax.meshes import without_mesh
 from polyblocks_jax.specs import spec_of, struct_of
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def capture_jaxpr(
         UnsupportedError: it takes or gives what no Program can express, or JAX has no StableHLO
             for it.
     """
+    closed = without_mesh(closed)
     specs = [spec_of(aval) for aval in closed.in_avals]
     results = [spec_of(aval) for aval in closed.out_avals]
     module = stablehlo_of(closed)

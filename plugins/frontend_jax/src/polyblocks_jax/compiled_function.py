@@ -88,6 +88,10 @@ class CompiledFunction:
         """``lower`` of ``jax.jit``: the computation that XLA gets, which calls our programs."""
         return self._jitted.lower(*args, **kwargs)
 
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """``trace`` of ``jax.jit``: the jaxpr, whose only equation of ours calls this function."""
+        return self._jitted.trace(*args, **kwargs)
+
     def clear_cache(self) -> None:
         """Forget all variants, as ``clear_cache`` of ``jax.jit``."""
         self._jitted.clear_cache()  # type: ignore[attr-defined] # not in JAX's stubs

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import traceback
+from collections.abc import Iterable
 from typing import Any
 
 from jax.extend import source_info_util
@@ -29,10 +31,20 @@ def _prefixes() -> tuple[str, ...]:
 
 def source_location(eqn: Any) -> str:
     """``file:line`` of the innermost frame that is no library's; empty where unknown."""
-    traceback = eqn.source_info.traceback
-    if traceback is None:
-        return ""
-    for frame in traceback.frames:
-        if not frame.file_name.startswith(_prefixes()) and not frame.file_name.startswith("<"):
-            return f"{frame.file_name}:{frame.line_num}"
+    known = eqn.source_info.traceback
+    frames = () if known is None else known.frames
+    return _user_line((frame.file_name, frame.line_num) for frame in frames)
+
+
+def current_location() -> str:
+    """The same of what Python runs now: where a function is called that JAX lowers."""
+    return _user_line(
+        (frame.f_code.co_filename, number) for frame, number in traceback.walk_stack(None)
+    )
+
+
+def _user_line(frames: Iterable[tuple[str, int]]) -> str:
+    for file, line in frames:
+        if not file.startswith(_prefixes()) and not file.startswith("<"):
+            return f"{file}:{line}"
     return ""

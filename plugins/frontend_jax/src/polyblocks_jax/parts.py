@@ -66,7 +66,7 @@ class Equations(Operations):
     def obvious(self) -> dict[int, Why]:
         """What has an effect."""
         return {
-            node: ("an effect that only JAX can have at run time", UNSUPPORTED)
+            node: (_reason(self.eqns[node].effects), UNSUPPORTED)
             for node in range(len(self))
             if self.is_ordered(node)
         }
@@ -171,6 +171,13 @@ class Equations(Operations):
                 results = evaluate(part, *operands)
             values.update(zip(outputs, results, strict=True))
         return [v.val if isinstance(v, Literal) else values[v] for v in self.closed.jaxpr.outvars]
+
+
+def _reason(effects: Collection[Any]) -> str:
+    """Why only JAX can run what has these effects."""
+    if all(type(effect).__name__ == "NamedAxisEffect" for effect in effects):
+        return "it takes part in what several devices do"
+    return "an effect that only JAX can have at run time"
 
 
 def _import(capture: JaxCapture) -> None:

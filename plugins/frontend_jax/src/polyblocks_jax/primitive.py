@@ -1,26 +1,20 @@
 """The primitive that stands for a compiled function in JAX's own programs.
 
-It is a call of a jaxpr. Lowered, it is a call of our program through XLA's foreign function
-interface. Its rules for JAX's transformations are in :mod:`polyblocks_jax.transformations`.
+It is a call of a jaxpr. What becomes of it when JAX lowers it is in :mod:`polyblocks_jax.lowering`,
+and its rules for JAX's transformations are in :mod:`polyblocks_jax.transformations`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, Primitive
-from jax.interpreters import mlir
 
-from polyblocks.errors import TargetError
-from polyblocks_jax.capture import capturing
-from polyblocks_jax.compiler import Partitioned, Site, argument_names, compile_jaxpr, takes
-from polyblocks_jax.constants import is_passed, lift_constants
+from polyblocks_jax.compiler import Site
 from polyblocks_jax.evaluate import evaluate
-from polyblocks_jax.programs import Registered
-from polyblocks_jax.specs import memory_dtype, physical
 from polyblocks_jax.tracing import is_tracing
 
 polyblocks_call_p = Primitive("polyblocks_call")
@@ -28,10 +22,6 @@ polyblocks_call_p.multiple_results = True
 
 #: Pairs of the number of a result and that of the argument whose memory it takes over.
 Updates = tuple[tuple[int, int], ...]
-
-#: A part of a partitioned function; see :class:`polyblocks_jax.compiler.Partitioned`.
-polyblocks_part_p = Primitive("polyblocks_part")
-polyblocks_part_p.multiple_results = True
 
 
 def call(
@@ -86,110 +76,3 @@ def _jitted(jaxpr: ClosedJaxpr, site: Site, kind: str) -> Any:
         return polyblocks_call_p.bind(*args, jaxpr=jaxpr, site=site, kind=kind, updates=())
 
     return jax.jit(run)
-
-
-def _lower(
-    ctx: Any, *args: Any, jaxpr: ClosedJaxpr, site: Site, kind: str, updates: Updates
-) -> Any:
-    if capturing.get():
-        return mlir.lower_fun(functools.partial(evaluate, jaxpr), multiple_results=True)(ctx, *args)
-    platforms = tuple(ctx.module_context.platforms)
-    if platforms != ("cpu",) and not takes(site.options, platforms):
-        raise TargetError(
-            f"{site.name} is called with arrays on {' and '.join(platforms)}, but target "
-            f"'{site.options.target}' takes arrays on the CPU; put them on jax.devices('cpu')[0]"
-        )
-    # Where arrays lie on a GPU, XLA's calls take no part in this yet.
-    found = dict(updates) if platforms == ("cpu",) else {}
-    names = argument_names(jaxpr)
-    jaxpr, constants = lift_constants(jaxpr, is_passed)
-    if constants:
-        names = [*(f"constant{i}" for i in range(len(constants))), *names]
-        found = {result: len(constants) + index for result, index in found.items()}
-        avals = jaxpr.in_avals[: len(constants)]
-        here = ctx.replace(avals_in=[], avals_out=avals)
-        held = mlir.lower_fun(lambda: tuple(constants), multiple_results=True)(here)
-        args = (*(value for values in held for value in _each(values)), *args)
-        ctx = ctx.replace(avals_in=jaxpr.in_avals)
-    made = compile_jaxpr(jaxpr, site, names, platforms[0], found, constants, kind)
-    if isinstance(made, Registered):
-        return _ffi_call(ctx, args, made, found)
-    return mlir.lower_fun(_evaluation(made), multiple_results=True)(ctx, *args)
-
-
-def _each(values: Any) -> Sequence[Any]:
-    """The values of one result, which may be one or several."""
-    return values if isinstance(values, (list, tuple)) else (values,)
-
-
-def _evaluation(made: Partitioned) -> Any:
-    def run_part(nodes: Sequence[int], values: list[Any]) -> Any:
-        part, _, _ = made.equations.part(nodes)
-        program = made.parts[tuple(nodes)]
-        return polyblocks_part_p.bind(*values, avals=tuple(part.out_avals), program=program)
-
-    def evaluate(*values: Any) -> list[Any]:
-        return made.equations.evaluate(made.steps, run_part, values)
-
-    return evaluate
-
-
-def _ffi_call(
-    ctx: Any, args: Sequence[Any], program: Registered, updates: Mapping[int, int]
-) -> Any:
-    """``stablehlo.custom_call`` of a program on row-major buffers.
-
-    Results that take over an argument's memory come last. XLA copies the argument first if it is
-    read later, or was not given up after all.
-    """
-    inputs = [_in_memory(aval) for aval in ctx.avals_in]
-    operands = list(args)
-    if program.is_long:
-        for aval, value in zip(inputs, args, strict=True):
-            if aval.size:
-                here = ctx.replace(avals_in=[aval], avals_out=[_WEIGHT])
-                operands += mlir.lower_fun(_weight, multiple_results=False)(here, value)
-                inputs.append(_WEIGHT)
-                break
-    order = sorted(range(len(ctx.avals_out)), key=lambda number: number in updates)
-    outputs = [_in_memory(ctx.avals_out[number]) for number in order]
-    aliases = {updates[n]: place for place, n in enumerate(order) if n in updates}
-    ctx = ctx.replace(avals_in=inputs, avals_out=outputs)
-    build = jax.ffi.build_ffi_lowering_function
-    made = build(program.target, operand_output_aliases=aliases)(ctx, *operands).results
-    return [made[order.index(number)] for number in range(len(order))]
-
-
-#: XLA runs what it holds for cheap (below 1,000 operations) on the caller's thread, and counts a
-#: foreign call as nothing. What takes longer is given a further operand, on which it counts as many
-#: operations as there are elements; computing it takes a tenth of a microsecond.
-_WEIGHT = jax.core.ShapedArray((1024,), jax.numpy.dtype("int32"))
-
-
-def _weight(array: Any) -> Any:
-    """Something that XLA can neither foresee nor leave out."""
-    first = jax.lax.slice(array.reshape(-1), (0,), (1,))
-    number = jax.lax.convert_element_type(jax.numpy.real(first), _WEIGHT.dtype)
-    return number + jax.lax.iota(_WEIGHT.dtype, _WEIGHT.size)
-
-
-def _in_memory(aval: Any) -> Any:
-    made = physical(aval)
-    return jax.core.ShapedArray(made.shape, jax.numpy.dtype(memory_dtype(made)))
-
-
-mlir.register_lowering(polyblocks_call_p, _lower)
-
-
-@polyblocks_part_p.def_abstract_eval
-def _abstract_part(*avals: Any, program: Registered, **params: Any) -> Any:
-    del avals, program
-    return params["avals"]
-
-
-def _lower_part(ctx: Any, *args: Any, program: Registered, **params: Any) -> Any:
-    del params
-    return _ffi_call(ctx, args, program, {})
-
-
-mlir.register_lowering(polyblocks_part_p, _lower_part)

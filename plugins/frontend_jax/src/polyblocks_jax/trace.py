@@ -11,7 +11,7 @@ import jax
 from jax.extend.core import ClosedJaxpr, Literal
 
 from polyblocks.frontends.function_report import Variant
-from polyblocks_jax import transformations  # noqa: F401 # registers the rules
+from polyblocks_jax import lowering, transformations  # noqa: F401 # rules of the primitive
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.constants import is_traced, lift_constants, warn_of_large
 from polyblocks_jax.donation import NOTHING, Donation
