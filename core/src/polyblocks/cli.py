@@ -361,7 +361,12 @@ def cache_verify() -> None:
 
 
 #: Options that are neither switches nor text.
-_OPTION_TYPES: dict[str, Any] = {"num_threads": int, "num_iters": int, "static_argnums": list[int]}
+_OPTION_TYPES: dict[str, Any] = {
+    "num_threads": int,
+    "num_iters": int,
+    "static_argnums": list[int],
+    "static_argnames": list[str],
+}
 
 
 def _with_compile_options(command: Any) -> Any:

@@ -27,7 +27,7 @@ PRECISION_MODES = (*FLOAT_MODES, "int32", "mixed_int8_int32")
 
 #: Options that the frontend alone acts on; it names those that it honours with the hook
 #: ``frontend_options``.
-FRONTEND_OPTIONS = ("static_argnums", "freeze_weights")
+FRONTEND_OPTIONS = ("static_argnums", "static_argnames", "freeze_weights")
 #: Options that the target acts on; ``TargetDescription.options`` says which values it honours.
 TARGET_OPTIONS = (
     "mm_conv_precision_mode",
@@ -53,6 +53,7 @@ class CompileOptions:
         debug: dump the module after each stage; a string is the folder. ``POLYBLOCKS_DEBUG``
             sets it from outside.
         static_argnums: JAX: arguments that are compile-time constants.
+        static_argnames: JAX: the same, by name.
         num_threads: CPU threads that a call may use; None: what the framework is set to, else
             ``OMP_NUM_THREADS``, else all CPUs, but no more than the process may use.
         mm_conv_precision_mode: operand and accumulator types of contractions; None: as written.
@@ -81,6 +82,7 @@ class CompileOptions:
     arch: str | None = None
     debug: bool | str = False
     static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
     num_threads: int | None = None
     mm_conv_precision_mode: str | None = None
     mlir_disable_fast_math: bool = False
@@ -163,6 +165,10 @@ def _checked(name: str, value: Any) -> Any:
         items = (value,) if isinstance(value, int) else value
         ok = isinstance(items, (tuple, list)) and all(isinstance(i, int) for i in items)
         return tuple(_expect(name, items, ok, "an int or a tuple of ints"))
+    if name == "static_argnames":
+        names = (value,) if isinstance(value, str) else value
+        ok = isinstance(names, (tuple, list)) and all(isinstance(n, str) for n in names)
+        return tuple(_expect(name, names, ok, "a name or a tuple of names"))
     if name == "num_threads":
         ok = value is None or _is_positive_int(value)
         return _expect(name, value, ok, "a positive int or None")

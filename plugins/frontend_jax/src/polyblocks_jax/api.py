@@ -34,8 +34,9 @@ def polyblocks_jit_jax(
 
     Args:
         function: what to compile; None when used with parentheses.
-        compile_options: see :class:`polyblocks.options.CompileOptions`; ``static_argnums`` are
-            positions of arguments that are compile-time constants.
+        compile_options: see :class:`polyblocks.options.CompileOptions`; ``static_argnums`` and
+            ``static_argnames`` are positions and names of arguments that are compile-time
+            constants, as in ``jax.jit``.
         donate_argnums: as in ``jax.jit``: arguments whose memory may be used for results.
         donate_argnames: the same, by name.
 
@@ -73,7 +74,7 @@ def polymage_jit_jax(
         execution_backend: ``std`` (JAX operation by operation), ``xla`` (``jax.jit``) or
             ``polyblocks``.
         compile_options: options for ``polyblocks``; checked for the others too.
-            ``static_argnums`` holds for ``xla`` as well.
+            ``static_argnums`` and ``static_argnames`` hold for ``xla`` as well.
         runtime_args: another name of ``compile_options``.
 
     Raises:
@@ -86,5 +87,9 @@ def polymage_jit_jax(
     options = CompileOptions.from_dict(given)
     wrap: Callable[[Any], Any] = lambda f: f  # noqa: E731
     if execution_backend == "xla":
-        wrap = functools.partial(jax.jit, static_argnums=options.static_argnums or None)
+        wrap = functools.partial(
+            jax.jit,
+            static_argnums=options.static_argnums or None,
+            static_argnames=options.static_argnames or None,
+        )
     return wrap if function is None else wrap(function)

@@ -57,6 +57,7 @@ class CompiledFunction:
         self._jitted = jax.jit(
             traced(function, self._site, Donation.of(function, donate_argnums, donate_argnames)),
             static_argnums=options.static_argnums or None,
+            static_argnames=options.static_argnames or None,
             donate_argnums=donate_argnums,
             donate_argnames=donate_argnames,
         )
@@ -103,19 +104,19 @@ class CompiledFunction:
         Raises:
             InputError: they hold something else that is no array.
         """
-        static = {
-            n % len(args) for n in self._site.options.static_argnums if -len(args) <= n < len(args)
-        }
-        for n in static:
+        numbers, names = self._static(len(args))
+        static = {str(n): args[n] for n in sorted(numbers)}
+        static |= {f"'{name}'": kwargs[name] for name in sorted(names & kwargs.keys())}
+        for name, value in static.items():
             try:
-                hash(args[n])
+                hash(value)
             except TypeError:
                 raise InputError(
-                    f"{self._site.name}: argument {n} is static, so it must be hashable, which "
-                    f"{type(args[n]).__name__} is not; pass a tuple, or a frozen dataclass"
+                    f"{self._site.name}: argument {name} is static, so it must be hashable, which "
+                    f"{type(value).__name__} is not; pass a tuple, or a frozen dataclass"
                 ) from None
-        dynamic = {n: value for n, value in enumerate(args) if n not in static}
-        named = {name: value for name, value in kwargs.items() if name not in self._static_names()}
+        dynamic = {n: value for n, value in enumerate(args) if n not in numbers}
+        named = {name: value for name, value in kwargs.items() if name not in names}
         functions = False
         for path, leaf in jax.tree_util.tree_leaves_with_path((dynamic, named)):
             if isinstance(leaf, _LEAVES) or hasattr(leaf, "__jax_array__"):
@@ -127,29 +128,42 @@ class CompiledFunction:
                 raise InputError(self._wrong(path, f"a value of type {type(leaf).__name__}"))
         return functions
 
-    def _static_names(self) -> set[str]:
-        """Names under which static arguments may be passed."""
+    def _static(self, count: int) -> tuple[set[int], set[str]]:
+        """Which of ``count`` positional arguments are static, and names of static arguments.
+
+        As for ``jax.jit``, each follows from the other unless both options are given.
+        """
+        options = self._site.options
+        numbers = {n % count for n in options.static_argnums if -count <= n < count}
+        names = set(options.static_argnames)
         try:
-            names = list(inspect.signature(self.polyblocks_original).parameters)
+            known = list(inspect.signature(self.polyblocks_original).parameters)
         except (TypeError, ValueError):
-            return set()
-        count = len(names)
-        return {names[n] for n in self._site.options.static_argnums if -count <= n < count}
+            known = []
+        if not options.static_argnames:
+            names = {known[n] for n in options.static_argnums if -len(known) <= n < len(known)}
+        elif not options.static_argnums:
+            numbers = {n for n, name in enumerate(known[:count]) if name in names}
+        return numbers, names
 
     def _wrong(self, path: Any, what: str) -> str:
         (_, (which, *rest)) = path[0], path[1:]
         name = f"argument {which.key}" if path[0].idx == 0 else f"argument '{which.key}'"
         return (
             f"{self._site.name}: {name}{jax.tree_util.keystr(tuple(rest))} is {what}; expected "
-            "arrays, numbers, and containers of them; make it static with static_argnums"
+            "arrays, numbers, and containers of them; make it static with static_argnames"
         )
 
     def _call_with_functions(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        leaves, tree = jax.tree.flatten((args, kwargs))
+        numbers, names = self._static(len(args))
+        paths, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
+        leaves = [leaf for _, leaf in paths]
         fixed = tuple(
             (i, leaf)
-            for i, leaf in enumerate(leaves)
-            if not (isinstance(leaf, _LEAVES) or hasattr(leaf, "__jax_array__"))
+            for i, ((_, which, *_), leaf) in enumerate(paths)
+            if getattr(which, "idx", None) in numbers
+            or getattr(which, "key", None) in names
+            or not (isinstance(leaf, _LEAVES) or hasattr(leaf, "__jax_array__"))
         )
         jitted = self._with_functions.get((tree, fixed))
         if jitted is None:

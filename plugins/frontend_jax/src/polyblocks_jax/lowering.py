@@ -69,7 +69,7 @@ def _left_whole(ctx: Any) -> tuple[str, str] | None:
         return (
             "jax.export",
             "what is exported runs without PolyBlocks, so it holds JAX's own operations; "
-            "polyblocks.aot makes libraries of compiled functions",
+            "polyblocks.aot compiles ahead of time",
         )
     if (count := partitioned_devices(ctx.module_context.axis_context)) > 1:
         return (

@@ -50,4 +50,4 @@ def framework() -> str:
 @hookimpl
 def frontend_options() -> tuple[str, ...]:
     """Options of frontends that are honoured."""
-    return ("static_argnums",)
+    return ("static_argnums", "static_argnames")
