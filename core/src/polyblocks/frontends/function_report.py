@@ -23,7 +23,9 @@ class Variant:
 
     Attributes:
         name: the user's function.
-        kind: ``inference``, ``forward`` or ``backward``.
+        kind: ``inference``, ``forward`` or ``backward``; what a transformation of JAX made of the
+            function is also ``tangents`` (a derivative that is linear in them), ``jvp`` (both
+            value and derivative), ``batched`` or ``checked``.
         outcome: ``compiled`` (whole), ``partitioned`` (parts of it), ``framework`` (nothing of
             it), or ``trivial`` (nothing to compute).
         arguments: dtype and shape of each argument.

@@ -16,6 +16,7 @@ from polyblocks_jax.compiler import Site
 from polyblocks_jax.constants import is_traced, lift_constants, warn_of_large
 from polyblocks_jax.donation import NOTHING, Donation
 from polyblocks_jax.evaluate import evaluate
+from polyblocks_jax.location import current_location
 from polyblocks_jax.primitive import call
 from polyblocks_jax.pruning import prune
 from polyblocks_jax.references import first_reference, leave
@@ -36,6 +37,11 @@ def traced(
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if not is_tracing():
+            if jax.config.jax_disable_jit:  # type: ignore[attr-defined] # made at run time
+                # Asked for, so no error with strict_target either.
+                site.report.not_compiled(
+                    "jax.disable_jit", "JAX runs every operation by itself", current_location()
+                )
             return function(*args, **kwargs)
         paths, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
         leaves = [leaf for _, leaf in paths]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-from jax._src import core
+from jax._src import checkify, core
 from jax._src.interpreters import ad, batching
 from jax._src.interpreters import partial_eval as pe
 from jax.extend.core import ClosedJaxpr
@@ -27,6 +27,7 @@ BACKWARD = "backward"
 TANGENTS = "tangents"
 JVP = "jvp"
 BATCHED = "batched"
+CHECKED = "checked"
 
 
 def bind(closed: ClosedJaxpr, site: Site, kind: str, args: Sequence[Any]) -> list[Any]:
@@ -134,6 +135,25 @@ def _batch(
     return bind(made, site, BATCHED if kind == "inference" else kind, args), dims_out
 
 
+def _check(
+    error: Any,
+    enabled: Any,
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    site: Site,
+    kind: str,
+    updates: Updates,
+) -> tuple[Any, Any]:
+    """For ``checkify``: errors are further arguments and results."""
+    del kind, updates
+    errors, tree = jax.tree.flatten(error)
+    values = [*errors, *args]
+    avals = [jax.typeof(value) for value in values]
+    made, tree_out, _ = checkify.jaxpr_to_checkify_jaxpr(jaxpr, enabled, tree, *avals)
+    checked, results = jax.tree.unflatten(tree_out, bind(made, site, CHECKED, values))
+    return checked, results
+
+
 def _partial_eval(
     trace: Any, *tracers: Any, jaxpr: ClosedJaxpr, site: Site, kind: str, updates: Updates
 ) -> list[Any]:
@@ -199,3 +219,4 @@ pe.partial_eval_jaxpr_custom_rules[polyblocks_call_p] = functools.partial(
     pe.closed_call_partial_eval_custom_rule, "jaxpr", _without_updates
 )
 pe.dce_rules[polyblocks_call_p] = _eliminate
+checkify.error_checks[polyblocks_call_p] = _check
