@@ -8,6 +8,7 @@ import inspect
 import json
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -22,22 +23,61 @@ if TYPE_CHECKING:
     from polyblocks.reports.report import Report
 
 app = typer.Typer(
-    help="Compile tensor programs for CPUs and GPUs.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    # Its tables cut off what does not fit into a narrow terminal.
+    rich_markup_mode=None,
 )
-cache_app = typer.Typer(help="The on-disk cache of compiled programs.", no_args_is_help=True)
+cache_app = typer.Typer(
+    help="The on-disk cache of compiled programs.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(cache_app, name="cache")
 
 
 def main() -> None:
-    """Entry point of the command: errors of ours are one line on stderr and exit status 1."""
+    """Entry point of the command: an error is one line on stderr.
+
+    The exit status is 2 for a command that is misspelt, and 1 for what it cannot do.
+    """
     try:
-        app()
+        status = app(standalone_mode=False)
     except (PolyBlocksError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
+    except Exception as error:
+        # Typer's come from click, or from a copy of it in newer releases.
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        if "NoArgsIsHelpError" in kinds:
+            error.show()  # type: ignore[attr-defined]
+        elif "ClickException" in kinds:
+            text = " ".join(error.format_message().split())  # type: ignore[attr-defined]
+            print(f"error: {text}", file=sys.stderr)
+        elif "Abort" in kinds:
+            print("aborted", file=sys.stderr)
+        else:
+            raise
+        sys.exit(getattr(error, "exit_code", 1))
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        _print(f"polyblocks-compiler {version('polyblocks-compiler')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Compile tensor programs for CPUs and GPUs."""
+    del show_version
 
 
 @app.command()
@@ -153,12 +193,12 @@ def compile_command(
         if until is not None:
             text = compile_until(source, CompileOptions.from_dict(given), until, after)
             place = output or source.with_suffix(".after.mlir")
-            place.write_text(text)
+            _write(place, text.encode())
             _print(str(place))
             return
         artifact = join([compile_file(source, each, after) for each in options_by_arch(given)])
     place = output or source.with_suffix(".zip")
-    place.write_bytes(artifact.to_bytes())
+    _write(place, artifact.to_bytes())
     report = Report()
     report.add_artifact(artifact)
     _print(f"{place}\n{report}")
@@ -206,7 +246,7 @@ def explain_command(
         report = _explained(what, context.args, inputs or [], given, measure)
     data = document(report)
     if html is not None:
-        html.write_text(page(data), encoding="utf-8")
+        _write(html, page(data).encode())
     if as_json:
         _print_json(data)
         return
@@ -422,6 +462,11 @@ app.command("bisect", context_settings={"allow_extra_args": True})(
 )
 
 
+for registered in (*app.registered_commands, *cache_app.registered_commands):
+    # Whole, where others would be cut to the width of the terminal.
+    registered.short_help = (inspect.getdoc(registered.callback) or "").splitlines()[0]
+
+
 # --- printing -------------------------------------------------------------------------------------
 
 
@@ -431,6 +476,13 @@ def _print(what: Any) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, soft_wrap=True, width=200)
     console.print(what, markup=False) if isinstance(what, str) else console.print(what)
+
+
+def _write(place: Path, data: bytes) -> None:
+    try:
+        place.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"cannot write {place}: {error.strerror}") from None
 
 
 def _print_tree(what: Any) -> None:

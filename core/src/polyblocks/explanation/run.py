@@ -6,6 +6,7 @@ import ctypes
 import runpy
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, overload
 import numpy as np
 
 from polyblocks.artifact import Artifact
-from polyblocks.errors import InputError
+from polyblocks.errors import InputError, PolyBlocksError
 from polyblocks.hookspecs import CompiledFunction, original_of
 from polyblocks.options import CompileOptions, overriding
 from polyblocks.program import DTYPES, ArraySpec
@@ -197,7 +198,14 @@ def compile_function(
     frontend = chosen_frontend(function)
     arrays: ArrayInterface = get_registry().frontend(frontend).hook.array_interface()
     examples = [fill(arrays, parse_input(text)) for text in inputs]
-    return aot(_original(function), examples, options, frontend=frontend)
+    try:
+        return aot(_original(function), examples, options, frontend=frontend)
+    except PolyBlocksError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{name} raised {_told(error, path)}; an --input is needed for each argument"
+        ) from error
 
 
 def _named(path: Path, name: str) -> Any:
@@ -208,12 +216,28 @@ def _named(path: Path, name: str) -> Any:
     sys.path.insert(0, str(path.resolve().parent))
     try:
         names = runpy.run_path(str(path), run_name="polyblocks_compiled")
+    except Exception as error:
+        raise InputError(f"{path} raised {_told(error, path)}") from error
     finally:
         sys.path[:] = saved
     if not callable(names.get(name)):
         callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
         raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
     return names[name]
+
+
+def _told(error: Exception, path: Path) -> str:
+    """An error of the user's in one line, with the last line of their file that it went through."""
+    lines = [
+        number
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == str(path)
+    ]
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        lines.append(error.lineno)
+    where = f" at {path}:{lines[-1]}" if lines else ""
+    text = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}{where}: {text}"
 
 
 def _original(function: Any) -> Any:
@@ -265,7 +289,6 @@ def explain_module(
             inputs is a failure of the report.
     """
     from polyblocks import api, driver
-    from polyblocks.errors import PolyBlocksError
     from polyblocks.runtime.launch import bind
     from polyblocks.runtime.numpy_arrays import NumpyArrays
     from polyblocks.signature import spec_of
