@@ -7,12 +7,14 @@ JAX's own operations between them.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, Primitive
 from jax.interpreters import mlir
+from jaxlib.mlir import ir
 
 from polyblocks.errors import TargetError
 from polyblocks_jax.capture import capturing
@@ -59,8 +61,8 @@ def _lower(
         ctx = ctx.replace(avals_in=jaxpr.in_avals)
     made = compile_jaxpr(jaxpr, site, names, platforms[0], found, constants, kind)
     if isinstance(made, Registered):
-        return _ffi_call(ctx, args, made, found)
-    return mlir.lower_fun(_evaluation(made), multiple_results=True)(ctx, *args)
+        return _ffi_call(ctx, args, made, found, site.name)
+    return mlir.lower_fun(_evaluation(made, site.name), multiple_results=True)(ctx, *args)
 
 
 def _left_whole(ctx: Any) -> tuple[str, str] | None:
@@ -85,11 +87,12 @@ def _each(values: Any) -> Sequence[Any]:
     return values if isinstance(values, (list, tuple)) else (values,)
 
 
-def _evaluation(made: Partitioned) -> Any:
+def _evaluation(made: Partitioned, name: str) -> Any:
     def run_part(nodes: Sequence[int], values: list[Any]) -> Any:
         part, _, _ = made.equations.part(nodes)
         program = made.parts[tuple(nodes)]
-        return polyblocks_part_p.bind(*values, avals=tuple(part.out_avals), program=program)
+        avals = tuple(part.out_avals)
+        return polyblocks_part_p.bind(*values, avals=avals, program=program, name=name)
 
     def evaluate(*values: Any) -> list[Any]:
         return made.equations.evaluate(made.steps, run_part, values)
@@ -98,7 +101,7 @@ def _evaluation(made: Partitioned) -> Any:
 
 
 def _ffi_call(
-    ctx: Any, args: Sequence[Any], program: Registered, updates: Mapping[int, int]
+    ctx: Any, args: Sequence[Any], program: Registered, updates: Mapping[int, int], name: str
 ) -> Any:
     """``stablehlo.custom_call`` of a program on row-major buffers.
 
@@ -119,7 +122,10 @@ def _ffi_call(
     aliases = {updates[n]: place for place, n in enumerate(order) if n in updates}
     ctx = ctx.replace(avals_in=inputs, avals_out=outputs)
     build = jax.ffi.build_ffi_lowering_function
-    made = build(program.target, operand_output_aliases=aliases)(ctx, *operands).results
+    # XLA names the call after the last part of its location, and traces show that name.
+    named = re.sub(r"\W", "_", f"{name}.{program.label}")
+    with ir.Location.name(named, ir.Location.current):
+        made = build(program.target, operand_output_aliases=aliases)(ctx, *operands).results
     return [made[order.index(number)] for number in range(len(order))]
 
 
@@ -141,18 +147,18 @@ def _in_memory(aval: Any) -> Any:
     return jax.core.ShapedArray(made.shape, jax.numpy.dtype(memory_dtype(made)))
 
 
-mlir.register_lowering(polyblocks_call_p, _lower)
+mlir.register_lowering(polyblocks_call_p, _lower, inline=False)
 
 
 @polyblocks_part_p.def_abstract_eval
-def _abstract_part(*avals: Any, program: Registered, **params: Any) -> Any:
-    del avals, program
+def _abstract_part(*avals: Any, **params: Any) -> Any:
+    del avals
     return params["avals"]
 
 
-def _lower_part(ctx: Any, *args: Any, program: Registered, **params: Any) -> Any:
+def _lower_part(ctx: Any, *args: Any, program: Registered, name: str, **params: Any) -> Any:
     del params
-    return _ffi_call(ctx, args, program, {})
+    return _ffi_call(ctx, args, program, {}, name)
 
 
-mlir.register_lowering(polyblocks_part_p, _lower_part)
+mlir.register_lowering(polyblocks_part_p, _lower_part, inline=False)

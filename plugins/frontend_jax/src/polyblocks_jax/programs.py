@@ -15,6 +15,7 @@ import numpy as np
 
 from polyblocks import driver
 from polyblocks.artifact import PREPARATION, Artifact
+from polyblocks.frontends.kernel_label import kernel_label
 from polyblocks.options import CompileOptions
 from polyblocks.runtime import threads
 from polyblocks.runtime.device.xla_device_call import XlaDeviceCall
@@ -29,10 +30,12 @@ class Registered:
     Attributes:
         target: the name under which XLA knows it.
         is_long: whether the caller had better not wait for it.
+        label: what is in it, for profilers.
     """
 
     target: str
     is_long: bool
+    label: str
 
 
 _lock = threading.Lock()
@@ -97,7 +100,7 @@ def register(
             jax.ffi.register_ffi_target(name, capsule, platform=where, api_version=1)
             # On a GPU no thread waits anyway.
             is_long = platform == "cpu" and (loops or _predicted_s(artifact) > LONG_S)
-            made = Registered(name, is_long)
+            made = Registered(name, is_long, kernel_label(artifact.manifest))
             known = _registered[name] = made, call
         return known[0]
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
+from torch._C._profiler import _RecordFunctionFast
 
 from polyblocks.errors import ExecutionError
+from polyblocks.frontends.kernel_label import kernel_label
 from polyblocks.options import CompileOptions
 from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers
@@ -135,11 +137,18 @@ def _run(
         else source.name("threads", thread_count) + "()"
     )
     run = f"code = {entry}({pack}({', '.join(addresses)}), {threads})"
+    depth = 1
     if options.num_iters > 1:
         source.add(f"for _ in range({options.num_iters}):")
-        source.add(run, depth=2)
-    else:
-        source.add(run)
+        depth = 2
+    # A range of PyTorch's profiler around the call, where there is a profiler.
+    profiler = source.name("profiler", torch.autograd.profiler)
+    label = f"{capture.name}: {kernel_label(executable.manifest)}"
+    source.add(f"if {profiler}._is_profiler_enabled:", depth)
+    source.add(f"with {source.name('range', _RecordFunctionFast)}({label!r}):", depth + 1)
+    source.add(run, depth + 2)
+    source.add("else:", depth)
+    source.add(run, depth + 1)
     for line in released:
         source.add(line)
     failure = source.name("failure", _failure_of(executable.manifest.get("checks", [])))
