@@ -11,7 +11,7 @@ from typing import Any
 from polyblocks.explanation import units
 from polyblocks.explanation.decisions import grouped
 from polyblocks.explanation.document import verdicts
-from polyblocks.explanation.tree import misprediction, places, predicted_for, unmeasured
+from polyblocks.explanation.tree import basis, misprediction, places, predicted_for, unmeasured
 
 #: Kernels and passes in view; what comes after them is folded.
 KERNELS = 15
@@ -40,6 +40,7 @@ def page(document: dict[str, Any]) -> str:
     environment.filters["joined"] = _joined
     environment.globals.update(
         unmeasured=unmeasured,
+        basis=basis,
         predicted_for=predicted_for,
         places=places,
         misprediction=misprediction,

@@ -81,8 +81,7 @@ def summary(part: dict[str, Any]) -> list[str]:
     predicted, measured = totals["predicted_seconds"], totals["measured_seconds"]
     facts = []
     if measured is not None:
-        runs = units.several(totals["runs"], "run")
-        facts.append(f"measured {units.seconds(measured)} (the fastest of {runs})")
+        facts.append(f"measured {units.seconds(measured)} ({basis(totals['runs'])})")
     if predicted is not None:
         facts.append(f"predicted{predicted_for(part)} {units.seconds(predicted)}")
     if facts:
@@ -109,6 +108,13 @@ def predicted_for(part: dict[str, Any]) -> str:
     chip = part["chip"] or {}
     noun = {"team": "thread", "grid": "multiprocessor"}.get(chip.get("shared", ""))
     return f" for {units.several(chip['threads'], noun)}" if noun and "threads" in chip else ""
+
+
+def basis(runs: int) -> str:
+    """What a measured time is worth, of a program that ran so often."""
+    if runs == 1:
+        return "its only run, without a warm-up: let it run several times"
+    return f"the fastest of {units.several(runs, 'run')}"
 
 
 def unmeasured(part: dict[str, Any]) -> str:
