@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from polyblocks.codegen.walk import nested
 
 _LOADS = ("affine.load", "memref.load", "vector.load", "vector.maskedload")
@@ -45,7 +47,8 @@ class StoreBooleansAsBytesPass:
 
         del context
         # Printing a module is ten times faster than looking at all of its types from Python.
-        if not _BOOLEAN_MEMORY.search(str(module)):
+        text = module.operation.get_asm(large_elements_limit=16)
+        if not _BOOLEAN_MEMORY.search(text):
             return
         with module.context, ir.Location.unknown():
             touched = [op for op in nested(module.operation) if _touches_booleans(op)]
@@ -157,8 +160,8 @@ def _rewrite_global(op: Any) -> None:
         one = ir.IntegerAttr.get(i8, int(bool(values.get_splat_value())))
         op.attributes["initial_value"] = ir.DenseElementsAttr.get_splat(shaped, one)
         return
-    data = bytes(int(bool(value)) for value in values)
-    op.attributes["initial_value"] = ir.DenseElementsAttr.get(memoryview(data), type=shaped)
+    data = np.array(values).astype(np.uint8)
+    op.attributes["initial_value"] = ir.DenseElementsAttr.get(data, type=shaped)
 
 
 def _rewrite_function(op: Any) -> None:

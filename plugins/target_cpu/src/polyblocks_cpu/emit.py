@@ -16,6 +16,7 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.isolation.isolation import native_lock
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
+from polyblocks_cpu.data_object import data_object, take_out
 from polyblocks_cpu.elf import read_symbols
 from polyblocks_cpu.load import CLOCK, PROFILE
 from polyblocks_cpu.openmp import SYMBOLS
@@ -35,8 +36,10 @@ LLVM_OPTIONS = {
 def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[bytes]:
     """Object files from a module in the LLVM dialect; the first one holds the entry.
 
+    Large constants are an object of their own, the last one, where objects are ELF.
+
     Args:
-        module: the module after S4.
+        module: the module after S4; loses them.
         context: with the target, and where dumps go.
         kernels: functions that may go to another object.
 
@@ -47,6 +50,7 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
     events.emit("stage-begin", stage=STAGE)
     begin = time.perf_counter()
     with events.timed_pass(STAGE, "translate-to-llvm"):
+        constants = take_out(module) if "linux" in spec.triple else {}
         text = _llvm_text(module, spec)
     _dump(context, "input.ll", text)
     parts = parts_for(text) if context.dump_folder is None else 1
@@ -57,6 +61,8 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
     else:
         with events.timed_pass(STAGE, "compile-parts"):
             data = run_parts([partial(_compile_part, part, spec) for part in texts])
+    if constants:
+        data.append(data_object(constants, data[0]))
     events.emit("stage-end", stage=STAGE, seconds=time.perf_counter() - begin)
     return data
 
@@ -138,7 +144,8 @@ def checked_symbols(objects: Sequence[bytes]) -> dict[str, int]:
     known = [symbols for symbols in map(read_symbols, objects) if symbols is not None]
     functions = {name: size for symbols in known for name, size in symbols.functions.items()}
     undefined = {name for symbols in known for name in symbols.undefined}
-    foreign = sorted(undefined - functions.keys() - {*SYMBOLS, CLOCK})
+    data = {name for symbols in known for name in symbols.data}
+    foreign = sorted(undefined - functions.keys() - data - {*SYMBOLS, CLOCK})
     if "malloc" in foreign:
         # Buffers of static size are planned into the workspace or lie on the stack.
         raise UnsupportedError("it needs a buffer whose size depends on the data")

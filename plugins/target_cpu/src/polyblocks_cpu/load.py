@@ -130,7 +130,7 @@ def _anchors(objects: Sequence[bytes], entry: str) -> dict[bytes, str]:
     anchors = {}
     for index, data in enumerate(objects):
         symbols = read_symbols(data)
-        if symbols is not None:
+        if symbols is not None and symbols.functions:
             anchors[data] = entry if index == 0 else min(symbols.functions)
     return anchors
 
