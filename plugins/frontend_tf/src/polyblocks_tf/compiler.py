@@ -23,7 +23,7 @@ from polyblocks.runtime.source import Source
 from polyblocks_tf import fingerprint
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.device_call import Finish, wherever_tensors_are
-from polyblocks_tf.graph import Graph, holds, trace_again
+from polyblocks_tf.graph import Graph, holds, large_constants, trace_again
 from polyblocks_tf.launcher import make_call
 from polyblocks_tf.partition import TfOperations
 from polyblocks_tf.partitioned_call import make_partitioned_call
@@ -76,8 +76,9 @@ def compile_function(
 def _prepared(capture: TfCapture) -> TfCapture:
     """The function with what the bridge does not know, or not so, in other operations."""
     graph = Graph.of(capture.concrete)
-    small = any(argument.kind == "array" for argument in capture.arguments)
-    if not small and not graph.is_general and not holds(capture.concrete.graph, SUBSTITUTIONS):
+    constants = any(argument.kind == "array" for argument in capture.arguments)
+    constants = constants or graph.is_general or bool(large_constants(graph))
+    if not constants and not holds(capture.concrete.graph, SUBSTITUTIONS):
         return capture
     return TfCapture.of(trace_again(graph, SUBSTITUTIONS), capture.name, capture.where)
 

@@ -17,6 +17,9 @@ from tensorflow.python.util import compat
 #: A captured array of at most so many elements is a constant of the graph: where XLA wants a
 #: shape or an axis, it takes nothing else.
 CONSTANT_ELEMENTS = 1024
+#: Bytes from which on a constant of the graph is a captured array instead: so it takes no part in
+#: what XLA's bridge computes, and in what identifies the function. Shapes and axes are far smaller.
+LARGE_CONSTANT_BYTES = 1 << 20
 #: Numbers of which no more are part of the arithmetic on shapes.
 FEW_ELEMENTS = 16
 
@@ -164,6 +167,9 @@ def everything(func_graph: Any) -> Iterator[Any]:
 
 
 def _named_graphs(op: Any) -> Iterator[Any]:
+    if op.type == "Const":
+        # Names none, and TensorFlow makes a copy of its elements for whoever looks.
+        return
     for attribute, value in op.node_def.attr.items():
         if value.func.name:
             inner = called_graph(op, attribute)
@@ -181,6 +187,18 @@ def called_graph(op: Any, attribute: str) -> Any:
             return getattr(function, "graph", None)
         graph = getattr(graph, "outer_graph", None)
     return None
+
+
+def large_constants(graph: Graph) -> list[Node]:
+    """The constants that had better be captured arrays."""
+    return [
+        node
+        for node in graph.nodes
+        if node.op.type == "Const"
+        and (dtype := node.op.outputs[0].dtype).is_numpy_compatible
+        and dtype != tf.string
+        and node.op.outputs[0].shape.num_elements() * dtype.size >= LARGE_CONSTANT_BYTES
+    ]
 
 
 def fold(graph: Graph) -> dict[Value, np.ndarray]:
@@ -342,7 +360,9 @@ def _rewritten(current: Any, func_graph: Any, substitutions: Substitutions) -> s
 def trace_again(
     graph: Graph, substitutions: Substitutions, specs: Sequence[Any] | None = None
 ) -> Any:
-    """A copy of a traced function: flat, with substitutions, with small captured arrays constant.
+    """A copy of a traced function: flat, with substitutions, and constants as they are best held.
+
+    Small captured arrays are constants, large constants captured arrays.
 
     Args:
         graph: the function.
@@ -354,15 +374,28 @@ def trace_again(
     """
     count = len(graph.inputs) - len(graph.captured)
     folded = fold(graph)
+    lifted = {
+        node.outputs[0]: tf.constant(_elements(node.op.get_attr("value")))
+        for node in large_constants(graph)
+    }
 
     def run(*tensors: Any) -> list[Any]:
         held = [constant_or_captured(array) for array in graph.captured]
         values = dict(zip(graph.values, (*tensors, *held), strict=True))
         values.update((value, tf.constant(array)) for value, array in folded.items())
+        values.update(lifted)
         replay(graph.nodes, values, substitutions)
         return [values[value] for value in graph.outputs]
 
     return traced(run, graph.inputs[:count] if specs is None else specs)
+
+
+def _elements(proto: Any) -> np.ndarray:
+    """The elements of a TensorProto; as they lie in it, if it holds their memory."""
+    dtype = tf.as_dtype(proto.dtype).as_numpy_dtype
+    shape = [dimension.size for dimension in proto.tensor_shape.dim]
+    flat = np.frombuffer(proto.tensor_content, dtype)
+    return flat.reshape(shape) if flat.size else np.asarray(tf.make_ndarray(proto))
 
 
 def constant_or_captured(held: Any) -> Any:
