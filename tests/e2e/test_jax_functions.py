@@ -19,6 +19,7 @@ from polyblocks.jax_polyblocks_compiler import (  # noqa: E402
     polyblocks_jit_jax,
     polymage_jit_jax,
 )
+from polyblocks_jax import programs  # noqa: E402
 
 STRICT = {"strict_target": True}
 
@@ -135,19 +136,31 @@ def test_static_arguments():
         g(X, [3])
 
 
-def test_a_captured_large_constant_is_named():
+def test_a_large_constant_that_is_copied_is_named(monkeypatch):
+    monkeypatch.setattr(programs, "MOST_HELD_BYTES", 0)
     weights = np.ones((600, 600), np.float32)
 
     def f(x):
-        return x @ weights  # the line in the message
+        return x + weights  # the line in the message
 
     g = polyblocks_jit_jax(f)
     line = f.__code__.co_firstlineno + 1
     with pytest.warns(
         UserWarning, match=rf"f captures float32\[600,600\] \(used at .*_functions.py:{line}\)"
     ):
-        got = g(np.ones((2, 600), np.float32))
-    np.testing.assert_array_equal(got, np.full((2, 600), 600.0))
+        got = g(np.ones((1, 600), np.float32))
+    np.testing.assert_array_equal(got, np.full((600, 600), 2.0))
+
+
+def test_a_large_constant_is_read_where_it_is():
+    weights = np.ones((600, 600), np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        g = polyblocks_jit_jax(lambda x: x @ weights)
+        x = np.ones((2, 600), np.float32)
+        np.testing.assert_array_equal(g(x), np.full((2, 600), 600.0))
+        lowered = jax.jit(lambda x: x + g(x)).lower(x)
+        assert "600x600" not in lowered.as_text()
 
 
 def test_small_captured_constants_are_part_of_the_program():

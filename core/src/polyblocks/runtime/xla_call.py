@@ -12,8 +12,10 @@ import hashlib
 import itertools
 import math
 import mmap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from polyblocks.artifact import KEPT, Artifact
 from polyblocks.errors import InputError
@@ -62,6 +64,7 @@ class XlaCall:
         threads: int,
         iterations: int = 1,
         kept: Kept | None = None,
+        constants: Mapping[int, np.ndarray[Any, Any]] | None = None,
     ) -> None:
         """Link a handler to a program.
 
@@ -73,6 +76,9 @@ class XlaCall:
             threads: how many the program may use.
             iterations: run it so many times per call.
             kept: what the program's preparation has filled, if it has one; kept alive.
+            constants: arrays that are read where they are instead of being passed by XLA, by the
+                numbers of the program's inputs; kept alive. Of those that only the preparation
+                reads, none.
 
         Raises:
             InputError: the program returns an updated argument as a result of its own.
@@ -80,7 +86,12 @@ class XlaCall:
         from polyblocks.codegen import xla_handler
 
         native = executable.native_entry
-        rows, pages = _rows(executable.manifest, 0 if kept is None else kept.address)
+        constants = dict(constants or {})
+        rows, pages = _rows(
+            executable.manifest,
+            0 if kept is None else kept.address,
+            {number: array.ctypes.data for number, array in constants.items()},
+        )
         texts = [text.encode() for text in executable.manifest.get("checks", [])]
         messages = (ctypes.c_void_p * (len(texts) + 1))(
             *(ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p) for text in texts),
@@ -110,20 +121,32 @@ class XlaCall:
             {xla_handler.TABLE: ctypes.addressof(table), "madvise": madvise},
         )
         self.address: int = library[xla_handler.HANDLER]
-        self._kept = executable, rows, texts, messages, table, library, kept
+        self._kept = executable, rows, texts, messages, table, library, kept, constants
 
 
-def _rows(manifest: dict[str, Any], kept: int = 0) -> tuple[Any, int]:
-    """The table's rows, and the number of pages of all workspaces together."""
+def _rows(
+    manifest: dict[str, Any], kept: int = 0, constants: Mapping[int, int] | None = None
+) -> tuple[Any, int]:
+    """The table's rows, and the number of pages of all workspaces together.
+
+    Args:
+        manifest: of the program.
+        kept: address of what is kept.
+        constants: addresses of inputs that XLA does not pass, by their numbers among the inputs.
+    """
     from polyblocks.codegen.xla_handler import ARGUMENT, FIXED, PAGE, RESULT, STATUS, WORKSPACE
 
     arguments: Sequence[dict[str, Any]] = manifest["arguments"]
-    inputs, outputs = itertools.count(), itertools.count()
+    constants = constants or {}
+    inputs, passed, outputs = itertools.count(), itertools.count(), itertools.count()
     found: list[_Row] = []
     pages = 0
     for row in arguments:
         if row["role"] == "input":
-            found.append(_Row(ARGUMENT, next(inputs)))
+            address = constants.get(next(inputs))
+            found.append(
+                _Row(ARGUMENT, next(passed)) if address is None else _Row(FIXED, 0, address)
+            )
         elif row["role"] == "output":
             if row["updates"] is not None:
                 raise InputError(f"'{row['name']}' is updated in place, which XLA does not allow")

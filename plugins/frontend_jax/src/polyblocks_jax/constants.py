@@ -64,17 +64,23 @@ def lift_constants(
     return ClosedJaxpr(made, [value for _, value in kept]), [value for _, value in lifted]
 
 
-def warn_of_large(closed: ClosedJaxpr, name: str) -> None:
-    """Name the captured arrays that had better be arguments."""
+def warn_of_copied(closed: ClosedJaxpr, copied: Sequence[Any], name: str) -> None:
+    """Name the large ones of the captured arrays that XLA copies into its program.
+
+    Args:
+        closed: the function as it was traced.
+        copied: values of its constants that are copied.
+        name: the user's function.
+    """
     found = [
         f"{text_of(var.aval)}{_used_at(closed.jaxpr.eqns, var)}"
         for var, value in zip(closed.jaxpr.constvars, closed.consts, strict=True)
-        if not isinstance(value, jax.core.Tracer) and getattr(value, "nbytes", 0) > WARN_BYTES
+        if getattr(value, "nbytes", 0) > WARN_BYTES and any(value is each for each in copied)
     ]
     if found:
         warnings.warn(
             f"{name} captures {', '.join(found)}: a constant of more than 1 MiB is copied into the "
-            "compiled function; pass it as an argument",
+            "compiled function here; pass it as an argument",
             CapturedConstantWarning,
             stacklevel=2,
         )
@@ -89,9 +95,13 @@ def _used_at(eqns: Sequence[Any], var: Any) -> str:
 
 
 def known_values(closed: ClosedJaxpr, constants: Sequence[Any]) -> dict[int, np.ndarray[Any, Any]]:
-    """The constants that are its first inputs as they lie in memory, by their numbers."""
+    """The constants that are its first inputs as they lie in memory, by their numbers.
+
+    They stay as they are: arrays of NumPy, which somebody may write to, are copied.
+    """
     found: dict[int, np.ndarray[Any, Any]] = {}
     for number, (value, aval) in enumerate(zip(constants, closed.in_avals, strict=False)):
         if isinstance(value, (jax.Array, np.ndarray)) and str(value.dtype) == memory_dtype(aval):
-            found[number] = np.ascontiguousarray(np.asarray(value)).reshape(aval.shape)
+            fixed = value.copy() if isinstance(value, np.ndarray) else np.asarray(value)
+            found[number] = np.ascontiguousarray(fixed).reshape(aval.shape)
     return found

@@ -19,7 +19,7 @@ from jaxlib.mlir import ir
 from polyblocks.errors import TargetError
 from polyblocks_jax.capture import capturing
 from polyblocks_jax.compiler import Partitioned, Site, argument_names, compile_jaxpr, takes
-from polyblocks_jax.constants import is_passed, lift_constants
+from polyblocks_jax.constants import is_passed, lift_constants, warn_of_copied
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.location import current_location
 from polyblocks_jax.meshes import partitioned_devices
@@ -50,18 +50,24 @@ def _lower(
     # Where arrays lie on a GPU, XLA's calls take no part in this yet.
     found = dict(updates) if platforms == ("cpu",) else {}
     names = argument_names(jaxpr)
+    whole = jaxpr
     jaxpr, constants = lift_constants(jaxpr, is_passed)
     if constants:
         names = [*(f"constant{i}" for i in range(len(constants))), *names]
         found = {result: len(constants) + index for result, index in found.items()}
-        avals = jaxpr.in_avals[: len(constants)]
-        here = ctx.replace(avals_in=[], avals_out=avals)
-        held = mlir.lower_fun(lambda: tuple(constants), multiple_results=True)(here)
-        args = (*(value for values in held for value in _each(values)), *args)
-        ctx = ctx.replace(avals_in=jaxpr.in_avals)
     made = compile_jaxpr(jaxpr, site, names, platforms[0], found, constants, kind)
+    held = made.held if isinstance(made, Registered) else frozenset()
+    copied = [i for i in range(len(constants)) if i not in held]
+    if copied:
+        warn_of_copied(whole, [constants[i] for i in copied], site.name)
+        here = ctx.replace(avals_in=[], avals_out=[jaxpr.in_avals[i] for i in copied])
+        lowered = mlir.lower_fun(lambda: tuple(constants[i] for i in copied), multiple_results=True)
+        args = (*(value for values in lowered(here) for value in _each(values)), *args)
+    passed = [aval for i, aval in enumerate(jaxpr.in_avals) if i not in held]
+    ctx = ctx.replace(avals_in=passed)
     if isinstance(made, Registered):
-        return _ffi_call(ctx, args, made, found, site.name)
+        updated = {result: index - len(held) for result, index in found.items()}
+        return _ffi_call(ctx, args, made, updated, site.name)
     return mlir.lower_fun(_evaluation(made, site.name), multiple_results=True)(ctx, *args)
 
 

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from polyblocks import driver
-from polyblocks.artifact import PREPARATION, Artifact
+from polyblocks.artifact import Artifact
 from polyblocks.frontends.kernel_label import kernel_label
 from polyblocks.options import CompileOptions
 from polyblocks.runtime import threads
@@ -31,18 +31,27 @@ class Registered:
         target: the name under which XLA knows it.
         is_long: whether the caller had better not wait for it.
         label: what is in it, for profilers.
+        held: numbers of the inputs that it reads where they are, and XLA does not pass.
     """
 
     target: str
     is_long: bool
     label: str
+    held: frozenset[int] = frozenset()
 
+
+#: What is passed for a constant that only the preparation reads.
+_NONE = np.empty(0, np.uint8)
 
 _lock = threading.Lock()
 #: XLA keeps what it compiled for as long as it likes, so what it may call is never unloaded.
 _registered: dict[str, tuple[Registered, XlaCall | XlaDeviceCall]] = {}
 _numbers = itertools.count()
 
+#: Bytes of constants that programs may hold. They are held for good, like the programs; what goes
+#: beyond is copied into XLA's program, which takes its time, and is freed with that.
+MOST_HELD_BYTES = 1 << 30
+_held_bytes = 0
 
 #: Seconds from which on a program runs on a thread of XLA's; handing it over takes about half.
 LONG_S = 10e-6
@@ -67,12 +76,15 @@ def register(
         loops: whether it holds loops, of whose length the predicted time says nothing.
         platform: XLA's, where it is called: ``cpu``, ``cuda`` or ``rocm``.
         constants: values of inputs that are the same at each call, by their numbers. What depends
-            on them alone is computed now, and kept as long as the program.
+            on them alone is computed now, and kept as long as the program. On the CPU it reads
+            the others where they are.
     """
+    global _held_bytes
     count = threads.resolve(options.num_threads)
     name = f"polyblocks_{digest_of(artifact)}_{count}_{options.num_iters}"
-    if PREPARATION in artifact.manifest:
-        name += f"_{_digest_of_values(artifact, constants or {})}"
+    constants = constants or {}
+    if constants:
+        name += f"_{_digest_of_values(constants)}"
     if platform != "cpu":
         name += f"_{platform}"
     if options.use_graph:
@@ -80,7 +92,13 @@ def register(
     if options.profile or options.debug or not driver.loads_really():
         # Who measures or debugs wants the program that was loaded for that.
         name += f"_{next(_numbers)}"
+    unread = artifact.manifest.get("unread", ())
+    read_bytes = sum(v.nbytes for n, v in constants.items() if n not in unread)
     with _lock:
+        holding = f"{name}_holding"
+        fits = _held_bytes + read_bytes <= MOST_HELD_BYTES
+        if constants and platform == "cpu" and (holding in _registered or fits):
+            name = holding
         known = _registered.get(name)
         if known is None:
             executable = driver.load(artifact, options=options)
@@ -89,9 +107,19 @@ def register(
                 kept = None
                 if executable.preparation is not None:
                     preparer = Preparer(executable)
-                    values = [(constants or {})[number] for number in preparer.inputs]
+                    values = [constants[number] for number in preparer.inputs]
                     kept = preparer([value.ctypes.data for value in values], count)
-                call = XlaCall(executable, threads=count, iterations=options.num_iters, kept=kept)
+                held = {}
+                if name == holding:
+                    held = {n: _NONE if n in unread else v for n, v in constants.items()}
+                    _held_bytes += read_bytes
+                call = XlaCall(
+                    executable,
+                    threads=count,
+                    iterations=options.num_iters,
+                    kept=kept,
+                    constants=held,
+                )
             else:
                 call = XlaDeviceCall(executable, iterations=options.num_iters)
             handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(call.address)
@@ -100,17 +128,18 @@ def register(
             jax.ffi.register_ffi_target(name, capsule, platform=where, api_version=1)
             # On a GPU no thread waits anyway.
             is_long = platform == "cpu" and (loops or _predicted_s(artifact) > LONG_S)
-            made = Registered(name, is_long, kernel_label(artifact.manifest))
+            read = frozenset(constants if name == holding else ())
+            made = Registered(name, is_long, kernel_label(artifact.manifest), read)
             known = _registered[name] = made, call
         return known[0]
 
 
-def _digest_of_values(artifact: Artifact, constants: Mapping[int, np.ndarray[Any, Any]]) -> str:
-    """What tells the constants of a program's preparation from others."""
+def _digest_of_values(constants: Mapping[int, np.ndarray[Any, Any]]) -> str:
+    """What tells a program's constants from others."""
     digest = hashlib.sha256()
-    for source in artifact.manifest[PREPARATION]["sources"]:
-        if source in constants:
-            digest.update(constants[source].reshape(-1).view(np.uint8).data)
+    for number, value in sorted(constants.items()):
+        digest.update(f"{number} {value.dtype} {value.shape}".encode())
+        digest.update(value.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()[:32]
 
 

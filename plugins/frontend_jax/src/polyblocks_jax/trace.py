@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 from polyblocks.frontends.function_report import Variant
 from polyblocks_jax import lowering, transformations  # noqa: F401 # rules of the primitive
 from polyblocks_jax.compiler import Site
-from polyblocks_jax.constants import is_traced, lift_constants, warn_of_large
+from polyblocks_jax.constants import is_traced, lift_constants
 from polyblocks_jax.donation import NOTHING, Donation
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.location import current_location
@@ -57,7 +57,6 @@ def traced(
 
         inputs = [leaves[i] for i in dynamic]
         closed, shapes = jax.make_jaxpr(flat, return_shape=True)(*inputs)
-        warn_of_large(closed, site.name)
         if (reference := first_reference(closed.jaxpr)) is not None:
             leave(reference, site)
             return jax.tree.unflatten(jax.tree.structure(shapes), evaluate(closed, *inputs))
