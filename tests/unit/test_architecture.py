@@ -177,7 +177,7 @@ ROOMS: dict[str, str] = {
     "passes": "affine affine/mlir "
     "passes/tensor passes/bufferize passes/normalize passes/layout passes/fuse passes/schedule "
     "passes/map",
-    "passes/tensor": "codegen",
+    "passes/tensor": "affine codegen",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
     "passes/normalize": "affine affine/analysis affine/contraction affine/cost affine/mlir "
     "affine/rewrites affine/tiles passes",

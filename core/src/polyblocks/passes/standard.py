@@ -58,6 +58,7 @@ from polyblocks.passes.schedule.tile_contractions import TileContractionsPass
 from polyblocks.passes.schedule.tile_transposes import TileTransposesPass
 from polyblocks.passes.tensor.carry_scalars import CarryScalarsPass
 from polyblocks.passes.tensor.fill_empties import FillEmptiesPass
+from polyblocks.passes.tensor.fold_constants import FoldConstantsPass
 from polyblocks.passes.tensor.fold_insertions import FoldInsertionsPass
 from polyblocks.passes.tensor.form_counted_loops import FormCountedLoopsPass
 from polyblocks.passes.tensor.set_fastmath import SetFastmathPass
@@ -86,6 +87,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
             "S1": [
                 UpstreamPass("generalize-tensors", "linalg-generalize-named-ops"),
                 UpstreamPass("simplify-tensors", "canonicalize,cse"),
+                FoldConstantsPass(),
                 FoldInsertionsPass(),
                 FillEmptiesPass(),
                 CarryScalarsPass(),

@@ -1,0 +1,178 @@
+"""fold-constants: what depends on constants alone is computed now, where that saves time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from polyblocks.passes.tensor.constant_values import Evaluator, counts, is_evaluated, work
+from polyblocks.passes.tensor.scalar_values import DTYPES, Unknown
+
+#: Elements of which no more are always worth a constant: code knows them as numbers.
+FEW = 1024
+#: Bytes that one constant may have, and on a GPU, where they are text of the kernels.
+MOST_BYTES, MOST_BYTES_OF_BLOCKS = 4 << 20, 4 << 10
+#: Scalar operations that may be spent on one constant: a tenth of a second.
+MOST_WORK = 1 << 27
+
+
+@dataclass(frozen=True)
+class FoldConstantsPass:
+    """Put a constant in the place of an expression of constants.
+
+    A filter that is divided by its sum has known taps then. A large table replaces what makes it if
+    loading it is predicted to take less time than computing it again; positions of elements, and
+    arithmetic on them, are not worth memory, and stay.
+
+    Before::
+
+        %k = arith.constant dense<[1.0, 2.0, 1.0]> : tensor<3xf32>
+        %r = linalg.generic … ins(%k : tensor<3xf32>) {
+            %x = arith.divf %in, %four : f32
+            linalg.yield %x : f32
+        } -> tensor<3xf32>
+
+    After::
+
+        %r = arith.constant dense<[0.25, 0.5, 0.25]> : tensor<3xf32>
+    """
+
+    name: ClassVar[str] = "fold-constants"
+
+    def run(self, module: Any, context: Any) -> bool:
+        """Rewrite in place; returns whether anything was folded."""
+        from polyblocks import signature
+
+        operations = [op.operation for op in signature.main_of(module).body.blocks[0].operations]
+        known: set[Any] = set()
+        found = []
+        for op in operations:
+            if is_evaluated(op, known):
+                known.update(op.results)
+                found.append(op)
+        gone: set[Any] = set()
+        evaluator = Evaluator()
+        folded: list[tuple[Any, Any]] = []
+        # What uses an operation comes after it: whether it is still needed is known then.
+        for op in reversed(found):
+            users = [use.owner.operation for use in op.results[0].uses]
+            if op.name in ("arith.constant", "tensor.empty") or all(u in gone for u in users):
+                gone.add(op)
+            elif _is_worth(op, context.target):
+                try:
+                    folded.append((op, evaluator.value(op.results[0])))
+                except Unknown:
+                    continue
+                gone.add(op)
+        for op, values in folded:
+            _replace(op, values)
+        if folded:
+            for op in reversed(found):
+                if op in gone and not any(True for _ in op.results[0].uses):
+                    op.erase()
+        return bool(folded)
+
+
+def _is_worth(op: Any, target: Any) -> bool:
+    """Whether a constant is better than what makes it."""
+    type_ = op.results[0].type
+    element = str(type_.element_type)
+    elements = int(np.prod(type_.shape, dtype=np.int64))
+    nbytes = elements * np.dtype(DTYPES[element]).itemsize
+    most = MOST_BYTES if target.multiprocessor is None else MOST_BYTES_OF_BLOCKS
+    if not 0 < nbytes <= most or any(_is_destination(use) for use in op.results[0].uses):
+        return False
+    tree = list(_tree(op))
+    try:
+        cost = sum(work(each) for each in tree)
+    except Unknown:
+        return False
+    if not cost or cost > MOST_WORK:
+        return False
+    counted = any(counts(each) for each in tree)
+    if element not in ("f32", "f64"):
+        # What numbers of elements become is known better as arithmetic: indices may be affine.
+        return not counted and elements <= FEW
+    sources = max((_stored(each) for each in tree), default=0)
+    if sources and not counted and elements <= max(FEW, sources):
+        return True
+    return _seconds_of_work(cost, element, target) > _seconds_of_loads(nbytes, target)
+
+
+def _seconds_of_work(cost: int, element: str, target: Any) -> float:
+    rate = target.flops.get("float64" if element == "f64" else "float32", 0.0)
+    return cost / rate if rate else 0.0
+
+
+def _seconds_of_loads(nbytes: int, target: Any) -> float:
+    """From the smallest level of the memory that has room for it."""
+    levels = [level for level in target.memory if level.bandwidth]
+    fitting = [level for level in levels if not level.size or level.size >= nbytes]
+    return nbytes / fitting[0].bandwidth if fitting else float("inf")
+
+
+def _tree(root: Any) -> Iterator[Any]:
+    """The operations that a value is computed by, each once."""
+    seen = set()
+    waiting = [root]
+    while waiting:
+        op = waiting.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        yield op
+        waiting += [operand.owner for operand in op.operands]
+
+
+def _stored(op: Any) -> int:
+    """Elements of a constant that are not all the same; 0 for any other operation."""
+    from polyblocks.mlir import ir
+
+    if op.name != "arith.constant" or isinstance(
+        op.attributes["value"], ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr
+    ):
+        return 0
+    if op.attributes["value"].is_splat:
+        return 0
+    return int(np.prod(op.results[0].type.shape, dtype=np.int64))
+
+
+def _is_destination(use: Any) -> bool:
+    """Whether somebody writes to what a value holds: a constant would be copied for that."""
+    owner = use.owner.operation
+    if owner.name == "linalg.generic":
+        return bool(use.operand_number >= owner.attributes["operandSegmentSizes"][0])
+    if owner.name == "tensor.insert_slice":
+        return bool(use.operand_number == 1)
+    return owner.name.startswith(("scf.", "tm_tensor."))
+
+
+def _replace(op: Any, values: Any) -> None:
+    from polyblocks.mlir import dialect, ir
+
+    type_ = op.results[0].type
+    element = type_.element_type
+    with op.location, ir.InsertionPoint(op):
+        flat = values.reshape(-1)
+        if flat.size and (flat.view(np.uint8).reshape(flat.size, -1) == _first(flat)).all():
+            attribute = ir.DenseElementsAttr.get_splat(type_, _number(element, flat[0]))
+        else:
+            attribute = ir.DenseElementsAttr.get(np.ascontiguousarray(values), type=element)
+        constant = dialect("arith").ConstantOp(type_, attribute).result
+    op.results[0].replace_all_uses_with(constant)
+
+
+def _first(flat: Any) -> Any:
+    """The bytes of the first element."""
+    return flat[:1].view(np.uint8)
+
+
+def _number(element: Any, value: Any) -> Any:
+    from polyblocks.mlir import ir
+
+    if isinstance(value, np.floating):
+        return ir.FloatAttr.get(element, float(value))
+    return ir.IntegerAttr.get(element, int(value))
