@@ -83,7 +83,11 @@ def _is_worth(op: Any, target: Any) -> bool:
     elements = int(np.prod(type_.shape, dtype=np.int64))
     nbytes = elements * np.dtype(DTYPES[element]).itemsize
     most = MOST_BYTES if target.multiprocessor is None else MOST_BYTES_OF_BLOCKS
-    if not 0 < nbytes <= most or any(_is_destination(use) for use in op.results[0].uses):
+    if (
+        element == "index"
+        or not 0 < nbytes <= most
+        or any(_is_destination(use) for use in op.results[0].uses)
+    ):
         return False
     tree = list(_tree(op))
     try:
