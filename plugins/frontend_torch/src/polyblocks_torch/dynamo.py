@@ -23,6 +23,7 @@ from torch._dynamo.utils import counters
 from polyblocks.errors import FallbackError, InputError, PolyBlocksError
 from polyblocks_torch.cached_calls import CachedCalls
 from polyblocks_torch.gate import Gate
+from polyblocks_torch.optimizer_steps import whole_steps
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import Frame, FunctionReport
 
@@ -93,7 +94,7 @@ class _Converter:
         self._gate.close()
         stays = False
         try:
-            with config.patch(SETTINGS), shapes_alone(True):
+            with config.patch(SETTINGS), shapes_alone(True), whole_steps():
                 _keep_shapes_static(frame)
                 result = self._torchdynamo_orig_backend(frame, cache_entry, frame_state)
             guarded = getattr(result, "guarded_code", None)
