@@ -17,6 +17,7 @@ import torch._dynamo
 from torch._dynamo import config
 from torch._dynamo.eval_frame import OptimizeContext
 from torch._dynamo.exc import BackendCompilerFailed, Unsupported
+from torch._dynamo.symbolic_convert import TensorifyState
 from torch._dynamo.types import ConvertFrameReturn
 from torch._dynamo.utils import counters
 
@@ -93,6 +94,8 @@ class _Converter:
         breaks = set(counters["graph_break"])
         self._gate.close()
         stays = False
+        # PyTorch forgets this where a compilation fails only.
+        TensorifyState.clear()
         try:
             with config.patch(SETTINGS), shapes_alone(True), whole_steps():
                 _keep_shapes_static(frame)
