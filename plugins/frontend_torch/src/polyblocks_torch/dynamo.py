@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -24,9 +25,9 @@ from torch._dynamo.utils import counters
 from polyblocks.errors import FallbackError, InputError, PolyBlocksError
 from polyblocks_torch.cached_calls import CachedCalls
 from polyblocks_torch.gate import Gate
-from polyblocks_torch.optimizer_steps import whole_steps
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import Frame, FunctionReport
+from polyblocks_torch.traced_modules import traceable
 
 logger = logging.getLogger("polyblocks")
 
@@ -97,7 +98,7 @@ class _Converter:
         # PyTorch forgets this where a compilation fails only.
         TensorifyState.clear()
         try:
-            with config.patch(SETTINGS), shapes_alone(True), whole_steps():
+            with config.patch(SETTINGS | _warnings_after()), traceable(), shapes_alone(True):
                 _keep_shapes_static(frame)
                 result = self._torchdynamo_orig_backend(frame, cache_entry, frame_state)
             guarded = getattr(result, "guarded_code", None)
@@ -136,6 +137,12 @@ class _Converter:
             reason = breaks[-1] if breaks else result.skip_reason
             reason = reason.strip().splitlines()[0]
             self._report.frame(Frame(function, location, False, reason))
+
+
+def _warnings_after() -> dict[str, Any]:
+    """A warning does not end a graph: it is given when the graph has run."""
+    known = set(config.reorderable_logging_functions)
+    return {"reorderable_logging_functions": known | {warnings.warn}}
 
 
 def _is_harmless(reason: str) -> bool:

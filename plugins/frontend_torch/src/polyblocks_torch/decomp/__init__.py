@@ -17,6 +17,7 @@ from polyblocks_torch.decomp import (
     scans,
     sorting,
     special,
+    transformer,
     variance,
 )
 from polyblocks_torch.decomp.registry import REGISTRY
@@ -39,5 +40,6 @@ __all__ = [
     "scans",
     "sorting",
     "special",
+    "transformer",
     "variance",
 ]

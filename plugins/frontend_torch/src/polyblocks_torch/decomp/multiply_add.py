@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # The op is registered when this is imported.
 import torch
-import torch._inductor.inductor_prims  # noqa: F401
+import torch._inductor.inductor_prims
 from torch import Tensor
 from torch._prims_common import get_computation_dtype
 
