@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from types import MethodType
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from polyblocks.options import CompileOptions, check_execution_backend, one_of_b
 from polyblocks.registry.honoured_options import checked_options
 from polyblocks_torch import dynamo
 from polyblocks_torch.backend import compile_frame
+from polyblocks_torch.module_methods import Methods
 from polyblocks_torch.plan import FRONTEND
 from polyblocks_torch.report import FunctionReport
 
@@ -90,12 +92,16 @@ def _compile(function: Any, options: CompileOptions) -> Any:
     report = FunctionReport(name, options.target)
     backend = functools.partial(compile_frame, options=options, report=report)
     functools.update_wrapper(backend, compile_frame)
-    wrapped = dynamo.optimize(backend, strict=options.strict_target, report=report)(function)
+    compile_ = lambda f: dynamo.optimize(  # noqa: E731
+        backend, strict=options.strict_target, report=report
+    )(f)
+    wrapped = compile_(function)
 
     if isinstance(wrapped, OptimizedModule):
+        methods = Methods(function, compile_, report, options.strict_target)
         # Dynamo makes the object; a plain setattr on it goes to the module inside.
         object.__setattr__(wrapped, "__class__", CompiledModule)
-        object.__setattr__(wrapped, "_polyblocks", (options, report))
+        object.__setattr__(wrapped, "_polyblocks", (options, report, methods))
     elif isinstance(wrapped, type):
         wrapped.polyblocks_report = staticmethod(lambda: report)  # type: ignore[attr-defined]
     else:
@@ -109,7 +115,7 @@ class CompiledModule(OptimizedModule):
     A copy, also one through pickle, is compiled on its own with the same options.
     """
 
-    _polyblocks: tuple[CompileOptions, FunctionReport]
+    _polyblocks: tuple[CompileOptions, FunctionReport, Methods]
 
     def polyblocks_report(self) -> FunctionReport:
         """What became of this module so far."""
@@ -119,6 +125,12 @@ class CompiledModule(OptimizedModule):
     def polyblocks_original(self) -> Any:
         """The module that was compiled."""
         return self._orig_mod
+
+    def __getattr__(self, name: str) -> Any:
+        value = super().__getattr__(name)
+        if isinstance(value, MethodType) and value.__self__ is self._orig_mod:
+            return self._polyblocks[2].bound(value)
+        return value
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _compile, (self._orig_mod, self._polyblocks[0])
