@@ -118,13 +118,6 @@ def test_wrong_device_names_the_argument():
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("dtype", ["uint16", "float8_e4m3fn"])
-def test_wrong_dtype_names_the_argument(dtype):
-    x = torch.ones(2).to(getattr(torch, dtype))
-    with pytest.raises(InputError, match=f"x has dtype {dtype}, which is not one of float64"):
-        polyblocks_jit_torch(lambda x: x.to(torch.float32))(x)
-
-
 def test_sparse_layout_is_refused_by_the_backend():
     x = torch.ones(3).to_sparse()
     graph = torch.fx.Graph()

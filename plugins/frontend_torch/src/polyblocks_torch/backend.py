@@ -24,7 +24,6 @@ from polyblocks_torch.plan import FRONTEND
 from polyblocks_torch.recurrent import as_loops
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import FunctionReport, GraphBreak
-from polyblocks_torch.specs import DTYPE_NAMES
 
 
 def polyblocks_backend(
@@ -149,12 +148,6 @@ def _check_inputs(
             raise InputError(
                 f"{name} has layout {value.layout}, but only strided tensors can be compiled; "
                 f"pass {name}.to_dense()"
-            )
-        if value.dtype not in DTYPE_NAMES:
-            dtype = str(value.dtype).removeprefix("torch.")
-            raise InputError(
-                f"{name} has dtype {dtype}, which is not one of {', '.join(DTYPE_NAMES.values())};"
-                f" pass {name}.to(...)"
             )
     if len(places) > 1:
         found = ", ".join(f"{name} on {device}" for device, name in places.items())

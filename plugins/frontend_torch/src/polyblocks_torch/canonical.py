@@ -253,6 +253,9 @@ class _Canonicalizer:
             position = self.position.get(target)
             if position is None or position in found or not isinstance(value, fx.Node):
                 continue
+            if problem_with(target.meta["val"]) is not None:
+                # It stays, and with it the framework runs the graph.
+                continue
             same = _same_array(target.meta["val"], value.meta.get("val"))
             if not same:
                 value = self._converted(node, value, target.meta["val"])

@@ -21,6 +21,7 @@ from torch._dynamo.exc import BackendCompilerFailed, Unsupported
 from torch._dynamo.symbolic_convert import TensorifyState
 from torch._dynamo.types import ConvertFrameReturn
 from torch._dynamo.utils import counters
+from torch.utils import _pytree as pytree
 
 from polyblocks.errors import FallbackError, InputError, PolyBlocksError
 from polyblocks_torch.cached_calls import CachedCalls
@@ -124,6 +125,7 @@ class _Converter:
                 self._gate.open()
         if isinstance(result, ConvertFrameReturn):
             new_breaks = [b for b in counters["graph_break"] if b not in breaks]
+            new_breaks += _untraceable_arguments(frame)
             self._record(code.co_name, location, result, new_breaks)
         return result
 
@@ -148,6 +150,16 @@ def _warnings_after() -> dict[str, Any]:
 def _is_harmless(reason: str) -> bool:
     """Frames that hold no tensor work: nothing falls back when Python runs them."""
     return "no tensor" in reason or "Dynamo-generated" in reason or "skipfile" in reason
+
+
+def _untraceable_arguments(frame: Any) -> list[str]:
+    """Why PyTorch cannot trace a frame with its arguments, where it keeps the reason to itself."""
+    for name, value in frame.f_locals.items():
+        for tensor in pytree.tree_leaves(value):
+            if isinstance(tensor, torch.Tensor) and tensor.is_quantized:
+                dtype = str(tensor.dtype).removeprefix("torch.")
+                return [f"{name} is a quantized tensor ({dtype}), which PyTorch cannot trace"]
+    return []
 
 
 def _keep_shapes_static(frame: Any) -> None:

@@ -96,7 +96,8 @@ class FunctionReport(function_report.FunctionReport):
         }
 
     def __str__(self) -> str:
-        lines = [super().__str__()]
+        by_python = self.graph_breaks or not all(frame.compiled for frame in self.frames)
+        lines = [super().__str__()] if self.parts or self.fallbacks or not by_python else []
         lines += [f"graph break at {b.location or '?'}: {b.reason}" for b in self.graph_breaks]
         lines += [
             f"Python runs {f.function} ({f.location}): {f.reason}"
