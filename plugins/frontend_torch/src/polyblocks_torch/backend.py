@@ -20,6 +20,7 @@ from polyblocks_torch import direct
 from polyblocks_torch.accelerator import takes
 from polyblocks_torch.compiler import compile_graph
 from polyblocks_torch.frozen import weights_of
+from polyblocks_torch.number_arguments import numbers_as_tensors
 from polyblocks_torch.plan import FRONTEND
 from polyblocks_torch.recurrent import as_loops
 from polyblocks_torch.recurrent.shapes import shapes_alone
@@ -101,7 +102,8 @@ def _compile(
         # None here: they are applied on a cache miss, see retrace.py.
         decompositions={},
     )
-    return backend(gm, example_inputs)
+    with numbers_as_tensors():
+        return backend(gm, example_inputs)
 
 
 class _SpecializedByShape:

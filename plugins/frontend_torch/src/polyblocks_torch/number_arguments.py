@@ -1,0 +1,375 @@
+"""Python numbers that change become arguments: what computes with them computes with tensors.
+
+Dynamo passes a float that has changed as a tensor without dimensions, of which the graph takes the
+number; AOTAutograd then has a pass that replaces operations on the number by operations on the
+tensor. PyTorch's pass knows five operations, and where one is left it compiles for the value. The
+one here takes its place while a graph is compiled for this package, and knows more.
+
+A number is held as PyTorch holds it, with 64 bits, and rounded where an operation rounds it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+import torch._inductor.inductor_prims  # registers fma
+from torch import fx
+from torch._dynamo.exc import TensorifyScalarRestartAnalysis
+from torch._dynamo.symbolic_convert import TensorifyState
+from torch._functorch._aot_autograd import graph_compile
+from torch._prims_common import get_computation_dtype
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._sympy.symbol import SymT, symbol_is_type
+
+aten = torch.ops.aten
+
+_active: ContextVar[bool] = ContextVar("polyblocks_number_arguments", default=False)
+
+_theirs = graph_compile.tensorify_python_scalars
+
+
+@contextmanager
+def numbers_as_tensors() -> Iterator[None]:
+    """Graphs that AOTAutograd captures inside are treated as said above."""
+    token = _active.set(True)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+def _dispatch(gm: fx.GraphModule, shape_env: ShapeEnv, fake_mode: FakeTensorMode) -> None:
+    if not _active.get():
+        _theirs(gm, shape_env, fake_mode)
+        return
+    with torch._C._EnableTorchFunction():
+        _Numbers(gm.graph, shape_env, fake_mode).run()
+
+
+graph_compile.tensorify_python_scalars = _dispatch
+
+
+class _Numbers:
+    """One run over a graph.
+
+    Args:
+        graph: of ATen operations; changed in place.
+        shape_env: of its symbols.
+        fake_mode: of its values.
+    """
+
+    def __init__(self, graph: fx.Graph, shape_env: ShapeEnv, fake_mode: FakeTensorMode) -> None:
+        self.graph = graph
+        self.shape_env = shape_env
+        self.fake_mode = fake_mode
+        #: A number's node -> the node of a float64 tensor without dimensions that holds it.
+        self.tensors: dict[fx.Node, fx.Node] = {}
+        self.node: fx.Node
+
+    def run(self) -> None:
+        """Replace what can be; PyTorch starts again with the values of the other numbers.
+
+        Raises:
+            TensorifyScalarRestartAnalysis: some number is still read.
+        """
+        for node in list(self.graph.nodes):
+            if node.op != "call_function":
+                continue
+            self.node = node
+            with self.graph.inserting_before(node):
+                self._visit(node)
+        for node in reversed(list(self.tensors)):
+            if not node.users:
+                self.graph.erase_node(node)
+                del self.tensors[node]
+        left = {s for node in self.tensors for s in node.meta["val"].node.expr.free_symbols}
+        # Asked for its value, a symbol is that value everywhere.
+        left |= set(self.shape_env.replacements)
+        names = {str(s) for s in left if symbol_is_type(s, SymT.FLOAT)}
+        new = {name for name in names if not TensorifyState.should_specialize(name)}
+        for name in new:
+            TensorifyState.specialize(name)
+        if new:
+            raise TensorifyScalarRestartAnalysis
+
+    def _visit(self, node: fx.Node) -> None:
+        if node.target is aten._local_scalar_dense.default:
+            self._leaf(node)
+        elif isinstance(node.meta.get("val"), torch.SymFloat):
+            self._computed(node)
+        elif any(n in self.tensors for n in node.all_input_nodes) and all(
+            n in self.tensors or isinstance(n.meta.get("val"), torch.Tensor)
+            for n in node.all_input_nodes
+        ):
+            rule = _RULES.get(node.target)
+            made = None if rule is None else rule(self, *node.args, **node.kwargs)
+            if made is not None:
+                self._replace(node, made)
+
+    def _leaf(self, node: fx.Node) -> None:
+        value, source = node.meta.get("val"), node.args[0]
+        if not isinstance(value, torch.SymFloat) or not isinstance(source, fx.Node):
+            return
+        if symbol_is_type(value.node.expr, SymT.FLOAT):
+            self.tensors[node] = self.to(self.call(aten.view.default, source, []), torch.float64)
+
+    def _computed(self, node: fx.Node) -> None:
+        rule = _ARITHMETIC.get(node.target)
+        if rule is None or any(n not in self.tensors for n in node.all_input_nodes):
+            return
+        made = rule(self, *node.args)
+        if made is not None:
+            self.tensors[node] = made
+
+    def _replace(self, node: fx.Node, made: fx.Node) -> None:
+        value = node.meta["val"]
+        made = self.to(made, value.dtype)
+        if tuple(made.meta["val"].shape) != tuple(value.shape):
+            made = self.call(aten.expand.default, made, list(value.shape))
+        if made.meta["val"].stride() != value.stride() or made.op != "call_function":
+            made = self.call(aten.clone.default, made, memory_format=torch.contiguous_format)
+        if made.meta["val"].stride() != value.stride():
+            return
+        node.replace_all_uses_with(made)
+        self.graph.erase_node(node)
+
+    def call(self, op: Any, *args: Any, **kwargs: Any) -> fx.Node:
+        """Add an operation where the replaced one is."""
+        new = self.graph.call_function(op, args, kwargs)
+        new.meta = {k: v for k, v in self.node.meta.items() if k not in ("val", "tensor_meta")}
+        values = fx.map_arg((args, kwargs), lambda n: n.meta["val"])
+        with self.fake_mode:
+            new.meta["val"] = op(*values[0], **values[1])
+        return new
+
+    def to(self, node: fx.Node, dtype: torch.dtype) -> fx.Node:
+        """A tensor in a type."""
+        if node.meta["val"].dtype == dtype:
+            return node
+        return self.call(aten._to_copy.default, node, dtype=dtype)
+
+    def number(self, value: Any) -> fx.Node:
+        """A number as a float64 tensor."""
+        if isinstance(value, fx.Node):
+            return self.tensors[value]
+        return self.call(aten.scalar_tensor.default, float(value), dtype=torch.float64)
+
+    def operand(self, value: Any, dtype: torch.dtype) -> Any:
+        """A tensor, or a number, in a type; what is no number of a graph stays as it is."""
+        if not isinstance(value, fx.Node):
+            return value
+        return self.to(self.tensors.get(value, value), dtype)
+
+    def dtype(self) -> torch.dtype:
+        """Of the result of the replaced operation."""
+        dtype: torch.dtype = self.node.meta["val"].dtype
+        return dtype
+
+    def wide(self) -> torch.dtype:
+        """What the arithmetic of the replaced operation is in."""
+        return get_computation_dtype(self.dtype())
+
+
+# --- numbers ------------------------------------------------------------------------------------
+
+
+def _of_numbers(op: Any) -> Callable[..., fx.Node]:
+    def rule(self: _Numbers, *args: Any) -> fx.Node:
+        return self.call(op, *map(self.number, args))
+
+    return rule
+
+
+def _quotient(self: _Numbers, a: Any, b: Any) -> fx.Node:
+    if isinstance(b, fx.Node):
+        # Python raises an error where the tensors give an infinity. A guard, asked for here.
+        bool(b.meta["val"] != 0)
+    return self.call(aten.div.Tensor, self.number(a), self.number(b))
+
+
+def _root(self: _Numbers, a: Any) -> fx.Node:
+    bool(a.meta["val"] >= 0)
+    return self.call(aten.sqrt.default, self.number(a))
+
+
+def _power(self: _Numbers, a: Any, b: Any) -> fx.Node | None:
+    base = a.meta["val"] if isinstance(a, fx.Node) else a
+    if not bool(base > 0):
+        return None
+    return self.call(aten.pow.Tensor_Tensor, self.number(a), self.number(b))
+
+
+_ARITHMETIC: dict[Any, Callable[..., fx.Node | None]] = {
+    operator.add: _of_numbers(aten.add.Tensor),
+    operator.sub: _of_numbers(aten.sub.Tensor),
+    operator.mul: _of_numbers(aten.mul.Tensor),
+    operator.truediv: _quotient,
+    operator.pow: _power,
+    operator.neg: _of_numbers(aten.neg.default),
+    operator.abs: _of_numbers(aten.abs.default),
+    torch._sym_sqrt: _root,  # type: ignore[attr-defined]
+    torch.sym_float: lambda self, a: self.number(a),
+    torch.sym_max: _of_numbers(aten.maximum.default),
+    torch.sym_min: _of_numbers(aten.minimum.default),
+}
+
+
+# --- operations ---------------------------------------------------------------------------------
+
+Rule = Callable[..., fx.Node | None]
+
+
+def _arithmetic(op: Any) -> Rule:
+    """Numbers and narrow tensors in the wide type, as eager mode's kernels have them."""
+
+    def rule(self: _Numbers, a: Any, b: Any, *, alpha: Any = 1, **options: Any) -> fx.Node:
+        a, b = (self.operand(value, self.wide()) for value in (a, b))
+        if not (isinstance(alpha, int) and alpha == 1):
+            b = self.call(aten.mul.Tensor, b, self.operand(alpha, self.wide()))
+        return self.call(op, a, b, **options)
+
+    return rule
+
+
+def _reverse_sub(self: _Numbers, a: Any, b: Any, alpha: Any = 1) -> fx.Node:
+    return _arithmetic(aten.sub.Tensor)(self, b, a, alpha=alpha)  # type: ignore[return-value]
+
+
+def _pairwise(op: Any) -> Rule:
+    """In the type that the operands are promoted to."""
+
+    def rule(self: _Numbers, a: Any, b: Any) -> fx.Node:
+        tensor = a if isinstance(a, fx.Node) and a not in self.tensors else b
+        dtype = torch.result_type(tensor.meta["val"], 1.0)
+        return self.call(op, *(self.operand(value, dtype) for value in (a, b)))
+
+    return rule
+
+
+def _clamp(self: _Numbers, x: Any, low: Any = None, high: Any = None) -> fx.Node:
+    dtype = self.dtype()
+    limits = [
+        None if limit is None else self.to(self.number(limit), dtype) for limit in (low, high)
+    ]
+    return self.call(aten.clamp.Tensor, self.to(x, dtype), *limits)
+
+
+def _filled(position: int) -> Rule:
+    def rule(self: _Numbers, *args: Any, **options: Any) -> fx.Node | None:
+        if len(args) <= position or args[position] not in self.tensors:
+            return None
+        shape = list(self.node.meta["val"].shape)
+        number = self.to(self.number(args[position]), self.dtype())
+        return self.call(
+            aten.clone.default,
+            self.call(aten.expand.default, number, shape),
+            memory_format=torch.contiguous_format,
+        )
+
+    return rule
+
+
+def _masked_fill(self: _Numbers, x: Any, mask: Any, value: Any) -> fx.Node:
+    return self.call(aten.where.self, mask, self.to(self.number(value), self.dtype()), x)
+
+
+def _lerp(self: _Numbers, x: Any, end: Any, weight: Any) -> fx.Node:
+    wide = self.wide()
+    x, end = self.to(x, wide), self.to(end, wide)
+    weight = self.to(self.number(weight), wide)
+    way = self.call(aten.sub.Tensor, end, x)
+    rest = self.call(aten.rsub.Scalar, weight, 1)
+    near = self.call(aten.add.Tensor, x, self.call(aten.mul.Tensor, weight, way))
+    far = self.call(aten.sub.Tensor, end, self.call(aten.mul.Tensor, way, rest))
+    small = self.call(aten.lt.Scalar, self.call(aten.abs.default, weight), 0.5)
+    return self.call(aten.where.self, small, near, far)
+
+
+def _leaky(self: _Numbers, x: Any, slope: Any) -> fx.Node:
+    positive = self.call(aten.gt.Scalar, x, 0)
+    scaled = _arithmetic(aten.mul.Tensor)(self, x, slope)
+    return self.call(aten.where.self, positive, self.to(x, self.wide()), scaled)
+
+
+def _leaky_backward(self: _Numbers, grad: Any, x: Any, slope: Any, self_is_result: bool) -> fx.Node:
+    positive = self.call(aten.gt.Scalar, x, 0)
+    scaled = _arithmetic(aten.mul.Tensor)(self, grad, slope)
+    return self.call(aten.where.self, positive, self.to(grad, self.wide()), scaled)
+
+
+def _added(op: Any) -> Rule:
+    """``x + value * op(a, b)``."""
+
+    def rule(self: _Numbers, x: Any, a: Any, b: Any, *, value: Any = 1) -> fx.Node:
+        x, a, b, value = (self.operand(v, self.wide()) for v in (x, a, b, value))
+        scaled = self.call(op, self.call(aten.mul.Tensor, a, value), b)
+        return self.call(aten.add.Tensor, x, scaled)
+
+    return rule
+
+
+def _product(op: Any) -> Rule:
+    """``beta * x + alpha * op(a, b)``."""
+
+    def rule(self: _Numbers, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        wide = self.wide()
+        product = self.to(self.call(op, a, b), wide)
+        x = self.to(x, wide)
+        if isinstance(alpha, fx.Node) or alpha != 1:
+            product = self.call(aten.mul.Tensor, product, self.operand(alpha, wide))
+        if isinstance(beta, fx.Node):
+            # With 0 the summand does not count, whatever it holds.
+            bool(beta.meta["val"] != 0)
+        elif beta == 0:
+            return product
+        if isinstance(beta, fx.Node) or beta != 1:
+            x = self.call(aten.mul.Tensor, x, self.operand(beta, wide))
+        return self.call(aten.add.Tensor, x, product)
+
+    return rule
+
+
+def _fma(self: _Numbers, a: Any, b: Any, c: Any) -> fx.Node:
+    a, b, c = (self.operand(value, self.wide()) for value in (a, b, c))
+    return self.call(aten.add.Tensor, self.call(aten.mul.Tensor, a, b), c)
+
+
+_RULES: dict[Any, Rule] = {
+    **{
+        overload: _arithmetic(packet.Tensor)
+        for packet in (aten.add, aten.sub, aten.mul, aten.div)
+        for overload in (packet.Tensor, packet.Scalar)
+    },
+    aten.div.Tensor_mode: _arithmetic(aten.div.Tensor_mode),
+    aten.rsub.Scalar: _reverse_sub,
+    **{
+        getattr(aten, name).Scalar: _pairwise(getattr(aten, name).Tensor)
+        for name in ("gt", "ge", "lt", "le", "eq", "ne", "fmod", "remainder")
+    },
+    aten.pow.Tensor_Scalar: _pairwise(aten.pow.Tensor_Tensor),
+    aten.pow.Tensor_Tensor: _pairwise(aten.pow.Tensor_Tensor),
+    aten.pow.Scalar: _pairwise(aten.pow.Tensor_Tensor),
+    aten.clamp.default: _clamp,
+    aten.clamp_min.default: _clamp,
+    aten.clamp_max.default: lambda self, x, high: _clamp(self, x, None, high),
+    aten.hardtanh.default: _clamp,
+    aten.scalar_tensor.default: _filled(0),
+    aten.full.default: _filled(1),
+    aten.full_like.default: _filled(1),
+    aten.fill.Scalar: _filled(1),
+    aten.masked_fill.Scalar: _masked_fill,
+    aten.lerp.Scalar: _lerp,
+    aten.leaky_relu.default: _leaky,
+    aten.leaky_relu_backward.default: _leaky_backward,
+    aten.addcmul.default: _added(aten.mul.Tensor),
+    aten.addcdiv.default: _added(aten.div.Tensor),
+    aten.addmm.default: _product(aten.mm.default),
+    aten.baddbmm.default: _product(aten.bmm.default),
+    torch.ops.prims.fma.default: _fma,
+}
