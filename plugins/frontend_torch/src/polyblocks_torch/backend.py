@@ -172,6 +172,4 @@ def _record_graph_break(gm: fx.GraphModule, report: FunctionReport) -> None:
     reason = getattr(gm, "compile_subgraph_reason", None)
     if reason is None or not getattr(reason, "graph_break", False):
         return
-    stack = reason.user_stack
-    location = f"{stack[-1].filename}:{stack[-1].lineno}" if stack else ""
-    report.graph_break(GraphBreak(reason.reason.strip().splitlines()[0], location))
+    report.graph_break(GraphBreak.of(reason))

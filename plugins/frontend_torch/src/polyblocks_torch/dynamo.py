@@ -20,14 +20,14 @@ from torch._dynamo.eval_frame import OptimizeContext
 from torch._dynamo.exc import BackendCompilerFailed, Unsupported
 from torch._dynamo.symbolic_convert import TensorifyState
 from torch._dynamo.types import ConvertFrameReturn
-from torch._dynamo.utils import counters
+from torch._dynamo.utils import counters, graph_break_reasons
 from torch.utils import _pytree as pytree
 
 from polyblocks.errors import FallbackError, InputError, PolyBlocksError
 from polyblocks_torch.cached_calls import CachedCalls
 from polyblocks_torch.gate import Gate
 from polyblocks_torch.recurrent.shapes import shapes_alone
-from polyblocks_torch.report import Frame, FunctionReport
+from polyblocks_torch.report import Frame, FunctionReport, GraphBreak
 from polyblocks_torch.traced_modules import traceable
 
 logger = logging.getLogger("polyblocks")
@@ -93,7 +93,7 @@ class _Converter:
     def __call__(self, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
         code = frame.f_code
         location = f"{code.co_filename}:{code.co_firstlineno}"
-        breaks = set(counters["graph_break"])
+        breaks, reasons = set(counters["graph_break"]), len(graph_break_reasons)
         self._gate.close()
         stays = False
         # PyTorch forgets this where a compilation fails only.
@@ -125,7 +125,10 @@ class _Converter:
                 self._gate.open()
         if isinstance(result, ConvertFrameReturn):
             new_breaks = [b for b in counters["graph_break"] if b not in breaks]
-            new_breaks += _untraceable_arguments(frame)
+            new_breaks += _why_untraceable(frame)
+            for reason in graph_break_reasons[reasons:]:
+                # Also where nothing was computed before it, so that there is no graph to tell.
+                self._report.graph_break(GraphBreak.of(reason))
             self._record(code.co_name, location, result, new_breaks)
         return result
 
@@ -152,8 +155,14 @@ def _is_harmless(reason: str) -> bool:
     return "no tensor" in reason or "Dynamo-generated" in reason or "skipfile" in reason
 
 
-def _untraceable_arguments(frame: Any) -> list[str]:
-    """Why PyTorch cannot trace a frame with its arguments, where it keeps the reason to itself."""
+def _why_untraceable(frame: Any) -> list[str]:
+    """Why PyTorch cannot trace a call, where it keeps the reason to itself."""
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        name = frame.f_code.co_name
+        return [
+            f"torch.func calls it (grad, vmap and the like); compile what that makes of it: "
+            f"polyblocks_jit_torch(torch.func.grad({name}))"
+        ]
     for name, value in frame.f_locals.items():
         for tensor in pytree.tree_leaves(value):
             if isinstance(tensor, torch.Tensor) and tensor.is_quantized:

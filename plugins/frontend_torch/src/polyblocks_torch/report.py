@@ -44,6 +44,13 @@ class GraphBreak:
     reason: str
     location: str
 
+    @classmethod
+    def of(cls, reason: Any) -> GraphBreak:
+        """What Dynamo says of one (``GraphCompileReason``)."""
+        stack = reason.user_stack
+        location = f"{stack[-1].filename}:{stack[-1].lineno}" if stack else ""
+        return cls(reason.reason.strip().splitlines()[0], location)
+
 
 class FunctionReport(function_report.FunctionReport):
     """The report of one decorated function; :meth:`to_json` gives plain values.
