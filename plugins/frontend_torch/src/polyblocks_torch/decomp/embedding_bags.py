@@ -1,0 +1,137 @@
+"""Bags of embeddings: rows of a table, combined per bag, and their gradients."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch._prims_common import get_computation_dtype
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+_SUM, _MEAN, _MAX = range(3)
+
+
+def _bag_of(indices: Tensor, offsets: Tensor) -> Tensor:
+    """The bag that each index is in, [n]: the last one that begins before it or there."""
+    places = torch.arange(indices.shape[0], dtype=offsets.dtype, device=indices.device)
+    return torch.searchsorted(offsets, places, right=True) - 1
+
+
+def _counted(indices: Tensor, padding_idx: int) -> Tensor:
+    return indices != padding_idx if padding_idx >= 0 else torch.ones_like(indices, dtype=torch.bool)
+
+
+@decomposition(aten._embedding_bag.default, aten._embedding_bag_forward_only.default)
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = _SUM,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Bags [B, E], and for the gradients: the bag of each index, sizes, and rows of maxima.
+
+    Args:
+        weight: [V, E].
+        indices: [n], of rows.
+        offsets: [B], where bags begin; one more with ``include_last_offset``.
+        per_sample_weights: [n], of the summands.
+        padding_idx: a row that does not count; none if negative.
+    """
+    rows, width = indices.shape[0], weight.shape[1]
+    count = offsets.shape[0] - int(include_last_offset)
+    # The op leaves the bags out where eager mode's kernel needs none.
+    quick = weight.dtype in (torch.float32, torch.float16) and padding_idx < 0
+    quick = quick and weight.stride(1) == 1
+    if per_sample_weights is not None:
+        quick = quick and per_sample_weights.stride(0) == 1
+    bags = _bag_of(indices, offsets)
+    told = offsets.new_zeros(0) if mode == _SUM and quick else bags.to(offsets.dtype)
+    counted = _counted(indices, padding_idx)
+    sizes = offsets.new_zeros(count).scatter_add(0, bags, counted.to(offsets.dtype))
+    dtype = get_computation_dtype(weight.dtype)
+    values = weight.index_select(0, indices).to(dtype)
+    if mode == _MAX:
+        places = bags[:, None].expand(rows, width)
+        values = torch.where(counted[:, None], values, -math.inf)
+        largest = torch.full((count, width), -math.inf, dtype=dtype, device=weight.device)
+        largest = largest.scatter_reduce(0, places, values, "amax")
+        # The first of equal ones gets the gradient.
+        order = torch.arange(rows, device=weight.device)[:, None]
+        order = torch.where(values == largest.gather(0, places), order, rows)
+        first = torch.full((count, width), rows, device=weight.device)
+        first = first.scatter_reduce(0, places, order, "amin")
+        chosen = indices.index_select(0, torch.where(first < rows, first, 0).reshape(-1))
+        result = torch.where((sizes > 0)[:, None], largest, 0.0)
+        return result.to(weight.dtype), told, sizes, chosen.reshape(count, width).to(offsets.dtype)
+    if per_sample_weights is not None:
+        values = values * per_sample_weights.to(dtype)[:, None]
+    values = torch.where(counted[:, None], values, 0.0)
+    result = torch.zeros((count, width), dtype=dtype, device=weight.device)
+    result = result.index_add(0, bags, values)
+    if mode == _MEAN:
+        result = result / sizes.clamp(min=1)[:, None]
+    return result.to(weight.dtype), told, sizes, torch.zeros_like(sizes)
+
+
+@decomposition(aten._embedding_bag_backward.default)
+def embedding_bag_backward(
+    grad: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    offset2bag: Tensor,
+    bag_size: Tensor,
+    maximum_indices: Tensor,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: Tensor | None,
+    padding_idx: int = -1,
+) -> Tensor:
+    """The gradient of the table [V, E] from that of the bags [B, E]."""
+    if sparse:
+        return NotImplemented
+    dtype, width = get_computation_dtype(grad.dtype), grad.shape[1]
+    result = torch.zeros((num_weights, width), dtype=dtype, device=grad.device)
+    if mode == _MAX:
+        shares = torch.where((bag_size > 0)[:, None], grad.to(dtype), 0.0)
+        return result.scatter_add(0, maximum_indices.to(torch.int64), shares).to(grad.dtype)
+    bags = _bag_of(indices, offsets)
+    shares = grad.to(dtype).index_select(0, bags)
+    if mode == _MEAN:
+        shares = shares / bag_size.index_select(0, bags).clamp(min=1)[:, None]
+    if per_sample_weights is not None:
+        shares = shares * per_sample_weights.to(dtype)[:, None]
+    if scale_grad_by_freq:
+        often = indices.new_zeros(num_weights).scatter_add(
+            0, indices.to(torch.int64), torch.ones_like(indices)
+        )
+        shares = shares / often.index_select(0, indices)[:, None]
+    shares = torch.where(_counted(indices, padding_idx)[:, None], shares, 0.0)
+    return result.index_add(0, indices, shares).to(grad.dtype)
+
+
+@decomposition(aten._embedding_bag_per_sample_weights_backward.default)
+def per_sample_weights_backward(
+    grad: Tensor,
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    offset2bag: Tensor,
+    mode: int,
+    padding_idx: int = -1,
+) -> Tensor:
+    """The gradient of the weights of summands [n]."""
+    dtype = get_computation_dtype(grad.dtype)
+    shares = grad.to(dtype).index_select(0, _bag_of(indices, offsets))
+    products = (shares * weight.to(dtype).index_select(0, indices)).sum(1)
+    return torch.where(_counted(indices, padding_idx), products, 0.0).to(grad.dtype)
