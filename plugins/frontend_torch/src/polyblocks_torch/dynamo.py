@@ -42,6 +42,12 @@ SETTINGS: dict[str, Any] = {
     "allow_rnn": True,
 }
 
+#: Why Python runs a function that torch.func calls.
+_TRANSFORMED = (
+    "torch.func (grad, vmap and the like) calls it with tensors of its own; compile what it makes "
+    "of the function: polyblocks_jit_torch(torch.func.grad(function))"
+)
+
 
 def optimize(
     backend: Callable[..., Any], *, strict: bool, report: FunctionReport
@@ -89,6 +95,8 @@ class _Converter:
         self._report = report
         self._gate = gate
         self._cached = cached
+        #: Whether it is said that torch.func calls the function.
+        self._transformed = False
 
     def __call__(self, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
         code = frame.f_code
@@ -125,7 +133,7 @@ class _Converter:
                 self._gate.open()
         if isinstance(result, ConvertFrameReturn):
             new_breaks = [b for b in counters["graph_break"] if b not in breaks]
-            new_breaks += _why_untraceable(frame)
+            new_breaks += _untraceable_arguments(frame)
             for reason in graph_break_reasons[reasons:]:
                 # Also where nothing was computed before it, so that there is no graph to tell.
                 self._report.graph_break(GraphBreak.of(reason))
@@ -137,6 +145,10 @@ class _Converter:
     ) -> None:
         if result.guarded_code is not None:
             self._report.frame(Frame(function, location, True))
+        elif torch._C._functorch.peek_interpreter_stack() is not None:
+            if not self._transformed:
+                self._transformed = True
+                self._report.not_compiled("torch.func", _TRANSFORMED, location)
         elif result.skip_reason and not _is_harmless(result.skip_reason):
             # Dynamo says why in its counters only.
             reason = breaks[-1] if breaks else result.skip_reason
@@ -155,14 +167,8 @@ def _is_harmless(reason: str) -> bool:
     return "no tensor" in reason or "Dynamo-generated" in reason or "skipfile" in reason
 
 
-def _why_untraceable(frame: Any) -> list[str]:
-    """Why PyTorch cannot trace a call, where it keeps the reason to itself."""
-    if torch._C._functorch.peek_interpreter_stack() is not None:
-        name = frame.f_code.co_name
-        return [
-            f"torch.func calls it (grad, vmap and the like); compile what that makes of it: "
-            f"polyblocks_jit_torch(torch.func.grad({name}))"
-        ]
+def _untraceable_arguments(frame: Any) -> list[str]:
+    """Why PyTorch cannot trace a frame with its arguments, where it keeps the reason to itself."""
     for name, value in frame.f_locals.items():
         for tensor in pytree.tree_leaves(value):
             if isinstance(tensor, torch.Tensor) and tensor.is_quantized:

@@ -22,7 +22,9 @@ def _bag_of(indices: Tensor, offsets: Tensor) -> Tensor:
 
 
 def _counted(indices: Tensor, padding_idx: int) -> Tensor:
-    return indices != padding_idx if padding_idx >= 0 else torch.ones_like(indices, dtype=torch.bool)
+    return (
+        indices != padding_idx if padding_idx >= 0 else torch.ones_like(indices, dtype=torch.bool)
+    )
 
 
 @decomposition(aten._embedding_bag.default, aten._embedding_bag_forward_only.default)
@@ -98,7 +100,8 @@ def embedding_bag_backward(
     padding_idx: int = -1,
 ) -> Tensor:
     """The gradient of the table [V, E] from that of the bags [B, E]."""
-    if sparse:
+    if sparse or scale_grad_by_freq:
+        # Eager mode scales by other counts than those of the rows, and is to give what it gives.
         return NotImplemented
     dtype, width = get_computation_dtype(grad.dtype), grad.shape[1]
     result = torch.zeros((num_weights, width), dtype=dtype, device=grad.device)
@@ -111,11 +114,6 @@ def embedding_bag_backward(
         shares = shares / bag_size.index_select(0, bags).clamp(min=1)[:, None]
     if per_sample_weights is not None:
         shares = shares * per_sample_weights.to(dtype)[:, None]
-    if scale_grad_by_freq:
-        often = indices.new_zeros(num_weights).scatter_add(
-            0, indices.to(torch.int64), torch.ones_like(indices)
-        )
-        shares = shares / often.index_select(0, indices)[:, None]
     shares = torch.where(_counted(indices, padding_idx)[:, None], shares, 0.0)
     return result.index_add(0, indices, shares).to(grad.dtype)
 

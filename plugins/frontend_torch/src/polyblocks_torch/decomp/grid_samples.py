@@ -1,0 +1,145 @@
+"""Samples of volumes at given places, and their gradients.
+
+Places, padding and interpolation as in PyTorch's aten/src/ATen/native/GridSampler.h.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch._prims_common import get_computation_dtype
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+_BILINEAR, _NEAREST = 0, 1
+_ZEROS, _BORDER, _REFLECTION = range(3)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Places along one axis, in elements, and how they change with the grid."""
+
+    at: Tensor
+    slope: Tensor | float
+    size: int
+
+
+def _axis(grid: Tensor, size: int, padding: int, aligned: bool) -> _Axis:
+    slope: Tensor | float
+    if aligned:
+        at, slope = (grid + 1) / 2 * (size - 1), (size - 1) / 2
+    else:
+        at, slope = ((grid + 1) * size - 1) / 2, size / 2
+    if padding == _REFLECTION:
+        low, high = (0, 2 * (size - 1)) if aligned else (-1, 2 * size - 1)
+        if low == high:
+            at, slope = torch.zeros_like(at), 0.0
+        else:
+            least, span = low / 2, (high - low) / 2
+            away = (at - least).abs()
+            extra = torch.fmod(away, span)
+            turned = torch.fmod(torch.floor(away / span), 2) != 0
+            slope = torch.where((at - least < 0) != turned, -slope, slope)
+            at = torch.where(turned, span - extra, extra) + least
+    if padding != _ZEROS:
+        slope = torch.where((at <= 0) | (at >= size - 1), 0.0, slope)
+        # What is no number is the last place.
+        at = torch.where(at.isnan(), size - 1.0, at.clamp(0, size - 1))
+    return _Axis(at, slope, size)
+
+
+def _axes(x: Tensor, grid: Tensor, padding: int, aligned: bool) -> list[_Axis]:
+    """Of depth, height and width; the grid has them the other way round."""
+    grid = grid.to(get_computation_dtype(x.dtype)).reshape(grid.shape[0], -1, 3)
+    return [_axis(grid[..., 2 - k], x.shape[2 + k], padding, aligned) for k in range(3)]
+
+
+def _flat(places: list[Tensor], axes: list[_Axis], channels: int) -> tuple[Tensor, Tensor]:
+    """Addresses [N, C, P] of places, and which of them [N, 1, P] are inside."""
+    inside = torch.ones_like(places[0], dtype=torch.bool)
+    for place, axis in zip(places, axes, strict=True):
+        inside = inside & (place >= 0) & (place <= axis.size - 1)
+    address = torch.zeros_like(places[0], dtype=torch.int64)
+    for place, axis in zip(places, axes, strict=True):
+        address = address * axis.size + torch.where(inside, place, 0.0).to(torch.int64)
+    shape = (address.shape[0], channels, address.shape[1])
+    return address[:, None].expand(shape), inside[:, None]
+
+
+def _corners(axes: list[_Axis]) -> list[tuple[list[Tensor], list[Tensor], list[int]]]:
+    """The eight places around each: where, the weights along the axes, and on which side."""
+    lows = [torch.floor(axis.at) for axis in axes]
+    found = []
+    for sides in itertools.product((0, 1), repeat=3):
+        places = [low + side for low, side in zip(lows, sides, strict=True)]
+        weights = [
+            axis.at - low if side else low + 1 - axis.at
+            for axis, low, side in zip(axes, lows, sides, strict=True)
+        ]
+        found.append((places, weights, list(sides)))
+    return found
+
+
+@decomposition(aten.grid_sampler_3d.default)
+def grid_sampler_3d(
+    x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """[N, C, D, H, W] at [N, d, h, w, 3] gives [N, C, d, h, w]."""
+    axes = _axes(x, grid, padding_mode, align_corners)
+    batch, channels = x.shape[:2]
+    flat = x.reshape(batch, channels, -1)
+    dtype = get_computation_dtype(x.dtype)
+    if interpolation_mode == _NEAREST:
+        address, inside = _flat([torch.round(axis.at) for axis in axes], axes, channels)
+        result = torch.where(inside, flat.gather(2, address), 0.0)
+    else:
+        result = torch.zeros((), dtype=dtype, device=x.device)
+        for places, (a, b, c), _ in _corners(axes):
+            address, inside = _flat(places, axes, channels)
+            share = flat.gather(2, address).to(dtype) * (a * b * c)[:, None]
+            result = result + torch.where(inside, share, 0.0)
+    return result.to(x.dtype).reshape(batch, channels, *grid.shape[1:4])
+
+
+@decomposition(aten.grid_sampler_3d_backward.default)
+def grid_sampler_3d_backward(
+    grad: Tensor,
+    x: Tensor,
+    grid: Tensor,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+    output_mask: list[bool],
+) -> tuple[Tensor | None, Tensor]:
+    """Gradients of the volume and of the grid from that of the samples."""
+    axes = _axes(x, grid, padding_mode, align_corners)
+    batch, channels = x.shape[:2]
+    dtype = get_computation_dtype(x.dtype)
+    flat = x.reshape(batch, channels, -1).to(dtype)
+    shares = grad.reshape(batch, channels, -1).to(dtype)
+    to_x = torch.zeros_like(flat)
+    to_grid = [torch.zeros_like(axis.at) for axis in axes]
+    if interpolation_mode == _NEAREST:
+        address, inside = _flat([torch.round(axis.at) for axis in axes], axes, channels)
+        to_x = to_x.scatter_add(2, address, torch.where(inside, shares, 0.0))
+    else:
+        for places, weights, sides in _corners(axes):
+            address, inside = _flat(places, axes, channels)
+            a, b, c = weights
+            to_x = to_x.scatter_add(
+                2, address, torch.where(inside, shares * (a * b * c)[:, None], 0.0)
+            )
+            if not output_mask[1]:
+                continue
+            seen = torch.where(inside, shares * flat.gather(2, address), 0.0).sum(1)
+            for k, (first, second) in enumerate(((b, c), (a, c), (a, b))):
+                part = torch.where(inside[:, 0], seen * first * second, 0.0)
+                to_grid[k] = to_grid[k] + part if sides[k] else to_grid[k] - part
+    moved = [part * axis.slope for part, axis in zip(to_grid, axes, strict=True)]
+    grid_grad = torch.stack(moved[::-1], -1).reshape(grid.shape).to(grid.dtype)
+    return (to_x.reshape(x.shape).to(x.dtype) if output_mask[0] else None), grid_grad
