@@ -14,7 +14,6 @@ becomes::
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +37,7 @@ def lower_elementwise(module: Any) -> None:
 
     def visit(op: Any) -> Any:
         name = op_name(op)
-        if name in BODIES and not (name in _FLOAT_ONLY and _is_integer(op)):
+        if name in BODIES and not (name in _FLOAT_ONLY and not _is_of_floats(op)):
             found.append(op)
         return ir.WalkResult.ADVANCE
 
@@ -49,8 +48,12 @@ def lower_elementwise(module: Any) -> None:
         _replace(op, BODIES[op_name(op)])
 
 
-def _is_integer(op: Any) -> bool:
-    return re.search(r",[su]?i\d+>", str(op.results[0].type)) is not None
+def _is_of_floats(op: Any) -> bool:
+    """Whether all are floating-point numbers that ``arith`` converts to one another."""
+    types = [tensor_type(op.results[0].type)]
+    types += [kind for kind in (builtin_type(o.type) for o in op.operands) if kind is not None]
+    elements = {str(kind.element_type) for kind in types}
+    return elements <= {"f16", "bf16", "f32", "f64"} and elements != {"f16", "bf16"}
 
 
 def _replace(op: Any, body: Body) -> None:
@@ -117,14 +120,25 @@ def _fmod(scalars: list[Any], kind: Any) -> Any:
     return mlir.dialect("arith").RemFOp(*scalars).result
 
 
+def _convert(scalars: list[Any], kind: Any) -> Any:
+    """A conversion that :mod:`polyblocks_torch.opmath` has added; there and back is nothing."""
+    (x,) = scalars
+    if x.type == kind:
+        return x
+    arith = mlir.dialect("arith")
+    convert = arith.ExtFOp if x.type.width < kind.width else arith.TruncFOp
+    return convert(kind, x, fastmath=mlir.ir.Attribute.parse("#arith.fastmath<contract>")).result
+
+
 #: Ops whose integer forms torch-mlir lowers rightly.
-_FLOAT_ONLY = frozenset({"aten.fmod.Tensor"})
+_FLOAT_ONLY = frozenset({"aten.fmod.Tensor", "prims.convert_element_type"})
 
 #: Op name (torch-mlir's spelling) -> its scalar body. Operands and result have the dtypes that the
-#: decompositions of this package leave: equal ones, except for the bit cast.
+#: decompositions of this package leave: equal ones, except for casts.
 BODIES: dict[str, Body] = {
     "aten.view.dtype": _bitcast,
     "aten.erfc": _erfc,
     "aten.copysign.Tensor": _copysign,
     "aten.fmod.Tensor": _fmod,
+    "prims.convert_element_type": _convert,
 }

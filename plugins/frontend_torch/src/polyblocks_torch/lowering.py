@@ -25,6 +25,7 @@ from polyblocks_torch.control_flow.reversed_scans import fold_reversals
 from polyblocks_torch.elementwise import lower_elementwise
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
+from polyblocks_torch.products import lower_products
 from polyblocks_torch.refusals import refusal
 from polyblocks_torch.rewrites import rewrite_graph
 from polyblocks_torch.scans import lower_scans
@@ -71,6 +72,7 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
     try:
         with context:
             lower_elementwise(module)
+            lower_products(module)
             lower_scans(module)
             mlir.passmanager.PassManager.parse(_TO_BACKEND).run(module.operation)
             mlir.passmanager.PassManager.parse(_TO_LINALG).run(module.operation)

@@ -65,8 +65,8 @@ class Recorder(TorchDispatchMode):
         self.attributes = attributes
         self.functionalize = functionalize
         self._stack_trace: str | None = None
-        #: What this step has made.
-        self._fresh: set[fx.Node] = set()
+        #: What was recorded since the last :meth:`begin`.
+        self.made: set[fx.Node] = set()
         # By identity; the tensor is held, so that no other one gets its number.
         self._nodes: dict[int, tuple[torch.Tensor, fx.Node]] = {}
         #: How many of these tensors are in a memory.
@@ -75,7 +75,7 @@ class Recorder(TorchDispatchMode):
     def begin(self, origin: fx.Node) -> None:
         """What follows stands for ``origin``: it gets its ``stack_trace``."""
         self._stack_trace = origin.meta.get("stack_trace")
-        self._fresh.clear()
+        self.made.clear()
 
     def track(self, value: torch.Tensor, node: fx.Node) -> None:
         """From here on ``value`` stands for ``node``."""
@@ -125,7 +125,7 @@ class Recorder(TorchDispatchMode):
             return self._updated(func, args, kwargs)
         if torch.Tag.data_dependent_output in func.tags:
             raise CannotRecord(f"{func} gives a number that depends on data")
-        if func is aten.detach.default and self.node_for(args[0]) in self._fresh:
+        if func is aten.detach.default and self.node_for(args[0]) in self.made:
             # PyTorch's bindings of functions that make a tensor do this to what they have made.
             result = func(*args)
             self.track(result, self.node_of(args[0]))
@@ -222,7 +222,7 @@ class Recorder(TorchDispatchMode):
         return node
 
     def _made(self, node: fx.Node) -> None:
-        self._fresh.add(node)
+        self.made.add(node)
         if self._stack_trace is not None:
             node.meta["stack_trace"] = self._stack_trace
 

@@ -24,6 +24,7 @@ from polyblocks.errors import UnsupportedError
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
+from polyblocks_torch.opmath import in_float32, in_steps, rounds_between
 from polyblocks_torch.recorder import CannotRecord, Recorder, Writes, is_composite, like
 
 Decompositions = Mapping[Any, Callable[..., Any]]
@@ -134,19 +135,26 @@ class _Decomposer:
         self.recorder.begin(node)
         operands = pytree.tree_map_only(fx.Node, self.made.__getitem__, (node.args, node.kwargs))
         args, kwargs = pytree.tree_map_only(fx.Node, self._value, operands)
-        result = None
-        if node.target not in self.writing:
-            try:
-                result = self._record(node, node.target, args, kwargs)
-            except Writes:
-                # What was recorded so far has no users. Said once, it need not be found out again.
-                self.writing.add(node.target)
-        if node.target in self.writing:
-            tensors, function = self._functional(node, args, kwargs)
-            result = self._record(node, function, tensors, {})
+        result = self._run(node, node.target, args, kwargs)
+        if rounds_between(self.recorder.made):
+            # Nothing uses what was recorded so far.
+            self.recorder.begin(node)
+            computed = in_float32(node.target, node.meta["val"])  # type: ignore[arg-type]
+            result = self._run(node, computed, args, kwargs)
         if not self.anew and not _same_kind(result, node.meta["val"]):
             raise _OtherKind
         return pytree.tree_map_only(torch.Tensor, self.recorder.node_of, result)
+
+    def _run(self, node: fx.Node, function: Any, args: Any, kwargs: Any) -> Any:
+        """Record ``function`` for a node, as a function without side effects."""
+        if node.target not in self.writing:
+            try:
+                return self._record(node, function, args, kwargs)
+            except Writes:
+                # What was recorded so far has no users. Said once, it need not be found out again.
+                self.writing.add(node.target)
+        tensors, functional = self._functional(function, args, kwargs)
+        return self._record(node, functional, tensors, {})
 
     def _value(self, node: fx.Node) -> torch.Tensor:
         """The value of a node of the new graph, known to the recorder as that node's."""
@@ -160,9 +168,9 @@ class _Decomposer:
         return value
 
     def _functional(
-        self, node: fx.Node, args: Any, kwargs: Any
+        self, function: Any, args: Any, kwargs: Any
     ) -> tuple[list[torch.Tensor], Callable[..., Any]]:
-        """An op as a function of tensors, in which its decomposition's updates are functional."""
+        """A function of tensors that does what one does, in which its updates are functional."""
         leaves, spec = pytree.tree_flatten((args, kwargs))
         places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
 
@@ -171,7 +179,7 @@ class _Decomposer:
             args, kwargs = pytree.tree_unflatten(
                 [given.get(i, leaf) for i, leaf in enumerate(leaves)], spec
             )
-            return node.target(*args, **kwargs)  # type: ignore[operator]
+            return function(*args, **kwargs)
 
         tensors = [leaves[i] for i in places]
         with self.mode:
@@ -189,7 +197,7 @@ class _Decomposer:
             with self.mode, self.recorder:
                 return function(*args, **kwargs)
         except CannotRecord as error:
-            if isinstance(error, Writes) and function is node.target:
+            if isinstance(error, Writes) and node.target not in self.writing:
                 raise
             raise UnsupportedError(
                 f"decomposes into something that is not functional ({error})",
@@ -235,7 +243,7 @@ def _may_change(node: fx.Node, table: Decompositions) -> bool:
         return False
     if not isinstance(node.target, torch._ops.OpOverload):
         return True
-    return node.target in table or is_composite(node.target)
+    return node.target in table or is_composite(node.target) or in_steps(node)
 
 
 def _is_mutable(target: Any) -> bool:

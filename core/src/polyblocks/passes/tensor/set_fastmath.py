@@ -18,6 +18,9 @@ OPS = {
     "complex.sub",
 }
 
+#: Ops that a frontend marks where the rounding of a value is not the program's.
+CONVERSIONS = {"arith.extf", "arith.truncf"}
+
 
 @dataclass(frozen=True)
 class SetFastmathPass:
@@ -25,7 +28,8 @@ class SetFastmathPass:
 
     Before: ``%c = arith.addf %a, %b : f32``; after:
     ``%c = arith.addf %a, %b fastmath<reassoc,contract> : f32``. Nothing else is allowed: NaN, Inf
-    and signed zeros keep their meaning. ``mlir_disable_fast_math`` leaves all as it is.
+    and signed zeros keep their meaning. With ``mlir_disable_fast_math`` arithmetic stays as it is,
+    and conversions round even where the frontend has marked them as ones that need not.
     """
 
     name: ClassVar[str] = "set-fastmath"
@@ -34,14 +38,15 @@ class SetFastmathPass:
         """Rewrite in place."""
         from polyblocks.mlir import ir
 
-        if context.options.mlir_disable_fast_math:
-            return
+        disabled = context.options.mlir_disable_fast_math
         with module.context:
             flags = ir.Attribute.parse("#arith.fastmath<reassoc,contract>")
 
             def visit(op: Any) -> Any:
-                if op.name in OPS:
+                if op.name in OPS and not disabled:
                     op.attributes["fastmath"] = flags
+                elif op.name in CONVERSIONS and disabled and "fastmath" in op.attributes:
+                    del op.attributes["fastmath"]
                 return ir.WalkResult.ADVANCE
 
             module.operation.walk(visit)

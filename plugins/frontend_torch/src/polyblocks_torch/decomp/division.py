@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch._prims_common import get_computation_dtype
 
 from polyblocks_torch.decomp.registry import decomposition
 
@@ -15,13 +16,17 @@ aten = torch.ops.aten
 
 
 def _promoted(x: Tensor, y: Tensor | float) -> tuple[Tensor, Tensor] | None:
-    """Both operands as tensors of the result's dtype; None unless that is a float."""
+    """Both operands as tensors of the type that is computed in; None unless the result is a float.
+
+    A number is rounded to the type of the result, as eager does.
+    """
     dtype = torch.result_type(x, y)
     if not dtype.is_floating_point:
         return None
     if not isinstance(y, Tensor):
         y = torch.full((), y, dtype=dtype, device=x.device)
-    return x.to(dtype), y.to(dtype)
+    computed = get_computation_dtype(dtype)
+    return x.to(dtype).to(computed), y.to(dtype).to(computed)
 
 
 @decomposition(aten.fmod.Tensor, aten.fmod.Scalar)
@@ -33,7 +38,7 @@ def fmod(x: Tensor, y: Tensor | float) -> Tensor:
         return torch.fmod(x, torch.full((), y, dtype=x.dtype, device=x.device))
     if isinstance(y, Tensor) and x.dtype == y.dtype:
         return NotImplemented
-    return torch.fmod(*pair)
+    return torch.fmod(*pair).to(torch.result_type(x, y))
 
 
 def _turns(rest: Tensor, y: Tensor | float) -> Tensor:
@@ -49,7 +54,8 @@ def remainder(x: Tensor, y: Tensor | float) -> Tensor:
     if pair is None:
         return NotImplemented
     rest = torch.fmod(*pair)
-    return torch.where(_turns(rest, y), rest + pair[1], rest)
+    result = torch.where(_turns(rest, y), rest + pair[1], rest)
+    return result.to(torch.result_type(x, y))
 
 
 def _floor_divide(x: Tensor, y: Tensor, divisor: Tensor | float) -> Tensor:
@@ -68,7 +74,7 @@ def floor_divide(x: Tensor, y: Tensor | float) -> Tensor:
     pair = _promoted(x, y)
     if pair is None:
         return torch.div(x, y, rounding_mode="floor")
-    return _floor_divide(*pair, y)
+    return _floor_divide(*pair, y).to(torch.result_type(x, y))
 
 
 @decomposition(aten.div.Tensor_mode, aten.div.Scalar_mode)
@@ -78,7 +84,7 @@ def div_mode(x: Tensor, y: Tensor | float, *, rounding_mode: str | None) -> Tens
     pair = _promoted(x, y)
     if pair is None:
         return _floor_divide_integers(x, y)
-    return _floor_divide(*pair, y)
+    return _floor_divide(*pair, y).to(torch.result_type(x, y))
 
 
 def _floor_divide_integers(x: Tensor, y: Tensor | float) -> Tensor:
