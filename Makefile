@@ -33,7 +33,8 @@ help:
 	@echo "make bench-gpu  build, check and time on the GPU of this machine, into out/gpu"
 	@echo "make docs    the documentation, into site/"
 	@echo "make tables  the tables in docs/ and README.md that the code says"
-	@echo "make opinfo  PyTorch's database of operators, every float32 entry (up to 30 minutes)"
+	@echo "make opinfo  PyTorch's database of operators, every float32 entry (up to 30 minutes);"
+	@echo "             OPINFO_ARGS='--dtype float16 --samples 4' for another type"
 	@echo "make opinfo-gpu  150 of these entries on a simulated GPU (10 minutes or more)"
 	@echo "make gpu-conformance  the end-to-end tests on simulated GPUs (up to an hour)"
 	@echo "make gpu-resources  what their kernels take of a multiprocessor (20 minutes or more)"
@@ -74,7 +75,7 @@ tables: $(VENV)/.done-packages
 	$(PY) docs/_generate.py
 
 opinfo: $(VENV)/.done-test
-	$(PY) tests/opinfo/run.py
+	$(PY) tests/opinfo/run.py $(OPINFO_ARGS)
 
 opinfo-gpu: $(VENV)/.done-test
 	$(PY) tests/opinfo/run.py --target nvgpu --arch sm_90a --simulate --sample 150 --samples 5

@@ -1,8 +1,7 @@
-"""``make opinfo``: every float32 entry of PyTorch's operator database, compiled and compared.
+"""``make opinfo``: every entry of PyTorch's operator database for a type, compiled and compared.
 
-Writes ``results.md``, for GPUs ``results-ARCH.md`` (committed) and, with ``--json``, every
-sample's outcome. ``--dtype`` takes the entries and samples of another type; what these give is
-printed, and not written to the committed files.
+Writes ``results.md`` for float32, ``results-DTYPE.md`` for another type, ``results-ARCH.md`` for
+GPUs (committed) and, with ``--json``, every sample's outcome.
 """
 
 from __future__ import annotations
@@ -79,9 +78,9 @@ def _run(arguments: argparse.Namespace) -> int:
     done = _read(arguments.json) if arguments.resume else {}
     if not arguments.entries:
         ops = [op for op in ops if entry_name(op) not in done]
+    work = Task(arguments.samples, dtype, options)
     with Progress(transient=True) as progress:
         task = progress.add_task("entries", total=len(ops))
-        work = Task(arguments.samples, dtype, options)
         for result in sweep(ops, arguments.workers, work):
             done[result.name] = result
             progress.update(task, advance=1, description=result.name)
@@ -92,13 +91,15 @@ def _run(arguments: argparse.Namespace) -> int:
                     print(f"{result.name} {index}: {outcome.kind} {outcome.reason}", flush=True)
     results = [done[name] for name in sorted(done)]
     print_table(results, time.monotonic() - began)
-    if set(done) == {entry_name(op) for op in every} and arguments.dtype == "float32":
-        write_markdown(HERE / _file_name(options), results, arguments.samples, options)
+    if set(done) == {entry_name(op) for op in every}:
+        write_markdown(HERE / _file_name(options, dtype), results, work)
     return int(any(result.kind in ("wrong", "crashed", "timeout") for result in results))
 
 
-def _file_name(options: Any) -> str:
-    return "results.md" if options.target == "cpu" else f"results-{options.arch or 'native'}.md"
+def _file_name(options: Any, dtype: Any) -> str:
+    where = "" if options.target == "cpu" else f"-{options.arch or 'native'}"
+    kind = str(dtype).removeprefix("torch.")
+    return f"results{where}{'' if kind == 'float32' else f'-{kind}'}.md"
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -6,11 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import torch
+from judge import NARROW
 from rich.console import Console
 from rich.table import Table
-from sweep import Result
-
-from polyblocks.options import CompileOptions
+from sweep import Result, Task
 
 MEANING = {
     "compiled": "all samples compiled whole, results right",
@@ -21,6 +20,12 @@ MEANING = {
     "timeout": "took too long",
     "crashed": "the process died",
 }
+
+_HOW_JUDGED = [
+    "A result is right if its error against the same operation in float64 is at most twice eager's "
+    "(`tests/support/judge.py`).",
+    "",
+]
 
 
 def print_table(results: list[Result], seconds: float) -> None:
@@ -39,13 +44,14 @@ def print_table(results: list[Result], seconds: float) -> None:
             console.print(f"{result.kind}: {result.name}: {result.reason}", markup=False)
 
 
-def write_markdown(
-    path: Path, results: list[Result], samples: int, options: CompileOptions
-) -> None:
+def write_markdown(path: Path, results: list[Result], task: Task) -> None:
     """Write the counts and the list of fallbacks with reasons."""
     counts = Counter(result.kind for result in results)
+    options, dtype = task.options, str(task.dtype).removeprefix("torch.")
     if options.target == "cpu":
         command, chosen, where = "make opinfo", "the", ""
+        if task.dtype != torch.float32:
+            command += f' OPINFO_ARGS="--dtype {dtype} --samples {task.count}"'
     else:
         command, chosen = "make opinfo-gpu", "evenly spaced by name,"
         where = f" for {options.target} ({options.arch})" + " in the simulator" * options.simulate
@@ -53,9 +59,10 @@ def write_markdown(
         "# PyTorch's operator database",
         "",
         f"Written by `{command}`, with torch {torch.__version__.split('+')[0]}{where}: {chosen} "
-        f"{len(results)} float32 entries, up to {samples} forward samples each, "
+        f"{len(results)} {dtype} entries, up to {task.count} forward samples each, "
         f"{sum(len(r.outcomes) for r in results)} samples in all.",
         "",
+        *(_HOW_JUDGED if task.dtype in NARROW else []),
         "| outcome | entries | meaning |",
         "|---|---:|---|",
         *(f"| {kind} | {counts[kind]} | {meaning} |" for kind, meaning in MEANING.items()),

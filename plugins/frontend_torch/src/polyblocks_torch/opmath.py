@@ -50,6 +50,8 @@ _EXACT = frozenset(
 #: Sums of products and plain sums, which the lowering adds up in float32 and rounds once.
 _SUMS = frozenset("bmm convolution dot mm mv prod sum".split())
 
+_CONVERSIONS = frozenset({"_to_copy", "convert_element_type"})
+
 
 def is_narrow(value: Any) -> bool:
     """Whether a value is a tensor of 16-bit floating-point numbers."""
@@ -105,7 +107,7 @@ def in_steps(node: fx.Node) -> bool:
     if torch.Tag.pointwise in node.target.tags:  # type: ignore[union-attr]
         limits = (value.dtype for value in _values(node) if is_narrow(value))
         return not all(_holds(dtype, number) for dtype in limits for number in _numbers(node))
-    return _name(node) not in _SUMS
+    return _name(node) not in _SUMS | _CONVERSIONS
 
 
 def _values(node: fx.Node) -> list[Any]:
@@ -123,7 +125,7 @@ def _computes(node: fx.Node) -> bool:
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or target.is_view:
         return False
-    if _name(node) in ("_to_copy", "convert_element_type"):
+    if _name(node) in _CONVERSIONS:
         # From a narrow type each number stays what it is.
         return not any(is_narrow(operand.meta.get("val")) for operand in node.all_input_nodes)
     if _name(node) == "index_put":

@@ -11,22 +11,31 @@ from torch import Tensor
 from torch._prims_common import get_computation_dtype
 
 from polyblocks_torch.decomp.registry import decomposition
+from polyblocks_torch.rewrites.float_scalars import rounded
 
 aten = torch.ops.aten
 
 
-def _promoted(x: Tensor, y: Tensor | float) -> tuple[Tensor, Tensor] | None:
+def _promoted(x: Tensor, y: Tensor | float, narrow: bool = True) -> tuple[Tensor, Tensor] | None:
     """Both operands as tensors of the type that is computed in; None unless the result is a float.
 
-    A number is rounded to the type of the result, as eager does.
+    Args:
+        x: the dividend.
+        y: the divisor.
+        narrow: whether a number is rounded to the type of the result, as eager does for remainders
+            but not for quotients.
     """
     dtype = torch.result_type(x, y)
     if not dtype.is_floating_point:
         return None
-    if not isinstance(y, Tensor):
-        y = torch.full((), y, dtype=dtype, device=x.device)
     computed = get_computation_dtype(dtype)
-    return x.to(dtype).to(computed), y.to(dtype).to(computed)
+    if isinstance(y, Tensor):
+        divisor = y.to(dtype).to(computed)
+    else:
+        # No conversion of a tensor: torch-mlir folds that to the number as it is written.
+        number = rounded(y, dtype) if narrow else y
+        divisor = torch.full((), number, dtype=computed, device=x.device)
+    return x.to(dtype).to(computed), divisor
 
 
 @decomposition(aten.fmod.Tensor, aten.fmod.Scalar)
@@ -71,7 +80,7 @@ def _floor_divide(x: Tensor, y: Tensor, divisor: Tensor | float) -> Tensor:
 
 @decomposition(aten.floor_divide.default, aten.floor_divide.Scalar)
 def floor_divide(x: Tensor, y: Tensor | float) -> Tensor:
-    pair = _promoted(x, y)
+    pair = _promoted(x, y, narrow=False)
     if pair is None:
         return torch.div(x, y, rounding_mode="floor")
     return _floor_divide(*pair, y).to(torch.result_type(x, y))
@@ -81,7 +90,7 @@ def floor_divide(x: Tensor, y: Tensor | float) -> Tensor:
 def div_mode(x: Tensor, y: Tensor | float, *, rounding_mode: str | None) -> Tensor:
     if rounding_mode != "floor":
         return NotImplemented
-    pair = _promoted(x, y)
+    pair = _promoted(x, y, narrow=False)
     if pair is None:
         return _floor_divide_integers(x, y)
     return _floor_divide(*pair, y).to(torch.result_type(x, y))

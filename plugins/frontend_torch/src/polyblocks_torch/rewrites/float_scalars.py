@@ -1,12 +1,17 @@
-"""Compare floating-point tensors with floating-point numbers.
+"""Numbers beside floating-point tensors are floating-point numbers of the tensors' type.
 
-torch-mlir folds the comparison of a constant tensor of floats with an integer number to something
+PyTorch rounds a number to the type of the tensors before it compares: a float32 tensor has elements
+that equal 0.3. torch-mlir compares in float64 with the number as it is written, which none equals.
+Also it folds the comparison of a constant tensor of floats with an integer number to something
 that depends on uninitialized memory.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 aten = torch.ops.aten
 
@@ -19,12 +24,28 @@ _COMPARISONS = frozenset(
 )  # fmt: skip
 
 
-def compare_floats_with_floats(graph: torch.fx.Graph) -> None:
-    """Make the number a float wherever the tensor holds floats, in place."""
+def round_numbers(graph: torch.fx.Graph) -> None:
+    """Round the numbers among the operands of element-wise operations, in place."""
     for node in graph.nodes:
-        if node.op != "call_function" or node.target not in _COMPARISONS:
+        target = node.target
+        if not isinstance(target, torch._ops.OpOverload) or torch.Tag.pointwise not in target.tags:
             continue
-        tensor, number = node.args
-        floating = isinstance(tensor, torch.fx.Node) and tensor.meta["val"].is_floating_point()
-        if floating and isinstance(number, int):
-            node.update_arg(1, float(number))
+        dtypes = {n.meta["val"].dtype for n in node.all_input_nodes if _is_of_floats(n)}
+        if len(dtypes) != 1:
+            continue
+        (dtype,) = dtypes
+        kinds = (int, float) if target in _COMPARISONS else (float,)
+        for index, number in enumerate(node.args):
+            if isinstance(number, kinds):
+                node.update_arg(index, rounded(number, dtype))
+
+
+def rounded(number: float, dtype: torch.dtype) -> float:
+    """A number in a floating-point type."""
+    with _disable_current_modes():
+        return float(torch.tensor(number, dtype=torch.float64).to(dtype))
+
+
+def _is_of_floats(node: Any) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.is_floating_point()

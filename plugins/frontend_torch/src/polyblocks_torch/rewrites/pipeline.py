@@ -7,7 +7,7 @@ import torch
 from polyblocks_torch.rewrites.complex_pairs import expand_complex
 from polyblocks_torch.rewrites.constants import fold_constants
 from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors
-from polyblocks_torch.rewrites.float_scalars import compare_floats_with_floats
+from polyblocks_torch.rewrites.float_scalars import round_numbers
 from polyblocks_torch.rewrites.padded_inputs import join_padded_inputs
 from polyblocks_torch.rewrites.positive_dims import count_dims_from_front
 from polyblocks_torch.rewrites.wide_bytes import widen_bytes
@@ -25,6 +25,6 @@ def rewrite_graph(gm: torch.fx.GraphModule) -> None:
     expand_complex(gm)
     widen_bytes(gm)
     count_dims_from_front(gm.graph)
-    compare_floats_with_floats(gm.graph)
+    round_numbers(gm.graph)
     join_padded_inputs(gm.graph)
     gm.graph.eliminate_dead_code()
