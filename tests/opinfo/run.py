@@ -53,7 +53,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from preloading import preload
     from rich.progress import Progress
     from summary import print_table, write_markdown
-    from sweep import Task, sweep
+    from sweep import Task, sweep, warm_up
     from torch_mlir.extras import fx_importer  # noqa: F401
 
     from polyblocks.options import CompileOptions
@@ -79,6 +79,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if not arguments.entries:
         ops = [op for op in ops if entry_name(op) not in done]
     work = Task(arguments.samples, dtype, options)
+    warm_up(work)
     with Progress(transient=True) as progress:
         task = progress.add_task("entries", total=len(ops))
         for result in sweep(ops, arguments.workers, work):

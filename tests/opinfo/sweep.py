@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from check import Outcome, check, entry_name, limit, samples
+from check import Outcome, check, entries, entry_name, limit, samples
 from forked_workers import work
 
 from polyblocks.options import CompileOptions
@@ -149,6 +149,16 @@ def _child(op: Any, start: int, task: Task, isolated: bool, write: int) -> None:
         status = 0
     finally:
         os._exit(status)
+
+
+def warm_up(task: Task) -> None:
+    """Compile once, so that no worker has to import and to build what every compilation needs.
+
+    Most entries take less time than that.
+    """
+    op = next(op for op in entries(task.dtype) if entry_name(op) == "mul")
+    chosen, _ = samples(op, task.dtype, 1)
+    check(op, chosen[0], task.options)
 
 
 def sweep(ops: list[Any], workers: int, task: Task) -> Iterator[Result]:
