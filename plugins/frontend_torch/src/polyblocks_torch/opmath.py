@@ -18,9 +18,9 @@ numbers in memory, and one with a number that 16 bits do not hold. What casts by
 one number from each or moves numbers only stays as it is, and so do products of matrices: the
 lowering adds up in float32 what is multiplied in 16 bits, and a chip's units may do so.
 
-Programs convert by ``_to_copy``, and mean it. The conversions that are added here are another
-operation, since a result that is computed with right away need not be rounded (see
-:mod:`polyblocks_torch.elementwise`).
+Programs convert by ``_to_copy``, and mean it. Conversions that decompositions make, or that are
+added here, become another operation, since a result that is computed with right away need not be
+rounded (see :mod:`polyblocks_torch.elementwise`).
 """
 
 from __future__ import annotations
@@ -165,6 +165,19 @@ def in_float32(function: Callable[..., Any], results: Any) -> Callable[..., Any]
         return pytree.tree_unflatten(list(_rounded(made, shall)), tree)
 
     return widened
+
+
+def need_not_round(node: fx.Node) -> None:
+    """Say of a conversion from or to 16 bits, in place, that its rounding may be left out."""
+    if node.target is not torch.ops.aten._to_copy.default or set(node.kwargs) != {"dtype"}:
+        return
+    (operand,) = node.all_input_nodes
+    value, result = operand.meta["val"], node.meta["val"]
+    if value.dtype == result.dtype or not (is_narrow(value) or is_narrow(result)):
+        return
+    if value.is_floating_point() and result.is_floating_point():
+        node.target = torch.ops.prims.convert_element_type.default
+        node.args, node.kwargs = (operand, result.dtype), {}
 
 
 def _widened(value: Any) -> Any:

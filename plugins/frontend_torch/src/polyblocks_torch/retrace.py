@@ -24,7 +24,7 @@ from polyblocks.errors import UnsupportedError
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
-from polyblocks_torch.opmath import in_float32, in_steps, rounds_between
+from polyblocks_torch.opmath import in_float32, in_steps, need_not_round, rounds_between
 from polyblocks_torch.recorder import CannotRecord, Recorder, Writes, is_composite, like
 
 Decompositions = Mapping[Any, Callable[..., Any]]
@@ -141,6 +141,9 @@ class _Decomposer:
             self.recorder.begin(node)
             computed = in_float32(node.target, node.meta["val"])  # type: ignore[arg-type]
             result = self._run(node, computed, args, kwargs)
+        if node.target is not torch.ops.aten._to_copy.default:
+            for made in self.recorder.made:
+                need_not_round(made)
         if not self.anew and not _same_kind(result, node.meta["val"]):
             raise _OtherKind
         return pytree.tree_map_only(torch.Tensor, self.recorder.node_of, result)
