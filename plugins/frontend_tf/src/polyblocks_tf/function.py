@@ -28,6 +28,7 @@ from polyblocks_tf.device_call import is_on_gpu
 from polyblocks_tf.gradients import Recorded
 from polyblocks_tf.graph import Graph
 from polyblocks_tf.loaded import name_of
+from polyblocks_tf.models.layer import as_layer
 from polyblocks_tf.numbers.number import NeedsValue, Number, Trace
 from polyblocks_tf.numbers.policy import Policy
 from polyblocks_tf.numbers.trial import Trial
@@ -97,6 +98,7 @@ class CompiledFunction:
         self._calls: dict[Any, Callable[..., Any]] = {}
         self._lock = threading.RLock()
         self._symbolic: Any = None
+        self._layer: Any = None
         self._bound: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()
         # Models have no names for functools; what lacks is left out.
         functools.update_wrapper(self, function, updated=())
@@ -137,6 +139,10 @@ class CompiledFunction:
         if self._input_signature is not None:
             args, kwargs = self._by_signature(args, kwargs), {}
         arguments = Arguments(args, kwargs, self._names)
+        if arguments.of_keras and hasattr(self._function, "compute_output_spec"):
+            with self._lock:
+                self._layer = self._layer or as_layer(self)
+            return self._layer(*args, **kwargs)
         if arguments.symbolic or not _executing_eagerly():
             return inside.call(self, arguments)
         variant = self._variants.get(arguments.key)

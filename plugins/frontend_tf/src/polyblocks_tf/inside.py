@@ -18,6 +18,7 @@ from tensorflow.python.ops import control_flow_util
 
 from polyblocks.errors import FallbackError
 from polyblocks_tf.location import call_location
+from polyblocks_tf.models.layer import infers_shapes
 from polyblocks_tf.specs import DTYPE_NAMES
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def call(function: CompiledFunction, arguments: Arguments) -> Any:
     caller = getattr(_state, "name", None)
     if caller is not None:
         report.part_of(caller)
+    elif infers_shapes():
+        pass  # what Keras traces to learn shapes is not run
     elif _is_of_data(tf.compat.v1.get_default_graph()):
         result = _in_data(function, arguments)
         if result is not None:

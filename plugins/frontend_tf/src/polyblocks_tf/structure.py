@@ -14,6 +14,7 @@ from tensorflow.python.framework.ops import EagerTensor
 
 from polyblocks.errors import InputError
 from polyblocks.runtime.source import Source
+from polyblocks_tf.models.layer import is_keras_tensor
 from polyblocks_tf.numbers.number import Number
 from polyblocks_tf.specs import DTYPE_NAMES, dtype_list
 
@@ -69,6 +70,8 @@ class Arguments:
         self.kinds: list[tuple[str, type]] = []
         #: Whether an argument is symbolic: then an outer function is traced.
         self.symbolic = False
+        #: Whether one stands for a tensor in a model of Keras.
+        self.of_keras = False
         parts = []
         self._args = []
         for position, value in enumerate(args):
@@ -136,6 +139,8 @@ class Arguments:
                 spec,
                 tuple(key for _, key in visited),
             )
+        if is_keras_tensor(value):
+            self.of_keras = True
         # Models, variables, functions: by identity; the variant keeps them alive.
         return Held(value), (kind, id(value))
 

@@ -1,0 +1,60 @@
+"""A compiled model or layer as a layer of another Keras model."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polyblocks_tf.function import CompiledFunction
+
+
+def is_keras_tensor(value: Any) -> bool:
+    """Whether it stands for a tensor in a functional model of Keras."""
+    keras = sys.modules.get("keras")
+    return keras is not None and isinstance(value, getattr(keras, "KerasTensor", ()))
+
+
+def infers_shapes() -> bool:
+    """Whether Keras traces here to learn shapes, and will not run what it traces."""
+    scope = sys.modules.get("keras.src.backend.common.symbolic_scope")
+    return scope is not None and bool(scope.in_symbolic_scope())
+
+
+def as_layer(function: CompiledFunction) -> Any:
+    """A layer that calls a compiled model or layer, and has its weights.
+
+    Called eagerly, as by the outer model, it runs compiled. In what Keras or TensorFlow trace it is
+    a part of that.
+    """
+    import keras
+
+    original = function.polyblocks_original
+
+    class CompiledLayer(keras.layers.Layer):  # type: ignore[misc]
+        """What stands for the compiled function in the outer model."""
+
+        def __init__(self) -> None:
+            super().__init__(name=f"compiled_{original.name}", dtype=original.dtype_policy)
+            self.original = original  # Keras finds its weights here
+            self.built = True
+
+        def call(self, *args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        # Keras reads there whether to pass ``training`` and ``mask``.
+        call.__signature__ = inspect.signature(type(original).call)  # type: ignore[attr-defined]
+
+        def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+            if not original.built:
+                original(*args, **kwargs)
+            return original.compute_output_spec(*args, **kwargs)
+
+        def get_config(self) -> Any:
+            raise NotImplementedError(
+                f"{self.name} cannot be saved: save the weights, or a model that holds "
+                f"{original.name} itself instead of what was compiled of it"
+            )
+
+    return CompiledLayer()
