@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context, record
-from tensorflow.python.eager.polymorphic_function.polymorphic_function import OptionalXlaContext
 from tensorflow.python.framework import ops
 from tensorflow.python.framework.ops import EagerTensor
 
@@ -29,10 +28,11 @@ from polyblocks_tf.gradients import Recorded
 from polyblocks_tf.graph import Graph
 from polyblocks_tf.loaded import name_of
 from polyblocks_tf.models.layer import as_layer
-from polyblocks_tf.numbers.number import NeedsValue, Number, Trace
+from polyblocks_tf.numbers.number import NeedsValue, Trace
 from polyblocks_tf.numbers.policy import Policy
 from polyblocks_tf.numbers.trial import Trial
 from polyblocks_tf.structure import Arguments, check_leaf
+from polyblocks_tf.tracing import scalars, trace
 
 _executing_eagerly = context.executing_eagerly
 _could_record = record.could_possibly_record
@@ -165,14 +165,7 @@ class CompiledFunction:
         places: Sequence[int] = (),
         numbers: Trace | None = None,
     ) -> Any:
-        """A ConcreteFunction of flat tensors that gives results in the user's structure.
-
-        Args:
-            arguments: of the call.
-            specs: of its arrays, then of the scalars that stand for numbers.
-            places: of these numbers.
-            numbers: what they are part of.
-        """
+        """See :func:`polyblocks_tf.tracing.trace`."""
         with inside.tracing(self._name):
             return trace(self._python_function, arguments, specs, self._autograph, places, numbers)
 
@@ -349,44 +342,6 @@ class _Method:
         if instance is None:
             raise ReferenceError(f"the object of {self.__name__} is gone")
         return self._function(instance, *args, **kwargs)
-
-
-def trace(
-    function: Callable[..., Any],
-    arguments: Arguments,
-    specs: Sequence[tf.TensorSpec],
-    autograph: bool,
-    places: Sequence[int] = (),
-    numbers: Trace | None = None,
-) -> Any:
-    """Trace a function of structures as one of flat tensors; see :meth:`CompiledFunction.trace`.
-
-    Returns:
-        A ConcreteFunction; its ``structured_outputs`` are in the user's structure.
-    """
-
-    def flat(*tensors: Any) -> Any:
-        count = len(tensors) - len(places)
-        changing = {
-            place: Number(arguments.kinds[place][1], tensor, _taken(place), frozenset((place,)), numbers)
-            for place, tensor in zip(places, tensors[count:], strict=True)
-        }
-        args, kwargs = arguments.rebuild(tensors[:count], changing)
-        # Lists that loops fill then have sizes that are constants.
-        with OptionalXlaContext(True):
-            return function(*args, **kwargs)
-
-    return tf.function(flat, autograph=autograph).get_concrete_function(*specs)
-
-
-def _taken(place: int) -> Callable[[Sequence[float]], float]:
-    return lambda values: values[place]
-
-
-def scalars(arguments: Arguments, places: Sequence[int]) -> list[Any]:
-    """Numbers of a call as arrays: no rounding takes place before a dtype is wanted."""
-    wide = {float: np.float64, int: np.int64}
-    return [np.array(arguments.numbers[p], wide[arguments.kinds[p][1]]) for p in places]
 
 
 def _name_of(function: Any) -> str:

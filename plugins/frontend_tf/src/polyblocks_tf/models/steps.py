@@ -18,7 +18,7 @@ from polyblocks.frontends.function_report import FunctionReport
 from polyblocks.options import CompileOptions
 from polyblocks_tf.function import CompiledFunction
 
-#: Attribute of the model -> the method that is one step of it, and the one that makes the attribute.
+#: Attribute of the model -> the method that is one step, and the one that makes the attribute.
 _STEPS = {
     "train_function": ("train_step", "make_train_function"),
     "test_function": ("test_step", "make_test_function"),
@@ -44,7 +44,9 @@ class Steps:
         self._options = options
         self._report = report
         self._configuration = _configuration(model)
-        self._compiled = {attribute: self._step(attribute) for attribute in _STEPS}
+        self._compiled: dict[str, Callable[[Any], Any]] = {
+            attribute: self._step(attribute) for attribute in _STEPS
+        }
 
     def are_of(self, model: Any) -> bool:
         """Whether the model is still configured as it was when these steps were made."""
@@ -77,8 +79,8 @@ class Steps:
             "test_function": self._on_iterator("test_function", how),
             "predict_function": self._on_batches("predict_function", how),
         }
-        for attribute, function in ours.items():
-            setattr(model, attribute, function)
+        for attribute, run in ours.items():
+            setattr(model, attribute, run)
         try:
             yield
         finally:

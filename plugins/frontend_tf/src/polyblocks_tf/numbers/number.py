@@ -51,6 +51,10 @@ class Trace:
         self.conditions: list[Callable[[Sequence[float]], bool]] = []
         self.open = True
 
+    def number(self, place: int, kind: type, tensor: Any) -> Number:
+        """What stands for the number at a place; the tensor is a scalar of float64 or int64."""
+        return Number(kind, tensor, lambda values: values[place], frozenset((place,)), self)
+
     def holds_for(self, values: Sequence[float]) -> bool:
         """Whether the traced function is right for these values."""
         try:
@@ -80,8 +84,8 @@ class Number:
         if kind is int:
             self._within(value, tf.int64.min, tf.int64.max)
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return self._kind
 
     def _within(self, value: Value, low: float, high: float) -> None:

@@ -1,1 +1,1 @@
-"""Families of operations that TensorFlow's bridge does not translate, in operations that it does."""
+"""Operations that TensorFlow's bridge does not translate, in operations that it does."""

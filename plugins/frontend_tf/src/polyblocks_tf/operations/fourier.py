@@ -1,7 +1,7 @@
 """Fourier transforms of fixed sizes as products with small matrices.
 
-A transform of n = r * m points is r-point transforms of every m-th number, factors of absolute value
-1, and m-point transforms of what comes out (Cooley and Tukey, An algorithm for the machine
+A transform of n = r * m points is r-point transforms of every m-th number, factors of absolute
+value 1, and m-point transforms of what comes out (Cooley and Tukey, An algorithm for the machine
 calculation of complex Fourier series, Math. Comp. 19, 1965). Real and imaginary parts are two
 planes of one array, so that a step is one contraction.
 """
@@ -142,8 +142,8 @@ def _matrix(radix: int, planes: int, sign: int) -> np.ndarray:
     """A transform of ``radix`` points on planes of real and imaginary parts."""
     turns = np.outer(np.arange(radix), np.arange(radix)) % radix
     # Quarter turns are exact.
-    c = np.array([_cosine(turn, radix) for turn in turns.ravel()]).reshape(turns.shape)
-    s = sign * np.array([_cosine(turn - radix / 4, radix) for turn in turns.ravel()])
+    c = np.array([_cosine(float(turn), radix) for turn in turns.ravel()]).reshape(turns.shape)
+    s = sign * np.array([_cosine(float(turn) - radix / 4, radix) for turn in turns.ravel()])
     s = s.reshape(turns.shape)
     return np.block([[c, -s], [s, c]]) if planes == 2 else np.block([[c], [s]])
 
