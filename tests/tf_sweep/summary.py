@@ -19,12 +19,11 @@ MEANING = {
     "skipped": "TensorFlow or its XLA does not run it either",
 }
 
-#: Factorizations and Fourier transforms are left to TensorFlow.
+#: Factorizations, and Fourier transforms of any number of dimensions, are left to TensorFlow.
 ASIDE = frozenset(
     "Cholesky CholeskyGrad Qr Svd SelfAdjointEigV2 XlaSelfAdjointEig Eig Lu MatrixDeterminant "
     "LogMatrixDeterminant MatrixInverse MatrixSolve MatrixSolveLs MatrixSquareRoot "
-    "MatrixTriangularSolve MatrixExponential MatrixLogarithm TridiagonalSolve FFT FFT2D FFT3D "
-    "IFFT IFFT2D IFFT3D RFFT RFFT2D RFFT3D IRFFT IRFFT2D IRFFT3D FFTND IFFTND RFFTND "
+    "MatrixTriangularSolve MatrixExponential MatrixLogarithm TridiagonalSolve FFTND IFFTND RFFTND "
     "IRFFTND".split()
 )
 

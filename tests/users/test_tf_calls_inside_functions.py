@@ -34,6 +34,7 @@ def test_dataset_map_runs_compiled():
     assert len(f.polyblocks_report().variants) == 2  # of four rows, and of the last two
 
 
+@pytest.mark.slow
 def test_dataset_map_orders_variables():
     count = tf.Variable(0.0)
     f = strict(lambda x: x * 0 + count)
@@ -42,6 +43,7 @@ def test_dataset_map_orders_variables():
     assert [y.numpy() for _, y, _ in data] == [1.0, 3.0, 5.0]
 
 
+@pytest.mark.slow
 def test_dataset_filter_runs_compiled():
     f = strict(lambda x: x > 1)
     assert [int(x) for x in tf.data.Dataset.range(4).filter(f)] == [2, 3]
@@ -83,6 +85,7 @@ def test_a_strict_function_inside_tf_function():
         tf.function(lambda x: inner(x))(floats(3))
 
 
+@pytest.mark.slow
 def test_a_gradient_through_a_call_inside_tf_function():
     weight = tf.Variable(floats(3))
     inner = polyblocks_jit_tf(lambda x: tf.tanh(x * weight))

@@ -27,6 +27,10 @@ def variants(function, values, *arrays):
     return len(report.variants)
 
 
+def slow(*functions):
+    return [pytest.param(function, marks=pytest.mark.slow) for function in functions]
+
+
 FLOATS = [i / 7 for i in range(20)]
 INTEGERS = [3, -1, 0, 7, 1 << 20]
 
@@ -34,11 +38,13 @@ INTEGERS = [3, -1, 0, 7, 1 << 20]
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x, a: x * a,
         lambda x, a: x + (2 * a - 1) / 3,
-        lambda x, a: 1.0 / (a + 1) * x,
-        lambda x, a: tf.clip_by_value(x**a, -abs(a), a) + tf.where(x > a, a, 0.0),
-        lambda x, a: (a, tf.fill([2], -a), tf.cast(x, tf.float64) * a),
+        *slow(
+            lambda x, a: x * a,
+            lambda x, a: 1.0 / (a + 1) * x,
+            lambda x, a: tf.clip_by_value(x**a, -abs(a), a) + tf.where(x > a, a, 0.0),
+            lambda x, a: (a, tf.fill([2], -a), tf.cast(x, tf.float64) * a),
+        ),
     ],
 )
 def test_twenty_values_of_a_float_give_two_variants(function):
@@ -49,14 +55,17 @@ def test_twenty_values_of_a_float_give_two_variants(function):
     "function",
     [
         lambda x, a: (x * a, tf.range(3) + a),
-        lambda x, a: (x / (a * a + 1), tf.cast(a, tf.float32) - x),
-        lambda x, a: x * (a / 3),
+        *slow(
+            lambda x, a: (x / (a * a + 1), tf.cast(a, tf.float32) - x),
+            lambda x, a: x * (a / 3),
+        ),
     ],
 )
 def test_values_of_an_integer_give_two_variants(function):
     assert variants(function, INTEGERS, X) == 2
 
 
+@pytest.mark.slow
 def test_numbers_in_structures_and_several_at_once():
     pairs = [{"a": 0.1 * i, "b": i} for i in range(4)]
     assert variants(lambda x, p: x * p["a"] + p["b"], pairs, X) == 2
@@ -66,20 +75,25 @@ def test_numbers_in_structures_and_several_at_once():
     ("function", "values"),
     [
         (lambda x, a: x if a > 0.3 else -x, [0.1, 0.2, 0.6]),
-        (lambda x, a: x * float(a), [0.1, 0.2, 0.6]),
-        (lambda x, a: x * {1: 2.0, 2: 3.0, 3: 4.0}[a], [1, 2, 3]),
-        (lambda x, a: tf.zeros((a, 2)), [1, 2, 3]),
-        (lambda x, a: tf.range(a), [1, 2, 3]),
-        (lambda x, a: tf.one_hot([0, 1], a), [1, 2, 3]),
-        (lambda x, a: tf.reduce_sum(x[:, None], a), [0, 1, -1]),
+        pytest.param(lambda x, a: x * float(a), [0.1, 0.2, 0.6], marks=pytest.mark.slow),
+        pytest.param(
+            lambda x, a: x * {1: 2.0, 2: 3.0, 3: 4.0}[a], [1, 2, 3], marks=pytest.mark.slow
+        ),
+        pytest.param(lambda x, a: tf.zeros((a, 2)), [1, 2, 3], marks=pytest.mark.slow),
+        pytest.param(lambda x, a: tf.range(a), [1, 2, 3], marks=pytest.mark.slow),
+        pytest.param(lambda x, a: tf.one_hot([0, 1], a), [1, 2, 3], marks=pytest.mark.slow),
+        pytest.param(lambda x, a: tf.reduce_sum(x[:, None], a), [0, 1, -1], marks=pytest.mark.slow),
         # Rounded to float16, as Python does it.
-        (lambda x, a: tf.cast(x, tf.float16) * a, [0.1, 0.2, 0.6]),
+        pytest.param(
+            lambda x, a: tf.cast(x, tf.float16) * a, [0.1, 0.2, 0.6], marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_number_whose_value_is_needed_stays_a_constant(function, values):
     assert variants(function, values, X) == 3
 
 
+@pytest.mark.slow
 def test_one_number_that_changes_and_one_whose_value_is_needed():
     compiled = strict(lambda x, a, n: tf.reduce_sum(x[:, None] * a, n))
     for a in (0.1, 0.2, 0.3, 0.4):
@@ -89,6 +103,7 @@ def test_one_number_that_changes_and_one_whose_value_is_needed():
     assert len(compiled.polyblocks_report().variants) == 4
 
 
+@pytest.mark.slow
 def test_values_for_which_constants_are_not_what_a_scalar_is():
     # An integer that int32 does not hold makes a tensor of int64.
     assert variants(lambda a: tf.convert_to_tensor(a), [1, 2, 3, 1 << 40]) == 3
@@ -102,6 +117,7 @@ def test_values_for_which_constants_are_not_what_a_scalar_is():
         strict(lambda x, a: tf.range(3) + a)(X, 2.5)
 
 
+@pytest.mark.slow
 def test_signed_zeros_and_nans_are_values():
     compiled = strict(lambda x, a: x * a)
     signs = [np.signbit(compiled(X, a).numpy()[0]) for a in (0.0, -0.0, 0.0, -0.0)]
@@ -110,6 +126,7 @@ def test_signed_zeros_and_nans_are_values():
     assert len(compiled.polyblocks_report().variants) == 2
 
 
+@pytest.mark.slow
 def test_what_falls_back_with_a_constant_may_fall_back_with_a_changing_number():
     compiled = polyblocks_jit_tf(lambda x, a: tf.linalg.svd(x * a, compute_uv=False) + a)
     matrix = floats(4, 3)
@@ -121,6 +138,7 @@ def test_what_falls_back_with_a_constant_may_fall_back_with_a_changing_number():
     assert {f.op for f in report.fallbacks} == {"Svd"}
 
 
+@pytest.mark.slow
 def test_a_tape_around_a_call_with_a_changing_number():
     compiled = strict(lambda x, a: x * x * a)
     for a in (0.5, 0.25, 2.0):

@@ -20,7 +20,7 @@ KERNELS = "lanczos1 lanczos3 lanczos5 gaussian box triangle keyscubic mitchellcu
     [
         ("bicubic", False),
         ("area", False),
-        ("lanczos5", True),
+        pytest.param("lanczos5", True, marks=pytest.mark.slow),
         *(
             pytest.param(method, antialias, marks=pytest.mark.slow)
             for method in ("bicubic", "bilinear", "nearest", "gaussian", "mitchellcubic")
@@ -38,12 +38,14 @@ def test_image_resize(method, antialias):
     check(f, floats(2, 7, 9, 3), rtol=1e-5, atol=1e-5, strict_target=True)
 
 
+@pytest.mark.slow
 def test_image_resize_of_bytes():
     image = tf.constant(np.random.default_rng(0).integers(0, 256, (9, 7, 3)), tf.uint8)
     f = lambda x: tf.image.resize(x, (5, 12), method="bicubic")  # noqa: E731
     check(f, image, rtol=1e-5, atol=1e-3, strict_target=True)
 
 
+@pytest.mark.slow
 def test_a_gradient_through_image_resize():
     def f(image):
         with tf.GradientTape() as tape:

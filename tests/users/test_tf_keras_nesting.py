@@ -47,6 +47,7 @@ def test_functional_nesting_runs_the_inner_model_compiled():
     assert len(report.variants) == 1
 
 
+@pytest.mark.slow
 def test_functional_nesting_in_a_compiled_model():
     inner = strict(an_inner_model())
     outer = nested(lambda model: model, inner)
@@ -57,6 +58,7 @@ def test_functional_nesting_in_a_compiled_model():
     assert inner.polyblocks_report().callers == [outer.name]
 
 
+@pytest.mark.slow
 def test_a_gradient_through_functional_nesting():
     inner = an_inner_model()
     outer = nested(strict, inner)
@@ -71,6 +73,7 @@ def test_a_gradient_through_functional_nesting():
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_fit_of_an_outer_model_is_said(caplog):
     inner = polyblocks_jit_tf(an_inner_model())
     outer = nested(lambda model: model, inner)
@@ -80,6 +83,7 @@ def test_fit_of_an_outer_model_is_said(caplog):
     assert not inner.polyblocks_report().whole
 
 
+@pytest.mark.slow
 def test_training_reaches_the_inner_model():
     inner = keras.Sequential([keras.Input((4,)), keras.layers.Dropout(0.9)], name="inner")
     compiled = strict(inner)
@@ -90,6 +94,7 @@ def test_training_reaches_the_inner_model():
     assert np.count_nonzero(outer(x, training=True)) < 32
 
 
+@pytest.mark.slow
 def test_a_layer_that_has_no_weights_yet():
     layer = keras.layers.Dense(3)
     outer = nested(strict, layer)
@@ -99,6 +104,7 @@ def test_a_layer_that_has_no_weights_yet():
     assert len(outer.trainable_variables) == 4
 
 
+@pytest.mark.slow
 def test_a_compiled_function_in_a_lambda_layer():
     f = strict(lambda x: x * 2)
     inputs = keras.Input((4,))

@@ -63,6 +63,7 @@ def test_fit_evaluate_predict_and_on_batch():
     assert model.predict_function is None
 
 
+@pytest.mark.slow
 def test_fit_after_the_model_is_configured_anew():
     compiled = strict(regression())
     compiled.train_on_batch(X[:8], Y[:8])
@@ -72,6 +73,7 @@ def test_fit_after_the_model_is_configured_anew():
     close(compiled.get_weights(), before)
 
 
+@pytest.mark.slow
 def test_steps_per_execution():
     expected = regression()
     expected.fit(X[:20], Y[:20], batch_size=4, epochs=1, verbose=0, shuffle=False)

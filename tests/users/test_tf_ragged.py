@@ -38,10 +38,12 @@ def test_a_ragged_argument(function):
     same(function, RAGGED)
 
 
+@pytest.mark.slow
 def test_a_nested_ragged_argument():
     same(lambda r: r.to_tensor(shape=[4, 2, 3]), NESTED)
 
 
+@pytest.mark.slow
 def test_ragged_arguments_of_other_lengths():
     compiled = strict(lambda r: r.to_tensor(shape=[None, 3], default_value=-1.0))
     for rows in ([[1.0]], [[], [2.0, 3.0, 4.0, 5.0]], [[], []]):
@@ -68,6 +70,7 @@ def test_from_row_lengths_to_tensor():
     same(of_arguments, VALUES, tf.constant([2, 0, 3]))
 
 
+@pytest.mark.slow
 def test_from_value_rowids_to_tensor():
     def f(v):
         ragged = tf.RaggedTensor.from_value_rowids(v, [0, 0, 2, 2, 2], nrows=4)
@@ -76,6 +79,7 @@ def test_from_value_rowids_to_tensor():
     same(f, VALUES)
 
 
+@pytest.mark.slow
 def test_rows_of_vectors_to_tensor():
     def f(v):
         ragged = tf.RaggedTensor.from_row_lengths(tf.reshape(v[:4], (2, 2)), [2, 0])
@@ -84,7 +88,23 @@ def test_rows_of_vectors_to_tensor():
     same(f, VALUES)
 
 
+@pytest.mark.slow
 def test_a_length_that_depends_on_values_is_left_to_tensorflow():
     compiled = polyblocks_jit_tf(lambda r: r.to_tensor() + 1)
     assert_same(compiled(RAGGED), RAGGED.to_tensor() + 1)
     assert "RaggedTensorToTensor" in {row.op for row in compiled.polyblocks_report().fallbacks}
+
+
+@pytest.mark.slow
+def test_a_sparse_argument_is_an_argument():
+    compiled = polyblocks_jit_tf(lambda s: tf.sparse.to_dense(s) * 2)
+    for value in (1.0, 3.0):
+        dense = tf.constant([[value, 0.0], [0.0, 2.0]])
+        assert_same(compiled(tf.sparse.from_dense(dense)), dense * 2)
+    assert len(compiled.polyblocks_report().variants) == 1
+
+
+def test_a_data_set_is_a_constant():
+    data = tf.data.Dataset.range(3)
+    compiled = polyblocks_jit_tf(lambda d, x: x + d.reduce(tf.constant(0, tf.int64), tf.add))
+    assert compiled(data, tf.constant(4, tf.int64)).numpy() == 7

@@ -61,6 +61,7 @@ def test_a_function_of_a_loaded_saved_model(saved):
     assert "tensorflow" not in str(report)
 
 
+@pytest.mark.slow
 def test_defaults_of_a_function_of_a_loaded_saved_model(saved):
     _, loaded = saved
     assert_same(strict(loaded.scale)(floats(2)), floats(2) * 2)
@@ -76,6 +77,7 @@ def test_a_signature_of_a_loaded_saved_model(saved):
     assert repr(compiled) == "<polyblocks predict>"
 
 
+@pytest.mark.slow
 def test_what_a_loaded_function_cannot_compile_is_cut_out(saved, caplog):
     model, loaded = saved
     compiled = polyblocks_jit_tf(loaded.iterate)
@@ -89,6 +91,7 @@ def test_what_a_loaded_function_cannot_compile_is_cut_out(saved, caplog):
     assert "iterate: TensorFlow runs Svd: factorizations are not generated" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_tape_around_a_loaded_function(saved):
     model, loaded = saved
     x, found = floats(2, 4), []
@@ -99,6 +102,7 @@ def test_a_tape_around_a_loaded_function(saved):
     assert_same(found[1], found[0])
 
 
+@pytest.mark.slow
 def test_a_concrete_function():
     concrete = tf.function(lambda x: x * 2).get_concrete_function(tf.TensorSpec([None]))
     compiled = strict(concrete)
@@ -106,6 +110,7 @@ def test_a_concrete_function():
     assert compiled.polyblocks_report().whole
 
 
+@pytest.mark.slow
 def test_an_exported_keras_model(tmp_path):
     keras = pytest.importorskip("keras")
     if keras.backend.backend() != "tensorflow":

@@ -50,6 +50,7 @@ def test_rounding_is_that_of_tensorflow(length):
     assert error(strict(tf.signal.rfft)) <= 2 * error(tf.signal.rfft)
 
 
+@pytest.mark.slow
 def test_complex_transforms():
     def f(z):
         return tf.signal.fft(z), tf.signal.ifft(z)
@@ -79,6 +80,7 @@ def test_transforms_of_several_dimensions():
     check(f, tf.complex(floats(2, 6, 6), floats(2, 6, 6, seed=1)), strict_target=True)
 
 
+@pytest.mark.slow
 def test_a_length_with_a_large_prime_is_left_to_tensorflow():
     compiled = polyblocks_jit_tf(tf.signal.rfft)
     x = floats(2, 67)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework.composite_tensor import CompositeTensor
 from tensorflow.python.framework.ops import EagerTensor
 
 from polyblocks.errors import InputError
@@ -20,6 +19,9 @@ from polyblocks_tf.specs import DTYPE_NAMES, dtype_list
 
 #: Values that are part of what is compiled.
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), tf.DType, type)
+
+#: Tensors that are made of several; data sets and iterators would be, too, but hold no numbers.
+_COMPOSITES = (tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Arguments:
             found = {k: self._visit(v, f"{name}[{k!r}]") for k, v in value.items()}
             template = {k: t for k, (t, _) in found.items()}
             return template, (kind, tuple((k, key) for k, (_, key) in found.items()))
-        if isinstance(value, CompositeTensor) and not isinstance(value, tf.Variable):
+        if isinstance(value, _COMPOSITES):
             tensors = tf.nest.flatten(value, expand_composites=True)
             visited = [self._visit(v, name) for v in tensors]
             spec = value._type_spec

@@ -32,7 +32,7 @@ def as_layer(function: CompiledFunction) -> Any:
 
     original = function.polyblocks_original
 
-    class CompiledLayer(keras.layers.Layer):  # type: ignore[misc]
+    class CompiledLayer(keras.layers.Layer):
         """What stands for the compiled function in the outer model."""
 
         def __init__(self) -> None:
