@@ -43,6 +43,17 @@ def test_a_report_without_a_call_says_so():
     assert str(made) == "f: nothing to compute"
 
 
+def test_a_part_of_another_function_says_of_which():
+    made = report()
+    for caller in ("g", "h", "g"):
+        made.part_of(caller)
+    assert str(made) == "f: compiled as a part of g, h"
+    assert made.to_json()["callers"] == ["g", "h"]
+    made.not_compiled("call", "it is called otherwise")
+    assert str(made).endswith("f: compiled as a part of g, h")
+    assert "f (call): it is called otherwise" in str(made)
+
+
 def met(made: FunctionReport, *arguments: str, kind: str = "inference") -> None:
     made.add_variant(Variant("f", kind, arguments=list(arguments)))
 

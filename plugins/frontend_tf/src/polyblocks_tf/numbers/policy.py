@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+#: Where more numbers change they are data, as in a list, and constants as in a ``tf.function``.
+MOST = 16
+
 
 class Policy:
     """The numbers of one kind of call: which of them have had several values.
@@ -27,7 +30,8 @@ class Policy:
             # 0.0 and -0.0 are equal, and no NaN equals itself; their texts tell.
             if place not in self._changing and repr(value) != first:
                 self._changing.add(place)
-        return tuple(sorted(self._changing - self._constant))
+        found = self._changing - self._constant
+        return tuple(sorted(found)) if len(found) <= MOST else ()
 
     def fix(self, places: Iterable[int]) -> None:
         """These are constants for ever."""
