@@ -29,7 +29,7 @@ def polyblocks_jit_jax(
     Works as ``@polyblocks_jit_jax``, ``@polyblocks_jit_jax(compile_options={...})`` and at the call
     site, ``polyblocks_jit_jax(compile_options={...})(function)``. It is traced as by ``jax.jit``,
     once per tree structure, shapes, dtypes, weak types and static arguments, and composes with
-    JAX's transformations: under ``jax.grad``, ``jax.vmap`` and the like it is the function itself.
+    JAX's transformations: what ``jax.grad``, ``jax.vmap`` and the like make of it is compiled too.
     What became of it is in ``function.polyblocks_report()``.
 
     Args:
