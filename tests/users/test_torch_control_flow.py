@@ -55,9 +55,7 @@ def test_cond_takes_the_branch_of_each_call():
 
 def test_while_loop_that_counts():
     def power(x):
-        return while_loop(
-            lambda i, y: i < 10, lambda i, y: (i + 1, y * 1.5), (torch.tensor(0), x)
-        )
+        return while_loop(lambda i, y: i < 10, lambda i, y: (i + 1, y * 1.5), (torch.tensor(0), x))
 
     check(power, torch.randn(3, 4))
 

@@ -1,4 +1,4 @@
-"""What stands in front of a loop of the program: code whose result is the same in all iterations."""
+"""What stands in front of a loop of the program: what is the same in all of its iterations."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _LOOPS = ("affine.for", "scf.for", "scf.while")
 class Preheader:
     """Code that moves out of a loop's body.
 
-    It does for a loop what :class:`~polyblocks.affine.preparation.Preparation` does for the calls of
-    a program.
+    It does for a loop what :class:`~polyblocks.affine.preparation.Preparation` does for the calls
+    of a program.
 
     Args:
         around: the sequence that the loop is in.
@@ -67,7 +67,7 @@ class Preheader:
         return sum(b.nbytes for b in found)
 
     def depends_on_constants(self, nodes: list[Node]) -> bool:
-        """Whether code reads what the loop does not change, and nothing that differs by iteration."""
+        """Whether code reads what the loop does not change, and nothing that it moves over."""
         nodes = list(walk(nodes))
         if any(v.external is not None for node in nodes for v in operands(node)):
             return False
@@ -107,7 +107,7 @@ class Preheader:
         return nest
 
     def _lasts(self, buffer: Buffer) -> bool:
-        """Whether a buffer of the body is one from outside, whole, that the loop does not change."""
+        """Whether a buffer of the body is a whole one from outside, which the loop leaves."""
         if buffer.viewed is not None:
             return is_flat(buffer) and self._lasts(buffer.viewed)
         outer = buffer.outer
@@ -119,4 +119,3 @@ class Preheader:
             return self._views.of(self._outside(buffer.viewed))
         assert buffer.outer is not None, "it lives outside of the loop"
         return buffer.outer
-

@@ -89,9 +89,9 @@ class FunctionReport(Report):
         (argument, dimension), found = next(iter(many.items()))
         others = f", and as many of {len(many) - 1} other dimensions" if len(many) > 1 else ""
         logger.warning(
-            "%s: compiled for %d sizes of dimension %d of argument %d (%s)%s; every size is compiled "
-            "when it is first met: pad to a few sizes, or run all of them once in advance, since "
-            "the cache keeps them",
+            "%s: compiled for %d sizes of dimension %d of argument %d (%s)%s; every size is "
+            "compiled when it is first met: pad to a few sizes, or run all of them once in "
+            "advance, since the cache keeps them",
             self.name, len(found), dimension, argument, ", ".join(map(str, found)), others,
         )  # fmt: skip
 
@@ -120,7 +120,7 @@ class FunctionReport(Report):
     def not_compiled(
         self, how: str, reason: str, location: str = "", *, strict: bool = False
     ) -> None:
-        """Record, log and announce that the framework runs the whole function, for a way of calling.
+        """Record, log and announce that the framework runs all of it, for a way of calling.
 
         Args:
             how: the way of calling, as the user would say it (``fit``, ``call in tf.data.map``);

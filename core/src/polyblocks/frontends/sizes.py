@@ -22,7 +22,7 @@ def many_sizes(variants: Iterable[Sequence[str]]) -> dict[tuple[int, int], list[
             dtypes and ranks.
 
     Returns:
-        (number of the argument, number of the dimension) -> its sizes, in the order of their coming.
+        (number of the argument, number of the dimension) -> its sizes, as they came.
     """
     sizes: defaultdict[tuple[int, int], dict[int, None]] = defaultdict(dict)
     for arguments in variants:

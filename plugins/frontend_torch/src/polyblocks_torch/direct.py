@@ -20,8 +20,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from polyblocks_torch.graphs import graph_module
-from polyblocks_torch.recurrent import RECURRENT
 from polyblocks_torch.recorder import CannotRecord, Recorder, like
+from polyblocks_torch.recurrent import RECURRENT
 from polyblocks_torch.specs import spec_of, storage_key
 
 logger = logging.getLogger(__name__)

@@ -74,9 +74,7 @@ class KeptPanels:
         nest: that the contraction is from.
     """
 
-    def __init__(
-        self, product: Product, tiling: Tiling, prologue: Prologue, nest: Nest
-    ) -> None:
+    def __init__(self, product: Product, tiling: Tiling, prologue: Prologue, nest: Nest) -> None:
         self._product = product
         self._tiling = tiling
         self._prologue = prologue

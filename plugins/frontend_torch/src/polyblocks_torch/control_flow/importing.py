@@ -4,9 +4,9 @@
 
     %r:2 = scf.for %t = %c0 to %c5 step %c1 iter_args(%h = %h0, %ys = %empty)
         -> (tensor<3x4xf32>, tensor<5x3x4xf32>) {
-      %x = tensor.extract_slice %xs[%t, 0, 0] [1, 3, 4] [1, 1, 1] : tensor<5x3x4xf32> to tensor<3x4xf32>
+      %x = tensor.extract_slice %xs[%t, 0, 0] [1, 3, 4] [1, 1, 1]
       %0 = torch_c.from_builtin_tensor %h : tensor<3x4xf32> -> !torch.vtensor<[3,4],f32>
-      ...                                                               // the graph of one step
+      ...                                                            // the graph of one step
       %y = torch_c.to_builtin_tensor %9 : !torch.vtensor<[3,4],f32> -> tensor<3x4xf32>
       %w = tensor.insert_slice %y into %ys[%t, 0, 0] [1, 3, 4] [1, 1, 1]
       scf.yield %y, %w : tensor<3x4xf32>, tensor<5x3x4xf32>
@@ -114,9 +114,7 @@ def _cond(node: fx.Node, operands: list[Any], types: list[Any], runs: list[Run])
     return list(chosen.results)
 
 
-def _while_loop(
-    node: fx.Node, operands: list[Any], types: list[Any], runs: list[Run]
-) -> list[Any]:
+def _while_loop(node: fx.Node, operands: list[Any], types: list[Any], runs: list[Run]) -> list[Any]:
     ir, scf = mlir.ir, mlir.dialect("scf")
     condition, body = runs
     count = ControlFlow.of(node).carried

@@ -68,4 +68,3 @@ def graphs_of(module: torch.nn.Module, node: fx.Node) -> Iterator[fx.GraphModule
         for part in str(body.target).split("."):
             found = getattr(found, part)
         yield found
-

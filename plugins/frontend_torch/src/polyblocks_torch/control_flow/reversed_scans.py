@@ -26,7 +26,7 @@ def fold_reversals(graph: fx.Graph) -> None:
             continue
         flow = ControlFlow.of(node)
         step, carried, scanned, others = node.args
-        read = list(scanned)  # type: ignore[arg-type]
+        read = list(scanned)
         backward = {
             flow.carried + number for number, operand in enumerate(read) if _is_reversal(operand)
         }
@@ -50,5 +50,5 @@ def _is_reversal(value: object) -> bool:
     """Whether a node reverses the first dimension, and no other."""
     if not isinstance(value, fx.Node) or value.target is not _FLIP:
         return False
-    (dim,) = value.args[1] if len(value.args[1]) == 1 else (None,)  # type: ignore
+    (dim,) = value.args[1] if len(value.args[1]) == 1 else (None,)
     return dim is not None and dim % value.meta["val"].dim() == 0

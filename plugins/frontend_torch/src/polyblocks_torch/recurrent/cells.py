@@ -49,9 +49,7 @@ class Cell(Protocol):
             weights: what :meth:`split` gives.
         """
 
-    def collect(
-        self, steps: Tensors, saved: Tensors, before: Tensors
-    ) -> tuple[Tensor, Tensors]:
+    def collect(self, steps: Tensors, saved: Tensors, before: Tensors) -> tuple[Tensor, Tensors]:
         """Derivatives with respect to the input's product [T, B, gates * H], and to the weights.
 
         Args:
@@ -95,7 +93,7 @@ class Rnn:
 
 
 class Lstm:
-    """``c = f c + i g``, ``h = o tanh(c)``, with a projection of ``h`` where there is a third weight."""
+    """``c = f c + i g``, ``h = o tanh(c)``, and a projection of ``h`` where it has a weight."""
 
     states: ClassVar[int] = 2
 
@@ -135,7 +133,7 @@ class Lstm:
         return (total @ weights[0], dc * f), (total, dy) if self._projected else (total,)
 
     def collect(self, steps: Tensors, saved: Tensors, before: Tensors) -> tuple[Tensor, Tensors]:
-        weights = (_over_time(steps[0], before[0]),)
+        weights: Tensors = (_over_time(steps[0], before[0]),)
         if self._projected:
             _, _, _, o, c = saved
             weights += (_over_time(steps[1], o * torch.tanh(c)),)

@@ -47,9 +47,7 @@ def _scan(
     return found
 
 
-def _steps(
-    cell: Cell, product: Tensor, states: Tensors, read: Tensors, *, saves: bool
-) -> Tensors:
+def _steps(cell: Cell, product: Tensor, states: Tensors, read: Tensors, *, saves: bool) -> Tensors:
     """Outputs [T, B, P], the states at the end, and what was saved [T, B, ...] if asked for."""
     count = len(states)
 

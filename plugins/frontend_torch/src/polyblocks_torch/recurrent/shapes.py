@@ -1,7 +1,8 @@
 """Recurrent layers while Dynamo looks at a frame: their results' shapes, without their steps.
 
 Dynamo runs every operation on tensors without data. PyTorch's Python implementations of recurrent
-layers take all steps there: 20 s for a thousand. How a result looks needs none; what is compiled is made in :mod:`polyblocks_torch.recurrent.rewrite`.
+layers take all steps there: 20 s for a thousand. How a result looks needs none, and what is
+compiled is made in :mod:`polyblocks_torch.recurrent.rewrite`.
 """
 
 from __future__ import annotations
