@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -22,33 +23,39 @@ def fold_reversals(graph: fx.Graph) -> None:
     ``flip(ys)`` is used is written from its end.
     """
     for node in list(graph.nodes):
-        if kind_of(node) != SCAN:
+        if kind_of(node) == SCAN:
+            node.meta[BACKWARD] = _reads_backward(node), _writes_backward(node)
+
+
+def _reads_backward(node: fx.Node) -> frozenset[int]:
+    """Let a scan read what its reversed operands are made of; their numbers."""
+    step, carried, scanned, others = cast(Any, node.args)
+    backward = {number for number, operand in enumerate(scanned) if _is_reversal(operand)}
+    read = [o.args[0] if number in backward else o for number, o in enumerate(scanned)]
+    node.args = (step, carried, read, others)
+    return frozenset(len(carried) + number for number in backward)
+
+
+def _writes_backward(node: fx.Node) -> frozenset[int]:
+    """Let a scan write what its results are made into, where they are reversed; their numbers."""
+    first = ControlFlow.of(node).carried
+    written = set()
+    for result in list(node.users):
+        if result.target is not operator.getitem:
             continue
-        flow = ControlFlow.of(node)
-        step, carried, scanned, others = node.args
-        read = list(scanned)
-        backward = {
-            flow.carried + number for number, operand in enumerate(read) if _is_reversal(operand)
-        }
-        for number in backward:
-            operand = read[number - flow.carried]
-            read[number - flow.carried] = operand.args[0]
-        node.args = (step, carried, read, others)
-        written = set()
-        for result in list(node.users):
-            if result.target is not operator.getitem or result.args[1] < flow.carried:  # type: ignore
-                continue
-            if result.users and all(_is_reversal(user) for user in result.users):
-                written.add(result.args[1])
-                for user in list(result.users):
-                    user.replace_all_uses_with(result)
-                    graph.erase_node(user)
-        node.meta[BACKWARD] = (frozenset(backward), frozenset(written))
+        number = cast(int, result.args[1])
+        if number < first or not result.users or not all(map(_is_reversal, result.users)):
+            continue
+        written.add(number)
+        for user in list(result.users):
+            user.replace_all_uses_with(result)
+            node.graph.erase_node(user)
+    return frozenset(written)
 
 
-def _is_reversal(value: object) -> bool:
+def _is_reversal(node: fx.Node) -> bool:
     """Whether a node reverses the first dimension, and no other."""
-    if not isinstance(value, fx.Node) or value.target is not _FLIP:
+    if node.target is not _FLIP:
         return False
-    (dim,) = value.args[1] if len(value.args[1]) == 1 else (None,)
-    return dim is not None and dim % value.meta["val"].dim() == 0
+    dims = cast("list[int]", node.args[1])
+    return [dim % node.meta["val"].dim() for dim in dims] == [0]
