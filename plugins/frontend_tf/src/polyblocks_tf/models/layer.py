@@ -28,11 +28,10 @@ def as_layer(function: CompiledFunction) -> Any:
     Called eagerly, as by the outer model, it runs compiled. In what Keras or TensorFlow trace it is
     a part of that.
     """
-    import keras
-
     original = function.polyblocks_original
+    layer: Any = sys.modules["keras"].layers.Layer  # the program has imported it
 
-    class CompiledLayer(keras.layers.Layer):
+    class CompiledLayer(layer):
         """What stands for the compiled function in the outer model."""
 
         def __init__(self) -> None:
