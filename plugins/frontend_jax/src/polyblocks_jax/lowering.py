@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
+from jax._src.lib.mlir import ir
 from jax.extend.core import ClosedJaxpr, Primitive
 from jax.interpreters import mlir
-from jaxlib.mlir import ir
 
 from polyblocks.errors import TargetError
 from polyblocks_jax.capture import capturing
