@@ -29,7 +29,7 @@ FUNCTIONS = {
     "temperature": lambda x, a: torch.softmax(x / a, -1),
 }
 
-QUICK = ("python_arithmetic", "clamp", "where")
+QUICK = ("python_arithmetic", "clamp")
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,7 @@ def test_float_argument_that_changes(name):
     assert len(fast.polyblocks_report().variants) == 2
 
 
+@pytest.mark.slow
 def test_float_argument_that_changes_with_gradients():
     def loss(x, a):
         return F.leaky_relu((x * a).sin() - 0.5, a).sum()
@@ -105,6 +106,7 @@ def test_division_by_a_float_argument_that_is_zero():
         fast(x, 0.0)
 
 
+@pytest.mark.slow
 def test_number_that_shapes_the_program_is_compiled_for_its_value():
     def normalize(x, eps):
         return F.layer_norm(x, (5,), eps=eps)

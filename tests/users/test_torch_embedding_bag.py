@@ -13,7 +13,14 @@ OFFSETS = torch.tensor([0, 3, 3, 6])
 aten = torch.ops.aten
 
 
-@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param("sum", marks=pytest.mark.slow),
+        "mean",
+        pytest.param("max", marks=pytest.mark.slow),
+    ],
+)
 def test_embedding_bag(mode):
     model = torch.nn.EmbeddingBag(10, 4, mode=mode, padding_idx=4)
     twin = copy.deepcopy(model)

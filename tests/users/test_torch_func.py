@@ -38,7 +38,9 @@ def test_transform_of_a_strictly_compiled_function():
         torch.func.grad(fast)(torch.rand(5))
 
 
-@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.jacrev])
+@pytest.mark.parametrize(
+    "transform", [torch.func.grad, pytest.param(torch.func.jacrev, marks=pytest.mark.slow)]
+)
 def test_compiled_transform(transform):
     fast = polyblocks_jit_torch(transform(energy), compile_options=STRICT)
     x = torch.rand(5)

@@ -23,7 +23,7 @@ OPTIMIZERS = {
     "ASGD": {},
 }
 
-QUICK = ("SGD", "AdamW")
+QUICK = ("AdamW",)
 
 
 @pytest.mark.parametrize(

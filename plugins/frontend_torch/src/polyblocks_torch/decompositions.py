@@ -16,6 +16,7 @@ from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._ops import OperatorBase, OpOverloadPacket
 
 from polyblocks_torch.decomp import REGISTRY
+from polyblocks_torch.decomp.grouped_products import OF_PACKAGES
 from polyblocks_torch.refusals import RANDOM_OPS
 
 aten = torch.ops.aten
@@ -49,9 +50,18 @@ _MORE: list[OperatorBase | OpOverloadPacket[..., Any]] = [
 ]
 
 
-@functools.cache
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """Op overload -> decomposition, for AOTAutograd and ``make_fx``."""
+    table = _table()
+    for (namespace, name), function in OF_PACKAGES.items():
+        packet = getattr(getattr(torch.ops, namespace), name, None)
+        if packet is not None:
+            table[packet.default] = function
+    return table
+
+
+@functools.cache
+def _table() -> dict[Any, Callable[..., Any]]:
     table = dict(core_aten_decompositions())
     table.update(get_decompositions(_MORE))
     for op in list(table):
