@@ -134,9 +134,9 @@ class _Converter:
         if isinstance(result, ConvertFrameReturn):
             new_breaks = [b for b in counters["graph_break"] if b not in breaks]
             new_breaks += _untraceable_arguments(frame)
-            for graph_break in graph_break_reasons[reasons:]:
+            for why in graph_break_reasons[reasons:]:
                 # Also where nothing was computed before it, so that there is no graph to tell.
-                self._report.graph_break(GraphBreak.of(graph_break))
+                self._report.graph_break(GraphBreak.of(why))
             self._record(code.co_name, location, result, new_breaks)
         return result
 

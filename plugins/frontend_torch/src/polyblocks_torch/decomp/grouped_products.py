@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -71,7 +74,7 @@ def grouped_rows_backward(
 
 
 #: Ops that packages register when they are imported, by namespace and name.
-OF_PACKAGES = {
+OF_PACKAGES: dict[tuple[str, str], Callable[..., Any]] = {
     ("transformers", "grouped_mm_fallback"): grouped_rows,
     ("transformers", "grouped_mm_fallback_backward"): grouped_rows_backward,
 }
