@@ -79,7 +79,7 @@ def built_for(target: str, arch: str) -> Callable[[Any], Any]:
     Nothing is launched, so that no device is needed: a call returns memory that nobody writes.
     """
     from polyblocks import driver
-    from polyblocks.seen_program import Seen
+    from polyblocks.ahead_of_time.seen_program import Seen
     from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
     options = {"target": target, "arch": arch, "strict_target": True}

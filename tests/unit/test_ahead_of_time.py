@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import polyblocks
-from polyblocks.ahead_of_time import _check_held, _check_host
+from polyblocks.ahead_of_time.function import _check_held, _check_host
+from polyblocks.ahead_of_time.seen_program import Seen, source_of_inputs
 from polyblocks.artifact import Artifact
 from polyblocks.errors import ArtifactError, FallbackError, InputError
 from polyblocks.runtime.arrays import Device
 from polyblocks.runtime.numpy_arrays import NumpyArrays
 from polyblocks.runtime.slots import signature_of
-from polyblocks.seen_program import Seen, source_of_inputs
 
 CPU = {"target": "cpu"}
 

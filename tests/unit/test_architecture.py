@@ -173,6 +173,7 @@ ROOMS: dict[str, str] = {
     "cache": "",
     "isolation": "",
     "frontends": "isolation reports",
+    "ahead_of_time": "cache explanation frontends registry runtime runtime/device",
     "stablehlo": "",
     "passes": "affine affine/mlir "
     "passes/tensor passes/bufferize passes/normalize passes/layout passes/fuse passes/schedule "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from llvmlite import binding
 
-from polyblocks_cpu.elf import read_symbols
+from polyblocks_cpu.objects.elf import read_symbols
 
 IR = """
 target triple = "{triple}"

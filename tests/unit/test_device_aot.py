@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import polyblocks
-from polyblocks.ahead_of_time import options_by_arch
+from polyblocks.ahead_of_time.architectures import options_by_arch
 from polyblocks.artifact import Artifact
 from polyblocks.cache.artifact_variants import archs_of, variant
 from polyblocks.errors import FallbackError, InputError, OptionError

@@ -184,10 +184,20 @@ def test_artifacts_that_cannot_be_joined():
         join([build("v2"), foreign])
     with pytest.raises(ArtifactError, match="architecture 'v2' is there twice; name it once"):
         join([build("v2"), build("v2")])
-    clash = build("v3")
-    clash.blobs = {"kernels.v2.binary": b"else"}
-    with pytest.raises(ArtifactError, match="different blobs called 'kernels.v2.binary'"):
-        join([build("v2"), clash])
+
+
+def test_what_several_architectures_call_the_same_is_kept_apart():
+    one, two, three = build("v2"), build("v3"), build("v4")
+    one.blobs = {"code": b"1", "more": b"1", "weights": b"w"}
+    two.blobs = {"code": b"2", "weights": b"w"}
+    three.blobs = {"code": b"1", "weights": b"w"}
+    joined = join([one, two, three])
+    joined = type(joined).from_bytes(joined.to_bytes())
+    for each in (one, two, three):
+        found = variant(joined, each.manifest["arch"])
+        assert found.blobs == each.blobs
+        assert "files" not in found.manifest
+    assert list(joined.blobs).count("weights") == 1
 
 
 def test_the_best_code_for_a_device_is_chosen_with_its_plan():

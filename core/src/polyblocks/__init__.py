@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyblocks import errors
-    from polyblocks.ahead_of_time import aot
+    from polyblocks.ahead_of_time.function import aot
     from polyblocks.api import compile, frontends, load, targets
     from polyblocks.explanation.run import explain
     from polyblocks.hookspecs import hookimpl
@@ -36,7 +36,7 @@ __all__ = [
 #: Public name -> the module that has it; the module itself where there is no attribute.
 _PUBLIC: dict[str, tuple[str, str | None]] = {
     "CompileOptions": ("polyblocks.options", "CompileOptions"),
-    "aot": ("polyblocks.ahead_of_time", "aot"),
+    "aot": ("polyblocks.ahead_of_time.function", "aot"),
     "compile": ("polyblocks.api", "compile"),
     "errors": ("polyblocks.errors", None),
     "explain": ("polyblocks.explanation.run", "explain"),

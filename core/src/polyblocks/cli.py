@@ -176,7 +176,7 @@ def compile_command(
 
     With several names in --arch, separated by commas, the artifact has code for all of them.
     """
-    from polyblocks.ahead_of_time import options_by_arch
+    from polyblocks.ahead_of_time.architectures import options_by_arch
     from polyblocks.api import compile_file, compile_until
     from polyblocks.cache.artifact_variants import join
     from polyblocks.reports.report import Report
@@ -184,7 +184,7 @@ def compile_command(
     given = {name: value for name, value in options.items() if value is not None}
     path, colon, function = file.rpartition(":")
     if colon and path.endswith(".py"):
-        from polyblocks.explanation.run import compile_function
+        from polyblocks.ahead_of_time.python_file import compile_function
 
         artifact = compile_function(Path(path), function, inputs or [], given)
         source = Path(path)

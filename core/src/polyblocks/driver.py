@@ -243,6 +243,7 @@ def load(
         replacement: Executable = instead(artifact)
         return replacement
     target = get_registry().target(artifact.manifest["target"])
+    artifact = target.hook.choose_variant(artifact=artifact)
     executable: Executable = target.hook.load_artifact(artifact=artifact, device=device)
     if not isinstance(executable, Executable):
         raise PluginError(

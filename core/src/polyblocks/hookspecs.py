@@ -55,9 +55,11 @@ INTERFACES: dict[int, dict[str, int]] = {
         "describe_target": 1,
         "configure_pipeline": 1,
         "lower_program": 1,
+        "choose_variant": 1,
         "load_artifact": 1,
         "array_interface": 1,
         "jit": 1,
+        "exported": 1,
         "observe": 1,
         "framework": 1,
         "frontend_options": 1,
@@ -270,6 +272,29 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 
 
 @hookspec(firstresult=True)
+def choose_variant(artifact: Artifact) -> Artifact:
+    """Choose among the architectures of an artifact before it is loaded.
+
+    Called on the target before ``load_artifact``. A target whose programs learn only when they are
+    called on which device they run leaves it out, and chooses then.
+
+    Args:
+        artifact: a checked artifact of this target, perhaps for several architectures; see
+            :mod:`polyblocks.cache.artifact_variants`.
+
+    Returns:
+        The artifact for one architecture; by default what was given.
+
+    Example::
+
+        @hookimpl
+        def choose_variant(artifact):
+            return variant(artifact, archs_of(artifact)[0])
+    """
+    return artifact
+
+
+@hookspec(firstresult=True)
 def load_artifact(artifact: Artifact, device: int | None) -> Executable:
     """Load an artifact on a device.
 
@@ -330,6 +355,28 @@ def jit(
         def jit(function, compile_options):
             return my_decorator(function, compile_options=compile_options)
     """
+
+
+@hookspec(firstresult=True)
+def exported(function: Any) -> tuple[Callable[..., Any], Sequence[Any] | None]:
+    """Open a program that the framework has exported.
+
+    Called on the chosen frontend when a program is made ahead of time.
+
+    Args:
+        function: what the user gave: a function, a module, an exported program.
+
+    Returns:
+        A function that can be compiled, and the arguments to compile it for, arrays or what
+        describes them, None if they are not known; by default the function, and None.
+
+    Example::
+
+        @hookimpl
+        def exported(function):
+            return function.call, function.inputs
+    """
+    return function, None
 
 
 @hookspec

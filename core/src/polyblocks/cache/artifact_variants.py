@@ -25,7 +25,12 @@ _OWN = (
     "call",
     "results",
     "profile",
+    "preparation",
+    "unread",
 )
+
+#: Key of a variant: names of its blobs that other architectures have as well -> names in the file.
+_FILES = "files"
 
 
 def join(artifacts: Sequence[Artifact]) -> Artifact:
@@ -51,17 +56,29 @@ def join(artifacts: Sequence[Artifact]) -> Artifact:
                     f"artifacts of different {what} cannot be joined: {_short(one)} and "
                     f"{_short(two)}; compile one program for several architectures"
                 )
-        if other["arch"] in variants:
-            raise ArtifactError(f"architecture '{other['arch']}' is there twice; name it once")
-        variants[other["arch"]] = {key: other[key] for key in _OWN if key in other}
-        for name, data in artifact.blobs.items():
-            if blobs.setdefault(name, data) != data:
-                raise ArtifactError(
-                    f"two architectures have different blobs called '{name}', so that target "
-                    f"'{manifest['target']}' has one architecture per file; compile two files"
-                )
+        arch = other["arch"]
+        if arch in variants:
+            raise ArtifactError(f"architecture '{arch}' is there twice; name it once")
+        variants[arch] = {key: other[key] for key in _OWN if key in other}
+        files = _renamed(artifact, artifacts)
+        if files:
+            variants[arch][_FILES] = files
+        blobs.update({files.get(name, name): data for name, data in artifact.blobs.items()})
     manifest["variants"] = variants
     return Artifact(manifest, blobs)
+
+
+def _renamed(artifact: Artifact, artifacts: Sequence[Artifact]) -> dict[str, str]:
+    """The blobs that need another name in a file for all: those of one architecture alone.
+
+    What the architectures share has one name; so does what says in its name for which one it is.
+    """
+    arch = artifact.manifest["arch"]
+    return {
+        name: f"{arch}.{name}"
+        for name, data in artifact.blobs.items()
+        if arch not in name and any(other.blobs.get(name) != data for other in artifacts)
+    }
 
 
 def archs_of(artifact: Artifact) -> list[str]:
@@ -71,7 +88,7 @@ def archs_of(artifact: Artifact) -> list[str]:
 
 
 def variant(artifact: Artifact, arch: str) -> Artifact:
-    """The artifact as one for a single architecture; with all blobs.
+    """The artifact as one for a single architecture, with its blobs and those that say their own.
 
     Raises:
         ArtifactError: it has no such variant.
@@ -84,7 +101,12 @@ def variant(artifact: Artifact, arch: str) -> Artifact:
     if not variants:
         return artifact
     rest = {k: v for k, v in artifact.manifest.items() if k not in (*_OWN, "variants")}
-    return Artifact({**rest, "arch": arch, **variants[arch]}, artifact.blobs)
+    own = dict(variants[arch])
+    files = own.pop(_FILES, {})
+    renamed = {file for each in variants.values() for file in each.get(_FILES, {}).values()}
+    blobs = {name: data for name, data in artifact.blobs.items() if name not in renamed}
+    blobs |= {name: artifact.blobs[file] for name, file in files.items()}
+    return Artifact({**rest, "arch": arch, **own}, blobs)
 
 
 def _interface(manifest: dict[str, Any]) -> list[Any]:

@@ -14,8 +14,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from polyblocks.artifact import Artifact
-from polyblocks.errors import InputError, PolyBlocksError
+from polyblocks.errors import InputError
 from polyblocks.hookspecs import CompiledFunction, original_of
 from polyblocks.options import CompileOptions, overriding
 from polyblocks.program import DTYPES, ArraySpec
@@ -175,76 +174,6 @@ def explain_function(
     finally:
         sys.path[:] = saved
     return report
-
-
-def compile_function(
-    path: Path, name: str, inputs: Sequence[str], options: Mapping[str, Any]
-) -> Artifact:
-    """Compile a function of a Python file ahead of time.
-
-    Args:
-        path: the file; what runs only as a script in it does not run.
-        name: of a function or module in it, not decorated.
-        inputs: of each argument, ``float32[3,224,224]``.
-        options: of the compiler; ``arch`` may have several names with commas between.
-
-    Raises:
-        InputError: there is no such file or function, or it cannot be one program.
-    """
-    from polyblocks.ahead_of_time import aot
-    from polyblocks.registry.registry import get_registry
-
-    function = _named(path, name)
-    frontend = chosen_frontend(function)
-    arrays: ArrayInterface = get_registry().frontend(frontend).hook.array_interface()
-    examples = [fill(arrays, parse_input(text)) for text in inputs]
-    try:
-        return aot(_original(function), examples, options, frontend=frontend)
-    except PolyBlocksError:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"{name} raised {_told(error, path)}; an --input is needed for each argument"
-        ) from error
-
-
-def _named(path: Path, name: str) -> Any:
-    """What a Python file calls ``name``."""
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    saved = list(sys.path)
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        names = runpy.run_path(str(path), run_name="polyblocks_compiled")
-    except Exception as error:
-        raise InputError(f"{path} raised {_told(error, path)}") from error
-    finally:
-        sys.path[:] = saved
-    if not callable(names.get(name)):
-        callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
-        raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
-    return names[name]
-
-
-def _told(error: Exception, path: Path) -> str:
-    """An error of the user's in one line, with the last line of their file that it went through."""
-    lines = [
-        number
-        for frame, number in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename == str(path)
-    ]
-    if isinstance(error, SyntaxError) and error.lineno is not None:
-        lines.append(error.lineno)
-    where = f" at {path}:{lines[-1]}" if lines else ""
-    text = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}{where}: {text}"
-
-
-def _original(function: Any) -> Any:
-    """What a compiled function was made of; other functions as they are."""
-    if not isinstance(function, CompiledFunction):
-        return function
-    return original_of(function) or function
 
 
 def explain_call(

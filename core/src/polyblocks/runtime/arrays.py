@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -78,6 +78,22 @@ class ArrayInterface(ABC):
         By default of lists, tuples and dictionaries, these by their sorted keys.
         """
         return list(_leaves(value))
+
+    def with_arrays(self, value: Any, make: Callable[[ArraySpec], Any]) -> Any:
+        """A structure with arrays in the place of what only describes one: abstract values.
+
+        Args:
+            value: a structure as :meth:`leaves` takes it.
+            make: makes an array of this framework, on the host.
+
+        Returns:
+            By default the structure as it is: there are no such descriptions.
+
+        Raises:
+            InputError: a description leaves a size or the dtype open.
+        """
+        del make
+        return value
 
     def without_gradients(self) -> AbstractContextManager[Any]:
         """Inside, the framework records nothing that a gradient would need."""

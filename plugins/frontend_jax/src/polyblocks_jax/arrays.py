@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,6 +16,8 @@ from polyblocks.runtime.numpy_arrays import NumpyArrays
 from polyblocks_jax.specs import spec_of
 
 _numpy = NumpyArrays()
+#: What has a shape and a dtype and no values.
+_DESCRIPTIONS = (jax.ShapeDtypeStruct, jax.core.ShapedArray)
 
 
 class JaxArrays(ArrayInterface):
@@ -77,6 +80,27 @@ class JaxArrays(ArrayInterface):
     def leaves(self, value: Any) -> list[Any]:
         """The leaves of a pytree."""
         return list(jax.tree_util.tree_leaves(value))
+
+    def with_arrays(self, value: Any, make: Callable[[ArraySpec], Any]) -> Any:
+        """``jax.ShapeDtypeStruct`` and abstract values become arrays, those of keys become keys."""
+
+        def concrete(leaf: Any) -> Any:
+            if isinstance(leaf, jax.Array) or not isinstance(leaf, _DESCRIPTIONS):
+                return leaf
+            if not all(isinstance(size, int) for size in leaf.shape):
+                raise InputError(
+                    f"an input of shape {tuple(leaf.shape)} has a symbolic size; a program has one "
+                    "size: pass a ShapeDtypeStruct with numbers"
+                )
+            if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+                data = jax.eval_shape(
+                    jax.random.key_data, jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+                )
+                spec = ArraySpec.contiguous(data.shape, str(data.dtype))
+                return jax.random.wrap_key_data(make(spec), impl=leaf.dtype._impl.name)
+            return make(ArraySpec.contiguous(leaf.shape, str(leaf.dtype)))
+
+        return jax.tree_util.tree_map(concrete, value)
 
     def make_ready(self, array: Any, stream: int) -> None:
         """Wait until it is computed: JAX does not tell its streams."""

@@ -42,6 +42,14 @@ def jit(function: Callable[..., Any], compile_options: Mapping[str, Any] | None)
 
 
 @hookimpl
+def exported(function: Any) -> Any:
+    """Open what ``jax.export`` made."""
+    from polyblocks_jax.exported import open_exported
+
+    return open_exported(function)
+
+
+@hookimpl
 def framework() -> str:
     """Import name of the framework."""
     return "jax"

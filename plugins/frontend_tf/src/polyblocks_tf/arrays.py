@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 from tensorflow.python.framework.ops import EagerTensor
 
 from polyblocks.errors import InputError
@@ -65,6 +67,7 @@ class TfArrays(ArrayInterface):
         dtype = TF_DTYPES[spec.dtype].as_numpy_dtype
         memory: Any = buffers.outputs.acquire(max(spec.nbytes, 1))
         view: Any = np.ndarray(spec.shape, dtype, memory)
+        context.ensure_initialized()  # this may be the first tensor of the process
         return EagerTensor(view, "/device:CPU:0")
 
     def transfer(self, array: Any, device: Device) -> Any:
@@ -79,6 +82,28 @@ class TfArrays(ArrayInterface):
     def leaves(self, value: Any) -> list[Any]:
         """What a structure holds, as ``tf.nest.flatten`` orders it."""
         return list(tf.nest.flatten(value))
+
+    def with_arrays(self, value: Any, make: Callable[[ArraySpec], Any]) -> Any:
+        """``tf.TensorSpec`` and Keras's symbolic tensors become tensors."""
+
+        def concrete(leaf: Any) -> Any:
+            if not isinstance(leaf, tf.TypeSpec) and not tf.keras.utils.is_keras_tensor(leaf):
+                return leaf
+            shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+            if not isinstance(leaf, tf.TensorSpec) and isinstance(leaf, tf.TypeSpec):
+                raise InputError(f"{type(leaf).__name__} describes no tensor; pass a tf.TensorSpec")
+            shape = tf.TensorShape(shape)
+            if not shape.is_fully_defined():
+                raise InputError(
+                    f"an input of shape {shape} leaves a size open; a program has one size: pass a "
+                    "tf.TensorSpec with numbers"
+                )
+            dtype = tf.as_dtype(dtype)
+            if dtype not in DTYPE_NAMES:
+                raise InputError(f"dtype {dtype.name} is none of {dtype_list()}; use tf.cast")
+            return make(ArraySpec.contiguous(tuple(shape), DTYPE_NAMES[dtype]))
+
+        return tf.nest.map_structure(concrete, value)
 
     def make_ready(self, array: Any, stream: int) -> None:
         """Wait until it is computed; TensorFlow does that when it shows its memory."""

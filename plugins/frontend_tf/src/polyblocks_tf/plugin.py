@@ -44,6 +44,14 @@ def jit(function: Callable[..., Any], compile_options: Mapping[str, Any] | None)
 
 
 @hookimpl
+def exported(function: Any) -> Any:
+    """Read what functions and models say of their inputs."""
+    from polyblocks_tf.exported import open_exported
+
+    return open_exported(function)
+
+
+@hookimpl
 def framework() -> str:
     """Import name of the framework."""
     return "tensorflow"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import is_fake
 from torch.utils import _pytree as pytree
 
 from polyblocks.errors import InputError, UnsupportedError
@@ -70,6 +72,22 @@ class TorchArrays(ArrayInterface):
     def leaves(self, value: Any) -> list[Any]:
         """What a structure holds, as PyTorch's pytrees flatten it."""
         return list(pytree.tree_leaves(value))
+
+    def with_arrays(self, value: Any, make: Callable[[ArraySpec], Any]) -> Any:
+        """Meta and fake tensors become tensors."""
+
+        def concrete(leaf: Any) -> Any:
+            if not isinstance(leaf, torch.Tensor) or not (leaf.is_meta or is_fake(leaf)):
+                return leaf
+            shape = tuple(leaf.shape)
+            if any(isinstance(size, torch.SymInt) for size in (*shape, *leaf.stride())):
+                raise InputError(
+                    f"a fake tensor of shape {shape} has a symbolic size; a program has one size: "
+                    "pass a tensor of that size"
+                )
+            return make(spec_of(leaf))
+
+        return pytree.tree_map(concrete, value)
 
     def without_gradients(self) -> Any:
         """Inside, autograd records nothing."""

@@ -44,6 +44,14 @@ def jit(function: Callable[..., Any], compile_options: Mapping[str, Any] | None)
 
 
 @hookimpl
+def exported(function: Any) -> Any:
+    """Open what ``torch.export`` made."""
+    from polyblocks_torch.exported import open_exported
+
+    return open_exported(function)
+
+
+@hookimpl
 def frontend_options() -> tuple[str, ...]:
     """Options of the frontend's own."""
     return ("freeze_weights",)

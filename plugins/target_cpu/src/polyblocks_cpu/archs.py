@@ -48,6 +48,8 @@ class Arch:
         dots: dot products that it has (:data:`polyblocks_cpu.dots.DOTS`), and how many of each it
             starts in the time of a full-width multiply-add.
         tiles: LLVM's features that bring units of tiles (:mod:`polyblocks_cpu.tiles`).
+        features: LLVM's features that it has beyond those of its x86-64 level, or of ``armv8-a``;
+            as far as hosts tell theirs (:data:`polyblocks_cpu.host.X86_FEATURES`).
     """
 
     name: str
@@ -70,6 +72,7 @@ class Arch:
     lacks: tuple[str, ...] = ()
     dots: Mapping[str, float] = field(default_factory=dict)
     tiles: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
 
 def _x86(
@@ -89,6 +92,14 @@ _BYTES = {"vpdpbusd": 1.0}
 _BYTES_AND_FLOATS = {**_BYTES, "vdpbf16ps": 1.0}
 _BYTES_AND_SLOW_FLOATS = {**_BYTES, "vdpbf16ps": 0.5}
 _TILES = ("amx-bf16", "amx-int8", "amx-tile")
+_ICELAKE = (
+    *("avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq"),
+    "gfni",
+)
+_SAPPHIRE = (*_ICELAKE, "avx512bf16", "avx512fp16", "avxvnni")
+_ZEN4 = (*_ICELAKE, "avx512bf16", "sse4a")
+_ARM_82 = ("dotprod", "fullfp16", "lse")
+_ARM_SVE = (*_ARM_82, "bf16", "fp16fml", "i8mm", "sve")
 _ARM_BYTES = {"sdot": 1.0, "udot": 1.0}
 _ARM_BYTES_AND_FLOATS = {**_ARM_BYTES, "usdot": 1.0, "bfdot": 1.0}
 
@@ -127,6 +138,7 @@ _TABLE = (
         l3_cores=4,
         lacks=("fma", "half"),
         rates=(32.0, 20.0, 12.0),
+        features=("avx",),
     ),
     _x86(
         "ivybridge",
@@ -137,6 +149,7 @@ _TABLE = (
         l3_cores=4,
         lacks=("fma",),
         rates=(32.0, 20.0, 12.0),
+        features=("avx", "f16c"),
     ),
     _x86("haswell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4, rates=(64.0, 32.0, 12.0)),
     _x86("broadwell", 256, l2=256 * KIB, l3=8 * MIB, l3_cores=4, rates=(64.0, 32.0, 12.0)),
@@ -166,6 +179,7 @@ _TABLE = (
         rates=(64.0, 48.0, 8.0),
         core_bandwidth=13e9,
         dots=_BYTES,
+        features=("avx512vnni",),
     ),
     _x86(
         "icelake-client",
@@ -177,6 +191,7 @@ _TABLE = (
         l3=8 * MIB,
         rates=(128.0, 48.0, 16.0),
         dots=_BYTES,
+        features=_ICELAKE,
     ),
     _x86(
         "tigerlake",
@@ -188,6 +203,7 @@ _TABLE = (
         l3=12 * MIB,
         rates=(128.0, 48.0, 16.0),
         dots=_BYTES,
+        features=_ICELAKE,
     ),
     _x86(
         "icelake-server",
@@ -203,6 +219,7 @@ _TABLE = (
         rates=(128.0, 48.0, 10.0),
         core_bandwidth=13e9,
         dots=_BYTES,
+        features=_ICELAKE,
     ),
     _x86(
         "sapphirerapids",
@@ -219,6 +236,7 @@ _TABLE = (
         core_bandwidth=13e9,
         dots=_BYTES_AND_SLOW_FLOATS,
         tiles=_TILES,
+        features=_SAPPHIRE,
     ),
     _x86(
         "emeraldrapids",
@@ -235,6 +253,7 @@ _TABLE = (
         core_bandwidth=13e9,
         dots=_BYTES_AND_SLOW_FLOATS,
         tiles=_TILES,
+        features=_SAPPHIRE,
     ),
     _x86(
         "graniterapids",
@@ -251,6 +270,7 @@ _TABLE = (
         core_bandwidth=13e9,
         dots=_BYTES_AND_SLOW_FLOATS,
         tiles=_TILES,
+        features=_SAPPHIRE,
     ),
     _x86(
         "alderlake",
@@ -263,6 +283,7 @@ _TABLE = (
         rates=(96.0, 48.0, 16.0),
         core_bandwidth=35e9,
         dots=_BYTES,
+        features=("avxvnni", "gfni"),
     ),
     _x86(
         "raptorlake",
@@ -275,12 +296,35 @@ _TABLE = (
         rates=(96.0, 48.0, 16.0),
         core_bandwidth=35e9,
         dots=_BYTES,
+        features=("avxvnni", "gfni"),
     ),
     _x86(
-        "znver1", 256, fma_units=1, l2=512 * KIB, l3=8 * MIB, l3_cores=4, rates=(32.0, 24.0, 16.0)
+        "znver1",
+        256,
+        fma_units=1,
+        l2=512 * KIB,
+        l3=8 * MIB,
+        l3_cores=4,
+        rates=(32.0, 24.0, 16.0),
+        features=("sse4a",),
     ),
-    _x86("znver2", 256, l2=512 * KIB, l3=16 * MIB, l3_cores=4, rates=(64.0, 32.0, 20.0)),
-    _x86("znver3", 256, l2=512 * KIB, rates=(64.0, 32.0, 24.0), core_bandwidth=25e9),
+    _x86(
+        "znver2",
+        256,
+        l2=512 * KIB,
+        l3=16 * MIB,
+        l3_cores=4,
+        rates=(64.0, 32.0, 20.0),
+        features=("sse4a",),
+    ),
+    _x86(
+        "znver3",
+        256,
+        l2=512 * KIB,
+        rates=(64.0, 32.0, 24.0),
+        core_bandwidth=25e9,
+        features=("sse4a",),
+    ),
     # 512-bit instructions on 256-bit units: one full-width multiply-add per cycle.
     _x86(
         "znver4",
@@ -293,6 +337,7 @@ _TABLE = (
         rates=(64.0, 32.0, 28.0),
         core_bandwidth=32e9,
         dots=_BYTES_AND_FLOATS,
+        features=_ZEN4,
     ),
     _x86(
         "znver5",
@@ -305,6 +350,7 @@ _TABLE = (
         rates=(128.0, 56.0, 30.0),
         core_bandwidth=35e9,
         dots=_BYTES_AND_FLOATS,
+        features=(*_ZEN4, "avxvnni"),
     ),
     _arm(
         "armv8-a",
@@ -340,6 +386,7 @@ _TABLE = (
         rates=(32.0, 16.0, 8.0),
         core_bandwidth=12e9,
         dots=_ARM_BYTES,
+        features=_ARM_82,
     ),
     _arm(
         "neoverse-n1",
@@ -350,6 +397,7 @@ _TABLE = (
         bandwidth=180e9,
         rates=(32.0, 24.0, 12.0),
         dots=_ARM_BYTES,
+        features=_ARM_82,
     ),
     _arm(
         "neoverse-n2",
@@ -360,6 +408,7 @@ _TABLE = (
         bandwidth=200e9,
         rates=(32.0, 24.0, 12.0),
         dots=_ARM_BYTES_AND_FLOATS,
+        features=(*_ARM_SVE, "sve2"),
     ),
     _arm(
         "neoverse-v1",
@@ -372,6 +421,7 @@ _TABLE = (
         rates=(64.0, 32.0, 12.0),
         core_bandwidth=25e9,
         dots=_ARM_BYTES_AND_FLOATS,
+        features=_ARM_SVE,
     ),
     _arm(
         "neoverse-v2",
@@ -385,6 +435,7 @@ _TABLE = (
         rates=(48.0, 32.0, 14.0),
         core_bandwidth=30e9,
         dots=_ARM_BYTES_AND_FLOATS,
+        features=(*_ARM_SVE, "sve2"),
     ),
     _arm(
         "ampere1",
@@ -396,6 +447,7 @@ _TABLE = (
         bandwidth=300e9,
         rates=(32.0, 24.0, 10.0),
         dots=_ARM_BYTES_AND_FLOATS,
+        features=(*_ARM_82, "bf16", "i8mm"),
     ),
     _arm(
         "a64fx",
@@ -407,6 +459,7 @@ _TABLE = (
         bandwidth=900e9,
         rates=(128.0, 48.0, 16.0),
         core_bandwidth=30e9,
+        features=("fullfp16", "lse", "sve"),
     ),
     _arm(
         "apple-m1",
@@ -419,6 +472,7 @@ _TABLE = (
         rates=(48.0, 32.0, 24.0),
         core_bandwidth=60e9,
         dots=_ARM_BYTES,
+        features=(*_ARM_82, "fp16fml"),
     ),
     _arm(
         "apple-m2",
@@ -431,6 +485,7 @@ _TABLE = (
         rates=(48.0, 32.0, 24.0),
         core_bandwidth=60e9,
         dots=_ARM_BYTES_AND_FLOATS,
+        features=(*_ARM_82, "bf16", "fp16fml", "i8mm"),
     ),
     _arm(
         "apple-m3",
@@ -443,6 +498,7 @@ _TABLE = (
         rates=(48.0, 32.0, 24.0),
         core_bandwidth=60e9,
         dots=_ARM_BYTES_AND_FLOATS,
+        features=(*_ARM_82, "bf16", "fp16fml", "i8mm"),
     ),
     _arm(
         "apple-m4",
@@ -455,6 +511,7 @@ _TABLE = (
         rates=(48.0, 32.0, 24.0),
         core_bandwidth=60e9,
         dots=_ARM_BYTES_AND_FLOATS,
+        features=(*_ARM_82, "bf16", "fp16fml", "i8mm"),
     ),
 )
 

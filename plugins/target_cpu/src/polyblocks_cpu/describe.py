@@ -127,13 +127,13 @@ def required_features(target: TargetDescription) -> list[str]:
     """Names of the LLVM features that code for ``target`` may use, as far as hosts tell theirs."""
     if target.properties["features"]:
         return _names(target.properties["features"])
-    if target.properties["family"] != X86:
-        return []
-    needed = set(lookup(target.arch).tiles)
-    for level, flags in reversed(X86_LEVELS):
-        needed |= {X86_FEATURES[flag] for flag in flags}
-        if level == psabi_level(lookup(target.arch)):
-            break
+    arch = lookup(target.arch)
+    needed = {*arch.tiles, *arch.features}
+    if arch.family == X86:
+        for level, flags in reversed(X86_LEVELS):
+            needed |= {X86_FEATURES[flag] for flag in flags}
+            if level == psabi_level(arch):
+                break
     return sorted(needed)
 
 
@@ -147,5 +147,12 @@ def psabi_level(arch: Arch) -> str:
 
 
 def missing_features(required: Sequence[str]) -> list[str]:
-    """Those of ``required`` that this machine says not to have."""
-    return [name for name in required if f"-{name}" in host().features]
+    """Those of ``required`` that this machine does not have, as far as it tells."""
+    features = host().features
+    # Of some families the system lists only what a chip has.
+    absences = any(feature.startswith("-") for feature in features)
+    return [
+        name
+        for name in required
+        if features and (f"-{name}" in features if absences else f"+{name}" not in features)
+    ]

@@ -16,9 +16,9 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.isolation.isolation import native_lock
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
-from polyblocks_cpu.data_object import data_object, take_out
-from polyblocks_cpu.elf import read_symbols
 from polyblocks_cpu.load import CLOCK, PROFILE
+from polyblocks_cpu.objects.data_object import data_object, take_out
+from polyblocks_cpu.objects.elf import read_symbols
 from polyblocks_cpu.openmp import SYMBOLS
 from polyblocks_cpu.passes.emit_entry import ENTRY
 from polyblocks_cpu.passes.outline_kernels import LOOP

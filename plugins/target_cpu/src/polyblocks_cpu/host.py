@@ -51,6 +51,7 @@ X86_FEATURES = {
     "avx_vnni": "avxvnni",
     "avx_vnni_int8": "avxvnniint8",
     "gfni": "gfni",
+    "sse4a": "sse4a",
     "amx_tile": "amx-tile",
     "amx_int8": "amx-int8",
     "amx_bf16": "amx-bf16",

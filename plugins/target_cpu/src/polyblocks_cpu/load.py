@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import os
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from polyblocks.artifact import Artifact
-from polyblocks.errors import ArtifactError
+from polyblocks.cache.artifact_variants import archs_of, variant
+from polyblocks.errors import ArtifactError, TargetError
 from polyblocks.isolation.isolation import native_lock
 from polyblocks.runtime.executable import Executable
 from polyblocks_cpu import openmp
 from polyblocks_cpu.describe import missing_features
-from polyblocks_cpu.elf import machine_of, read_symbols
-from polyblocks_cpu.host import family
+from polyblocks_cpu.host import family, host
+from polyblocks_cpu.objects import link
+from polyblocks_cpu.objects.elf import machine_of
 
 Entry = Callable[[bytes, int], int]
 
@@ -25,10 +25,6 @@ PROFILE = "polyblocks_profile"
 #: What such a program calls, of POSIX; nanoseconds, where the OpenMP runtime's clock has
 #: microseconds.
 CLOCK = "clock_gettime"
-
-_numbers = itertools.count()
-_linker_lock = threading.Lock()
-_linker: Any = None
 
 
 def object_name(index: int) -> str:
@@ -78,6 +74,32 @@ class CpuExecutable(Executable):
                 library.close()
 
 
+def choose_variant(artifact: Artifact) -> Artifact:
+    """The part of an artifact that is for this machine: the best of those that it can run.
+
+    Code for this very chip is best, then the code that uses most of its instructions.
+
+    Raises:
+        ArtifactError: it runs none of them; says what is there and what this machine lacks.
+    """
+    archs = archs_of(artifact)
+    if len(archs) == 1:
+        return artifact
+    variants = {arch: variant(artifact, arch) for arch in archs}
+    problems = {arch: _problem(each) for arch, each in variants.items()}
+    fitting = [arch for arch in archs if problems[arch] is None]
+    if not fitting:
+        there = "; ".join(f"{arch} ({problem})" for arch, problem in problems.items())
+        raise ArtifactError(
+            f"the artifact has code for {', '.join(archs)}, and this machine ({host().arch.name}) "
+            f"runs none of it: {there}; compile it with an arch that this machine has, or an older "
+            "one"
+        )
+    needed = {arch: len(variants[arch].manifest.get("requires", ())) for arch in fitting}
+    best = max(fitting, key=lambda arch: (arch == host().arch.name, needed[arch], arch))
+    return variants[best]
+
+
 def load_artifact(artifact: Artifact) -> CpuExecutable:
     """Link the artifact's object files.
 
@@ -86,74 +108,56 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
         TargetError: the OpenMP runtime is not installed.
     """
     objects = _objects(artifact)
-    _check_machine(artifact, objects[0])
+    problem = _problem(artifact)
+    if problem is not None:
+        raise ArtifactError(
+            f"the code is for arch '{artifact.manifest.get('arch')}'; {problem}; compile with arch "
+            "'native', or name an older one"
+        )
     symbol = artifact.manifest["entry"]
     imports = openmp.symbols()
-    with native_lock:
-        from llvmlite import binding
-
-        builder = binding.JITLibraryBuilder().export_symbol(symbol)
-        for data in objects:
-            builder.add_object_img(data)
-        anchors = _anchors(objects, symbol) if _wants_perf_map() else {}
-        for anchor in anchors.values():
-            builder.export_symbol(anchor)
-        profiled = "profile" in artifact.manifest
-        if profiled:
-            builder.export_symbol(PROFILE)
-        if profiled:
-            clock = getattr(ctypes.CDLL(None), CLOCK)
-            imports = imports | {CLOCK: ctypes.cast(clock, ctypes.c_void_p).value or 0}
-        for name, address in imports.items():
-            builder.import_symbol(name, address)
-        try:
-            library = builder.link(_jit(), f"polyblocks-{next(_numbers)}")
-        except RuntimeError as error:
-            raise ArtifactError(f"the code cannot be linked: {error}") from error
-        address = library[symbol]
-        times = ctypes.CFUNCTYPE(ctypes.c_void_p)(library[PROFILE])() if profiled else None
-        for data, anchor in anchors.items():
-            write_perf_map(data, anchor, library[anchor], artifact.manifest.get("name", "program"))
+    profiled = "profile" in artifact.manifest
+    if profiled:
+        clock = getattr(ctypes.CDLL(None), CLOCK)
+        imports = imports | {CLOCK: ctypes.cast(clock, ctypes.c_void_p).value or 0}
+    library = _linked(objects, [symbol, *([PROFILE] if profiled else [])], imports)
+    times = ctypes.CFUNCTYPE(ctypes.c_void_p)(library[PROFILE])() if profiled else None
+    if os.environ.get("POLYBLOCKS_PERF_MAP", "") not in ("", "0"):
+        write_perf_map(library, artifact.manifest.get("name", "program"))
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32)
-    entry = prototype(address)
+    entry = prototype(library[symbol])
     # Who keeps only the function keeps its code.
     entry.library = library  # type: ignore[attr-defined]
     return CpuExecutable(artifact.manifest, library, entry, times)
 
 
-def _wants_perf_map() -> bool:
-    return os.environ.get("POLYBLOCKS_PERF_MAP", "") not in ("", "0")
+def _linked(objects: list[bytes], exports: list[str], imports: dict[str, int]) -> Any:
+    try:
+        if machine_of(objects[0]) is not None:
+            return link.link(objects, imports)
+        from polyblocks_cpu.objects import jit_link
+
+        return jit_link.link(objects, exports, imports)
+    except ImportError as error:
+        raise TargetError(
+            f"the code is an object file of another format than ELF, and what links it is missing "
+            f"({error}); pip install 'polyblocks-compiler[compile]'"
+        ) from error
+    except ValueError as error:
+        raise ArtifactError(f"the code cannot be linked: {error}") from error
 
 
-def _anchors(objects: Sequence[bytes], entry: str) -> dict[bytes, str]:
-    """For each ELF object a function whose address the linker can tell: it is visible."""
-    anchors = {}
-    for index, data in enumerate(objects):
-        symbols = read_symbols(data)
-        if symbols is not None and symbols.functions:
-            anchors[data] = entry if index == 0 else min(symbols.functions)
-    return anchors
-
-
-def write_perf_map(data: bytes, anchor: str, address: int, program: str) -> None:
-    """Tell ``perf`` the names of the functions in an object, see Linux's ``jit-interface.txt``.
+def write_perf_map(library: Any, program: str) -> None:
+    """Tell ``perf`` the names of functions, see Linux's ``jit-interface.txt``.
 
     Args:
-        data: an ELF object.
-        anchor: a function in it.
-        address: where that function was linked.
+        library: what is linked; of another format than ELF nothing is told.
         program: goes before the names.
     """
-    symbols = read_symbols(data)
-    if symbols is None:
-        return
-    base = address - symbols.offsets[anchor]
-    lines = [
-        f"{base + offset:x} {symbols.functions[name]:x} {program}:{name}\n"
-        for name, offset in symbols.offsets.items()
-    ]
-    with open(f"/tmp/perf-{os.getpid()}.map", "a") as file:
-        file.writelines(lines)
+    if isinstance(library, link.Linked):
+        with open(f"/tmp/perf-{os.getpid()}.map", "a") as file:
+            for name, (address, size) in library.functions.items():
+                file.write(f"{address:x} {size:x} {program}:{name}\n")
 
 
 def _objects(artifact: Artifact) -> list[bytes]:
@@ -165,28 +169,10 @@ def _objects(artifact: Artifact) -> list[bytes]:
     return objects
 
 
-def _check_machine(artifact: Artifact, data: bytes) -> None:
-    """Code of another chip would be linked all the same, and die when it runs."""
-    arch = artifact.manifest.get("arch")
-    wanted, here = machine_of(data), family()
+def _problem(artifact: Artifact) -> str | None:
+    """Why this machine cannot run the code, which would be linked all the same; None if it can."""
+    wanted, here = machine_of(artifact.blobs.get(object_name(0), b"")), family()
     if wanted is not None and wanted != here:
-        raise ArtifactError(f"the code is for arch '{arch}' ({wanted}); this machine is {here}")
+        return f"it is for {wanted}, and this machine is {here}"
     missing = missing_features(artifact.manifest.get("requires", ()))
-    if missing:
-        raise ArtifactError(
-            f"the code is for arch '{arch}'; this machine lacks {', '.join(missing)}; compile "
-            "with arch 'native', or name an older one"
-        )
-
-
-def _jit() -> Any:
-    """One linker per process: an own one per artifact would cost memory and 10 ms each."""
-    global _linker
-    with _linker_lock:
-        if _linker is None:
-            from llvmlite import binding
-
-            binding.initialize_native_target()
-            binding.initialize_native_asmprinter()
-            _linker = binding.create_lljit_compiler(use_jit_link=True)
-        return _linker
+    return f"this machine lacks {', '.join(missing)}" if missing else None

@@ -33,6 +33,14 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 
 
 @hookimpl
+def choose_variant(artifact: Artifact) -> Artifact:
+    """The part with code for this machine's chip."""
+    from polyblocks_cpu.load import choose_variant as choose
+
+    return choose(artifact)
+
+
+@hookimpl
 def load_artifact(artifact: Artifact) -> Executable:
     """Link the object file into this process."""
     from polyblocks_cpu.load import load_artifact as load

@@ -12,15 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 from polyblocks import driver
+from polyblocks.ahead_of_time.architectures import options_by_arch
+from polyblocks.ahead_of_time.examples import arrays_of
+from polyblocks.ahead_of_time.seen_program import Seen, places_of_results, source_of_inputs
 from polyblocks.artifact import Artifact
 from polyblocks.cache.artifact_variants import join
 from polyblocks.errors import InputError, OptionError
 from polyblocks.frontends.partition import without_framework
+from polyblocks.hookspecs import CompiledFunction, original_of
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.arrays import HOST, ArrayInterface
 from polyblocks.runtime.device.call import ON_DEVICE
 from polyblocks.runtime.slots import text_of
-from polyblocks.seen_program import Seen, places_of_results, source_of_inputs
 from polyblocks.signature import spec_of
 
 #: What may become of arrays that a function holds.
@@ -29,7 +32,7 @@ WEIGHTS = ("stored", "arguments")
 
 def aot(
     function: Callable[..., Any],
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[Any] | None = None,
     options: Mapping[str, Any] | None = None,
     *,
     frontend: str | None = None,
@@ -38,8 +41,12 @@ def aot(
     """Compile a function ahead of time, also for chips that are not present.
 
     Args:
-        function: a function or module of a framework, not compiled yet; it becomes one program.
-        example_inputs: its arguments, as for a call; arrays on the host.
+        function: a function or module of a framework, which becomes one program; a compiled one
+            is taken as what it was made of. Or a program that the framework has exported, as
+            PyTorch's ``ExportedProgram`` and JAX's ``Exported``.
+        example_inputs: its arguments, as for a call; arrays on the host, or what describes them:
+            PyTorch's meta and fake tensors, ``jax.ShapeDtypeStruct``, ``tf.TensorSpec``. Default:
+            those that an exported program or a ``tf.function`` with ``input_signature`` names.
         options: see :class:`polyblocks.CompileOptions`; here ``arch`` may be a list.
         frontend: which framework it is written in; default: as for :func:`polyblocks.compile`.
         weights: arrays that the function holds are ``stored`` in the artifact, or become
@@ -53,8 +60,9 @@ def aot(
 
     Raises:
         InputError: the function does not become one program, or returns what none computes: a
-            view of another array, an array that it holds, a number; or an array of the example is
-            not on the host.
+            view of another array, an array that it holds, a number; or it changes an array that it
+            holds; or an array of the example is not on the host, or there is no example, or one
+            with a size that is not known.
         OptionError: an unknown option or a wrong value; or ``on_gpu_tensors`` for a target without
             devices, or without an array among the arguments that would say which device is meant;
             or ``freeze_weights``, which is for functions that are compiled when they are called.
@@ -64,7 +72,7 @@ def aot(
 
     Example::
 
-        polyblocks.aot(f, [x], {"target": "toy", "arch": ["v1", "v2"]}).write("f.zip")
+        polyblocks.aot(model.eval(), [x], {"arch": ["x1", "x2"]}).write("f.zip")
         polyblocks.load("f.zip")(x)
     """
     from polyblocks.api import compile
@@ -74,7 +82,17 @@ def aot(
     if weights not in WEIGHTS:
         raise OptionError(f"weights must be one of {', '.join(WEIGHTS)}, not {weights!r}")
     name = frontend or chosen_frontend(function)
-    arrays: ArrayInterface = get_registry().frontend(name).hook.array_interface()
+    hook = get_registry().frontend(name).hook
+    arrays: ArrayInterface = hook.array_interface()
+    function, own = hook.exported(function=original(function))
+    if example_inputs is None:
+        example_inputs = own
+    if example_inputs is None:
+        raise InputError(
+            "a function that names no inputs of its own needs example inputs: pass arrays, or what "
+            "describes their shapes and dtypes"
+        )
+    example_inputs = arrays_of(arrays, example_inputs)
     leaves = [leaf for leaf in arrays.leaves(example_inputs) if arrays.is_array(leaf)]
     _check_host(arrays, leaves)
     made = []
@@ -96,6 +114,13 @@ def aot(
             artifact.manifest[ON_DEVICE] = True
         made.append(artifact)
     return join(made)
+
+
+def original(function: Any) -> Any:
+    """What a compiled function was made of; other functions as they are."""
+    if not isinstance(function, CompiledFunction):
+        return function
+    return original_of(function) or function
 
 
 def _check_host(arrays: ArrayInterface, leaves: Sequence[Any]) -> None:
@@ -122,24 +147,6 @@ def _check_devices(options: CompileOptions, has_arrays: bool) -> None:
             "option 'on_gpu_tensors' needs an array among the arguments, whose device is meant; "
             "leave it out"
         )
-
-
-def options_by_arch(options: Mapping[str, Any] | None) -> list[CompileOptions]:
-    """The options once for each architecture.
-
-    Args:
-        options: ``arch`` may be a list, or several names with commas between.
-
-    Raises:
-        OptionError: see :class:`CompileOptions`; or the list is empty.
-    """
-    given = dict(options or {})
-    archs = given.pop("arch", None)
-    if isinstance(archs, str):
-        archs = [arch.strip() for arch in archs.split(",")]
-    if archs is not None and not archs:
-        raise OptionError("compile option 'arch' is an empty list; name at least one architecture")
-    return [CompileOptions.from_dict({**given, "arch": arch}) for arch in archs or [None]]
 
 
 def _look(
@@ -204,6 +211,7 @@ def _artifact(
     held = [row for row, source in found.items() if source is None]
     _check_held(manifest, seen, held)
     if weights == "stored":
+        _check_updates(manifest, held)
         for row in held:
             blob = f"weight-{row}.bin"
             blobs[blob] = seen.contents[row]
@@ -235,3 +243,15 @@ def _check_held(manifest: dict[str, Any], seen: Seen, held: Sequence[int]) -> No
             "and differently at each call, as random numbers for example; make it an argument of "
             "the function"
         )
+
+
+def _check_updates(manifest: dict[str, Any], held: Sequence[int]) -> None:
+    """Nobody would see what becomes of an array in a file."""
+    for row in manifest["arguments"]:
+        if row["role"] != "workspace" and row.get("updates") in held:
+            changed = manifest["arguments"][row["updates"]]
+            raise InputError(
+                f"{manifest['name']} changes {text_of(spec_of(changed))} ('{changed['name']}'), an "
+                "array that it holds, and a file does not keep that: call eval() on a module, or "
+                "make the array an argument, or pass weights='arguments'"
+            )

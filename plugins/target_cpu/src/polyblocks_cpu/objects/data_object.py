@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from polyblocks_cpu.elf import header_of
+from polyblocks_cpu.objects.elf import header_of
 
 #: Bytes from which on a constant is data. Of smaller ones LLVM may know what is loaded, and each
 #: costs it next to nothing: 4 KiB of numbers are 2 ms as text.

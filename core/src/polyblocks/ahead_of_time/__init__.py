@@ -1,0 +1,1 @@
+"""Ahead of time: programs as files, for chips that need not be here."""

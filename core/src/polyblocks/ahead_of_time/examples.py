@@ -1,0 +1,46 @@
+"""Example inputs that are no arrays yet: made-up values for what only describes an array."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from polyblocks.program import DTYPES, ArraySpec
+from polyblocks.runtime.arrays import HOST, ArrayInterface
+
+
+def arrays_of(arrays: ArrayInterface, inputs: Any) -> Any:
+    """The same structure, with arrays of the framework for what only describes one.
+
+    Args:
+        arrays: of the framework.
+        inputs: of a function; arrays in it stay.
+
+    Raises:
+        InputError: a size is not known.
+    """
+    numbers = np.random.default_rng(0)
+    return arrays.with_arrays(inputs, lambda spec: made_up(arrays, spec, numbers))
+
+
+def made_up(arrays: ArrayInterface, spec: ArraySpec, numbers: np.random.Generator) -> Any:
+    """An array that can be told from others: positive numbers, and proper truth values.
+
+    Args:
+        arrays: of the framework.
+        spec: its layout.
+        numbers: where its values come from.
+    """
+    array = arrays.empty(spec, HOST)
+    if spec.nbytes:
+        memory = (ctypes.c_uint8 * spec.nbytes).from_address(arrays.pointer(array))
+        view = np.ctypeslib.as_array(memory)
+        count = spec.nbytes // DTYPES[spec.dtype][1]
+        if spec.dtype.startswith(("float", "complex")):
+            view.view(spec.dtype)[:count] = numbers.random(count)
+        else:
+            # Bytes of which every dtype makes numbers that are positive and finite.
+            view[:] = numbers.integers(0, 2 if spec.dtype == "bool" else 0x40, spec.nbytes)
+    return array

@@ -1,0 +1,77 @@
+"""What ``polyblocks compile FILE.py:NAME`` compiles."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyblocks.ahead_of_time.examples import made_up
+from polyblocks.ahead_of_time.function import aot, original
+from polyblocks.artifact import Artifact
+from polyblocks.errors import InputError
+from polyblocks.explanation.run import parse_input
+from polyblocks.registry.frontend_choice import chosen_frontend
+from polyblocks.registry.registry import get_registry
+from polyblocks.runtime.arrays import ArrayInterface
+
+#: Attribute of a function or module with its example inputs, or a function that makes them.
+EXAMPLES = "example_inputs"
+
+
+def compile_function(
+    path: Path, name: str, inputs: Sequence[str], options: Mapping[str, Any]
+) -> Artifact:
+    """Compile a function of a Python file ahead of time.
+
+    Args:
+        path: the file; what runs only as a script in it does not run.
+        name: of a function, a module or an exported program in it, decorated or not.
+        inputs: of each argument, ``float32[3,224,224]``; if there are none, what
+            :func:`polyblocks.aot` takes by default, else those of its attribute ``example_inputs``.
+        options: of the compiler; ``arch`` may have several names with commas between.
+
+    Raises:
+        InputError: there is no such file or function, or it cannot be one program.
+    """
+    function = _named(path, name)
+    frontend = chosen_frontend(function)
+    hook = get_registry().frontend(frontend).hook
+    # Of one that has been exported they are its own.
+    _, examples = hook.exported(function=original(function))
+    if inputs:
+        arrays: ArrayInterface = hook.array_interface()
+        numbers = np.random.default_rng(0)
+        examples = [made_up(arrays, parse_input(text), numbers) for text in inputs]
+    elif examples is None:
+        examples = getattr(function, EXAMPLES, None)
+        if callable(examples):
+            examples = examples()
+        if examples is None:
+            raise InputError(
+                f"{name} needs example inputs: name each with --input, as in --input "
+                f"'float32[1,3,224,224]', or give it an attribute '{EXAMPLES}' in {path}, a list "
+                "or a function that returns one"
+            )
+    return aot(function, examples, options, frontend=frontend)
+
+
+def _named(path: Path, name: str) -> Any:
+    """What a Python file calls ``name``."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    saved = list(sys.path)
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        names = runpy.run_path(str(path), run_name="polyblocks_compiled")
+    finally:
+        sys.path[:] = saved
+    found = names.get(name)
+    if found is None:
+        callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
+        raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
+    return found

@@ -1,0 +1,33 @@
+"""Programs that ``torch.export`` made, as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+
+def open_exported(function: Any) -> tuple[Callable[..., Any], Sequence[Any] | None]:
+    """The module of an exported program, and the inputs that it was exported with."""
+    if not isinstance(function, ExportedProgram):
+        return function, None
+    module = function.module(check_guards=False)
+    # What is left of its checks; a file checks what it is called with.
+    module._forward_pre_hooks.clear()
+    args, kwargs = function.example_inputs
+    if not kwargs:
+        return module, args
+
+    class WithNames(torch.nn.Module):
+        """Takes arguments with names as a dictionary behind the others."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = module
+
+        def forward(self, *given: Any) -> Any:
+            return self.module(*given[:-1], **given[-1])
+
+    return WithNames(), (*args, kwargs)

@@ -1,0 +1,1 @@
+"""Object files: what they define and call, and linking them into a process without LLVM."""
