@@ -13,11 +13,11 @@ TEST_PROCESSES ?= 2
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-PACKAGES := core plugins/target_cpu plugins/target_nvgpu plugins/target_amdgpu \
+PACKAGES := core[compile] plugins/target_cpu plugins/target_nvgpu plugins/target_amdgpu \
 	plugins/frontend_torch plugins/frontend_jax
 # Depends on tensorflow; here requirements/test.txt brings tensorflow-cpu, the same modules for less.
 WITHOUT_DEPENDENCIES := plugins/frontend_tf
-PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES) $(WITHOUT_DEPENDENCIES))
+PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPENDENCIES))
 
 .PHONY: help demo test test-all lint bench bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
 .PHONY: gpu-conformance gpu-resources acceptance-users format clean

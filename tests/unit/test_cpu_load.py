@@ -6,6 +6,7 @@ import ctypes
 import importlib.metadata
 import os
 import platform
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -221,9 +222,9 @@ def test_missing_runtime_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(importlib.metadata, "files", absent)
     openmp._own.cache_clear()
     try:
-        for machine, how in {"x86_64": "pip install intel-openmp", "aarch64": "LLVM's"}.items():
-            monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
-            with pytest.raises(TargetError, match=f"install it: {how}"):
+        for system, wheel in {"linux": "cmeel-libomp", "win32": "intel-openmp"}.items():
+            monkeypatch.setattr(sys, "platform", system)
+            with pytest.raises(TargetError, match=f"LLVM's OpenMP .*; pip install {wheel}"):
                 openmp.symbols()
     finally:
         monkeypatch.undo()

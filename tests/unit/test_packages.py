@@ -22,7 +22,7 @@ PROJECTS = {
     "polyblocks-amdgpu": "plugins/target_amdgpu",
 }
 ENTRY_POINTS = {
-    "polyblocks-compiler": ["[console_scripts]", "polyblocks = polyblocks.cli:main"],
+    "polyblocks-compiler": ["[console_scripts]", "polyblocks = polyblocks.__main__:main"],
     "polyblocks-torch": [
         "[polyblocks.frontends]",
         "torch = polyblocks_torch.plugin",

@@ -11,12 +11,19 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from polyblocks.errors import PluginError
 from polyblocks.isolation.native_symbols import own_symbols_first
 
-with own_symbols_first():
-    from torch_mlir import ir, passmanager, rewrite
-    from torch_mlir._mlir_libs import _stablehlo as stablehlo
-    from torch_mlir._mlir_libs import _torchMlir
+try:
+    with own_symbols_first():
+        from torch_mlir import ir, passmanager, rewrite
+        from torch_mlir._mlir_libs import _stablehlo as stablehlo
+        from torch_mlir._mlir_libs import _torchMlir
+except ModuleNotFoundError as error:
+    raise PluginError(
+        f"there is no compiler here, only what runs its programs ({error}); pip install "
+        "'polyblocks-compiler[compile]'"
+    ) from error
 
 __all__ = [
     "dialect",

@@ -38,17 +38,17 @@ def compile_function(
     Raises:
         InputError: there is no such file or function, or it cannot be one program.
     """
-    function = _named(path, name)
-    frontend = chosen_frontend(function)
+    named = _named(path, name)
+    frontend = chosen_frontend(named)
     hook = get_registry().frontend(frontend).hook
     # Of one that has been exported they are its own.
-    _, examples = hook.exported(function=original(function))
+    _, examples = hook.exported(function=original(named))
     if inputs:
         arrays: ArrayInterface = hook.array_interface()
         numbers = np.random.default_rng(0)
         examples = [made_up(arrays, parse_input(text), numbers) for text in inputs]
     elif examples is None:
-        examples = getattr(function, EXAMPLES, None)
+        examples = getattr(named, EXAMPLES, None)
         if callable(examples):
             examples = examples()
         if examples is None:
@@ -57,7 +57,7 @@ def compile_function(
                 f"'float32[1,3,224,224]', or give it an attribute '{EXAMPLES}' in {path}, a list "
                 "or a function that returns one"
             )
-    return aot(function, examples, options, frontend=frontend)
+    return aot(named, examples, options, frontend=frontend)
 
 
 def _named(path: Path, name: str) -> Any:

@@ -281,9 +281,11 @@ def power_of_two(n: int) -> int:
 
 
 def _ask_llvm() -> tuple[Arch, tuple[str, ...]]:
-    from llvmlite import binding
-
     here = family()
+    try:
+        from llvmlite import binding
+    except ImportError:  # nothing is compiled here, and nothing said of the chip
+        return ARCHS["armv8-a" if here == ARM else "x86-64"], ()
     name = binding.get_host_cpu_name()
     flags = binding.get_host_cpu_features()
     known = (X86_FEATURES if here == X86 else ARM_FEATURES).values()

@@ -1,4 +1,4 @@
-"""Finds the OpenMP runtime that generated code calls: a framework's own, or LLVM's ``libiomp5``.
+"""Finds the OpenMP runtime that generated code calls: a framework's own, or LLVM's.
 
 Threads of two runtimes in one process take the cores from each other: those of one still wait for
 work, spinning, when the other one's are to run.
@@ -11,7 +11,6 @@ import ctypes
 import functools
 import importlib.metadata
 import os
-import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,10 +41,13 @@ FRAMEWORKS = ("libtorch_cpu.so", "libtorch_cpu.dylib")
 _LLVM = "__kmpc_fork_call"
 
 _NAMES = {
-    "linux": ("libiomp5.so", "libomp.so.5", "libomp.so"),
-    "darwin": ("libiomp5.dylib", "libomp.dylib"),
+    "linux": ("libomp.so", "libomp.so.5", "libiomp5.so"),
+    "darwin": ("libomp.dylib", "libiomp5.dylib"),
     "win32": ("libiomp5md.dll", "libomp.dll"),
 }
+
+#: Distributions that bring it; ours asks for the first, on Windows for the last.
+_WHEELS = ("cmeel-libomp", "intel-openmp")
 
 _limit = ctypes.c_int32(2**31 - 1)
 #: Whether this process is the child of one that had this module.
@@ -159,10 +161,10 @@ def _load() -> ctypes.CDLL:
             return ctypes.CDLL(str(path))
         except OSError:
             continue
-    # The wheel exists for x86-64 only.
-    x86 = platform.machine().lower() in ("x86_64", "amd64")
-    how = "pip install intel-openmp" if x86 else "LLVM's, e.g. apt install libomp5"
-    raise TargetError(f"target 'cpu' needs the OpenMP runtime {names[0]}; install it: {how}")
+    wheel = _WHEELS[-1] if sys.platform == "win32" else _WHEELS[0]
+    raise TargetError(
+        f"target 'cpu' needs LLVM's OpenMP runtime ({' or '.join(names)}); pip install {wheel}"
+    )
 
 
 def _candidates(names: tuple[str, ...]) -> Iterator[Path]:
@@ -171,11 +173,11 @@ def _candidates(names: tuple[str, ...]) -> Iterator[Path]:
         for name in names:
             if (folder / name).exists():
                 yield folder / name
-    try:
-        files = importlib.metadata.files("intel-openmp") or []
-    except importlib.metadata.PackageNotFoundError:
-        files = []
-    for file in files:
-        if file.name in names:
-            yield Path(str(file.locate())).resolve()
+    for wheel in _WHEELS:
+        try:
+            files = importlib.metadata.files(wheel) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        found = {file.name: Path(str(file.locate())).resolve() for file in files}
+        yield from (found[name] for name in names if name in found)
     yield from (Path(name) for name in names)
