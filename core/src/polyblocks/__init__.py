@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polyblocks import errors
     from polyblocks.ahead_of_time.function import aot
+    from polyblocks.ahead_of_time.library import write_library
     from polyblocks.api import compile, frontends, load, targets
     from polyblocks.explanation.run import explain
     from polyblocks.hookspecs import hookimpl
@@ -31,6 +32,7 @@ __all__ = [
     "hookimpl",
     "load",
     "targets",
+    "write_library",
 ]
 
 #: Public name -> the module that has it; the module itself where there is no attribute.
@@ -44,6 +46,7 @@ _PUBLIC: dict[str, tuple[str, str | None]] = {
     "hookimpl": ("polyblocks.hookspecs", "hookimpl"),
     "load": ("polyblocks.api", "load"),
     "targets": ("polyblocks.api", "targets"),
+    "write_library": ("polyblocks.ahead_of_time.library", "write_library"),
 }
 
 

@@ -154,8 +154,21 @@ def compile_command(
         typer.Option("--input", "-i", help="An argument of FUNCTION: float32[3,224,224]."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The artifact; default: FILE with .zip.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The artifact; default: FILE with .zip. Of a library its folder; default: that "
+            "of FILE.",
+        ),
     ] = None,
+    emit: Annotated[
+        str,
+        typer.Option(
+            help="'artifact', a file for polyblocks.load; or 'library', a shared object for C and "
+            "C++ with a header and a file for CMake, called as FUNCTION or FILE."
+        ),
+    ] = "artifact",
     after: Annotated[
         str | None,
         typer.Option(
@@ -177,10 +190,13 @@ def compile_command(
     With several names in --arch, separated by commas, the artifact has code for all of them.
     """
     from polyblocks.ahead_of_time.architectures import options_by_arch
+    from polyblocks.ahead_of_time.library import write_library
     from polyblocks.api import compile_file, compile_until
     from polyblocks.cache.artifact_variants import join
     from polyblocks.reports.report import Report
 
+    if emit not in ("artifact", "library"):
+        raise InputError(f"--emit is one of artifact and library, not '{emit}'")
     given = {name: value for name, value in options.items() if value is not None}
     path, colon, function = file.rpartition(":")
     if colon and path.endswith(".py"):
@@ -197,11 +213,15 @@ def compile_command(
             _print(str(place))
             return
         artifact = join([compile_file(source, each, after) for each in options_by_arch(given)])
-    place = output or source.with_suffix(".zip")
-    _write(place, artifact.to_bytes())
+    if emit == "library":
+        name = function if colon else source.stem
+        written = write_library(artifact, output or source.parent, name)
+    else:
+        written = [output or source.with_suffix(".zip")]
+        _write(written[0], artifact.to_bytes())
     report = Report()
     report.add_artifact(artifact)
-    _print(f"{place}\n{report}")
+    _print("\n".join([*map(str, written), str(report)]))
 
 
 def explain_command(

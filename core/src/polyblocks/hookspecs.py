@@ -28,6 +28,7 @@ is not one of these is refused. ``POLYBLOCKS_TRACE_HOOKS=1`` prints every hook c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pluggy
@@ -57,6 +58,7 @@ INTERFACES: dict[int, dict[str, int]] = {
         "lower_program": 1,
         "choose_variant": 1,
         "load_artifact": 1,
+        "emit_library": 1,
         "array_interface": 1,
         "jit": 1,
         "exported": 1,
@@ -314,6 +316,35 @@ def load_artifact(artifact: Artifact, device: int | None) -> Executable:
         def load_artifact(artifact, device):
             return InterpretedExecutable(artifact)
     """
+
+
+@hookspec(firstresult=True)
+def emit_library(artifact: Artifact, name: str, folder: Path) -> Sequence[Path]:
+    """Write a program as a library for C.
+
+    Called on the target by :func:`polyblocks.ahead_of_time.library.write_library`.
+
+    Args:
+        artifact: a checked artifact of this target, perhaps for several architectures.
+        name: of the function, and what names of files are made of.
+        folder: where the files go; made if it is not there.
+
+    Returns:
+        The files; none, the default: the target makes no libraries.
+
+    Raises:
+        InputError: this program cannot be one.
+        TargetError: what links a library is missing, or fails.
+
+    Example::
+
+        @hookimpl
+        def emit_library(artifact, name, folder):
+            path = folder / f"{name}.c"
+            path.write_text(artifact.blobs["code.c"].decode())
+            return [path]
+    """
+    return ()
 
 
 @hookspec(firstresult=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,3 +46,32 @@ def made_up(arrays: ArrayInterface, spec: ArraySpec, numbers: np.random.Generato
             # Bytes of which every dtype makes numbers that are positive and finite.
             view[:] = numbers.integers(0, 2 if spec.dtype == "bool" else 0x40, spec.nbytes)
     return array
+
+
+def names_of(owner: Callable[..., Any], inputs: Sequence[Any], arrays: ArrayInterface) -> list[str]:
+    """For each array of the inputs a name: of its parameter, with a number if that holds several.
+
+    Args:
+        owner: a function or module.
+        inputs: its arguments, arrays in structures.
+        arrays: of the framework.
+    """
+    parameters = _parameters(owner)
+    names = []
+    for number, value in enumerate(inputs):
+        name = parameters[number] if number < len(parameters) else f"input{number}"
+        count = sum(arrays.is_array(leaf) for leaf in arrays.leaves(value))
+        names += [name] if count == 1 else [f"{name}_{k}" for k in range(count)]
+    return names
+
+
+def _parameters(owner: Any) -> list[str]:
+    """Names of positional parameters; of a module those of the method that computes."""
+    methods = [getattr(owner, name, None) for name in ("forward", "call")]
+    found = [each for each in methods if inspect.ismethod(each)]
+    called = found[0] if found and not inspect.isroutine(owner) else owner
+    try:
+        parameters = inspect.signature(called).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

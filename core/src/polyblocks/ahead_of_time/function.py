@@ -13,7 +13,7 @@ from typing import Any
 
 from polyblocks import driver
 from polyblocks.ahead_of_time.architectures import options_by_arch
-from polyblocks.ahead_of_time.examples import arrays_of
+from polyblocks.ahead_of_time.examples import arrays_of, names_of
 from polyblocks.ahead_of_time.seen_program import Seen, places_of_results, source_of_inputs
 from polyblocks.artifact import Artifact
 from polyblocks.cache.artifact_variants import join
@@ -26,6 +26,8 @@ from polyblocks.runtime.device.call import ON_DEVICE
 from polyblocks.runtime.slots import text_of
 from polyblocks.signature import spec_of
 
+#: Key of a manifest with the names of the arrays that are passed, before held ones.
+NAMES = "call_names"
 #: What may become of arrays that a function holds.
 WEIGHTS = ("stored", "arguments")
 
@@ -93,6 +95,7 @@ def aot(
             "describes their shapes and dtypes"
         )
     example_inputs = arrays_of(arrays, example_inputs)
+    names = names_of(function, example_inputs, arrays)
     leaves = [leaf for leaf in arrays.leaves(example_inputs) if arrays.is_array(leaf)]
     _check_host(arrays, leaves)
     made = []
@@ -110,6 +113,7 @@ def aot(
         compiled = compile(function, frontend=name, compile_options=given)
         seen, results = _look(compiled, example_inputs, arrays)
         artifact = _artifact(seen, arrays, leaves, results, weights)
+        artifact.manifest[NAMES] = names
         if checked.on_gpu_tensors:
             artifact.manifest[ON_DEVICE] = True
         made.append(artifact)

@@ -107,7 +107,7 @@ def load_artifact(artifact: Artifact) -> CpuExecutable:
         ArtifactError: it has no object file, or code of another architecture.
         TargetError: the OpenMP runtime is not installed.
     """
-    objects = _objects(artifact)
+    objects = objects_of(artifact)
     problem = _problem(artifact)
     if problem is not None:
         raise ArtifactError(
@@ -160,7 +160,12 @@ def write_perf_map(library: Any, program: str) -> None:
                 file.write(f"{address:x} {size:x} {program}:{name}\n")
 
 
-def _objects(artifact: Artifact) -> list[bytes]:
+def objects_of(artifact: Artifact) -> list[bytes]:
+    """The object files in an artifact, that with the entry first.
+
+    Raises:
+        ArtifactError: there is none.
+    """
     objects: list[bytes] = []
     while (data := artifact.blobs.get(object_name(len(objects)))) is not None:
         objects.append(data)

@@ -167,6 +167,12 @@ def _load() -> ctypes.CDLL:
     )
 
 
+def library_file() -> Path | None:
+    """The file of LLVM's runtime that is installed here; None if only the system's is."""
+    found = (path for path in _candidates(_NAMES.get(sys.platform, ())) if path.is_absolute())
+    return next(found, None)
+
+
 def _candidates(names: tuple[str, ...]) -> Iterator[Path]:
     """Where the library may lie: ``lib`` of this environment, else where its package put it."""
     for folder in (Path(sys.prefix) / "lib", Path(sys.prefix) / "Library" / "bin"):

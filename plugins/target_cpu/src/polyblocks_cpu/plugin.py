@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.hookspecs import hookimpl
@@ -46,6 +48,14 @@ def load_artifact(artifact: Artifact) -> Executable:
     from polyblocks_cpu.load import load_artifact as load
 
     return load(artifact)
+
+
+@hookimpl
+def emit_library(artifact: Artifact, name: str, folder: Path) -> Sequence[Path]:
+    """Write a shared object for C, its header and a file for CMake."""
+    from polyblocks_cpu.library.emit import emit_library as emit
+
+    return emit(artifact, name, folder)
 
 
 @hookimpl

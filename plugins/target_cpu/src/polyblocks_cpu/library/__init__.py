@@ -1,0 +1,1 @@
+"""Programs as shared objects for C and C++: no Python, and nothing but the OpenMP runtime."""

@@ -1,0 +1,400 @@
+"""The C source of a library: checks, choice among chips, workspaces, around the program's code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyblocks.artifact import PREPARATION, Artifact
+from polyblocks.preparation import part
+from polyblocks_cpu.library import features
+from polyblocks_cpu.library.header import parameters
+from polyblocks_cpu.library.interface import Interface, places
+from polyblocks_cpu.openmp import LIMIT
+
+#: Bytes that workspaces are aligned to: a page.
+_ALIGNMENT = 4096
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The program for one chip.
+
+    Attributes:
+        number: its place among those of the library, the best first.
+        artifact: of this chip alone.
+        stored: files with the contents of stored arrays, in the order of the signature.
+    """
+
+    number: int
+    artifact: Artifact
+    stored: tuple[str, ...]
+
+    @property
+    def entry(self) -> str:
+        """Name of the exported function in the library's objects."""
+        return self.symbol(self.artifact.manifest["entry"])
+
+    @property
+    def prepare(self) -> str:
+        """The same of its preparation."""
+        return self.symbol(self.artifact.manifest[PREPARATION]["entry"], "prepare")
+
+    def symbol(self, name: str, what: str = "run") -> str:
+        """What a symbol of its objects is called in the library."""
+        return f"{what}_{self.number}_{name}"
+
+
+def source_text(
+    interface: Interface, family: str, variants: Sequence[Variant], weights: Sequence[str]
+) -> str:
+    """The C source.
+
+    Args:
+        interface: of the program.
+        family: of the chips.
+        variants: the best first.
+        weights: files that are included, each in a read-only section.
+    """
+    asked = [name for each in variants for name in _requires(each)]
+    parts = [
+        _start(interface),
+        features.definitions(family, asked),
+        _weights(interface.name, weights),
+        *(_variant(interface, each) for each in variants),
+        _choice(interface, family, variants),
+        _function(interface),
+    ]
+    return "\n".join(parts)
+
+
+def _requires(variant: Variant) -> list[str]:
+    return list(variant.artifact.manifest.get("requires", ()))
+
+
+def _start(interface: Interface) -> str:
+    return f"""\
+#define _GNU_SOURCE
+#include "{interface.name}.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+extern int omp_get_max_threads(void);
+
+/* No call runs on more threads, whatever the caller says; of generated code. */
+__attribute__((visibility("hidden"))) int32_t {LIMIT} = INT32_MAX;
+
+static _Thread_local char error_text[512];
+
+__attribute__((format(printf, 2, 3)))
+static int32_t fail(int32_t status, const char *format, ...) {{
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error_text, sizeof error_text, format, arguments);
+  va_end(arguments);
+  return status;
+}}
+
+static int32_t wanted_threads;
+
+static int32_t num_threads(void) {{
+  int32_t wanted = __atomic_load_n(&wanted_threads, __ATOMIC_RELAXED);
+  int32_t most = omp_get_max_threads();
+  return wanted > 0 && wanted < most ? wanted : most;
+}}
+
+/* Blocks of one size that no call uses at the moment; the first bytes of one hold the next. */
+struct pool {{
+  size_t bytes;
+  pthread_mutex_t lock;
+  void *free;
+}};
+
+__attribute__((unused)) static void *take(struct pool *pool) {{
+  pthread_mutex_lock(&pool->lock);
+  void *block = pool->free;
+  if (block) pool->free = *(void **)block;
+  pthread_mutex_unlock(&pool->lock);
+  if (!block && posix_memalign(&block, {_ALIGNMENT}, pool->bytes)) return NULL;
+  return block;
+}}
+
+__attribute__((unused)) static void give(struct pool *pool, void *block) {{
+  if (!block) return;
+  pthread_mutex_lock(&pool->lock);
+  *(void **)block = pool->free;
+  pool->free = block;
+  pthread_mutex_unlock(&pool->lock);
+}}
+
+__attribute__((unused)) static void drain(struct pool *pool) {{
+  while (pool->free) {{
+    void *next = *(void **)pool->free;
+    free(pool->free);
+    pool->free = next;
+  }}
+}}
+"""
+
+
+def _weights(name: str, files: Sequence[str]) -> str:
+    lines = []
+    for number, file in enumerate(files):
+        symbol = f"{name}_stored_{number}"
+        lines.append(
+            f'__asm__(".section .rodata\\n.balign 64\\n.globl {symbol}\\n.hidden {symbol}\\n"\n'
+            f'        "{symbol}:\\n.incbin \\"{file}\\"\\n.byte 0\\n.previous\\n");\n'
+            f'extern const char {symbol}[] __attribute__((visibility("hidden")));'
+        )
+    return "\n".join([*lines, ""])
+
+
+def _pool(name: str, size: int) -> str:
+    # A block that is free holds a pointer.
+    size = max(size, 64)
+    return f"static struct pool {name} = {{{size}, PTHREAD_MUTEX_INITIALIZER, NULL}};"
+
+
+def _variant(interface: Interface, variant: Variant) -> str:
+    k, manifest = variant.number, variant.artifact.manifest
+    rows = manifest["arguments"]
+    lines = [f"int32_t {variant.entry}(const uint64_t *pointers, int32_t num_threads);"]
+    sizes = [row["shape"][0] for row in rows if row["role"] == "workspace"]
+    pools = {f"workspace_{k}_{n}": size for n, size in enumerate(sizes)}
+    kept = _kept(interface, variant)
+    pools |= kept.pools
+    lines += [_pool(name, size) for name, size in pools.items()]
+    if pools:
+        drains = "".join(f" drain(&{name});" for name in pools)
+        lines.append(f"__attribute__((destructor)) static void drain_{k}(void) {{{drains} }}")
+    lines.append(kept.definitions)
+    checks = manifest.get("checks", [])
+    texts = ", ".join([*map(c_string, checks), "NULL"])
+    lines.append(f"static const char *const checks_{k}[] = {{{texts}}};")
+    taken = [f"workspace_{k}_{n}" for n in range(len(sizes))]
+    takes = "".join(f"  void *{name}_block = take(&{name});\n" for name in taken)
+    gives = "".join(f"  give(&{name}, {name}_block);\n" for name in taken)
+    missing = " || ".join(f"!{name}_block" for name in taken) or "0"
+    pointers = ", ".join(
+        f"(uint64_t)(uintptr_t){_address(interface.name, variant, kind, n)}"
+        for kind, n in places(variant.artifact)
+    )
+    lines.append(
+        f"""
+static int32_t run_{k}(void *const *arrays, int32_t threads) {{
+  (void)arrays;
+{takes}{kept.before}  int32_t status;
+  if ({missing}) {{
+    status = fail({interface.upper}_NO_MEMORY, "no memory for intermediate results");
+  }} else {{
+    const uint64_t pointers[] = {{{pointers}}};
+    status = {kept.condition}{variant.entry}(pointers, threads);
+    if (status > 0)
+      fail(status, "%s", status <= {len(checks)} ? checks_{k}[status - 1] : "a check failed");
+  }}
+{gives}{kept.after}  return status;
+}}
+"""
+    )
+    return "\n".join(lines)
+
+
+def _address(name: str, variant: Variant, kind: str, n: int) -> str:
+    if kind == "array":
+        return f"arrays[{n}]"
+    if kind == "stored":
+        return f"{name}_stored_{variant.stored[n]}"
+    if kind == "workspace":
+        return f"workspace_{variant.number}_{n}_block"
+    assert kind == "kept", kind
+    return f"kept_{variant.number}_block"
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """C code around what is computed of constant arrays alone."""
+
+    pools: dict[str, int]
+    definitions: str = ""
+    before: str = ""
+    condition: str = ""
+    after: str = ""
+
+
+def _kept(interface: Interface, variant: Variant) -> _Kept:
+    """What fills the program's kept memory: once if all that it reads is stored, else each call."""
+    preparation = part(variant.artifact)
+    if preparation is None:
+        return _Kept({})
+    k, manifest = variant.number, preparation.manifest
+    rows: list[dict[str, Any]] = manifest["arguments"]
+    (size,) = (row["shape"][0] for row in rows if row["role"] == "kept")
+    workspace = sum(row["shape"][0] for row in rows if row["role"] == "workspace")
+    pools = {f"kept_{k}": size, f"preparing_{k}": workspace}
+    whole = places(variant.artifact)
+    sources = [None if s is None else whole[s] for s in manifest["sources"]]
+    pointers = ", ".join(
+        "(uint64_t)(uintptr_t)"
+        + (f"preparing_{k}_block" if s is None else _address(interface.name, variant, *s))
+        for s in sources
+    )
+    failed = f'fail({interface.upper}_NO_MEMORY, "no memory for what is computed of weights")'
+    prepare = f"""
+int32_t {variant.prepare}(const uint64_t *pointers, int32_t num_threads);
+
+static int32_t fill_{k}(void *const *arrays, void *kept_{k}_block, int32_t threads) {{
+  (void)arrays;
+  void *preparing_{k}_block = take(&preparing_{k});
+  if (!kept_{k}_block || !preparing_{k}_block) {{
+    give(&preparing_{k}, preparing_{k}_block);
+    return {failed};
+  }}
+  const uint64_t pointers[] = {{{pointers}}};
+  int32_t status = {variant.prepare}(pointers, threads);
+  give(&preparing_{k}, preparing_{k}_block);
+  return status;
+}}
+"""
+    if all(s is None or s[0] in ("stored", "kept") for s in sources):
+        once = f"""{prepare}
+static pthread_mutex_t once_{k} = PTHREAD_MUTEX_INITIALIZER;
+static void *kept_{k}_filled;
+
+/* Filled by the first call; one that finds no memory leaves it to the next. */
+static int32_t prepared_{k}(int32_t threads) {{
+  if (__atomic_load_n(&kept_{k}_filled, __ATOMIC_ACQUIRE)) return 0;
+  int32_t status = 0;
+  pthread_mutex_lock(&once_{k});
+  if (!kept_{k}_filled) {{
+    void *block = take(&kept_{k});
+    status = fill_{k}(NULL, block, threads);
+    if (status) give(&kept_{k}, block);
+    else __atomic_store_n(&kept_{k}_filled, block, __ATOMIC_RELEASE);
+  }}
+  pthread_mutex_unlock(&once_{k});
+  return status;
+}}
+
+__attribute__((destructor)) static void drop_{k}(void) {{ free(kept_{k}_filled); }}
+"""
+        return _Kept(
+            pools,
+            once,
+            f"  int32_t prepared = prepared_{k}(threads);\n"
+            f"  void *kept_{k}_block = kept_{k}_filled;\n",
+            "prepared ? prepared : ",
+        )
+    return _Kept(
+        pools,
+        prepare,
+        f"  void *kept_{k}_block = take(&kept_{k});\n"
+        f"  int32_t prepared = fill_{k}(arrays, kept_{k}_block, threads);\n",
+        "prepared ? prepared : ",
+        f"  give(&kept_{k}, kept_{k}_block);\n",
+    )
+
+
+def _choice(interface: Interface, family: str, variants: Sequence[Variant]) -> str:
+    conditions = "".join(
+        f"  if ({features.condition(family, _requires(each))}) {{\n"
+        f"    chosen = {each.number};\n    return;\n  }}\n"
+        for each in variants
+    )
+    archs = ", ".join(c_string(each.artifact.manifest["arch"]) for each in variants)
+    runs = ", ".join(f"run_{each.number}" for each in variants)
+    return f"""\
+static const char *const archs[] = {{{archs}}};
+static int32_t (*const runs[])(void *const *, int32_t) = {{{runs}}};
+
+static int chosen = -1;
+static pthread_once_t choosing = PTHREAD_ONCE_INIT;
+
+static void choose(void) {{
+{conditions}}}
+"""
+
+
+def _function(interface: Interface) -> str:
+    name, upper = interface.name, interface.upper
+    expected = ",\n    ".join(
+        f"{{{c_string(array.name)}, {c_string(array.text)}, {array.count}, "
+        f"sizeof(*{array.name}), {array.alignment}, {int(array.is_output)}}}"
+        for array in interface.arrays
+    )
+    given = ", ".join(f"(void *){array.name}" for array in interface.arrays)
+    counts = ", ".join(f"{array.name}_count" for array in interface.arrays)
+    archs = "chosen < 0 ? NULL : archs[chosen]"
+    return f"""\
+struct expected {{
+  const char *name, *what;
+  size_t count, size;
+  uintptr_t alignment;
+  int written;
+}};
+
+static int overlap(const struct expected *a, uintptr_t at, const struct expected *b,
+                   uintptr_t other) {{
+  return at < other + b->count * b->size && other < at + a->count * a->size;
+}}
+
+static int32_t check(const struct expected *expected, void *const *arrays, const size_t *counts,
+                     size_t number) {{
+  for (size_t k = 0; k < number; ++k) {{
+    const struct expected *e = &expected[k];
+    if (counts[k] != e->count)
+      return fail({upper}_WRONG_SIZE, "{name}: argument '%s' is %s, %zu elements; got %zu", e->name,
+                  e->what, e->count, counts[k]);
+    if (!arrays[k] && e->count)
+      return fail({upper}_NULL_POINTER, "{name}: argument '%s' is NULL", e->name);
+    if ((uintptr_t)arrays[k] % e->alignment)
+      return fail({upper}_MISALIGNED, "{name}: argument '%s' must be aligned to %zu bytes", e->name,
+                  (size_t)e->alignment);
+  }}
+  for (size_t k = 0; k < number; ++k)
+    for (size_t other = 0; other < number; ++other)
+      if (k != other && expected[k].written &&
+          overlap(&expected[k], (uintptr_t)arrays[k], &expected[other], (uintptr_t)arrays[other]))
+        return fail({upper}_OVERLAP, "{name}: '%s' is written and shares memory with '%s'",
+                    expected[k].name, expected[other].name);
+  return 0;
+}}
+
+EXPORT int32_t {name}(
+    {parameters(interface)}) {{
+  const struct expected expected[] = {{
+    {expected}}};
+  void *const arrays[] = {{{given}}};
+  const size_t counts[] = {{{counts}}};
+  error_text[0] = 0;
+  int32_t status = check(expected, arrays, counts, {len(interface.arrays)});
+  if (status) return status;
+  pthread_once(&choosing, choose);
+  if (chosen < 0)
+    return fail({upper}_UNSUPPORTED_CPU, "{name}: this machine runs none of the library's code");
+  return runs[chosen](arrays, num_threads());
+}}
+
+EXPORT const char *{name}_error(void) {{ return error_text; }}
+
+EXPORT void {name}_set_num_threads(int32_t number) {{
+  __atomic_store_n(&wanted_threads, number, __ATOMIC_RELAXED);
+}}
+
+EXPORT const char *{name}_arch(void) {{
+  pthread_once(&choosing, choose);
+  return {archs};
+}}
+"""
+
+
+def c_string(text: str) -> str:
+    """A literal of C."""
+    # JSON's escapes are C's for what is ASCII; trigraphs are no more.
+    return json.dumps(text.encode("ascii", "replace").decode())
