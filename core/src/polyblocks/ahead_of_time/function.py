@@ -23,11 +23,9 @@ from polyblocks.hookspecs import CompiledFunction, original_of
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.arrays import HOST, ArrayInterface
 from polyblocks.runtime.device.call import ON_DEVICE
-from polyblocks.runtime.slots import text_of
+from polyblocks.runtime.slots import NAMES, text_of
 from polyblocks.signature import spec_of
 
-#: Key of a manifest with the names of the arrays that are passed, before held ones.
-NAMES = "call_names"
 #: What may become of arrays that a function holds.
 WEIGHTS = ("stored", "arguments")
 

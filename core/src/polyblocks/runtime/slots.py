@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyblocks.errors import ArtifactError, InputError
 from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+
+#: Key of a manifest with names of the arrays that are passed, in order, as far as they are known.
+NAMES = "call_names"
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def signature_of(manifest: Mapping[str, Any], blobs: Mapping[str, bytes]) -> Sig
 
     Args:
         manifest: its ``arguments``; ``call`` has the numbers of those that are passed, in order,
-            by default all inputs; ``stored`` of an argument names the blob with its contents;
+            by default all inputs, and ``call_names`` their names; ``stored`` of an argument names the blob with its contents;
             ``results`` has the numbers of those that are returned (outputs with memory of their
             own, and inputs that are passed), in order, or ``dtype`` and ``shape`` of an array
             without elements; by default all such outputs.
@@ -111,6 +114,11 @@ def signature_of(manifest: Mapping[str, Any], blobs: Mapping[str, bytes]) -> Sig
     order = manifest.get("call", ours)
     if not isinstance(order, list) or sorted(order) != ours:
         raise ArtifactError(f"the artifact's manifest: call must order {ours}, not {order!r:.80}")
+    # What the user called them, where that is known.
+    named = dict(zip(order, manifest.get(NAMES, ()), strict=False))
+    slots = tuple(
+        replace(slot, name=named[slot.index]) if slot.index in named else slot for slot in slots
+    )
     stored = []
     for k, blob in kept.items():
         spec = slots[k].spec

@@ -87,7 +87,10 @@ def find(family: str) -> CCompiler:
         zig = (sys.executable, "-m", "ziglang", "cc", "-target", f"{family}-linux-gnu")
         # It brings no OpenMP runtime. One for other chips is not here to be linked with.
         ours = openmp.library_file() if _family_of_machine() == family else None
-        return CCompiler(zig, (str(ours),) if ours is not None else ("-Wl,-z,undefs",))
+        if ours is None:
+            return CCompiler(zig, ("-Wl,-z,undefs",))
+        # Found here where it lies, elsewhere by its name.
+        return CCompiler(zig, (str(ours), f"-Wl,-rpath,{ours.parent}"))
     raise TargetError(
         f"a library is linked by a C compiler for {family}, and there is none: install one with "
         f"OpenMP (gcc: apt install gcc), name one with CC, or pip install ziglang"

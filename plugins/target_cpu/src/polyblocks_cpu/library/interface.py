@@ -100,8 +100,7 @@ def interface_of(name: str, artifact: Artifact) -> Interface:
         InputError: there is nothing to compute.
     """
     signature = signature_of(artifact.manifest, artifact.blobs)
-    given = artifact.manifest.get("call_names", ())
-    wanted = [*given, *(slot.name for slot in signature.inputs[len(given) :])]
+    wanted = [slot.name for slot in signature.inputs]
     outputs = _outputs(signature.fresh, signature.results)
     many = len(outputs) > 1
     wanted += [f"result{k}" if many else "result" for k in range(len(outputs))]
@@ -160,7 +159,9 @@ def _spec(slot: Slot) -> ArraySpec:
 def identifier(name: str) -> str:
     """A name as C takes it."""
     found = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_") or "program"
-    return f"{found}_" if found in _KEYWORDS or found[0].isdigit() else found
+    if found[0].isdigit():
+        return f"_{found}"
+    return f"{found}_" if found in _KEYWORDS else found
 
 
 def identifiers(names: Iterable[str]) -> list[str]:
