@@ -98,7 +98,8 @@ def signature_of(manifest: Mapping[str, Any], blobs: Mapping[str, bytes]) -> Sig
 
     Args:
         manifest: its ``arguments``; ``call`` has the numbers of those that are passed, in order,
-            by default all inputs, and ``call_names`` their names; ``stored`` of an argument names the blob with its contents;
+            by default all inputs, and ``call_names`` the names of the first ones;
+            ``stored`` of an argument names the blob with its contents;
             ``results`` has the numbers of those that are returned (outputs with memory of their
             own, and inputs that are passed), in order, or ``dtype`` and ``shape`` of an array
             without elements; by default all such outputs.
