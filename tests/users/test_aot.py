@@ -77,6 +77,7 @@ def test_aot_several_cpu_architectures_the_best_is_loaded(
     assert chosen.blobs["code.o"] == artifact.blobs[f"{arch}.code.o"]
 
 
+@pytest.mark.slow
 def test_aot_several_cpu_architectures_run(for_many: Path) -> None:
     x = torch.rand(5, 13)
     np.testing.assert_allclose(
@@ -208,6 +209,7 @@ class Scaled(torch.nn.Module):
         return x * scale + more["y"]
 
 
+@pytest.mark.slow
 def test_aot_of_an_exported_program_with_names() -> None:
     x, scale, y = torch.rand(3, 4), torch.rand(4), torch.rand(3, 1)
     exported = torch.export.export(Scaled(), (x,), {"scale": scale, "more": {"y": y}})
@@ -258,6 +260,7 @@ def test_aot_of_jax_shapes() -> None:
         polyblocks.aot(f, [{"x": jax.ShapeDtypeStruct(sizes, np.float32)}, key], frontend="jax")
 
 
+@pytest.mark.slow
 def test_aot_of_what_jax_exports() -> None:
     jax = pytest.importorskip("jax")
 
