@@ -220,6 +220,15 @@ def test_aot_of_an_exported_program_with_names() -> None:
     torch.testing.assert_close(got, x * scale + y)
 
 
+def test_aot_of_a_module_without_values() -> None:
+    with torch.device("meta"):
+        module = torch.nn.Linear(3, 4).eval()
+    with pytest.raises(
+        InputError, match=r"'weight' of Linear has no values .*; load the weights fi"
+    ):
+        polyblocks.aot(module, [torch.rand(2, 3)])
+
+
 def test_aot_of_a_symbolic_size() -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv

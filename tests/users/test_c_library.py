@@ -26,6 +26,7 @@ from polyblocks.options import CompileOptions
 from polyblocks_cpu.host import X86_FEATURES, family, host
 from polyblocks_cpu.library import c_compiler, emit, features
 from polyblocks_cpu.library.interface import TYPES, identifier, identifiers
+from polyblocks_cpu.objects.elf import machine_of
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.cpu
@@ -518,6 +519,24 @@ def test_c_library_made_with_ziglang(
     x, out = np.ones(3, np.float32), np.zeros(3, np.float32)
     assert library(x, out) == OK
     np.testing.assert_array_equal(out, -1)
+
+
+@pytest.mark.slow  # compiles what Zig's linker needs of libc
+def test_c_library_for_other_chips(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Linked here for a family that this machine is not of."""
+    pytest.importorskip("ziglang")
+    monkeypatch.delenv("CC", raising=False)
+    other, archs = {
+        "x86_64": ("aarch64", ("armv8-a", "neoverse-v1")),
+        "aarch64": ("x86_64", ("x86-64", "x86-64-v4")),
+    }[family()]
+    artifact = join([negated(arch=arch) for arch in archs])
+    library, *_ = polyblocks.write_library(artifact, tmp_path, "negated")
+    data = library.read_bytes()
+    assert machine_of(data) == other
+    assert int.from_bytes(data[0x10:0x12], "little") == 3, "a shared object"
+    for symbol in (b"negated", b"negated_arch", b"negated_error", *(a.encode() for a in archs)):
+        assert b"\0" + symbol + b"\0" in data
 
 
 def test_c_names() -> None:
