@@ -11,8 +11,8 @@ import pytest
 from cpu_kernels import compile_text, load, pack
 from llvmlite import binding
 
-from polyblocks_cpu.data_object import LARGE_BYTES, data_object
-from polyblocks_cpu.elf import read_symbols
+from polyblocks_cpu.objects.data_object import LARGE_BYTES, data_object
+from polyblocks_cpu.objects.elf import read_symbols
 
 KINDS = {"i1": bool, "i8": np.int8, "i32": np.int32, "f16": np.float16, "f32": np.float32}
 

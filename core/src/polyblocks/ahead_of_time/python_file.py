@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from polyblocks.ahead_of_time.examples import made_up
 from polyblocks.ahead_of_time.function import aot, original
 from polyblocks.artifact import Artifact
-from polyblocks.errors import InputError
+from polyblocks.errors import InputError, PolyBlocksError
 from polyblocks.explanation.run import parse_input
 from polyblocks.registry.frontend_choice import chosen_frontend
 from polyblocks.registry.registry import get_registry
@@ -57,7 +58,14 @@ def compile_function(
                 f"'float32[1,3,224,224]', or give it an attribute '{EXAMPLES}' in {path}, a list "
                 "or a function that returns one"
             )
-    return aot(named, examples, options, frontend=frontend)
+    try:
+        return aot(named, examples, options, frontend=frontend)
+    except PolyBlocksError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{name} raised {_told(error, path)}; an --input is needed for each argument"
+        ) from error
 
 
 def _named(path: Path, name: str) -> Any:
@@ -68,6 +76,8 @@ def _named(path: Path, name: str) -> Any:
     sys.path.insert(0, str(path.resolve().parent))
     try:
         names = runpy.run_path(str(path), run_name="polyblocks_compiled")
+    except Exception as error:
+        raise InputError(f"{path} raised {_told(error, path)}") from error
     finally:
         sys.path[:] = saved
     found = names.get(name)
@@ -75,3 +85,17 @@ def _named(path: Path, name: str) -> Any:
         callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
         raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
     return found
+
+
+def _told(error: Exception, path: Path) -> str:
+    """An error of the user's in one line, with the last line of their file that it went through."""
+    lines = [
+        number
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == str(path)
+    ]
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        lines.append(error.lineno)
+    where = f" at {path}:{lines[-1]}" if lines else ""
+    text = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}{where}: {text}"

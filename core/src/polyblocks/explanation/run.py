@@ -6,7 +6,6 @@ import ctypes
 import runpy
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from polyblocks.errors import InputError
+from polyblocks.errors import InputError, PolyBlocksError
 from polyblocks.hookspecs import CompiledFunction, original_of
 from polyblocks.options import CompileOptions, overriding
 from polyblocks.program import DTYPES, ArraySpec
