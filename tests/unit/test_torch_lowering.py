@@ -89,13 +89,10 @@ def test_random_draws_are_refused() -> None:
 
 
 def test_known_miscompilation_is_refused() -> None:
-    def function(weight: Any, index: Any, offsets: Any) -> Any:
-        return aten._embedding_bag_forward_only(weight, index, offsets)[0]
+    def function(x: Any) -> Any:
+        return aten._functional_assert_async.msg(x.sum() < 9, "too much", x)
 
-    refused(
-        "ignores per-sample weights", function, torch.randn(4, 3), torch.tensor([1, 2]),
-        torch.tensor([0, 1]),
-    )  # fmt: skip
+    refused("a check on data that must raise in PyTorch", function, torch.ones(3))
 
 
 def test_dtype_without_an_mlir_type_is_refused() -> None:

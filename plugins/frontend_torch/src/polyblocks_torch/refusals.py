@@ -23,8 +23,6 @@ RANDOM_OPS = frozenset(
 
 #: Overload packets that torch-mlir lowers to something else than PyTorch computes.
 MISCOMPILED: dict[str, str] = {
-    "_embedding_bag": "torch-mlir ignores per-sample weights and offsets",
-    "_embedding_bag_forward_only": "torch-mlir ignores per-sample weights and offsets",
     "_assert_async": "a check on data that must raise in PyTorch",
     "_assert_scalar": "a check on data that must raise in PyTorch",
     "_functional_assert_async": "a check on data that must raise in PyTorch",
