@@ -116,7 +116,7 @@ def _generic(op: Any, given: Sequence[Values], outer: Evaluator) -> Values:
     kinds = ["reduction" in str(kind) for kind in op.attributes["iterator_types"]]
     steps = [range(e) if reduced else (None,) for e, reduced in zip(extents, kinds, strict=True)]
     if prod(len(step) for step in steps) > MOST_ITERATIONS:
-        raise Unknown
+        raise Unknown("long reductions")
     maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
     block = op.regions[0].blocks[0]
     out = _index(maps[-1], extents, kinds)
@@ -169,7 +169,7 @@ def _index(amap: Any, extents: Sequence[int], reduced: Sequence[bool]) -> tuple[
     dims = [e.position if isinstance(e, ir.AffineDimExpr) else -1 for e in amap.results]
     parallel = [d for d, is_reduced in enumerate(reduced) if not is_reduced]
     if sorted(dims) != parallel:
-        raise Unknown
+        raise Unknown("results that are not one for each iteration")
     shape = tuple(1 if r else e for e, r in zip(extents, reduced, strict=True))
     grid = np.ogrid[tuple(slice(e) for e in shape)] if extents else []
     return tuple(np.asarray(grid[d]) for d in dims)
@@ -187,7 +187,7 @@ def _position(expr: Any, grid: Sequence[Values]) -> Values:
         return np.asarray(_position(expr.lhs, grid) + _position(expr.rhs, grid))
     if isinstance(expr, ir.AffineMulExpr):
         return np.asarray(_position(expr.lhs, grid) * _position(expr.rhs, grid))
-    raise Unknown
+    raise Unknown("quotients of loops")
 
 
 def _extents(op: Any) -> list[int]:
@@ -205,7 +205,7 @@ def _extents(op: Any) -> list[int]:
             if isinstance(expr, ir.AffineDimExpr):
                 found[expr.position] = operand.type.shape[axis]
     if len(found) != maps[0].n_dims:
-        raise Unknown
+        raise Unknown("loops of unknown extents")
     return [found[d] for d in range(maps[0].n_dims)]
 
 
@@ -226,7 +226,7 @@ def _constant(op: Any) -> Values:
         return np.asarray(np.array(attribute), dtype).reshape(tuple(op.results[0].type.shape))
     except (ValueError, TypeError):
         # Kinds of attributes that the bindings do not read.
-        raise Unknown from None
+        raise Unknown("kinds of constants") from None
 
 
 def _element(type_: Any) -> str:

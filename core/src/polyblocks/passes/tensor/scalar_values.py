@@ -126,7 +126,7 @@ def compute(name: str, operands: Sequence[Values], element: str, predicate: int 
     """
     dtype = DTYPES.get(element)
     if dtype is None:
-        raise Unknown
+        raise Unknown(f"numbers of type {element}")
     with np.errstate(all="ignore"):
         if name == "arith.cmpi":
             return _compare_integers(predicate, *operands)
@@ -138,11 +138,11 @@ def compute(name: str, operands: Sequence[Values], element: str, predicate: int 
             wide = [operand.astype(np.float64) for operand in operands]
             return np.asarray(_FUNCTIONS[name](*wide), dtype)
         if name not in _EXACT:
-            raise Unknown
+            raise Unknown(name)
         if dtype is np.bool_ and name in _OF_WIDER_INTEGERS:
-            raise Unknown
+            raise Unknown(f"{name} of truth values")
         if name in ("arith.maximumf", "arith.minimumf") and _zeros_meet(*operands):
-            raise Unknown
+            raise Unknown("the sign of a zero")
         return np.asarray(_EXACT[name](*operands), dtype)
 
 
@@ -153,7 +153,7 @@ def _zeros_meet(x: Values, y: Values) -> bool:
 
 def _compare_integers(predicate: int, x: Values, y: Values) -> Values:
     if x.dtype == np.bool_ and predicate > 1:
-        raise Unknown
+        raise Unknown("an order of truth values")
     if predicate >= len(_INTEGERS):
         unsigned = x.dtype.str.replace("i", "u")
         return np.asarray(_INTEGERS[predicate - 4](x.view(unsigned), y.view(unsigned)))
@@ -170,15 +170,17 @@ def _compare_floats(predicate: int, x: Values, y: Values) -> Values:
         return np.asarray(_FLOATS[predicate - _UNORDERED_EQUAL](x, y) | nan)
     if predicate == _UNORDERED:
         return np.asarray(nan)
-    raise Unknown
+    raise Unknown(f"predicate {predicate}")
 
 
 def _converted(name: str, x: Values, dtype: Any) -> Values:
     if name == "arith.fptosi":
+        if dtype is np.bool_:
+            raise Unknown("a truth value of a float")
         limits = np.iinfo(dtype)
         # The ends themselves may be no floats.
-        if dtype is np.bool_ or not np.all((x >= limits.min) & (x < float(limits.max))):
-            raise Unknown
+        if not np.all((x >= limits.min) & (x < float(limits.max))):
+            raise Unknown("a number that the integer type does not have")
         return x.astype(dtype)
     signed = name in ("arith.sitofp", "arith.extsi", "arith.index_cast")
     if x.dtype == np.bool_:
