@@ -103,3 +103,14 @@ def test_numbers_are_rounded_where_eager_rounds_them(dtype: torch.dtype) -> None
     compiled = polyblocks_jit_torch(compile_options={"strict_target": True})(stepwise)
     for ours, eager in zip(compiled(x), stepwise(x), strict=True):
         assert torch.equal(ours, eager)
+
+
+def test_numbers_before_a_tensor_have_its_type() -> None:
+    x = torch.linspace(1, 3, 301, dtype=torch.float64)
+
+    @polyblocks_jit_torch(compile_options={"strict_target": True})
+    def before(x: Tensor) -> tuple[Tensor, ...]:
+        return 0.1 - x, 0.1 / x, torch.lgamma(-x), torch.pow(0.1, x)
+
+    for ours, exact in zip(before(x), (0.1 - x, 0.1 / x, torch.lgamma(-x), 0.1**x), strict=True):
+        torch.testing.assert_close(ours, exact, rtol=1e-12, atol=1e-14)

@@ -3,7 +3,8 @@
 PyTorch rounds a number to the type of the tensors before it compares: a float32 tensor has elements
 that equal 0.3. torch-mlir compares in float64 with the number as it is written, which none equals.
 Also it folds the comparison of a constant tensor of floats with an integer number to something
-that depends on uninitialized memory.
+that depends on uninitialized memory, and takes a number that stands before the tensor (``0.1 - x``)
+for one of float32.
 """
 
 from __future__ import annotations
@@ -34,10 +35,26 @@ def round_numbers(graph: torch.fx.Graph) -> None:
         if len(dtypes) != 1:
             continue
         (dtype,) = dtypes
+        first = node.args[0] if node.args else None
+        if isinstance(first, (int, float)) and str(target._schema.arguments[0].type) == "Tensor":
+            node.update_arg(0, _full(graph, node, float(first), dtype))
         kinds = (int, float) if target in _COMPARISONS else (float,)
         for index, number in enumerate(node.args):
             if isinstance(number, kinds):
                 node.update_arg(index, rounded(number, dtype))
+
+
+def _full(
+    graph: torch.fx.Graph, before: torch.fx.Node, number: float, dtype: torch.dtype
+) -> torch.fx.Node:
+    like = next(n for n in before.all_input_nodes if _is_of_floats(n)).meta["val"]
+    with graph.inserting_before(before):
+        made = graph.call_function(
+            aten.full.default, ([], number), {"dtype": dtype, "device": like.device}
+        )
+    made.meta = {k: v for k, v in before.meta.items() if k == "stack_trace"}
+    made.meta["val"] = like.new_empty(())
+    return made
 
 
 def rounded(number: float, dtype: torch.dtype) -> float:
