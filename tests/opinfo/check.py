@@ -38,12 +38,12 @@ CHOOSING = frozenset("argsort kthvalue median mode nanmedian sort topk".split())
 DECOMPOSING = frozenset({"pca_lowrank", "svd_lowrank"})
 
 #: A result may differ from eager's by this much (relative, absolute), or else must be as near to
-#: the result of a wider type. Of float64 there is none; what was computed in float32 on the way is
-#: off by 6e-8.
+#: the result of a wider type. Of float64 there is none: what was computed in float32 on the way is
+#: off by 6e-8, and eager's own ``polygamma(1, x)`` by 4e-10.
 TOLERANCE = {
-    torch.float64: (1e-10, 1e-10),
+    torch.float64: (1e-9, 1e-9),
     torch.float32: (1e-5, 1e-5),
-    torch.complex128: (1e-10, 1e-10),
+    torch.complex128: (1e-9, 1e-9),
     torch.complex64: (1e-5, 1e-5),
     torch.complex32: (1e-3, 1e-3),
 }
