@@ -1,0 +1,69 @@
+"""The programs of the gallery run, small, and are compiled whole."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytestmark = pytest.mark.cpu
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "examples/gallery"
+#: Arguments that make a program small, and the size of the picture.
+SMALL = {
+    "torch_corners": (["--size", "80"], (80, 80)),
+    "torch_tones": (["--size", "48"], (96, 48)),
+    "torch_denoise": (["--size", "40", "--steps", "12"], (80, 40)),
+    "jax_mandelbrot": (["--size", "64", "--limit", "100"], (64, 40)),
+    "jax_reaction": (["--size", "40", "--steps", "50"], (40, 40)),
+    "jax_bodies": (["--size", "30", "--steps", "20"], (640, 400)),
+    "tf_picture": (["--size", "24", "--steps", "120"], (72, 24)),
+}
+#: The others are run by make test-all.
+QUICK = {"torch_corners", "jax_mandelbrot"}
+
+
+def test_every_program_is_run_and_shown() -> None:
+    programs = {p.stem for p in PROGRAMS.glob("*.py")}
+    assert programs == set(SMALL)
+    page = (ROOT / "docs/gallery.md").read_text()
+    for name in programs:
+        assert f"`examples/gallery/{name}.py`" in page
+        assert f"(images/gallery-{name}.webp)" in page
+        shown = ROOT / f"docs/images/gallery-{name}.webp"
+        assert shown.stat().st_size <= 60_000
+        assert np.asarray(Image.open(shown)).std() > 10, "one colour"
+
+
+@pytest.mark.parametrize("path", sorted(PROGRAMS.glob("*.py")), ids=lambda p: p.stem)
+def test_a_program_falls_back_to_nothing_and_is_short(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 80
+    options = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.keyword)]
+    (given,) = (ast.literal_eval(n.value) for n in options if n.arg == "compile_options")
+    assert given["strict_target"] is True
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SMALL]
+)
+def test_a_program_runs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    specification = importlib.util.spec_from_file_location(name, PROGRAMS / f"{name}.py")
+    assert specification is not None
+    assert specification.loader is not None
+    program = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(program)
+    arguments, size = SMALL[name]
+    out = tmp_path / "new" / "picture.png"
+    # The programs compare with the framework themselves, and return 1 where they differ.
+    assert program.main([*arguments, "--out", str(out)]) == 0
+    assert "nothing fell back" in capsys.readouterr().out
+    image = Image.open(out)
+    assert image.size == size
+    assert image.mode == "RGB"
+    assert np.asarray(image).std() > 5, "one colour"
