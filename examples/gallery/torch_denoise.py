@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         loss.backward()
         optimizer.step()
         if step % 50 == 0:
-            print(f"step {step}: mean square error {float(loss):.4f}")
+            print(f"step {step}: mean square error {loss.item():.4f}")
 
     noisy = unseen + 0.12 * torch.randn_like(unseen)
     with torch.no_grad():

@@ -18,10 +18,10 @@ PROGRAMS = ROOT / "examples/gallery"
 SMALL = {
     "torch_corners": (["--size", "80"], (80, 80)),
     "torch_tones": (["--size", "48"], (96, 48)),
-    "torch_denoise": (["--size", "40", "--steps", "12"], (80, 40)),
+    "torch_denoise": (["--size", "40", "--steps", "60"], (80, 40)),
     "jax_mandelbrot": (["--size", "64", "--limit", "100"], (64, 40)),
     "jax_reaction": (["--size", "40", "--steps", "50"], (40, 40)),
-    "jax_bodies": (["--size", "30", "--steps", "20"], (640, 400)),
+    "jax_bodies": (["--size", "30", "--steps", "160"], (640, 400)),
     "tf_picture": (["--size", "24", "--steps", "120"], (72, 24)),
 }
 #: The others are run by make test-all.
@@ -66,4 +66,4 @@ def test_a_program_runs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture
     image = Image.open(out)
     assert image.size == size
     assert image.mode == "RGB"
-    assert np.asarray(image).std() > 5, "one colour"
+    assert np.asarray(image).std() > 4, "one colour"
