@@ -33,7 +33,7 @@ def test_every_block_is_seen_and_every_fragment_has_a_reason(path: Path) -> None
     text = path.read_text()
     found = doc_blocks.blocks(text)
     assert len(found) == len(re.findall(r"^ *```py", text, re.MULTILINE))
-    marks = re.findall(r"<!-- (before|raises|fragment)", text)
+    marks = re.findall(r"^ *<!-- (before|raises|fragment)", text, re.MULTILINE)
     assert len(marks) == sum(bool(m) for b in found for m in (b.before, b.raises, b.fragment))
     for block in found:
         assert not block.fragment or len(block.fragment.split()) > 2, f"{path.name}:{block.line}"
