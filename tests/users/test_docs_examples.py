@@ -13,13 +13,13 @@ pytestmark = pytest.mark.cpu
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_BLOCKS = [p for p in PAGES if doc_blocks.blocks(p.read_text())]
-#: The first that a new user sees; make test-all runs the others.
-QUICK = {"README.md", "index.md", "quickstart.md"}
+#: Those that compile more; make test-all runs them.
+SLOW = {"aot.md", "cache.md", "coming-from.md", "performance.md"}
 
 
 @pytest.mark.parametrize(
     "path",
-    [p if p.name in QUICK else pytest.param(p, marks=pytest.mark.slow) for p in WITH_BLOCKS],
+    [pytest.param(p, marks=pytest.mark.slow) if p.name in SLOW else p for p in WITH_BLOCKS],
     ids=lambda p: p.name,
 )
 def test_a_page_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

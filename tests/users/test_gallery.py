@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import subprocess
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -25,7 +27,17 @@ SMALL = {
     "tf_picture": (["--size", "24", "--steps", "120"], (72, 24)),
 }
 #: The others are run by make test-all.
-QUICK = {"torch_corners", "jax_mandelbrot"}
+QUICK = {"torch_tones", "jax_reaction"}
+
+
+def load(path: Path) -> ModuleType:
+    """A file of Python, as a module."""
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
 
 def test_every_program_is_run_and_shown() -> None:
@@ -53,11 +65,7 @@ def test_a_program_falls_back_to_nothing_and_is_short(path: Path) -> None:
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SMALL]
 )
 def test_a_program_runs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    specification = importlib.util.spec_from_file_location(name, PROGRAMS / f"{name}.py")
-    assert specification is not None
-    assert specification.loader is not None
-    program = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(program)
+    program = load(PROGRAMS / f"{name}.py")
     arguments, size = SMALL[name]
     out = tmp_path / "new" / "picture.png"
     # The programs compare with the framework themselves, and return 1 where they differ.
@@ -67,3 +75,24 @@ def test_a_program_runs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture
     assert image.size == size
     assert image.mode == "RGB"
     assert np.asarray(image).std() > 4, "one colour"
+
+
+def test_pictures_are_made_by_name_and_stay_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gallery = load(ROOT / "docs/_gallery.py")
+    monkeypatch.setattr(gallery, "IMAGES", tmp_path)
+    monkeypatch.setattr(gallery, "LIMIT", 3)
+    written = []
+
+    def run(command: list[str | Path], check: bool) -> None:
+        written.append(Path(command[-1]))
+        written[-1].write_bytes(bytes(len(written) + 2))
+
+    monkeypatch.setattr(subprocess, "run", run)
+    gallery.main(["tf_picture"])
+    assert written == [tmp_path / "gallery-tf_picture.webp"]
+    with pytest.raises(SystemExit, match="gallery-torch_tones.webp: 4 bytes; 3 are allowed"):
+        gallery.main(["torch_tones"])
+    with pytest.raises(SystemExit, match="no program: nonsense; jax_bodies, .* are"):
+        gallery.main(["nonsense"])
