@@ -68,7 +68,7 @@ def test_a_program_runs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture
     program = load(PROGRAMS / f"{name}.py")
     arguments, size = SMALL[name]
     out = tmp_path / "new" / "picture.png"
-    # The programs compare with the framework themselves, and return 1 where they differ.
+    # The programs check their results themselves, and return 1 where they are wrong.
     assert program.main([*arguments, "--out", str(out)]) == 0
     assert "nothing fell back" in capsys.readouterr().out
     image = Image.open(out)
