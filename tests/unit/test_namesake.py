@@ -57,10 +57,10 @@ def documented() -> list[str]:
 #: Documented: a plugin, with the core, of a checkout, with what is optional, and everything.
 EXAMPLES = (
     "polyblocks-torch",
-    f"{CORE} polyblocks-torch polyblocks-cpu",
+    "polyblocks-torch polyblocks-cpu",
     "./core ./plugins/target_cpu ./plugins/frontend_torch",
     "./core ./plugins/target_nvgpu[cuda]",
-    "./core ./plugins/target_cpu ./plugins/target_nvgpu ./plugins/target_amdgpu "
+    "./core[compile] ./plugins/target_cpu ./plugins/target_nvgpu ./plugins/target_amdgpu "
     "./plugins/frontend_torch ./plugins/frontend_jax ./plugins/frontend_tf",
 )
 

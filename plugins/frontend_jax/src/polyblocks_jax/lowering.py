@@ -64,11 +64,15 @@ def _lower(
         lowered = mlir.lower_fun(lambda: tuple(constants[i] for i in copied), multiple_results=True)
         args = (*(value for values in lowered(here) for value in _each(values)), *args)
     passed = [aval for i, aval in enumerate(jaxpr.in_avals) if i not in held]
-    ctx = ctx.replace(avals_in=passed)
+    inner = ctx.replace(avals_in=passed)
     if isinstance(made, Registered):
         updated = {result: index - len(held) for result, index in found.items()}
-        return _ffi_call(ctx, args, made, updated, site.name)
-    return mlir.lower_fun(_evaluation(made, site.name), multiple_results=True)(ctx, *args)
+        return _ffi_call(inner, args, made, updated, site.name)
+    results = mlir.lower_fun(_evaluation(made, site.name), multiple_results=True)(inner, *args)
+    if inner.tokens_out is not None:
+        # What JAX runs of it has effects in order.
+        ctx.set_tokens_out(inner.tokens_out)
+    return results
 
 
 def _left_whole(ctx: Any) -> tuple[str, str] | None:
