@@ -250,6 +250,7 @@ def test_aot_refuses_what_would_change_the_stored_weights() -> None:
         polyblocks.aot(training, [torch.rand(5, 13)])
 
 
+@pytest.mark.slow
 def test_aot_of_jax_shapes() -> None:
     jax = pytest.importorskip("jax")
     spec = jax.ShapeDtypeStruct((5, 4), np.float32)
@@ -282,6 +283,7 @@ def test_aot_of_what_jax_exports() -> None:
     np.testing.assert_allclose(got, f(x, y), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_aot_of_tensorflow_specs() -> None:
     tf = pytest.importorskip("tensorflow")
     x, y = (np.random.default_rng(k).random((5, 4), np.float32) for k in range(2))

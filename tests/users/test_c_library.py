@@ -179,6 +179,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return Library(artifact, tmp_path_factory.mktemp("several"), "several")
 
 
+@pytest.mark.slow
 def test_c_arrays_of_every_dtype(several: Library) -> None:
     numbers = np.random.default_rng(0)
     given, results, expected = [], [], []
@@ -243,6 +244,7 @@ def with_workspace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Library, t
     return library, x, attention(x, w).numpy()
 
 
+@pytest.mark.slow
 def test_c_calls_of_many_threads_at_once(with_workspace: tuple[Library, torch.Tensor, Any]) -> None:
     library, x, expected = with_workspace
     failed: list[Any] = []

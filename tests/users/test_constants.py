@@ -59,6 +59,7 @@ def rotate_and_darken(images: Any, angle: float) -> Any:
     return rotated * tf.exp(-(row * row + column * column))
 
 
+@pytest.mark.slow
 def test_tf_rotation_compiles_alike_for_every_size(tmp_path: Path) -> None:
     sizes = []
     for height, width in ((60, 80), (120, 160)):

@@ -27,7 +27,7 @@ SMALL = {
     "tf_picture": (["--size", "24", "--steps", "120"], (72, 24)),
 }
 #: The others are run by make test-all.
-QUICK = {"torch_tones", "jax_reaction"}
+QUICK = {"jax_reaction"}
 
 
 def load(path: Path) -> ModuleType:

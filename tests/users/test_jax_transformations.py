@@ -92,6 +92,7 @@ def test_third_derivative_of_a_compiled_function():
     assert kinds(g)
 
 
+@pytest.mark.slow
 def test_grad_of_a_compiled_function_in_a_loop():
     """Loops are differentiated by parts: what is known, and what is linear in the tangents."""
 
@@ -106,6 +107,7 @@ def test_grad_of_a_compiled_function_in_a_loop():
     assert {"forward", "backward"} <= set(kinds(g))
 
 
+@pytest.mark.slow
 def test_grad_of_a_compiled_loop():
     def f(x):
         carry, ys = jax.lax.scan(lambda c, r: (jnp.sin(c + r), c * r), jnp.zeros(7), x)
@@ -117,6 +119,7 @@ def test_grad_of_a_compiled_loop():
     assert kinds(g) == ["forward", "backward"]
 
 
+@pytest.mark.slow
 def test_custom_derivatives_of_a_compiled_function():
     @jax.custom_vjp
     def f(x):
@@ -130,6 +133,7 @@ def test_custom_derivatives_of_a_compiled_function():
         jax.jvp(g, (X,), (X,))
 
 
+@pytest.mark.slow
 def test_integer_and_constant_arguments_of_a_gradient():
     f = lambda n, x, w: (x * n * 2.0).sum() + 0 * w.sum()  # noqa: E731
     g = polyblocks_jit_jax(f, compile_options=STRICT)
@@ -175,6 +179,7 @@ def test_linear_transpose_of_a_compiled_function():
         same(transposed(X), (2 * X[::-1], jnp.broadcast_to(X.sum(0), X.shape)))
 
 
+@pytest.mark.slow
 def test_what_a_derivative_cannot_compile_is_told(caplog):
     def f(x):
         return (jnp.abs(jnp.fft.fft(jnp.sin(x))) ** 2).sum()
@@ -190,6 +195,7 @@ def test_what_a_derivative_cannot_compile_is_told(caplog):
         jax.grad(polyblocks_jit_jax(f, compile_options=STRICT))(X)
 
 
+@pytest.mark.slow
 def test_checkify_of_a_compiled_function():
     def f(x):
         checkify.check((x > -3).all(), "too small")

@@ -163,6 +163,7 @@ def test_a_number_that_the_function_keeps_is_dead_afterwards():
         float(kept[1])
 
 
+@pytest.mark.slow
 def test_many_sizes_are_said_once(caplog):
     @polyblocks_jit_tf(input_signature=[tf.TensorSpec([None, 2], tf.float32)])
     def f(x):

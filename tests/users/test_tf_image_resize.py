@@ -100,6 +100,7 @@ def test_weights_are_those_of_the_kernels(extent, size):
             assert_same(ours, theirs, 1e-5, 1e-6)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_not_known_is_left_to_tensorflow():
     assert resampling.scaled(4, 4, 1.0, 0.0, "sharpest", False) is None
     assert resampling.scaled(4, 4, 0.0, 0.0, "box", False) is None

@@ -104,6 +104,7 @@ def test_a_sparse_argument_is_an_argument():
     assert len(compiled.polyblocks_report().variants) == 1
 
 
+@pytest.mark.slow
 def test_a_data_set_is_a_constant():
     data = tf.data.Dataset.range(3)
     compiled = polyblocks_jit_tf(lambda d, x: x + d.reduce(tf.constant(0, tf.int64), tf.add))

@@ -39,6 +39,7 @@ def test_a_gradient_through_stft():
     check(f, floats(1, 128), atol=1e-4, strict_target=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 30, 64, pytest.param(1024, marks=pytest.mark.slow)])
 def test_rounding_is_that_of_tensorflow(length):
     x = np.random.default_rng(0).standard_normal((50, length)).astype(np.float32)

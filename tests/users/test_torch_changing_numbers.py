@@ -71,6 +71,7 @@ def test_float_argument_is_not_rounded_to_a_narrow_type():
     assert torch.equal(result, scale(x, 0.3))
 
 
+@pytest.mark.slow
 def test_float_arguments_of_special_values():
     def scale(x, a):
         return x * a
@@ -83,6 +84,7 @@ def test_float_arguments_of_special_values():
         assert torch.equal(result.signbit(), scale(x, value).signbit()) or math.isnan(value)
 
 
+@pytest.mark.slow
 def test_float_argument_that_python_looks_at():
     def choose(x, a):
         return x * a if a < 1 else x + a
@@ -143,6 +145,7 @@ def test_float_attribute_and_closure_that_change():
     assert len(decayed.polyblocks_report().variants) == 2
 
 
+@pytest.mark.slow
 def test_many_sizes_are_said_once(caplog):
     @polyblocks_jit_torch
     def double(x):

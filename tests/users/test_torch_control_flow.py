@@ -95,6 +95,7 @@ def test_scan_from_the_end():
     assert not [k for k in report.parts[0].kernels if "flip" in k["name"]]
 
 
+@pytest.mark.slow
 def test_scan_of_another_dimension_and_trees():
     def sums(start, xs):
         def step(carry, x):
@@ -118,7 +119,16 @@ def test_control_flow_in_control_flow():
     check(nested, torch.randn(5))
 
 
-@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int64, torch.bool, torch.float16])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.int8,
+        *(
+            pytest.param(dtype, marks=pytest.mark.slow)
+            for dtype in (torch.uint8, torch.int64, torch.bool, torch.float16)
+        ),
+    ],
+)
 def test_dtypes_of_what_is_carried(dtype):
     x = torch.tensor([3, 100, 0, 7]).to(dtype)
 

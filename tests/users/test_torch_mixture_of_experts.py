@@ -52,6 +52,7 @@ def test_grouped_mm_of_transformers_gradients():
     torch.testing.assert_close(*grads, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_grouped_mm_gradients():
     def loss(x, weights):
         return torch._grouped_mm(x, weights, ENDS).square().sum()

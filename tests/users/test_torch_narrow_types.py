@@ -105,6 +105,7 @@ def test_numbers_are_rounded_where_eager_rounds_them(dtype: torch.dtype) -> None
         assert torch.equal(ours, eager)
 
 
+@pytest.mark.slow
 def test_numbers_before_a_tensor_have_its_type() -> None:
     x = torch.linspace(1, 3, 301, dtype=torch.float64)
 
