@@ -12,11 +12,10 @@ from polyblocks.affine.model import (
     Nest,
     Node,
     Sequence,
-    clone,
     operands,
-    program_buffers,
     walk,
 )
+from polyblocks.affine.prologue import copied
 
 _LOOPS = ("affine.for", "scf.for", "scf.while")
 
@@ -100,9 +99,7 @@ class Preheader:
             name: of the new nest.
             kind: of the new nest.
         """
-        body = clone(nodes, {}, {}, {b: self._outside(b) for b in program_buffers(nodes)})
-        nest = Nest(body, [], changed=True)
-        nest.name, nest.kind, nest.sources = name, kind, like.sources
+        nest = copied(nodes, like, name, kind, self._outside)
         self._around.items.insert(self._around.items.index(self._loop), nest)
         return nest
 

@@ -13,12 +13,11 @@ from polyblocks.affine.model import (
     Nest,
     Node,
     Sequence,
-    clone,
     operands,
-    program_buffers,
     walk,
     writes,
 )
+from polyblocks.affine.prologue import copied
 from polyblocks.attributes import PREPARATION, REGION_ATTRIBUTE
 
 
@@ -104,9 +103,7 @@ class Preparation:
             name: of the new nest.
             kind: of the new nest.
         """
-        body = clone(nodes, {}, {}, {b: self._inside(b) for b in program_buffers(nodes)})
-        nest = Nest(body, [], changed=True)
-        nest.name, nest.kind, nest.sources = name, kind, like.sources
+        nest = copied(nodes, like, name, kind, self._inside)
         self._body.items.append(nest)
         return nest
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from polyblocks.affine.model import Buffer, Nest, Node
+from polyblocks.affine.model import Buffer, Nest, Node, clone, program_buffers
 
 
 class Prologue(Protocol):
@@ -29,3 +30,21 @@ class Prologue(Protocol):
             name: of the new nest.
             kind: of the new nest.
         """
+
+
+def copied(
+    nodes: list[Node], like: Nest, name: str, kind: str, buffer_of: Callable[[Buffer], Buffer]
+) -> Nest:
+    """A nest with a copy of code from elsewhere, see :meth:`Prologue.append`.
+
+    Args:
+        nodes: the code.
+        like: the nest that it is from.
+        name: of the new nest.
+        kind: of the new nest.
+        buffer_of: what a buffer of the code is where the new nest stands.
+    """
+    nest = Nest(clone(nodes, {}, {}, {b: buffer_of(b) for b in program_buffers(nodes)}), [])
+    nest.changed = True
+    nest.name, nest.kind, nest.sources = name, kind, like.sources
+    return nest

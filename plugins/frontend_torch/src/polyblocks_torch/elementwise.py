@@ -20,8 +20,8 @@ from typing import Any
 from polyblocks import mlir
 from polyblocks_torch.torch_dialect import (
     builtin_type,
+    find_ops,
     from_builtin,
-    load_conversion_dialect,
     op_name,
     tensor_type,
     to_builtin,
@@ -32,19 +32,12 @@ Body = Callable[[list[Any], Any], Any]
 
 def lower_elementwise(module: Any) -> None:
     """Replace the ops of :data:`BODIES` in a module of the torch dialect, in place."""
-    ir = mlir.ir
-    found: list[Any] = []
 
-    def visit(op: Any) -> Any:
+    def has_body(op: Any) -> bool:
         name = op_name(op)
-        if name in BODIES and not (name in _FLOAT_ONLY and not _is_of_floats(op)):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
+        return name in BODIES and (name not in _FLOAT_ONLY or _is_of_floats(op))
 
-    module.operation.walk(visit)
-    if found:
-        load_conversion_dialect(module.context)
-    for op in found:
+    for op in find_ops(module, has_body):
         _replace(op, BODIES[op_name(op)])
 
 

@@ -56,7 +56,8 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
     work = _prepared(gm)
     context = mlir.make_context()
     context.emit_error_diagnostics = False
-    load_conversion_dialect(context)
+    if any(is_control_flow(node) for node in work.graph.nodes):
+        load_conversion_dialect(context)
     importer = fx_importer.FxImporter(
         context=context,
         hooks=_hooks(),
@@ -89,7 +90,6 @@ def _prepared(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     check_supported(work.graph)
     rewrite_graph(work)
     fold_reversals(work.graph)
-    work.graph.eliminate_dead_code()
     _one_constant_per_use(work.graph)
     for name, inner in list(work.named_children()):
         if isinstance(inner, torch.fx.GraphModule):

@@ -20,8 +20,8 @@ from typing import Any
 
 from polyblocks import mlir
 from polyblocks_torch.torch_dialect import (
+    find_ops,
     from_builtin,
-    load_conversion_dialect,
     op_name,
     tensor_type,
     to_builtin,
@@ -35,18 +35,7 @@ def lower_products(module: Any) -> None:
 
     Operands are of a floating-point type that is narrower than that of the result.
     """
-    ir = mlir.ir
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op_name(op) in _PRODUCTS:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    if found:
-        load_conversion_dialect(module.context)
-    for op in found:
+    for op in find_ops(module, lambda op: op_name(op) in _PRODUCTS):
         _replace(op)
 
 

@@ -24,8 +24,8 @@ from typing import Any
 from polyblocks import mlir
 from polyblocks_torch.torch_dialect import (
     builtin_type,
+    find_ops,
     from_builtin,
-    load_conversion_dialect,
     op_name,
     tensor_type,
     to_builtin,
@@ -55,18 +55,11 @@ class _Scan:
 
 def lower_scans(module: Any) -> None:
     """Replace the ops of :data:`SCANS` in a module of the torch dialect, in place."""
-    ir = mlir.ir
-    found: list[Any] = []
 
-    def visit(op: Any) -> Any:
-        if op_name(op) in SCANS and builtin_type(op.operands[0].type) is not None:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
+    def scans(op: Any) -> bool:
+        return op_name(op) in SCANS and builtin_type(op.operands[0].type) is not None
 
-    module.operation.walk(visit)
-    if found:
-        load_conversion_dialect(module.context)
-    for op in found:
+    for op in find_ops(module, scans):
         _replace(op, SCANS[op_name(op)])
 
 

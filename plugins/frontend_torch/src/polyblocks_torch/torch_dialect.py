@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from polyblocks import mlir
@@ -27,6 +28,24 @@ def op_name(op: Any) -> str:
     if name == "torch.operator":
         name = str(op.operation.attributes["name"]).strip('"')
     return name.removeprefix("torch.")
+
+
+def find_ops(module: Any, wanted: Callable[[Any], bool]) -> list[Any]:
+    """The ops of a module that are to be replaced by others on builtin tensors, in order.
+
+    If there are any, the casts between both kinds of tensors can be made from then on.
+    """
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if wanted(op):
+            found.append(op)
+        return mlir.ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    if found:
+        load_conversion_dialect(module.context)
+    return found
 
 
 def builtin_type(kind: Any) -> Any | None:

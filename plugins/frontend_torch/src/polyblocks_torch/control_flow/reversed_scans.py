@@ -22,9 +22,11 @@ def fold_reversals(graph: fx.Graph) -> None:
     ``scan(f, h, flip(x))`` reads ``x`` from its end; a stacked result of which nothing but
     ``flip(ys)`` is used is written from its end.
     """
-    for node in list(graph.nodes):
-        if kind_of(node) == SCAN:
-            node.meta[BACKWARD] = _reads_backward(node), _writes_backward(node)
+    scans = [node for node in graph.nodes if kind_of(node) == SCAN]
+    for node in scans:
+        node.meta[BACKWARD] = _reads_backward(node), _writes_backward(node)
+    if scans:
+        graph.eliminate_dead_code()
 
 
 def _reads_backward(node: fx.Node) -> frozenset[int]:
