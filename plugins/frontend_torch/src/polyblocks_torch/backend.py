@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -19,8 +20,14 @@ from polyblocks.registry.honoured_options import checked_options
 from polyblocks_torch import direct
 from polyblocks_torch.accelerator import takes
 from polyblocks_torch.compiler import compile_graph
+from polyblocks_torch.frame_memory import check_breaks_are_allowed
 from polyblocks_torch.frozen import weights_of
-from polyblocks_torch.number_arguments import numbers_as_tensors
+from polyblocks_torch.integer_arguments import with_integers
+from polyblocks_torch.number_arguments import (
+    NumbersLeft,
+    are_all_numbers,
+    numbers_as_tensors,
+)
 from polyblocks_torch.plan import FRONTEND
 from polyblocks_torch.recurrent import as_loops
 from polyblocks_torch.recurrent.shapes import shapes_alone
@@ -72,6 +79,9 @@ def compile_frame(
     _check_inputs(gm, example_inputs, options)
     _record_graph_break(gm, report)
     if any(_is_symbolic(value) for value in example_inputs):
+        if are_all_numbers(gm, example_inputs):
+            with contextlib.suppress(NumbersLeft):
+                return _compile(gm, example_inputs, options, report)
         return _SpecializedByShape(gm, options, report)
     return _compile(gm, example_inputs, options, report)
 
@@ -93,9 +103,9 @@ def _compile(
         call = infer(recorded, example_inputs)
         return lambda *args: call(list(args))
     backend = aot_autograd(
-        fw_compiler=partial(compile_, kind="forward"),
-        bw_compiler=partial(compile_, kind="backward"),
-        inference_compiler=infer,
+        fw_compiler=with_integers(partial(compile_, kind="forward")),
+        bw_compiler=with_integers(partial(compile_, kind="backward")),
+        inference_compiler=with_integers(infer),
         partition_fn=min_cut_rematerialization_partition,
         # Updates of arguments stay in the graph, where they can be fused.
         keep_inference_input_mutations=True,
@@ -172,4 +182,5 @@ def _record_graph_break(gm: fx.GraphModule, report: FunctionReport) -> None:
     reason = getattr(gm, "compile_subgraph_reason", None)
     if reason is None or not getattr(reason, "graph_break", False):
         return
+    check_breaks_are_allowed()
     report.graph_break(GraphBreak.of(reason))

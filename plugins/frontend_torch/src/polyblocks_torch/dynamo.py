@@ -17,7 +17,7 @@ import torch
 import torch._dynamo
 from torch._dynamo import config
 from torch._dynamo.eval_frame import OptimizeContext
-from torch._dynamo.exc import BackendCompilerFailed, Unsupported
+from torch._dynamo.exc import BackendCompilerFailed, TorchDynamoException, Unsupported, UserError
 from torch._dynamo.symbolic_convert import TensorifyState
 from torch._dynamo.types import ConvertFrameReturn
 from torch._dynamo.utils import counters, graph_break_reasons
@@ -25,6 +25,7 @@ from torch.utils import _pytree as pytree
 
 from polyblocks.errors import FallbackError, InputError, PolyBlocksError
 from polyblocks_torch.cached_calls import CachedCalls
+from polyblocks_torch.frame_memory import FrameMemory
 from polyblocks_torch.gate import Gate
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import Frame, FunctionReport, GraphBreak
@@ -95,6 +96,7 @@ class _Converter:
         self._report = report
         self._gate = gate
         self._cached = cached
+        self._memory = FrameMemory()
         #: Whether it is said that torch.func calls the function.
         self._transformed = False
 
@@ -108,8 +110,10 @@ class _Converter:
         TensorifyState.clear()
         try:
             with config.patch(SETTINGS | _warnings_after()), traceable(), shapes_alone(True):
-                _keep_shapes_static(frame)
-                result = self._torchdynamo_orig_backend(frame, cache_entry, frame_state)
+                result = self._memory.converted(
+                    frame,
+                    lambda: self._torchdynamo_orig_backend(frame, cache_entry, frame_state),
+                )
             guarded = getattr(result, "guarded_code", None)
             whole = self._cached.compiled(code, None if guarded is None else guarded.code)
             # Dynamo keeps the code when this returns: whoever looks for it before compiles it too.
@@ -119,7 +123,7 @@ class _Converter:
             if isinstance(inner, PolyBlocksError):
                 raise inner.with_traceback(None) from None
             raise
-        except Unsupported as error:
+        except (Unsupported, UserError) as error:
             if not self._strict:
                 raise
             reason = str(error).strip().splitlines()[0]
@@ -177,23 +181,6 @@ def _untraceable_arguments(frame: Any) -> list[str]:
     return []
 
 
-def _keep_shapes_static(frame: Any) -> None:
-    """Let Dynamo forget the shapes that it saw: it would make the next ones dynamic.
-
-    What it saw of floats stays: a float argument that changed becomes an argument of the compiled
-    code instead of one variant per value.
-    """
-    try:
-        from torch._dynamo import pgo
-
-        state = pgo.get_code_state()[pgo.CodeId.make(frame.f_code, frame.closure)]
-        for name, entry in list(state.automatic_dynamic.items()):
-            if isinstance(entry.size, tuple) or isinstance(entry.scalar, int):
-                del state.automatic_dynamic[name]
-    except (AttributeError, KeyError, TypeError):
-        logger.debug("this PyTorch keeps its frame state elsewhere", exc_info=True)
-
-
-def _location_of(error: Unsupported) -> str | None:
+def _location_of(error: TorchDynamoException) -> str | None:
     stack = getattr(error, "real_stack", None)
     return f"{stack[-1].filename}:{stack[-1].lineno}" if stack else None

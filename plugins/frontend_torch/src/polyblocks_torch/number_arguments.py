@@ -5,13 +5,16 @@ number; AOTAutograd then has a pass that replaces operations on the number by op
 tensor. PyTorch's pass knows five operations, and where one is left it compiles for the value. The
 one here takes its place while a graph is compiled for this package, and knows more.
 
+An integer that has changed is passed as a symbol, which PyTorch means for shapes. Where it is only
+computed with, it becomes an argument in the same way.
+
 A number is held as PyTorch holds it, with 64 bits, and rounded where an operation rounds it.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -55,6 +58,25 @@ def _dispatch(gm: fx.GraphModule, shape_env: ShapeEnv, fake_mode: FakeTensorMode
 graph_compile.tensorify_python_scalars = _dispatch
 
 
+def are_all_numbers(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
+    """Whether the symbols of a graph of Dynamo are integers that no shape depends on."""
+    return not any(_has_symbols(value) for value in example_inputs) and not any(
+        _has_symbols(node.meta.get("example_value")) for node in gm.graph.nodes
+    )
+
+
+#: Types that an integer of 64 bits need not be asked for.
+_HOLDS_ALL = frozenset({torch.int64, torch.bool})
+
+
+class NumbersLeft(Exception):
+    """Integers of a graph say more than what is computed with: shapes, places, loops."""
+
+
+class _Reads(Exception):
+    """An operation reads a number in a way that no tensor can take the place of."""
+
+
 class _Numbers:
     """One run over a graph.
 
@@ -68,24 +90,27 @@ class _Numbers:
         self.graph = graph
         self.shape_env = shape_env
         self.fake_mode = fake_mode
-        #: A number's node -> the node of a float64 tensor without dimensions that holds it.
+        #: A number's node -> the node of a tensor without dimensions, float64 or int64.
         self.tensors: dict[fx.Node, fx.Node] = {}
+        self.has_integers = False
         self.node: fx.Node
 
     def run(self) -> None:
-        """Replace what can be; PyTorch starts again with the values of the other numbers.
+        """Replace what can be; PyTorch starts again with the values of the other floats.
 
         Raises:
-            TensorifyScalarRestartAnalysis: some number is still read.
+            TensorifyScalarRestartAnalysis: some float is still read.
+            NumbersLeft: some integer is still read.
         """
+        self._integers()
         for node in list(self.graph.nodes):
-            if node.op != "call_function":
+            if node.op != "call_function" or node in self.tensors.values():
                 continue
             self.node = node
             with self.graph.inserting_before(node):
                 self._visit(node)
         for node in reversed(list(self.tensors)):
-            if not node.users:
+            if not node.users and node.op != "placeholder":
                 self.graph.erase_node(node)
                 del self.tensors[node]
         left = {s for node in self.tensors for s in node.meta["val"].node.expr.free_symbols}
@@ -97,18 +122,55 @@ class _Numbers:
             TensorifyState.specialize(name)
         if new:
             raise TensorifyScalarRestartAnalysis
+        self._known_integers()
+        if self.has_integers and any(self._reads_integers(node) for node in self.graph.nodes):
+            raise NumbersLeft
+
+    def _integers(self) -> None:
+        """Tensors of the integers among the arguments."""
+        self._known_integers()
+        placeholders = [node for node in self.graph.nodes if node.op == "placeholder"]
+        for node in placeholders:
+            if isinstance(node.meta.get("val"), torch.SymInt) and node.users:
+                self.has_integers = True
+                self.node = node
+                with self.graph.inserting_before(placeholders[-1].next):
+                    self.tensors[node] = self.call(
+                        aten.scalar_tensor.default, node, dtype=torch.int64
+                    )
+
+    def _known_integers(self) -> None:
+        """Integers that were asked for their values are these values."""
+        for node in reversed(self.graph.nodes):
+            value = node.meta.get("val")
+            known = value.node.maybe_as_int() if isinstance(value, torch.SymInt) else None
+            if known is not None:
+                node.replace_all_uses_with(known)
+
+    def _reads_integers(self, node: fx.Node) -> bool:
+        """Whether something that is no tensor of a number depends on an integer."""
+        if node.op == "placeholder" or node in self.tensors.values():
+            return False
+        read = {n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.SymInt)}
+        if node.op == "output":
+            # An argument that is returned passes by.
+            return any(n.op != "placeholder" for n in read)
+        return bool(read) or _has_symbols(node.meta.get("val"))
 
     def _visit(self, node: fx.Node) -> None:
         if node.target is aten._local_scalar_dense.default:
             self._leaf(node)
-        elif isinstance(node.meta.get("val"), torch.SymFloat):
+        elif isinstance(node.meta.get("val"), (torch.SymFloat, torch.SymInt)):
             self._computed(node)
         elif any(n in self.tensors for n in node.all_input_nodes) and all(
             n in self.tensors or isinstance(n.meta.get("val"), torch.Tensor)
             for n in node.all_input_nodes
         ):
             rule = _RULES.get(node.target)
-            made = None if rule is None else rule(self, *node.args, **node.kwargs)
+            try:
+                made = None if rule is None else rule(self, *node.args, **node.kwargs)
+            except _Reads:
+                return
             if made is not None:
                 self._replace(node, made)
 
@@ -120,7 +182,8 @@ class _Numbers:
             self.tensors[node] = self.to(self.call(aten.view.default, source, []), torch.float64)
 
     def _computed(self, node: fx.Node) -> None:
-        rule = _ARITHMETIC.get(node.target)
+        whole = isinstance(node.meta["val"], torch.SymInt)
+        rule = (_OF_INTEGERS if whole else _ARITHMETIC).get(node.target)
         if rule is None or any(n not in self.tensors for n in node.all_input_nodes):
             return
         made = rule(self, *node.args)
@@ -154,17 +217,35 @@ class _Numbers:
             return node
         return self.call(aten._to_copy.default, node, dtype=dtype)
 
-    def number(self, value: Any) -> fx.Node:
-        """A number as a float64 tensor."""
+    def number(self, value: Any, dtype: torch.dtype = torch.float64) -> fx.Node:
+        """A number as a tensor."""
         if isinstance(value, fx.Node):
-            return self.tensors[value]
-        return self.call(aten.scalar_tensor.default, float(value), dtype=torch.float64)
+            return self.to(self.tensors[value], dtype)
+        if dtype.is_floating_point:
+            value = float(value)
+        return self.call(aten.scalar_tensor.default, value, dtype=dtype)
 
     def operand(self, value: Any, dtype: torch.dtype) -> Any:
-        """A tensor, or a number, in a type; what is no number of a graph stays as it is."""
+        """A tensor, or a number, in a type; what is no number of a graph stays as it is.
+
+        Raises:
+            _Reads: the type cannot hold an integer; eager mode raises an error.
+        """
         if not isinstance(value, fx.Node):
             return value
+        if isinstance(value.meta["val"], torch.SymInt) and dtype not in _HOLDS_ALL:
+            if dtype.is_floating_point or dtype.is_complex:
+                return self.to(self.tensors[value], dtype)
+            limits = torch.iinfo(dtype)
+            if not (value.meta["val"] >= limits.min and value.meta["val"] <= limits.max):
+                raise _Reads
         return self.to(self.tensors.get(value, value), dtype)
+
+    def kind(self, *values: Any) -> float | int:
+        """A number of the kind that decides what type tensors and these numbers are promoted to."""
+        numbers = [value for value in values if value in self.tensors]
+        whole = all(isinstance(number.meta["val"], torch.SymInt) for number in numbers)
+        return 1 if whole else 1.0
 
     def dtype(self) -> torch.dtype:
         """Of the result of the replaced operation."""
@@ -176,6 +257,16 @@ class _Numbers:
         return get_computation_dtype(self.dtype())
 
 
+def _has_symbols(value: Any) -> bool:
+    """Whether a value of a graph has a shape or a place that is not known."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_symbols, value))
+    if not isinstance(value, torch.Tensor):
+        return isinstance(value, torch.SymBool)
+    numbers = (*value.shape, *value.stride(), value.storage_offset())
+    return any(not isinstance(n, int) and n.node.maybe_as_int() is None for n in numbers)
+
+
 # --- numbers ------------------------------------------------------------------------------------
 
 
@@ -184,6 +275,33 @@ def _of_numbers(op: Any) -> Callable[..., fx.Node]:
         return self.call(op, *map(self.number, args))
 
     return rule
+
+
+def _of_integers(op: Any) -> Callable[..., fx.Node]:
+    def rule(self: _Numbers, *args: Any) -> fx.Node:
+        return self.call(op, *(self.number(value, torch.int64) for value in args))
+
+    return rule
+
+
+def _whole_quotient(op: Any, **options: Any) -> Callable[..., fx.Node]:
+    """Rounded down as in Python."""
+
+    def rule(self: _Numbers, a: Any, b: Any) -> fx.Node:
+        if isinstance(b, fx.Node):
+            # Python raises an error. A guard, asked for here.
+            bool(b.meta["val"] != 0)
+        return self.call(op, *(self.number(v, torch.int64) for v in (a, b)), **options)
+
+    return rule
+
+
+def _whole_power(self: _Numbers, a: Any, b: Any) -> fx.Node | None:
+    exponent = b.meta["val"] if isinstance(b, fx.Node) else b
+    if not bool(exponent >= 0):
+        return None
+    a, b = (self.number(value, torch.int64) for value in (a, b))
+    return self.call(aten.pow.Tensor_Tensor, a, b)
 
 
 def _quotient(self: _Numbers, a: Any, b: Any) -> fx.Node:
@@ -219,6 +337,19 @@ _ARITHMETIC: dict[Any, Callable[..., fx.Node | None]] = {
     torch.sym_min: _of_numbers(aten.minimum.default),
 }
 
+_OF_INTEGERS: dict[Any, Callable[..., fx.Node | None]] = {
+    operator.add: _of_integers(aten.add.Tensor),
+    operator.sub: _of_integers(aten.sub.Tensor),
+    operator.mul: _of_integers(aten.mul.Tensor),
+    operator.floordiv: _whole_quotient(aten.div.Tensor_mode, rounding_mode="floor"),
+    operator.mod: _whole_quotient(aten.remainder.Tensor),
+    operator.pow: _whole_power,
+    operator.neg: _of_integers(aten.neg.default),
+    operator.abs: _of_integers(aten.abs.default),
+    torch.sym_max: _of_integers(aten.maximum.default),
+    torch.sym_min: _of_integers(aten.minimum.default),
+}
+
 
 # --- operations ---------------------------------------------------------------------------------
 
@@ -246,16 +377,26 @@ def _pairwise(op: Any) -> Rule:
 
     def rule(self: _Numbers, a: Any, b: Any) -> fx.Node:
         tensor = a if isinstance(a, fx.Node) and a not in self.tensors else b
-        dtype = torch.result_type(tensor.meta["val"], 1.0)
+        dtype = torch.result_type(tensor.meta["val"], self.kind(a, b))
         return self.call(op, *(self.operand(value, dtype) for value in (a, b)))
 
     return rule
 
 
+def _raised(self: _Numbers, a: Any, b: Any) -> fx.Node:
+    if b in self.tensors and not self.dtype().is_floating_point:
+        # A negative exponent is an error in eager mode. A guard, asked for here.
+        bool(b.meta["val"] >= 0)
+    return _pairwise(aten.pow.Tensor_Tensor)(self, a, b)  # type: ignore[return-value]
+
+
 def _clamp(self: _Numbers, x: Any, low: Any = None, high: Any = None) -> fx.Node:
     dtype = self.dtype()
     limits = [
-        None if limit is None else self.to(self.number(limit), dtype) for limit in (low, high)
+        self.operand(limit, dtype)
+        if limit is None or isinstance(limit, fx.Node)
+        else self.number(limit, dtype)
+        for limit in (low, high)
     ]
     return self.call(aten.clamp.Tensor, self.to(x, dtype), *limits)
 
@@ -265,7 +406,7 @@ def _filled(position: int) -> Rule:
         if len(args) <= position or args[position] not in self.tensors:
             return None
         shape = list(self.node.meta["val"].shape)
-        number = self.to(self.number(args[position]), self.dtype())
+        number = self.operand(args[position], self.dtype())
         return self.call(
             aten.clone.default,
             self.call(aten.expand.default, number, shape),
@@ -276,13 +417,13 @@ def _filled(position: int) -> Rule:
 
 
 def _masked_fill(self: _Numbers, x: Any, mask: Any, value: Any) -> fx.Node:
-    return self.call(aten.where.self, mask, self.to(self.number(value), self.dtype()), x)
+    return self.call(aten.where.self, mask, self.operand(value, self.dtype()), x)
 
 
 def _lerp(self: _Numbers, x: Any, end: Any, weight: Any) -> fx.Node:
     wide = self.wide()
     x, end = self.to(x, wide), self.to(end, wide)
-    weight = self.to(self.number(weight), wide)
+    weight = self.operand(weight, wide)
     way = self.call(aten.sub.Tensor, end, x)
     rest = self.call(aten.rsub.Scalar, weight, 1)
     near = self.call(aten.add.Tensor, x, self.call(aten.mul.Tensor, weight, way))
@@ -347,14 +488,18 @@ _RULES: dict[Any, Rule] = {
         for overload in (packet.Tensor, packet.Scalar)
     },
     aten.div.Tensor_mode: _arithmetic(aten.div.Tensor_mode),
+    aten.floor_divide.default: _pairwise(aten.floor_divide.default),
     aten.rsub.Scalar: _reverse_sub,
     **{
         getattr(aten, name).Scalar: _pairwise(getattr(aten, name).Tensor)
         for name in ("gt", "ge", "lt", "le", "eq", "ne", "fmod", "remainder")
     },
-    aten.pow.Tensor_Scalar: _pairwise(aten.pow.Tensor_Tensor),
-    aten.pow.Tensor_Tensor: _pairwise(aten.pow.Tensor_Tensor),
-    aten.pow.Scalar: _pairwise(aten.pow.Tensor_Tensor),
+    **{
+        overload: _pairwise(getattr(aten, name).Tensor)
+        for name in ("bitwise_and", "bitwise_or", "bitwise_xor")
+        for overload in (getattr(aten, name).Scalar, getattr(aten, name).Tensor)
+    },
+    **dict.fromkeys((aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor, aten.pow.Scalar), _raised),
     aten.clamp.default: _clamp,
     aten.clamp_min.default: _clamp,
     aten.clamp_max.default: lambda self, x, high: _clamp(self, x, None, high),
