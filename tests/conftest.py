@@ -126,7 +126,9 @@ def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(
         code: str = "", *arguments: str, path: Path | None = None, **environment: Any
     ) -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, **{name: str(value) for name, value in environment.items()}}
+        # As users have it, whatever the tests of this process do.
+        inherited = {k: v for k, v in os.environ.items() if k != "POLYBLOCKS_ISOLATE"}
+        env = {**inherited, **{name: str(value) for name, value in environment.items()}}
         if path is not None:
             env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(path), env.get("PYTHONPATH")]))
         command = [sys.executable, *(["-c", textwrap.dedent(code)] if code else []), *arguments]

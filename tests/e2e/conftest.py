@@ -31,6 +31,13 @@ def chip(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def compiled_in_this_process(request: pytest.FixtureRequest, monkeypatch: Any) -> None:
+    """No process per compilation, which takes a third of the time, but in what is about it."""
+    if request.node.get_closest_marker("isolated") is None:
+        monkeypatch.setenv("POLYBLOCKS_ISOLATE", "0")
+
+
+@pytest.fixture(autouse=True)
 def fresh_dynamo() -> None:
     """Dynamo keeps compiled code per code object: no test sees another's."""
     torch = sys.modules.get("torch")  # tests of other frameworks do not load it

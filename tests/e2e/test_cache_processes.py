@@ -15,7 +15,7 @@ import pytest
 
 from polyblocks.cache.cache import Cache, Entry, cache_key
 
-pytestmark = pytest.mark.cpu
+pytestmark = [pytest.mark.cpu, pytest.mark.isolated]
 
 PROCESSES = 8
 PROGRAMS = 3

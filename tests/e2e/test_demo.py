@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.cpu
+pytestmark = [pytest.mark.cpu, pytest.mark.isolated]
 
 ROOT = Path(__file__).resolve().parents[2]
 

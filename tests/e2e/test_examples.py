@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.cpu
+pytestmark = [pytest.mark.cpu, pytest.mark.isolated]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

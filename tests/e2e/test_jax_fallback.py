@@ -122,6 +122,7 @@ def test_dtypes_that_no_program_holds_are_left_to_jax():
 
 
 @pytest.mark.cpu
+@pytest.mark.isolated
 def test_a_crash_of_native_code_is_a_fallback(monkeypatch):
     from polyblocks import stablehlo
 

@@ -65,6 +65,7 @@ def test_only_the_operation_that_fails_is_left(plant, caplog):
 
 
 @pytest.mark.cpu
+@pytest.mark.isolated
 def test_a_crash_is_a_fallback(plant):
     plant("Atan2", crash)
     report = check(lambda x, y: tf.atan2(x + 1, y) * 2, floats(7), floats(7), whole=False)

@@ -68,6 +68,7 @@ def test_only_the_unsupported_op_is_left(check, plant, caplog):
 
 
 @pytest.mark.cpu
+@pytest.mark.isolated
 def test_a_native_crash_is_a_fallback_with_a_reason(check, plant):
     plant(aten.asinh.default, crash)
     report = check(lambda x: (x * 3).asinh() + x.cos(), torch.rand(7), whole=False)
@@ -231,6 +232,19 @@ def test_strides_that_the_framework_promised_wrongly(check):
     assert polyblocks_jit_torch(lambda x: turned(x + 1))(x).is_contiguous()
 
 
+def test_what_overlaps_itself_crosses_the_border(plant):
+    plant(aten.sin.default, refuse)
+
+    def f(x):
+        y = x.sin()
+        return y.as_strided((3, 1, 3), (2, 0, 1)).expand(3, 4, 3), x + 1
+
+    x0 = torch.rand(3, 3)
+    compiled = polyblocks_jit_torch(f)
+    for ours, theirs in zip(compiled(x0), f(x0), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
 def test_graph_breaks_are_reported(capsys):
     @polyblocks_jit_torch
     def f(x):
@@ -255,6 +269,15 @@ def test_strict_target_refuses_a_graph_break():
 
     with pytest.raises(FallbackError, match="graph break .* strict_target forbids"):
         f(torch.ones(2))
+
+
+def test_strict_target_refuses_a_branch_on_a_number_of_a_tensor():
+    def f(x):
+        count = (x > 0.5).sum().item()
+        return x if count == 1 else x * 2
+
+    with pytest.raises(FallbackError, match=r"graph break .*Could not guard on data-dependent"):
+        polyblocks_jit_torch(f, compile_options={"strict_target": True})(torch.rand(5))
 
 
 def test_a_frame_that_python_runs_is_reported():

@@ -15,7 +15,7 @@ from polyblocks.isolation.isolation import run_isolated
 from polyblocks.runtime import pages
 from polyblocks.runtime.buffers import BufferPool
 
-pytestmark = pytest.mark.cpu
+pytestmark = [pytest.mark.cpu, pytest.mark.isolated]
 
 torch = pytest.importorskip("torch")
 

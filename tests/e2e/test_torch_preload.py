@@ -13,7 +13,7 @@ import torch
 from polyblocks import driver
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
-pytestmark = pytest.mark.cpu
+pytestmark = [pytest.mark.cpu, pytest.mark.isolated]
 
 
 def test_a_child_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("polyblocks_torch")
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch  # noqa: E402
 
-pytestmark = pytest.mark.cpu
+pytestmark = [pytest.mark.cpu, pytest.mark.isolated]
 
 jit = polyblocks_jit_torch(compile_options={"target": "cpu", "strict_target": True})
 
