@@ -1,7 +1,8 @@
 // PASSES: fold-constants
 //
 // What depends on constants alone is a constant, if that saves time: filters, sums, tables of
-// elementary functions. Positions and arithmetic on them stay, as does what has an argument in it.
+// elementary functions. Positions and arithmetic on them stay, as does what has an argument in it,
+// and what is of a type that is not computed here.
 
 #one = affine_map<(d0) -> (d0)>
 #none = affine_map<(d0) -> ()>
@@ -16,9 +17,10 @@
 // CHECK:           linalg.index
 // CHECK:         %[[TABLE:.*]] = arith.constant dense<[{{.*}}]> : tensor<16xf32>
 // CHECK-NOT:     math.sin
-// CHECK:         return %[[FILTER]], %[[ARGUMENT]], %[[TABLE]], %[[RAMP]]
+// CHECK:         %[[NARROW:.*]] = tensor.extract_slice {{.*}}tensor<4xbf16>
+// CHECK:         return %[[FILTER]], %[[ARGUMENT]], %[[TABLE]], %[[RAMP]], %[[NARROW]]
 func.func @main(%x: tensor<3xf32>)
-    -> (tensor<1x3xf32>, tensor<3xf32>, tensor<16xf32>, tensor<16xf32>) {
+    -> (tensor<1x3xf32>, tensor<3xf32>, tensor<16xf32>, tensor<16xf32>, tensor<2xbf16>) {
   %zero = arith.constant dense<0.0> : tensor<f32>
   %two = arith.constant 2.0 : f32
   %taps = arith.constant dense<[1.0, 2.0, 1.0]> : tensor<3xf32>
@@ -58,6 +60,8 @@ func.func @main(%x: tensor<3xf32>)
     %c = math.cos %s : f32
     linalg.yield %c : f32
   } -> tensor<16xf32>
-  return %row, %argument, %table, %ramp
-      : tensor<1x3xf32>, tensor<3xf32>, tensor<16xf32>, tensor<16xf32>
+  %e4 = tensor.empty() : tensor<4xbf16>
+  %narrow = tensor.extract_slice %e4[0] [2] [1] : tensor<4xbf16> to tensor<2xbf16>
+  return %row, %argument, %table, %ramp, %narrow
+      : tensor<1x3xf32>, tensor<3xf32>, tensor<16xf32>, tensor<16xf32>, tensor<2xbf16>
 }

@@ -156,10 +156,11 @@ class _Writer:
             for r in self.capture.results
             if r.updates is not None
         } - {None}
+        of_framework = {storage_key(node.meta.get("val")) for node in self.by_framework} - {None}
         names = []
         for index, (node, result) in enumerate(zip(results, self.capture.results, strict=True)):
             name = self.names[node]
-            foreign = node in self.by_framework
+            foreign = storage_key(node.meta.get("val")) in of_framework or node in self.by_framework
             if storage_key(node.meta.get("val")) in overwritten:
                 # A view of an argument that is about to change.
                 self.source.add(f"kept{index} = {name}.clone()")

@@ -80,6 +80,8 @@ def _is_worth(op: Any, target: Any) -> bool:
     """Whether a constant is better than what makes it."""
     type_ = op.results[0].type
     element = str(type_.element_type)
+    if element not in DTYPES:
+        return False
     elements = int(np.prod(type_.shape, dtype=np.int64))
     nbytes = elements * np.dtype(DTYPES[element]).itemsize
     most = MOST_BYTES if target.multiprocessor is None else MOST_BYTES_OF_BLOCKS

@@ -98,7 +98,7 @@ def angle(x: Tensor) -> Tensor:
         return torch.atan2(x.imag, x.real)
     if not x.dtype.is_floating_point:
         x = x.to(torch.get_default_dtype())
-    turned = torch.where(x < 0, torch.pi, 0.0).to(x.dtype)
+    turned = torch.where(x < 0, torch.full_like(x, torch.pi), 0.0)
     return torch.where(x.isnan(), x, turned)
 
 
