@@ -31,6 +31,22 @@ def test_complex_padding_is_real() -> None:
     same_as_eager(function, torch.randn(2, 3, dtype=torch.complex64))
 
 
+@pytest.mark.simulated
+@pytest.mark.parametrize("count", [64, 61, 1])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16], ids=str)
+def test_floats_become_small_integers_that_wrap_around(dtype: torch.dtype, count: int) -> None:
+    def function(*floats: Tensor) -> tuple[Tensor, ...]:
+        return tuple(x.to(dtype) for x in floats)
+
+    # The last ones are in the range of the type alone without a sign.
+    x = (
+        torch.linspace(-70000, 70000, count)
+        if dtype == torch.int16
+        else torch.linspace(-400, 255, count)
+    )
+    same_as_eager(function, x, x.double(), x.clamp(-3e4, 3e4).half(), x.bfloat16())
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8], ids=str)
 def test_integer_means_are_rounded_down(dtype: torch.dtype) -> None:
     def function(x: Tensor, index: Tensor, src: Tensor) -> tuple[Tensor, ...]:

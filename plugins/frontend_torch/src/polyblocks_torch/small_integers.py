@@ -1,9 +1,17 @@
-"""Numbers in operations on 8-bit integers become tensors: torch-mlir crashes on the numbers."""
+"""What torch-mlir does not do well with integers of 8 and 16 bits.
+
+It crashes on numbers in operations on bytes, and makes integers of floats in one step, which is not
+defined for what the type with a sign does not hold: unsigned ones from 128 on among them.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import fx
+
+from polyblocks import mlir
 
 _BYTES = (torch.int8, torch.uint8)
 
@@ -50,3 +58,31 @@ def _full(gm: fx.GraphModule, before: fx.Node, number: int, like: torch.Tensor) 
     # Shape inference reads the metadata; a view of it has the right mode and dtype.
     made.meta["val"] = like.new_empty(())
     return made
+
+
+def convert_in_two_steps(module: Any) -> None:
+    """Let floats become small integers by way of 32 bits, whose lower ones are taken, in place.
+
+    That is what eager mode does: ``-1.5`` becomes the byte 255, and 300 the byte 44.
+    """
+    ir = mlir.ir
+    found = []
+
+    def visit(op: Any) -> Any:
+        if op.name in ("arith.fptosi", "arith.fptoui"):
+            type_ = op.results[0].type
+            if isinstance(type_, ir.IntegerType) and 1 < type_.width < 32:
+                found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for op in found:
+        with ir.InsertionPoint(op), op.location:
+            wide = ir.Operation.create(
+                "arith.fptosi", results=[ir.IntegerType.get_signless(32)], operands=[op.operands[0]]
+            )
+            narrow = ir.Operation.create(
+                "arith.trunci", results=[op.results[0].type], operands=[wide.results[0]]
+            )
+        op.results[0].replace_all_uses_with(narrow.results[0])
+        op.erase()
