@@ -1,0 +1,111 @@
+"""One architecture: compiled whole, and compared with eager mode and with float64."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from forked_sweep import Outcome
+from judge import WIDER, less_exact
+from torch.utils import _pytree as pytree
+from zoo import Model
+
+from polyblocks.errors import FallbackError, PolyBlocksError
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+#: How far a result may be from eager's, of the largest number in it, where float64 does not tell.
+TOLERANCE = 1e-4
+
+
+def check(model: Model) -> Outcome:
+    """Compile one architecture under ``strict_target`` and call it twice."""
+    torch.manual_seed(0)
+    network, arguments = model.build()
+    _leave_nothing_neutral(network)
+    expected = list(_tensors(_called(network, arguments)))
+    try:
+        exact = list(_tensors(_called(copy.deepcopy(network).double(), _widened(arguments))))
+    except RuntimeError:
+        exact = []  # it computes a part in float32, whatever its weights are
+    compiled = polyblocks_jit_torch(network, compile_options={"strict_target": True})
+    began = time.monotonic()
+    try:
+        _called(compiled, arguments)
+        seconds = time.monotonic() - began
+        got = list(_tensors(_called(compiled, arguments)))
+    except FallbackError as error:
+        return Outcome("fallback", _line(error))
+    except PolyBlocksError as error:
+        return Outcome("wrong", f"raised {_line(error)}")
+    report = compiled.polyblocks_report()
+    if not report.whole:
+        return Outcome("fallback", "the report does not say whole")
+    difference = _differ(got, expected, exact)
+    if difference:
+        return Outcome("wrong", difference)
+    weights = sum(weight.numel() for weight in network.parameters())
+    error = max(_distance(x, y) for x, y in zip(got, expected, strict=True))
+    return Outcome("compiled", measured={"weights": weights, "seconds": seconds, "error": error})
+
+
+def _leave_nothing_neutral(network: torch.nn.Module) -> None:
+    """Weights of ones and zeros would hide errors: a shift that is not added, a scale left out."""
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.add_(torch.randn_like(weight), alpha=0.02)
+        for module in network.modules():
+            if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+                module.running_mean.normal_(std=0.1)
+                module.running_var.uniform_(0.5, 1.5)
+
+
+def _called(network: Any, arguments: dict[str, Any]) -> Any:
+    with torch.no_grad():
+        return network(*arguments.get("", ()), **{k: v for k, v in arguments.items() if k})
+
+
+def _widened(arguments: Any) -> Any:
+    return pytree.tree_map(
+        lambda value: value.double() if value.is_floating_point() else value, arguments
+    )
+
+
+def _tensors(results: Any) -> Iterator[torch.Tensor]:
+    """All that a network gives but its cache of keys and values."""
+    if hasattr(results, "items"):
+        results = [value for name, value in results.items() if name != "cache"]
+    return (leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor))
+
+
+def _differ(got: list[Any], expected: list[Any], exact: list[Any]) -> str:
+    if len(got) != len(expected):
+        return f"{len(got)} results instead of {len(expected)}"
+    for index, (mine, theirs) in enumerate(zip(got, expected, strict=True)):
+        if (mine.shape, mine.dtype) != (theirs.shape, theirs.dtype):
+            return f"result {index} is {mine.dtype}{list(mine.shape)}"
+        if not bool(theirs.isfinite().all()):
+            return f"result {index} is not finite in eager mode: nothing to compare with"
+        if _distance(mine, theirs) <= TOLERANCE / 10:
+            continue
+        if len(exact) == len(got) and exact[index].dtype == WIDER.get(mine.dtype):
+            less = less_exact(mine, theirs, exact[index])
+        else:
+            less = "" if _distance(mine, theirs) <= TOLERANCE else "far from eager's"
+        if less:
+            return f"result {index}: {less}; relative error {_distance(mine, theirs):.1e}"
+    return ""
+
+
+def _distance(mine: torch.Tensor, theirs: torch.Tensor) -> float:
+    """The largest difference, of the largest number."""
+    if not mine.numel():
+        return 0.0
+    difference = (mine.double() - theirs.double()).abs().max()
+    return float(difference / theirs.abs().max().clamp(min=1e-30))
+
+
+def _line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0][:240]

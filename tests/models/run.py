@@ -1,0 +1,104 @@
+"""``make models``: architectures of transformers and networks of convolutions, compiled whole.
+
+Small random weights; compared with eager mode and with float64. Writes ``results.md`` (committed,
+a page of the documentation).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+
+def main() -> int:
+    """Run all, or those named; the exit status is 1 if one is not compiled whole or wrong."""
+    sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="of architectures; default: all")
+    parser.add_argument("--workers", type=int, default=2)
+    arguments = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    with tempfile.TemporaryDirectory(prefix="polyblocks-models-") as folder:
+        os.environ["POLYBLOCKS_CACHE_DIR"] = folder
+        os.environ["POLYBLOCKS_REPRODUCERS"] = folder
+        # The workers are the isolation.
+        os.environ["POLYBLOCKS_ISOLATE"] = "0"
+        # No weights are asked for.
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    import logging
+
+    import torch
+
+    logging.disable(logging.ERROR)
+    torch.set_num_threads(1)
+    import transformers
+    from check import check
+    from forked_sweep import Entry, sweep
+    from preloading import preload
+    from rich.console import Console
+    from rich.progress import Progress
+    from torch_mlir.extras import fx_importer  # noqa: F401
+    from zoo import models
+
+    transformers.logging.set_verbosity_error()
+    preload("cpu")
+    every = list(models())
+    unknown = set(arguments.names) - {model.name for model in every}
+    if unknown:
+        print(f"no such architecture: {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    chosen = [model for model in every if model.name in arguments.names or not arguments.names]
+    entries = [Entry(model.name, [("", model)]) for model in chosen]
+    began, console = time.monotonic(), Console()
+    with Progress(transient=True, console=console) as progress:
+        task = progress.add_task("architectures", total=len(entries))
+        for entry in sweep(entries, check, arguments.workers):
+            progress.update(task, advance=1, description=entry.name)
+            ((_, outcome),) = entry.outcomes
+            seen = ", ".join(f"{name} {value:.3g}" for name, value in outcome.measured.items())
+            progress.print(f"{entry.name}: {outcome.kind} {outcome.reason}{seen}", markup=False)
+    bad = sum(entry.outcomes[0][1].kind != "compiled" for entry in entries)
+    seconds = time.monotonic() - began
+    console.print(
+        f"{len(entries) - bad} of {len(entries)} compiled whole and right, {seconds:.0f} s"
+    )
+    if not bad and len(entries) == len(every):
+        (HERE / "results.md").write_text(_page(every, entries))
+    return int(bad > 0)
+
+
+def _page(models: list[Any], entries: list[Any]) -> str:
+    """The table of results."""
+    import torch
+    import transformers
+
+    rows = []
+    for model, entry in zip(models, entries, strict=True):
+        seen = entry.outcomes[0][1].measured
+        numbers = f"{seen['weights']:,.0f} | {seen['seconds']:.1f} | {seen['error']:.0e}"
+        rows.append(f"| {model.name} | {model.kind} | {numbers} |")
+    lines = [
+        f"`make models`, with PyTorch {torch.__version__.split('+')[0]} and transformers "
+        f"{transformers.__version__}: {len(rows)} architectures.",
+        "",
+        "| architecture | works on | weights | first call, s | error |",
+        "|---|---|---:|---:|---:|",
+        *rows,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
