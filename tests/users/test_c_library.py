@@ -19,13 +19,14 @@ from typer.testing import CliRunner
 import polyblocks
 from polyblocks.api import compile_text
 from polyblocks.artifact import Artifact
+from polyblocks.c_library import c_compiler
+from polyblocks.c_library.interface import TYPES, identifier, identifiers
 from polyblocks.cache.artifact_variants import join
 from polyblocks.cli import app
 from polyblocks.errors import InputError, TargetError
 from polyblocks.options import CompileOptions
 from polyblocks_cpu.host import X86_FEATURES, family, host
-from polyblocks_cpu.library import c_compiler, emit, features
-from polyblocks_cpu.library.interface import TYPES, identifier, identifiers
+from polyblocks_cpu.library import emit, features, openmp_compiler
 from polyblocks_cpu.objects.elf import machine_of
 
 torch = pytest.importorskip("torch")
@@ -406,7 +407,7 @@ def test_c_code_knows_what_the_chip_has(tmp_path: Path) -> None:
     (tmp_path / "has.c").write_text(
         f"#include <stdint.h>\n#include <stdio.h>\n{source}\nint main(void) {{\n{prints}return 0;}}"
     )
-    compiler = c_compiler.find(family())
+    compiler = openmp_compiler.find(family())
     compiler.run(["-O1", "has.c", "-o", "has"], tmp_path)
     told = subprocess.run([tmp_path / "has"], check=True, capture_output=True, text=True).stdout
     for line in told.splitlines():

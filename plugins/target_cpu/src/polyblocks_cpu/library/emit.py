@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import polyblocks
 from polyblocks.artifact import Artifact
+from polyblocks.c_library.files import write_files, write_stored
+from polyblocks.c_library.header import header_text
+from polyblocks.c_library.interface import identifier, interface_of
 from polyblocks.cache.artifact_variants import archs_of, variant
 from polyblocks.errors import InputError, TargetError
 from polyblocks.preparation import part
 from polyblocks.runtime.slots import signature_of
-from polyblocks_cpu.library import c_compiler
-from polyblocks_cpu.library.header import cmake_text, header_text
-from polyblocks_cpu.library.interface import identifier, interface_of
+from polyblocks_cpu.library import openmp_compiler
+from polyblocks_cpu.library.header import STATUSES, functions
 from polyblocks_cpu.library.source import Variant, source_text
 from polyblocks_cpu.load import object_name, objects_of
 from polyblocks_cpu.objects.elf import machine_of
@@ -66,34 +66,22 @@ def emit_library(artifact: Artifact, name: str, folder: Path) -> Sequence[Path]:
             "with weights='arguments' and pass them"
         )
     interface = interface_of(name, made[0])
-    compiler = c_compiler.find(family)
-    checks = made[0].manifest.get("checks", [])
+    compiler = openmp_compiler.find(family)
     header = header_text(
-        interface, [each.manifest["arch"] for each in made], checks, polyblocks.__version__
+        interface,
+        [each.manifest["arch"] for each in made],
+        made[0].manifest.get("checks", []),
+        polyblocks.__version__,
+        STATUSES,
+        functions(interface),
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="polyblocks-library-") as work:
-        place = Path(work)
-        (place / f"{name}.h").write_text(header, encoding="utf-8")
-        files = [f"stored-{number}.bin" for number in range(len(weights))]
-        for file, contents in zip(files, weights, strict=True):
-            (place / file).write_bytes(contents)
-        source = source_text(interface, family, variants, files)
+
+    def write_sources(place: Path) -> list[str]:
+        source = source_text(interface, family, variants, write_stored(place, weights))
         (place / f"{name}.c").write_text(source, encoding="utf-8")
-        objects = [file for each in variants for file in _write_objects(each, place)]
-        library = f"lib{name}.so"
-        compiler.run(
-            [
-                *("-shared", "-fPIC", "-O2", "-std=gnu11", "-pthread", "-fvisibility=hidden"),
-                *(f"-Wl,-soname,{library}", "-Wl,-z,noexecstack", "-Wl,-Bsymbolic"),
-                *("-o", library, f"{name}.c", *objects),
-            ],
-            place,
-        )
-        shutil.copy(place / library, folder / library)
-    (folder / f"{name}.h").write_text(header, encoding="utf-8")
-    (folder / f"{name}-config.cmake").write_text(cmake_text(name), encoding="utf-8")
-    return [folder / library, folder / f"{name}.h", folder / f"{name}-config.cmake"]
+        return [f"{name}.c", *(file for each in variants for file in _write_objects(each, place))]
+
+    return write_files(interface, header, STATUSES, compiler, write_sources, folder)
 
 
 def _family(made: Sequence[Artifact]) -> str:

@@ -1,77 +1,21 @@
-"""The header of a library, and what CMake needs of it."""
+"""What the header of a library for CPUs declares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from polyblocks.c_library.header import CALL, Status, error_declaration, parameters
+from polyblocks.c_library.interface import Interface
 
-from polyblocks_cpu.library.interface import TYPES, Array, Interface
-
-#: Name (behind that of the program), value and meaning of each status.
-STATUSES = (
-    ("OK", 0, "it has run"),
-    ("NULL_POINTER", -1, "an array is NULL"),
-    ("WRONG_SIZE", -2, "an array does not have the number of elements that the program is for"),
-    ("MISALIGNED", -3, "the address of an array is no multiple of its alignment"),
-    ("OVERLAP", -4, "an array that is written shares memory with another one"),
-    ("NO_MEMORY", -5, "there is no memory for intermediate results"),
+#: See :data:`polyblocks.c_library.header.STATUSES`.
+STATUSES: tuple[Status, ...] = (
     ("UNSUPPORTED_CPU", -6, "there is no code for the chip of this machine"),
 )
 
 
-def parameters(interface: Interface) -> str:
-    """What the function takes: for each array its address and how many elements it has."""
-    parts = []
-    for array in interface.arrays:
-        const = "" if array.is_output else "const "
-        parts += [f"{const}{array.type} *{array.name}", f"size_t {array.name}_count"]
-    return ",\n    ".join(parts)
-
-
-def header_text(
-    interface: Interface, archs: Sequence[str], checks: Sequence[str], version: str
-) -> str:
-    """The header.
-
-    Args:
-        interface: of the program.
-        archs: the chips that the library has code for, the best first.
-        checks: messages of the program's run-time checks.
-        version: of the compiler.
-    """
-    name, upper = interface.name, interface.upper
-    macros = [line for array in interface.arrays for line in _macros(upper, array)]
-    ends = [","] * (len(STATUSES) - 1) + [""]
-    statuses = [
-        f"  /* {text} */\n  {upper}_{key} = {value}{end}"
-        for (key, value, text), end in zip(STATUSES, ends, strict=True)
-    ]
-    failures = "".join(f"\n *   {k + 1}: {_comment(text)}" for k, text in enumerate(checks))
+def functions(interface: Interface) -> str:
+    """The functions, with comments."""
+    name = interface.name
     return f"""\
-/* {name}: a program compiled by PolyBlocks {version} for {", ".join(archs)}.
- *
-{"".join(f" * {line}" + chr(10) for line in _described(interface))} */
-#ifndef {upper}_H
-#define {upper}_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-/* What {name}() returns. A positive number is a check of the program that failed: an index that
- * is out of range, for example.{failures}
- */
-enum {name}_status {{
-{chr(10).join(statuses)}
-}};
-
-{chr(10).join(macros)}
-
-/* Run the program. Each array is passed as its address and the number of elements in its memory,
- * from the first to the last one (the macros that end in _COUNT): with another number nothing is
- * run, and it is an error.
+/* Run the program. {CALL}
  *
  * Any number of threads may call it at the same time. Memory for intermediate results is kept for
  * the next call. The arrays stay the caller's.
@@ -79,9 +23,7 @@ enum {name}_status {{
 int32_t {name}(
     {parameters(interface)});
 
-/* What was wrong with the last call that this thread made; empty if nothing was. */
-const char *{name}_error(void);
-
+{error_declaration(name)}
 /* How many threads a call may use: at most as many as OpenMP has (OMP_NUM_THREADS); 0, the
  * default: as many as OpenMP has.
  */
@@ -89,53 +31,4 @@ void {name}_set_num_threads(int32_t num_threads);
 
 /* Which of the library's code this machine runs: the name of a chip, NULL if it runs none. */
 const char *{name}_arch(void);
-
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
-
-
-def _described(interface: Interface) -> Iterator[str]:
-    for array in interface.arrays:
-        kind = "updated" if array.is_input and array.is_output else (
-            "written" if array.is_output else "read"
-        )  # fmt: skip
-        said = TYPES[array.spec.dtype][1]
-        yield f"{array.name}: {array.text}, {kind}" + (f"; elements are {said}" if said else "")
-        yield (
-            f"    strides in elements [{', '.join(map(str, array.spec.strides))}], aligned to "
-            f"{array.alignment} bytes"
-        )
-    if interface.results:
-        yield f"The function returns {', '.join(interface.results)}."
-
-
-def _macros(upper: str, array: Array) -> Iterator[str]:
-    prefix = f"#define {upper}_{array.name.upper()}"
-    yield f"{prefix}_COUNT {array.count}"
-    yield f"{prefix}_RANK {len(array.spec.shape)}"
-    if array.spec.shape:
-        yield f"{prefix}_SHAPE {{{', '.join(map(str, array.spec.shape))}}}"
-        yield f"{prefix}_STRIDES {{{', '.join(map(str, array.spec.strides))}}}"
-
-
-def _comment(text: str) -> str:
-    return text.replace("*/", "* /")
-
-
-def cmake_text(name: str) -> str:
-    """``find_package(NAME CONFIG)`` with the folder in ``NAME_DIR`` gives ``NAME::NAME``."""
-    return f"""\
-# find_package({name} CONFIG REQUIRED PATHS /this/folder)
-# target_link_libraries(application PRIVATE {name}::{name})
-if(NOT TARGET {name}::{name})
-  add_library({name}::{name} SHARED IMPORTED)
-  set_target_properties({name}::{name} PROPERTIES
-    IMPORTED_LOCATION "${{CMAKE_CURRENT_LIST_DIR}}/lib{name}.so"
-    IMPORTED_SONAME "lib{name}.so"
-    INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_LIST_DIR}}")
-endif()
 """

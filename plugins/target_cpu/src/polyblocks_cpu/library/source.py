@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.artifact import PREPARATION, Artifact
+from polyblocks.c_library.header import parameters
+from polyblocks.c_library.interface import Interface, places
+from polyblocks.c_library.source import arrays_and_counts, c_string, embedded, expected_rows
 from polyblocks.preparation import part
 from polyblocks_cpu.library import features
-from polyblocks_cpu.library.header import parameters
-from polyblocks_cpu.library.interface import Interface, places
 from polyblocks_cpu.openmp import LIMIT
 
 #: Bytes that workspaces are aligned to: a page.
@@ -79,9 +79,9 @@ def _start(interface: Interface) -> str:
 #define _GNU_SOURCE
 #include "{interface.name}.h"
 
+#include "checks.h"
+
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -90,17 +90,6 @@ extern int omp_get_max_threads(void);
 
 /* No call runs on more threads, whatever the caller says; of generated code. */
 __attribute__((visibility("hidden"))) int32_t {LIMIT} = INT32_MAX;
-
-static _Thread_local char error_text[512];
-
-__attribute__((format(printf, 2, 3)))
-static int32_t fail(int32_t status, const char *format, ...) {{
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(error_text, sizeof error_text, format, arguments);
-  va_end(arguments);
-  return status;
-}}
 
 static int32_t wanted_threads;
 
@@ -145,14 +134,7 @@ __attribute__((unused)) static void drain(struct pool *pool) {{
 
 
 def _weights(name: str, files: Sequence[str]) -> str:
-    lines = []
-    for number, file in enumerate(files):
-        symbol = f"{name}_stored_{number}"
-        lines.append(
-            f'__asm__(".section .rodata\\n.balign 64\\n.globl {symbol}\\n.hidden {symbol}\\n"\n'
-            f'        "{symbol}:\\n.incbin \\"{file}\\"\\n.byte 0\\n.previous\\n");\n'
-            f'extern const char {symbol}[] __attribute__((visibility("hidden")));'
-        )
+    lines = [embedded(f"{name}_stored_{number}", file) for number, file in enumerate(files)]
     return "\n".join([*lines, ""])
 
 
@@ -192,7 +174,7 @@ static int32_t run_{k}(void *const *arrays, int32_t threads) {{
   (void)arrays;
 {takes}{kept.before}  int32_t status;
   if ({missing}) {{
-    status = fail({interface.upper}_NO_MEMORY, "no memory for intermediate results");
+    status = fail(STATUS_NO_MEMORY, "no memory for intermediate results");
   }} else {{
     const uint64_t pointers[] = {{{pointers}}};
     status = {kept.condition}{variant.entry}(pointers, threads);
@@ -245,7 +227,7 @@ def _kept(interface: Interface, variant: Variant) -> _Kept:
         + (f"preparing_{k}_block" if s is None else _address(interface.name, variant, *s))
         for s in sources
     )
-    failed = f'fail({interface.upper}_NO_MEMORY, "no memory for what is computed of weights")'
+    failed = f'fail(STATUS_NO_MEMORY, "no memory for what is computed of weights")'
     prepare = f"""
 int32_t {variant.prepare}(const uint64_t *pointers, int32_t num_threads);
 
@@ -322,62 +304,19 @@ static void choose(void) {{
 
 
 def _function(interface: Interface) -> str:
-    name, upper = interface.name, interface.upper
-    expected = ",\n    ".join(
-        f"{{{c_string(array.name)}, {c_string(array.text)}, {array.count}, "
-        f"sizeof(*{array.name}), {array.alignment}, {int(array.is_output)}}}"
-        for array in interface.arrays
-    )
-    given = ", ".join(f"(void *){array.name}" for array in interface.arrays)
-    counts = ", ".join(f"{array.name}_count" for array in interface.arrays)
+    name = interface.name
     archs = "chosen < 0 ? NULL : archs[chosen]"
     return f"""\
-struct expected {{
-  const char *name, *what;
-  size_t count, size;
-  uintptr_t alignment;
-  int written;
-}};
-
-static int overlap(const struct expected *a, uintptr_t at, const struct expected *b,
-                   uintptr_t other) {{
-  return at < other + b->count * b->size && other < at + a->count * a->size;
-}}
-
-static int32_t check(const struct expected *expected, void *const *arrays, const size_t *counts,
-                     size_t number) {{
-  for (size_t k = 0; k < number; ++k) {{
-    const struct expected *e = &expected[k];
-    if (counts[k] != e->count)
-      return fail({upper}_WRONG_SIZE, "{name}: argument '%s' is %s, %zu elements; got %zu", e->name,
-                  e->what, e->count, counts[k]);
-    if (!arrays[k] && e->count)
-      return fail({upper}_NULL_POINTER, "{name}: argument '%s' is NULL", e->name);
-    if ((uintptr_t)arrays[k] % e->alignment)
-      return fail({upper}_MISALIGNED, "{name}: argument '%s' must be aligned to %zu bytes", e->name,
-                  (size_t)e->alignment);
-  }}
-  for (size_t k = 0; k < number; ++k)
-    for (size_t other = 0; other < number; ++other)
-      if (k != other && expected[k].written &&
-          overlap(&expected[k], (uintptr_t)arrays[k], &expected[other], (uintptr_t)arrays[other]))
-        return fail({upper}_OVERLAP, "{name}: '%s' is written and shares memory with '%s'",
-                    expected[k].name, expected[other].name);
-  return 0;
-}}
-
 EXPORT int32_t {name}(
     {parameters(interface)}) {{
-  const struct expected expected[] = {{
-    {expected}}};
-  void *const arrays[] = {{{given}}};
-  const size_t counts[] = {{{counts}}};
-  error_text[0] = 0;
-  int32_t status = check(expected, arrays, counts, {len(interface.arrays)});
+  static const struct expected expected[] = {{
+    {expected_rows(interface)}}};
+{arrays_and_counts(interface)}  error_text[0] = 0;
+  int32_t status = check("{name}", expected, arrays, counts, {len(interface.arrays)});
   if (status) return status;
   pthread_once(&choosing, choose);
   if (chosen < 0)
-    return fail({upper}_UNSUPPORTED_CPU, "{name}: this machine runs none of the library's code");
+    return fail(STATUS_UNSUPPORTED_CPU, "{name}: this machine runs none of the library's code");
   return runs[chosen](arrays, num_threads());
 }}
 
@@ -392,9 +331,3 @@ EXPORT const char *{name}_arch(void) {{
   return {archs};
 }}
 """
-
-
-def c_string(text: str) -> str:
-    """A literal of C."""
-    # JSON's escapes are C's for what is ASCII; trigraphs are no more.
-    return json.dumps(text.encode("ascii", "replace").decode())

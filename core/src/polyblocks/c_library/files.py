@@ -1,0 +1,69 @@
+"""The files of a library: the shared object, its header, and what CMake needs."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from polyblocks.c_library.c_compiler import CCompiler
+from polyblocks.c_library.header import Status, cmake_text
+from polyblocks.c_library.interface import Interface
+from polyblocks.c_library.source import statuses_text
+
+
+def write_files(
+    interface: Interface,
+    header: str,
+    statuses: Iterable[Status],
+    compiler: CCompiler,
+    write_sources: Callable[[Path], Sequence[str]],
+    folder: Path,
+) -> list[Path]:
+    """Write ``libNAME.so``, ``NAME.h`` and ``NAME-config.cmake``.
+
+    Args:
+        interface: of the program, with the name.
+        header: text of the header.
+        statuses: what the target adds.
+        compiler: that links it.
+        write_sources: called with a folder in which ``NAME.h`` and ``checks.h`` are; writes
+            sources and objects there, and returns what the compiler is to be given.
+        folder: where the files go; made if it is not there.
+
+    Raises:
+        TargetError: the compiler fails.
+    """
+    name = interface.name
+    library = f"lib{name}.so"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="polyblocks-library-") as work:
+        place = Path(work)
+        (place / f"{name}.h").write_text(header, encoding="utf-8")
+        (place / "statuses.h").write_text(statuses_text(statuses), encoding="utf-8")
+        checks = (files("polyblocks.c_library") / "checks.h").read_text(encoding="utf-8")
+        (place / "checks.h").write_text(checks, encoding="utf-8")
+        arguments = write_sources(place)
+        compiler.run(
+            [
+                *("-shared", "-fPIC", "-O2", "-std=gnu11", "-pthread", "-fvisibility=hidden"),
+                *(f"-Wl,-soname,{library}", "-Wl,-z,noexecstack", "-Wl,-Bsymbolic"),
+                *("-o", library, *arguments),
+            ],
+            place,
+        )
+        shutil.copy(place / library, folder / library)
+    (folder / f"{name}.h").write_text(header, encoding="utf-8")
+    (folder / f"{name}-config.cmake").write_text(cmake_text(name), encoding="utf-8")
+    return [folder / library, folder / f"{name}.h", folder / f"{name}-config.cmake"]
+
+
+def write_stored(place: Path, contents: Iterable[bytes]) -> list[str]:
+    """Write what is stored into files; their names, for :func:`~source.embedded`."""
+    names = []
+    for number, data in enumerate(contents):
+        names.append(f"stored-{number}.bin")
+        (place / names[-1]).write_bytes(data)
+    return names
