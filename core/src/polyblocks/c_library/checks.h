@@ -3,10 +3,9 @@
  * statuses.h is generated: STATUS_OK and so on, with the numbers of the program's header.
  */
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
+#include "expected.h"
 #include "statuses.h"
 
 static _Thread_local char error_text[1024];
@@ -20,14 +19,6 @@ static int32_t fail(int32_t status, const char *format, ...) {
   va_end(arguments);
   return status;
 }
-
-/* An array that the program takes. */
-struct expected {
-  const char *name, *what;
-  size_t count, size; /* of C's elements, and bytes of one */
-  uintptr_t alignment;
-  int written;
-};
 
 static int overlap(const struct expected *a, uintptr_t at, const struct expected *b,
                    uintptr_t other) {

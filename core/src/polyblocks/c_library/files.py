@@ -29,7 +29,7 @@ def write_files(
         header: text of the header.
         statuses: what the target adds.
         compiler: that links it.
-        write_sources: called with a folder in which ``NAME.h`` and ``checks.h`` are; writes
+        write_sources: called with a folder that has ``NAME.h`` and ``checks.h``; writes
             sources and objects there, and returns what the compiler is to be given.
         folder: where the files go; made if it is not there.
 
@@ -43,8 +43,9 @@ def write_files(
         place = Path(work)
         (place / f"{name}.h").write_text(header, encoding="utf-8")
         (place / "statuses.h").write_text(statuses_text(statuses), encoding="utf-8")
-        checks = (files("polyblocks.c_library") / "checks.h").read_text(encoding="utf-8")
-        (place / "checks.h").write_text(checks, encoding="utf-8")
+        for file in ("checks.h", "expected.h"):
+            data = (files("polyblocks.c_library") / file).read_bytes()
+            (place / file).write_bytes(data)
         arguments = write_sources(place)
         compiler.run(
             [

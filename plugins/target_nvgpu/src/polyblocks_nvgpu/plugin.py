@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 from polyblocks.hookspecs import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from polyblocks.artifact import Artifact
     from polyblocks.options import CompileOptions
     from polyblocks.runtime.executable import Executable
@@ -38,6 +41,15 @@ def load_artifact(artifact: Artifact) -> Executable:
     from polyblocks_nvgpu.load import load_artifact as load
 
     return load(artifact)
+
+
+@hookimpl
+def emit_library(artifact: Artifact, name: str, folder: Path) -> Sequence[Path]:
+    """A shared object that calls the driver by itself, a header, and what CMake needs."""
+    from polyblocks.c_library.device.emit import emit_library as emit
+    from polyblocks_nvgpu.library import VENDOR
+
+    return emit(artifact, name, folder, VENDOR)
 
 
 @hookimpl

@@ -1,0 +1,125 @@
+"""The generated source of a library for GPUs: tables, and the functions with the program's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from polyblocks.artifact import Artifact
+from polyblocks.c_library.device.tables import initializer, plan_tables
+from polyblocks.c_library.header import parameters
+from polyblocks.c_library.interface import Interface
+from polyblocks.c_library.source import arrays_and_counts, c_string, embedded, expected_rows
+
+
+@dataclass(frozen=True)
+class Image:
+    """Code of the library.
+
+    Attributes:
+        plan: number of the architecture that it is for.
+        form: what it is, see :func:`polyblocks.runtime.device.code.code_of`.
+        file: with the code.
+        nbytes: how much that is.
+    """
+
+    plan: int
+    form: str
+    file: str
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A stored array of the library: its file, and its size."""
+
+    file: str
+    nbytes: int
+
+
+def source_text(
+    interface: Interface,
+    variants: Sequence[Artifact],
+    uses: Sequence[Sequence[int]],
+    images: Sequence[Image],
+    stored: Sequence[Stored],
+    on_device: bool,
+) -> str:
+    """The C source.
+
+    Args:
+        interface: of the program.
+        variants: one artifact per architecture.
+        uses: for each of them the numbers of its stored arrays.
+        images: of all of them.
+        stored: what they store.
+        on_device: whether arrays are on the device.
+    """
+    name = interface.name
+    plans = [plan_tables(k, each, uses[k]) for k, each in enumerate(variants)]
+    code = [f"{name}_code_{k}" for k in range(len(images))]
+    contents = [f"{name}_stored_{k}" for k in range(len(stored))]
+    tables = {
+        "plans": [row for _, row in plans],
+        "images": [
+            initializer(
+                plan=image.plan, form=c_string(image.form), code=symbol, bytes=image.nbytes
+            )
+            for symbol, image in zip(code, images, strict=True)
+        ],
+        "stored": [
+            initializer(contents=symbol, bytes=each.nbytes)
+            for symbol, each in zip(contents, stored, strict=True)
+        ],
+    }
+    parts = [
+        f'#include "{name}.h"\n#include "program.h"\n',
+        *(embedded(symbol, image.file) for symbol, image in zip(code, images, strict=True)),
+        *(embedded(symbol, each.file) for symbol, each in zip(contents, stored, strict=True)),
+        *(text for text, _ in plans),
+        f"static const struct expected arrays[] = {{\n    {expected_rows(interface)}}};",
+        *(
+            f"static const struct {kind} {key}[] = {{\n  " + ",\n  ".join(tables[key]) + "};"
+            for key, kind in (("plans", "plan"), ("images", "image"), ("stored", "stored"))
+            if tables[key]
+        ),
+        "const struct program library_program = "
+        + initializer(
+            name=c_string(name),
+            array_count=len(interface.arrays),
+            plan_count=len(plans),
+            image_count=len(images),
+            stored_count=len(stored),
+            arrays="arrays",
+            **{key: key if rows else "NULL" for key, rows in tables.items()},
+        )
+        + ";\n",
+        _functions(interface, on_device),
+    ]
+    return "\n".join(parts)
+
+
+def _functions(interface: Interface, on_device: bool) -> str:
+    name = interface.name
+    stream = "\n    void *stream," if on_device else ""
+    synchronize = (
+        f"EXPORT int32_t {name}_synchronize(void *stream) {{ return library_synchronize(stream); }}"
+        "\n\n"
+        if on_device
+        else ""
+    )
+    return f"""\
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int32_t {name}({stream}
+    {parameters(interface)}) {{
+{arrays_and_counts(interface)}\
+  return library_call({"stream" if on_device else "NULL"}, arrays, counts);
+}}
+
+{synchronize}EXPORT int32_t {name}_release(void) {{ return library_release(); }}
+
+EXPORT const char *{name}_error(void) {{ return library_error(); }}
+
+EXPORT const char *{name}_arch(void) {{ return library_arch(); }}
+"""
