@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import shutil
 import subprocess
@@ -28,6 +27,7 @@ from polyblocks.options import CompileOptions
 from polyblocks_cpu.host import X86_FEATURES, family, host
 from polyblocks_cpu.library import emit, features, openmp_compiler
 from polyblocks_cpu.objects.elf import machine_of
+from tests.support.c_libraries import Library
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.cpu
@@ -42,43 +42,6 @@ ARCHS = {"x86_64": ("x86-64", "x86-64-v4"), "aarch64": ("armv8-a", "a64fx")}[fam
 def build(command: list[str], folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-class Library:
-    """A library that was written, called with NumPy's arrays."""
-
-    def __init__(self, artifact: Artifact, folder: Path, name: str = "program") -> None:
-        self.files = polyblocks.write_library(artifact, folder, name)
-        self.name = name
-        self.header = (folder / f"{name}.h").read_text()
-        self.code = ctypes.CDLL(str(folder / f"lib{name}.so"))
-        self.function = getattr(self.code, name)
-        self.function.restype = ctypes.c_int32
-        for text in ("error", "arch"):
-            getattr(self.code, f"{name}_{text}").restype = ctypes.c_char_p
-
-    def __call__(self, *arrays: Any, counts: list[int] | None = None) -> int:
-        """The status; arrays may be addresses, whose counts are given."""
-        arguments = []
-        for k, array in enumerate(arrays):
-            is_array = isinstance(array, np.ndarray)
-            address = array.ctypes.data if is_array else array
-            complex_ = is_array and array.dtype.kind == "c"
-            count = counts[k] if counts is not None else _span(array) * (2 if complex_ else 1)
-            arguments += [ctypes.c_void_p(address), ctypes.c_size_t(count)]
-        return self.function(*arguments)
-
-    def error(self) -> str:
-        return getattr(self.code, f"{self.name}_error")().decode()
-
-    def arch(self) -> str | None:
-        found = getattr(self.code, f"{self.name}_arch")()
-        return found.decode() if found is not None else None
-
-
-def _span(array: np.ndarray) -> int:
-    steps = zip(array.shape, array.strides, strict=True)
-    return 1 + sum((extent - 1) * step // array.itemsize for extent, step in steps)
 
 
 # --- the example -------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ STATUSES: tuple[Status, ...] = (
     ("WRONG_SIZE", -2, "an array does not have the number of elements that the program is for"),
     ("MISALIGNED", -3, "the address of an array is no multiple of its alignment"),
     ("OVERLAP", -4, "an array that is written shares memory with another one"),
-    ("NO_MEMORY", -5, "there is no memory for intermediate results"),
+    ("NO_MEMORY", -5, "there is not enough memory"),
 )
 
 
@@ -90,9 +90,9 @@ enum {name}_status {{
 
 #: What every library says of the function that runs the program.
 CALL = """\
-Each array is passed as its address and the number of elements in its memory,
- * from the first to the last one (the macros that end in _COUNT): with another number nothing is
- * run, and it is an error."""
+Each array is passed as its address and the number of elements in its memory, from the first to
+ * the last one (the macros that end in _COUNT): with another number nothing is run, and it is an
+ * error."""
 
 
 def error_declaration(name: str) -> str:

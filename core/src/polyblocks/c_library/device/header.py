@@ -44,12 +44,14 @@ def _on_host(interface: Interface, vendor: Vendor) -> str:
     name = interface.name
     return f"""\
 /* Run the program on the device that is current to the thread (by default the first one), and wait
- * for it. {CALL}
+ * for it.
+ *
+ * {CALL}
  *
  * Arrays are in the host's memory: they are copied to the device, and results back. Any number of
- * threads may call it at the same time, each call has a stream of its own. Memory on the device is
- * kept for the next call. The {vendor.name} is opened at the first call, which also loads the
- * code and the stored arrays.
+ * threads may call it at the same time, each on a stream of its own. Memory on the device is kept for
+ * the next call. The {vendor.name} is opened at the first call, which also loads the code and the
+ * stored arrays.
  */
 int32_t {name}(
     {parameters(interface)});
@@ -60,7 +62,9 @@ def _on_device(interface: Interface, vendor: Vendor) -> str:
     name = interface.name
     return f"""\
 /* Put the program on a stream ({vendor.stream}; NULL: the default stream) of the device that is
- * current to the thread, and wait for nothing. {CALL}
+ * current to the thread, and wait for nothing.
+ *
+ * {CALL}
  *
  * Arrays are in the device's memory, and stay the caller's: until the stream has passed the program
  * they must not be freed, or changed by what is not ordered behind it. Intermediate results are

@@ -15,7 +15,9 @@ def functions(interface: Interface) -> str:
     """The functions, with comments."""
     name = interface.name
     return f"""\
-/* Run the program. {CALL}
+/* Run the program.
+ *
+ * {CALL}
  *
  * Any number of threads may call it at the same time. Memory for intermediate results is kept for
  * the next call. The arrays stay the caller's.

@@ -1,0 +1,77 @@
+"""Libraries for C that were written, called with NumPy's arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import polyblocks
+from polyblocks.artifact import Artifact
+
+
+class Library:
+    """A library that is written and loaded.
+
+    Args:
+        artifact: of a target that makes libraries.
+        folder: where it is written.
+        name: of the function.
+    """
+
+    def __init__(self, artifact: Artifact, folder: Path, name: str = "program") -> None:
+        self.files = polyblocks.write_library(artifact, folder, name)
+        self.name = name
+        self.header = (folder / f"{name}.h").read_text()
+        self.code = ctypes.CDLL(str(folder / f"lib{name}.so"))
+        self.function = getattr(self.code, name)
+        self.function.restype = ctypes.c_int32
+        for text in ("error", "arch"):
+            getattr(self.code, f"{name}_{text}").restype = ctypes.c_char_p
+
+    def __call__(self, *arrays: Any, counts: Sequence[int] | None = None) -> int:
+        """The status; arrays may be addresses, whose counts are given."""
+        return int(self.function(*self.arguments(arrays, counts)))
+
+    def on_stream(self, stream: int, arrays: Sequence[Any], counts: Sequence[int]) -> int:
+        """The status of a program whose arrays are on a device."""
+        given = self.arguments(arrays, counts)
+        return int(self.function(ctypes.c_void_p(stream), *given))
+
+    def synchronize(self, stream: int = 0) -> int:
+        """What ``NAME_synchronize`` returns."""
+        return int(getattr(self.code, f"{self.name}_synchronize")(ctypes.c_void_p(stream)))
+
+    def release(self) -> int:
+        """What ``NAME_release`` returns."""
+        return int(getattr(self.code, f"{self.name}_release")())
+
+    def error(self) -> str:
+        """What was wrong with this thread's last call."""
+        return str(getattr(self.code, f"{self.name}_error")().decode())
+
+    def arch(self) -> str | None:
+        """What ``NAME_arch`` returns."""
+        found = getattr(self.code, f"{self.name}_arch")()
+        return found.decode() if found is not None else None
+
+    @staticmethod
+    def arguments(arrays: Sequence[Any], counts: Sequence[int] | None) -> list[Any]:
+        """Address and count of each array."""
+        arguments: list[Any] = []
+        for k, array in enumerate(arrays):
+            is_array = isinstance(array, np.ndarray)
+            address = array.ctypes.data if is_array else array
+            complex_ = is_array and array.dtype.kind == "c"
+            count = counts[k] if counts is not None else span(array) * (2 if complex_ else 1)
+            arguments += [ctypes.c_void_p(address), ctypes.c_size_t(count)]
+        return arguments
+
+
+def span(array: np.ndarray) -> int:
+    """Elements from an array's first to its last one."""
+    steps = zip(array.shape, array.strides, strict=True)
+    return 1 + sum((extent - 1) * step // array.itemsize for extent, step in steps)

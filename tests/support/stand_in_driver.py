@@ -1,0 +1,451 @@
+"""A shared library with a vendor's driver in it that runs kernels in the project's simulator.
+
+It is built by the C compiler and loaded for the whole process, so that a library for C finds it
+where it opens the driver. Each of its functions calls a Python method. Memory of devices is the
+host's; a module is the text of the kernels before they become machine code, which
+:func:`for_stand_in` puts where an artifact has that.
+
+Work is done when somebody waits for it, in the order in which it was put on its stream.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import struct
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyblocks.artifact import Artifact
+from polyblocks.simt import Simulator
+from polyblocks.simt.types import Float, Pointer
+
+OUT_OF_MEMORY, INVALID_IMAGE, NOT_FOUND, ILLEGAL_ADDRESS = 2, 200, 500, 700
+_NAMES = {
+    2: "OUT_OF_MEMORY", 3: "NOT_INITIALIZED", 100: "NO_DEVICE", 200: "INVALID_IMAGE",
+    500: "NOT_FOUND", 700: "ILLEGAL_ADDRESS",
+}  # fmt: skip
+
+#: Types of parameters: pointer, int, unsigned, 64 bits.
+_C_TYPES = {"p": "void *", "i": "int", "u": "unsigned", "q": "unsigned long long"}
+_PYTHON_TYPES = {
+    "p": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "q": ctypes.c_uint64,
+}  # fmt: skip
+
+#: Function -> its parameters, as cuda.h declares them, and the method that does it.
+CUDA = {
+    "cuInit": ("u", "initialize"),
+    "cuDeviceGetCount": ("p", "count_devices"),
+    "cuGetErrorName": ("ip", "error_name"),
+    "cuGetErrorString": ("ip", "error_text"),
+    "cuDeviceGet": ("pi", "get_device"),
+    "cuDeviceGetName": ("pii", "device_name"),
+    "cuDeviceGetAttribute": ("pii", "device_attribute"),
+    "cuDevicePrimaryCtxRetain": ("pi", "retain_context"),
+    "cuCtxGetCurrent": ("p", "get_context"),
+    "cuCtxSetCurrent": ("p", "set_context"),
+    "cuCtxGetDevice": ("p", "context_device"),
+    "cuCtxSynchronize": ("", "synchronize"),
+    "cuModuleLoadDataEx": ("ppupp", "load_module_with_options"),
+    "cuModuleUnload": ("p", "unload_module"),
+    "cuModuleGetFunction": ("ppp", "find_function"),
+    "cuFuncSetAttribute": ("pii", "set_function_attribute"),
+    "cuLaunchKernel": ("puuuuuuuppp", "launch"),
+    "cuMemAlloc_v2": ("pq", "allocate"),
+    "cuMemFree_v2": ("q", "free"),
+    "cuMemHostAlloc": ("pqu", "allocate_host"),
+    "cuMemFreeHost": ("p", "free_host"),
+    "cuMemcpyHtoDAsync_v2": ("qpqp", "copy_in"),
+    "cuMemcpyDtoHAsync_v2": ("pqqp", "copy_out"),
+    "cuStreamCreate": ("pu", "create_stream"),
+    "cuStreamDestroy_v2": ("p", "destroy_stream"),
+    "cuStreamSynchronize": ("p", "wait"),
+    "cuMemAllocAsync": ("pqp", "allocate_on_stream"),
+    "cuMemFreeAsync": ("qp", "free_on_stream"),
+}
+#: The same of hip_runtime_api.h.
+HIP = {
+    "hipInit": ("u", "initialize"),
+    "hipGetDeviceCount": ("p", "count_devices"),
+    "hipDrvGetErrorName": ("ip", "error_name"),
+    "hipDrvGetErrorString": ("ip", "error_text"),
+    "hipGetDevice": ("p", "current_device"),
+    "hipSetDevice": ("i", "set_device"),
+    "hipGetDevicePropertiesR0600": ("pi", "device_properties"),
+    "hipDeviceSynchronize": ("", "synchronize"),
+    "hipModuleLoadData": ("pp", "load_module"),
+    "hipModuleUnload": ("p", "unload_module"),
+    "hipModuleGetFunction": ("ppp", "find_function"),
+    "hipModuleLaunchKernel": ("puuuuuuuppp", "launch"),
+    "hipMalloc": ("pq", "allocate"),
+    "hipFree": ("q", "free"),
+    "hipHostMalloc": ("pqu", "allocate_host"),
+    "hipHostFree": ("p", "free_host"),
+    "hipMemcpyHtoDAsync": ("qpqp", "copy_in"),
+    "hipMemcpyDtoHAsync": ("pqqp", "copy_out"),
+    "hipStreamCreateWithFlags": ("pu", "create_stream"),
+    "hipStreamDestroy": ("p", "destroy_stream"),
+    "hipStreamSynchronize": ("p", "wait"),
+    "hipMallocAsync": ("pqp", "allocate_on_stream"),
+    "hipFreeAsync": ("qp", "free_on_stream"),
+}
+#: Target -> functions, and the name by which the library is opened.
+DRIVERS = {"nvgpu": (CUDA, "libcuda.so.1"), "amdgpu": (HIP, "libamdhip64.so.7")}
+
+
+class StandIn:
+    """What the functions of a driver do.
+
+    Args:
+        semantics: target's ops for the simulator.
+        chips: per device its architecture, and what the simulator must know of it.
+        room: bytes that a device has.
+
+    Attributes:
+        calls: names of the methods that were called, in order.
+        failing: method -> the status that it returns.
+        launches: kernel, grid, block and bytes of shared memory of each launch.
+        memory: address on a device -> device and block.
+        streams, modules, pinned: what has been made, and not given up.
+    """
+
+    def __init__(self, semantics: Any, chips: dict[str, Any], room: int = 1 << 30) -> None:
+        self.semantics = semantics
+        self.archs = list(chips)
+        self.chips = chips
+        self.room = room
+        self.calls: list[str] = []
+        self.failing: dict[str, int] = {}
+        self.launches: list[tuple[Any, ...]] = []
+        self.memory: dict[int, tuple[int, Any, int]] = {}
+        self.streams: set[int] = set()
+        self.modules: dict[int, Any] = {}
+        self.pinned: dict[int, Any] = {}
+        self.log = ""
+        self._functions: dict[int, tuple[Any, str]] = {}
+        self._pending: dict[int, list[Callable[[], None]]] = {}
+        self._texts: dict[int, Any] = {}
+        self._numbers = itertools.count(1000)
+        self._thread = threading.local()
+        self._lock = threading.RLock()
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """What a function of the driver returns."""
+        with self._lock:
+            self.calls.append(name)
+            if name in self.failing:
+                return self.failing[name]
+            return int(getattr(self, name)(*arguments) or 0)
+
+    # --- devices
+
+    def initialize(self, flags: int) -> None:
+        assert flags == 0
+
+    def count_devices(self, place: int) -> None:
+        _put(place, len(self.archs), ctypes.c_int)
+
+    def error_name(self, status: int, place: int) -> int:
+        return self._text(status, place, f"ERROR_{_NAMES.get(status, 'X')}")
+
+    def error_text(self, status: int, place: int) -> int:
+        return self._text(status, place, _NAMES.get(status, "x").replace("_", " ").lower())
+
+    def _text(self, status: int, place: int, text: str) -> int:
+        if status not in _NAMES:
+            return 1
+        held = self._texts.setdefault(text, ctypes.create_string_buffer(text.encode()))
+        _put(place, ctypes.addressof(held))
+        return 0
+
+    @property
+    def current(self) -> int | None:
+        """The device that is current to this thread."""
+        return getattr(self._thread, "device", None)
+
+    @current.setter
+    def current(self, device: int | None) -> None:
+        self._thread.device = device
+
+    def get_device(self, place: int, ordinal: int) -> None:
+        _put(place, ordinal, ctypes.c_int)
+
+    def current_device(self, place: int) -> None:
+        _put(place, self.current or 0, ctypes.c_int)
+
+    def set_device(self, device: int) -> None:
+        self.current = device
+
+    def device_name(self, place: int, size: int, device: int) -> None:
+        ctypes.memmove(place, f"Chip {device}\0".encode(), min(size, 8))
+
+    def device_attribute(self, place: int, which: int, device: int) -> None:
+        number = int(self.archs[device].removeprefix("sm_").rstrip("af"))
+        _put(place, {75: number // 10, 76: number % 10}[which], ctypes.c_int)
+
+    def device_properties(self, place: int, device: int) -> None:
+        # The size of the real one: what is behind it must not be touched.
+        ctypes.memset(place, 0, 1472)
+        ctypes.memmove(place, f"Chip {device}".encode(), 6)
+        arch = f"{self.archs[device]}:sramecc+:xnack-".encode()
+        ctypes.memmove(place + 1160, arch, len(arch))
+
+    def retain_context(self, place: int, device: int) -> None:
+        _put(place, 0xC000 + device)
+
+    def get_context(self, place: int) -> None:
+        _put(place, 0 if self.current is None else 0xC000 + self.current)
+
+    def set_context(self, context: int | None) -> None:
+        self.current = None if not context else context - 0xC000
+
+    def context_device(self, place: int) -> int:
+        assert self.current is not None
+        return self.get_device(place, self.current) or 0
+
+    def synchronize(self) -> None:
+        for stream in list(self._pending):
+            self.wait(stream)
+
+    # --- code
+
+    def load_module_with_options(
+        self, place: int, image: int, count: int, options: int, values: int
+    ) -> int:
+        read = (ctypes.c_int * count).from_address(options)
+        assert list(read) == [5, 6]
+        buffer, size = (ctypes.c_uint64 * 2).from_address(values)
+        if self.log:
+            ctypes.memmove(buffer, self.log.encode() + b"\0", min(size, len(self.log) + 1))
+            return INVALID_IMAGE
+        return self.load_module(place, image) or 0
+
+    def load_module(self, place: int, image: int) -> int | None:
+        from polyblocks import mlir
+
+        text = ctypes.string_at(image)
+        device = self.current or 0
+        simulator = Simulator(mlir.parse(text), self.semantics, self.chips[self.archs[device]])
+        module = next(self._numbers)
+        self.modules[module] = device, simulator
+        _put(place, module)
+        return None
+
+    def unload_module(self, module: int) -> None:
+        del self.modules[module]
+
+    def find_function(self, place: int, module: int, name: int) -> int:
+        device, simulator = self.modules[module]
+        kernel = ctypes.string_at(name).decode()
+        if kernel not in simulator.kernels:
+            return NOT_FOUND
+        assert device == (self.current or 0)
+        function = next(self._numbers)
+        self._functions[function] = simulator, kernel
+        _put(place, function)
+        return 0
+
+    def set_function_attribute(self, function: int, attribute: int, value: int) -> None:
+        assert function in self._functions
+        assert attribute == 8
+        assert value > 0
+
+    def launch(self, function: int, *arguments: Any) -> None:
+        x, y, z, a, b, c, shared, stream, operands, extra = arguments
+        assert not extra
+        simulator, kernel = self._functions[function]
+        types = simulator._program(kernel).argument_types
+        # The operands are copied when the driver is called.
+        bits = []
+        if types:
+            places = (ctypes.c_uint64 * len(types)).from_address(operands)
+            bits = [ctypes.c_uint64.from_address(place).value for place in places]
+        self.launches.append((kernel, (x, y, z), (a, b, c), shared))
+        self._work(
+            stream, lambda: self._run(simulator, kernel, (x, y, z), (a, b, c), shared, types, bits)
+        )
+
+    def _run(self, simulator: Any, kernel: str, grid: Any, block: Any, shared: int, types: Any,
+             bits: list[int]) -> None:  # fmt: skip
+        with simulator.scratch():
+            buffers: dict[int, Any] = {}
+            values: list[Any] = []
+            for kind, value in zip(types, bits, strict=True):
+                if isinstance(kind, Pointer):
+                    start = self._start(value)
+                    if start not in buffers:
+                        buffers[start] = simulator.buffer(self.view(start))
+                    values.append(buffers[start] + (value - start))
+                elif isinstance(kind, Float):
+                    code = {16: "e", 32: "f", 64: "d"}[kind.bits]
+                    (number,) = struct.unpack_from(code, struct.pack("Q", value))
+                    values.append(number)
+                else:
+                    values.append(value & ((1 << kind.bits) - 1))
+            result = simulator.launch(kernel, grid, block, values, shared)
+            assert result.finished
+            assert not result.findings, "\n".join(map(str, result.findings))
+            for start, buffer in buffers.items():
+                buffer.get(self.view(start))
+
+    def _start(self, address: int) -> int:
+        for start, (_, _, size) in self.memory.items():
+            if start <= address < start + size:
+                return start
+        raise AssertionError(f"{address:#x} is no memory of a device")
+
+    # --- memory
+
+    def view(self, start: int) -> np.ndarray:
+        """The bytes of memory of a device."""
+        size = self.memory[start][2]
+        return np.frombuffer((ctypes.c_char * size).from_address(start), np.uint8)
+
+    def allocate(self, place: int, size: int) -> int:
+        assert size > 0
+        device = self.current or 0
+        used = sum(each for where, _, each in self.memory.values() if where == device)
+        if used + size > self.room:
+            return OUT_OF_MEMORY
+        block = ctypes.create_string_buffer(size + 256)
+        address = -(-ctypes.addressof(block) // 256) * 256
+        ctypes.memset(address, 0xA5, size)
+        self.memory[address] = device, block, size
+        _put(place, address)
+        return 0
+
+    def free(self, address: int) -> None:
+        del self.memory[address]
+
+    def allocate_host(self, place: int, size: int, flags: int) -> None:
+        assert flags == 1
+        block = ctypes.create_string_buffer(size)
+        self.pinned[ctypes.addressof(block)] = block
+        _put(place, ctypes.addressof(block))
+
+    def free_host(self, address: int) -> None:
+        del self.pinned[address]
+
+    def copy_in(self, address: int, host: int, size: int, stream: int) -> None:
+        self._start(address)
+        data = ctypes.string_at(host, size)
+        self._work(stream, lambda: ctypes.memmove(address, data, size))
+
+    def copy_out(self, host: int, address: int, size: int, stream: int) -> None:
+        self._start(address)
+        self._work(stream, lambda: ctypes.memmove(host, address, size))
+
+    def allocate_on_stream(self, place: int, size: int, stream: int) -> int:
+        return self.allocate(place, size)
+
+    def free_on_stream(self, address: int, stream: int) -> None:
+        self._work(stream, lambda: self.free(address))
+
+    # --- streams
+
+    def create_stream(self, place: int, flags: int) -> None:
+        assert flags == 1
+        stream = next(self._numbers)
+        self.streams.add(stream)
+        _put(place, stream)
+
+    def destroy_stream(self, stream: int) -> None:
+        assert not self._pending.get(stream)
+        self.streams.remove(stream)
+
+    def wait(self, stream: int | None) -> None:
+        for item in self._pending.pop(stream or 0, []):
+            item()
+
+    def _work(self, stream: int | None, item: Callable[[], Any]) -> None:
+        assert not stream or stream in self.streams
+        self._pending.setdefault(stream or 0, []).append(item)
+
+    # --- for tests
+
+    def upload(self, array: np.ndarray) -> int:
+        """The address of an array's copy on the current device."""
+        place = ctypes.c_uint64()
+        assert self.allocate(ctypes.addressof(place), array.nbytes) == 0
+        self.view(place.value)[:] = np.frombuffer(array.tobytes(), np.uint8)
+        return place.value
+
+    def download(self, address: int, like: np.ndarray) -> np.ndarray:
+        """What an address on a device holds."""
+        data = self.view(address).tobytes()[: like.nbytes]
+        return np.frombuffer(data, like.dtype).reshape(like.shape)
+
+
+def _put(place: int, value: int, kind: Any = ctypes.c_uint64) -> None:
+    kind.from_address(place).value = value
+
+
+class DriverLibrary:
+    """A driver that this process finds by its name, with a stand-in behind it.
+
+    Args:
+        target: ``nvgpu`` or ``amdgpu``.
+        folder: where it is built.
+
+    Attributes:
+        stand_in: what is called; set by each test.
+    """
+
+    def __init__(self, target: str, folder: Path) -> None:
+        functions, soname = DRIVERS[target]
+        self.stand_in: StandIn | None = None
+        handlers = f"handlers_{target}"
+        lines = [f"void *{handlers}[{len(functions)}];"]
+        for number, (name, (parameters, _)) in enumerate(functions.items()):
+            types = [_C_TYPES[each] for each in parameters]
+            taken = ", ".join(f"{each} a{k}" for k, each in enumerate(types)) or "void"
+            given = ", ".join(f"a{k}" for k in range(len(types)))
+            lines.append(
+                f"int {name}({taken}) {{ return ((int (*)({', '.join(types) or 'void'}))"
+                f"{handlers}[{number}])({given}); }}"
+            )
+        (folder / "driver.c").write_text("\n".join(lines))
+        command = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{soname}", "-o", soname, "driver.c"]
+        subprocess.run(command, cwd=folder, check=True)
+        self._code = ctypes.CDLL(str(folder / soname), ctypes.RTLD_GLOBAL)
+        table = (ctypes.c_void_p * len(functions)).in_dll(self._code, handlers)
+        self._handlers = []
+        for number, (parameters, method) in enumerate(functions.values()):
+            types = [_PYTHON_TYPES[each] for each in parameters]
+            handler = ctypes.CFUNCTYPE(ctypes.c_int, *types)(self._handler(method))
+            self._handlers.append(handler)
+            table[number] = ctypes.cast(handler, ctypes.c_void_p)
+
+    def _handler(self, method: str) -> Callable[..., int]:
+        def handle(*arguments: Any) -> int:
+            assert self.stand_in is not None
+            try:
+                return self.stand_in.call(method, *arguments)
+            except BaseException as error:
+                self.errors.append(error)
+                return 999
+
+        return handle
+
+    #: What went wrong in the stand-in itself: C cannot be told.
+    errors: list[BaseException] = []  # noqa: RUF012 (one driver per process)
+
+
+def for_stand_in(artifact: Artifact, form: str, **more: Any) -> Artifact:
+    """An artifact built with ``simulate`` as one with code that the stand-in runs.
+
+    Args:
+        artifact: for one architecture.
+        form: what the target calls its code.
+        more: keys of the manifest.
+    """
+    blobs = {
+        name.removesuffix("mlir") + form if name.endswith(".mlir") else name: data
+        for name, data in artifact.blobs.items()
+    }
+    return Artifact({**artifact.manifest, **more}, blobs)
