@@ -208,6 +208,8 @@ ROOMS: dict[str, str] = {
     "runtime": "cache codegen isolation registry runtime/device runtime/kept",
     "runtime/kept": "runtime",
     "runtime/device": "cache runtime simt",
+    "c_library": "runtime",
+    "c_library/device": "c_library cache runtime runtime/device",
     "simt": "registry runtime runtime/device",
     "failures": "",
     "reports": "cache explanation",

@@ -39,7 +39,7 @@ def write_library(
     written: Sequence[Path] = hook.emit_library(artifact=artifact, name=name, folder=Path(folder))
     if not written:
         raise TargetError(
-            f"target '{target}' makes no libraries for C; compile for target 'cpu', or write the "
+            f"target '{target}' makes no libraries for C; compile for another one, or write the "
             "artifact and load it with polyblocks.load"
         )
     return written

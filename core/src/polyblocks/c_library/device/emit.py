@@ -92,9 +92,9 @@ def _interface(name: str, variants: Sequence[Artifact], on_device: bool) -> Inte
     every = [interface_of(name, each) for each in variants]
     arrays = []
     for found in zip(*(each.arrays for each in every), strict=True):
-        array = found[0]
+        array, dtype = found[0], found[0].spec.dtype
         # What kernels rely on, copies of arrays of the host have anyway.
-        natural = DTYPES[array.spec.dtype][1] // (2 if array.spec.dtype.startswith("complex") else 1)
+        natural = DTYPES[dtype][1] // (2 if dtype.startswith("complex") else 1)
         alignment = max(each.alignment for each in found) if on_device else natural
         arrays.append(replace(array, alignment=alignment))
     return replace(every[0], arrays=tuple(arrays))
@@ -105,7 +105,7 @@ def _write_images(artifact: Artifact, place: Path) -> list[Image]:
     if not artifact.manifest.get("launches"):
         return []
     archs = archs_of(artifact)
-    images = []
+    images: list[Image] = []
     for (arch, form), data in sorted(code_of(artifact).items()):
         if arch in archs:
             file = f"code-{len(images)}.bin"

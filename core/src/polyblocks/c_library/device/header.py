@@ -49,9 +49,9 @@ def _on_host(interface: Interface, vendor: Vendor) -> str:
  * {CALL}
  *
  * Arrays are in the host's memory: they are copied to the device, and results back. Any number of
- * threads may call it at the same time, each on a stream of its own. Memory on the device is kept for
- * the next call. The {vendor.name} is opened at the first call, which also loads the code and the
- * stored arrays.
+ * threads may call it at the same time, each on a stream of its own; memory on the device is kept
+ * for the next call. The {vendor.name} is opened at the first call, which also loads the code and
+ * the stored arrays.
  */
 int32_t {name}(
     {parameters(interface)});

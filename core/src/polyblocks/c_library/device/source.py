@@ -62,9 +62,7 @@ def source_text(
     tables = {
         "plans": [row for _, row in plans],
         "images": [
-            initializer(
-                plan=image.plan, form=c_string(image.form), code=symbol, bytes=image.nbytes
-            )
+            initializer(plan=image.plan, form=c_string(image.form), code=symbol, bytes=image.nbytes)
             for symbol, image in zip(code, images, strict=True)
         ],
         "stored": [

@@ -24,9 +24,7 @@ def plan_tables(number: int, artifact: Artifact, stored: Sequence[int]) -> tuple
         Definitions of tables, and an initializer of ``struct plan`` that names them.
     """
     plan = read_plan(artifact.manifest)
-    slots = [
-        f"{{{_KINDS[slot.kind]}, {slot.row}, UINT64_C({slot.number})}}" for slot in plan.slots
-    ]
+    slots = [f"{{{_KINDS[slot.kind]}, {slot.row}, UINT64_C({slot.number})}}" for slot in plan.slots]
     tables = {
         "slots": ("struct slot", slots),
         "rows": ("struct row", _rows(plan, artifact, stored)),

@@ -227,7 +227,7 @@ def _kept(interface: Interface, variant: Variant) -> _Kept:
         + (f"preparing_{k}_block" if s is None else _address(interface.name, variant, *s))
         for s in sources
     )
-    failed = f'fail(STATUS_NO_MEMORY, "no memory for what is computed of weights")'
+    failed = 'fail(STATUS_NO_MEMORY, "no memory for what is computed of weights")'
     prepare = f"""
 int32_t {variant.prepare}(const uint64_t *pointers, int32_t num_threads);
 
