@@ -405,9 +405,12 @@ def test_c_library_of_several_families(tmp_path: Path) -> None:
         polyblocks.write_library(artifact, tmp_path)
 
 
-def test_c_library_of_a_target_that_makes_none(tmp_path: Path) -> None:
-    artifact = negated(target="toy")
-    with pytest.raises(TargetError, match="target 'toy' makes no libraries for C; compile for"):
+def test_c_library_of_a_target_that_makes_none(
+    plain: Artifact, fake_plugin: Callable[..., str], fresh_registry: Any, tmp_path: Path
+) -> None:
+    fake_plugin("toy")
+    artifact = Artifact({**plain.manifest, "target": "toy"}, plain.blobs)
+    with pytest.raises(TargetError, match="target 'toy' makes no libraries for C; compile for ano"):
         polyblocks.write_library(artifact, tmp_path)
 
 
