@@ -489,6 +489,21 @@ def test_gpu_errors_of_the_driver(method, status, text, pointwise, connect, tmp_
     assert library.error() == ""
 
 
+def test_gpu_shared_memory_that_is_asked_for(connect, tmp_path):
+    stand_in = connect("nvgpu", "sm_80")
+    artifact = built(torch.neg, [torch.rand(9)], "nvgpu", "sm_80")
+    artifact.manifest["launches"][0]["shared_bytes"] = 65536
+    library = Library(artifact, tmp_path)
+    x, out = np.ones(9, np.float32), np.zeros(9, np.float32)
+    stand_in.failing["set_function_attribute"] = ILLEGAL_ADDRESS
+    assert library(x, out) == DRIVER_ERROR
+    assert "program: asking for shared memory failed: illegal address" in library.error()
+    del stand_in.failing["set_function_attribute"]
+    assert library(x, out) == OK, library.error()
+    assert stand_in.launches[0][3] == 65536
+    np.testing.assert_array_equal(out, -1)
+
+
 def test_gpu_errors_of_an_unknown_kind(pointwise, connect, tmp_path):
     stand_in = connect("nvgpu", "sm_80")
     library = Library(pointwise("nvgpu"), tmp_path)
