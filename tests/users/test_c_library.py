@@ -100,6 +100,54 @@ def test_c_header_is_also_one_of_cpp(tmp_path: Path) -> None:
     build([*command, "-std=c++11", "-Wall", "-Werror", "-c", "use.cpp", "-o", "use.o"], tmp_path)
 
 
+@pytest.mark.parametrize("name", ["check", "take", "int32_t", "asm", "main"])
+def test_c_function_of_any_name(tmp_path: Path, name: str) -> None:
+    files = polyblocks.write_library(negated(), tmp_path, name)
+    assert files[1].name in (f"{name}.h", f"{name}_.h")
+
+
+@pytest.mark.parametrize("name", ["exp", "read"])
+def test_c_function_is_not_called_what_the_system_has(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=f"the C library has a function '{name}'; pass another"):
+        polyblocks.write_library(negated(), tmp_path, name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_c_parameters_of_any_name(tmp_path: Path) -> None:
+    def function(status: Any, counts: Any, check: Any, x: Any, x_count: Any) -> Any:
+        return status + counts + check + x + x_count
+
+    artifact = polyblocks.aot(function, [torch.ones(3) for _ in range(5)])
+    library = Library(artifact, tmp_path)
+    result = np.empty(3, np.float32)
+    assert library(*[np.ones(3, np.float32)] * 5, result) == OK
+    assert result.tolist() == [5, 5, 5]
+    assert len(set(identifiers(["x", "x_count", "stream", "int32_t"]))) == 4
+
+
+def test_c_library_that_is_loaded_stays_as_it_is(tmp_path: Path) -> None:
+    library = Library(negated(), tmp_path)
+    before = (tmp_path / "libprogram.so").stat().st_ino
+    polyblocks.write_library(negated(), tmp_path, "program")
+    assert (tmp_path / "libprogram.so").stat().st_ino != before
+    result = np.empty(3, np.float32)
+    assert library(np.ones(3, np.float32), result) == OK
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        *("libprogram.so", "program-config.cmake", "program.h"),
+    ]
+
+
+def test_c_compiler_named_by_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "wrapped"
+    compiler.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CC", "./wrapped")
+    assert Library(negated(), tmp_path / "library").arch()
+
+
 CMAKE = """
 cmake_minimum_required(VERSION 3.13)
 project(use C)

@@ -76,14 +76,14 @@ def find(family: str, names: Mapping[str, str], needs: str = "a C compiler") -> 
     """
     named = os.environ.get("CC")
     if named:
-        command = shlex.split(named)
+        command = _command(named)
         made = names.get(_machine_of(command))
         if made != family:
             raise TargetError(
                 f"the C compiler CC={named} makes code for {made or 'an unknown chip'}, and the "
                 f"program is for {family}; name one for that"
             )
-        return CCompiler(tuple(command), needs=needs)
+        return CCompiler(command, needs=needs)
     for name in ("cc", "gcc", "clang", f"{family}-linux-gnu-gcc"):
         path = shutil.which(name)
         if path and names.get(_machine_of([path])) == family:
@@ -102,7 +102,7 @@ def find_any() -> CCompiler:
     """
     named = os.environ.get("CC")
     if named:
-        return CCompiler(tuple(shlex.split(named)))
+        return CCompiler(_command(named))
     for name in ("cc", "gcc", "clang"):
         path = shutil.which(name)
         if path:
@@ -111,6 +111,13 @@ def find_any() -> CCompiler:
     if zig is None:
         raise _missing("a C compiler", "a C compiler")
     return CCompiler(zig, is_zig=True)
+
+
+def _command(named: str) -> tuple[str, ...]:
+    """``CC`` as a command that runs in any folder."""
+    program, *arguments = shlex.split(named)
+    found = shutil.which(program)
+    return (os.path.abspath(found) if found else program, *arguments)
 
 
 def _zig(*arguments: str) -> tuple[str, ...] | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -12,6 +15,7 @@ from polyblocks.c_library.c_compiler import CCompiler
 from polyblocks.c_library.header import Status, cmake_text
 from polyblocks.c_library.interface import Interface
 from polyblocks.c_library.source import statuses_text
+from polyblocks.errors import InputError
 
 
 def write_files(
@@ -34,9 +38,11 @@ def write_files(
         folder: where the files go; made if it is not there.
 
     Raises:
+        InputError: the C library has a function of that name.
         TargetError: the compiler fails.
     """
     name = interface.name
+    _check_is_free(name)
     library = f"lib{name}.so"
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="polyblocks-library-") as work:
@@ -55,10 +61,30 @@ def write_files(
             ],
             place,
         )
-        shutil.copy(place / library, folder / library)
-    (folder / f"{name}.h").write_text(header, encoding="utf-8")
-    (folder / f"{name}-config.cmake").write_text(cmake_text(name), encoding="utf-8")
-    return [folder / library, folder / f"{name}.h", folder / f"{name}-config.cmake"]
+        (place / f"{name}-config.cmake").write_text(cmake_text(name), encoding="utf-8")
+        return [_put(place / f, folder) for f in (library, f"{name}.h", f"{name}-config.cmake")]
+
+
+def _put(source: Path, folder: Path) -> Path:
+    """Copy a file as a whole: who has the former one loaded keeps that."""
+    target = folder / source.name
+    made = folder / f".{source.name}.{os.getpid()}"
+    try:
+        shutil.copy(source, made)
+        os.replace(made, target)
+    finally:
+        made.unlink(missing_ok=True)
+    return target
+
+
+def _check_is_free(name: str) -> None:
+    """Linked programs would call the library's function in place of the system's."""
+    taken = False
+    for system in ("libc.so.6", "libm.so.6"):
+        with contextlib.suppress(OSError):  # there is none on other systems
+            taken |= hasattr(ctypes.CDLL(system), name)
+    if taken:
+        raise InputError(f"the C library has a function '{name}'; pass another name")
 
 
 def write_stored(place: Path, contents: Iterable[bytes]) -> list[str]:

@@ -20,12 +20,19 @@ STATUSES: tuple[Status, ...] = (
 )
 
 
-def parameters(interface: Interface) -> str:
-    """What the function takes: for each array its address and how many elements it has."""
+def parameters(interface: Interface, *, numbered: bool = False) -> str:
+    """What the function takes: for each array its address and how many elements it has.
+
+    Args:
+        interface: of the program.
+        numbered: call them ``a0``, ``n0``, ..., as the definition does: there, what arrays are
+            called could be what something else is called.
+    """
     parts = []
-    for array in interface.arrays:
+    for k, array in enumerate(interface.arrays):
         const = "" if array.is_output else "const "
-        parts += [f"{const}{array.type} *{array.name}", f"size_t {array.name}_count"]
+        names = (f"a{k}", f"n{k}") if numbered else (array.name, f"{array.name}_count")
+        parts += [f"{const}{array.type} *{names[0]}", f"size_t {names[1]}"]
     return ",\n    ".join(parts)
 
 

@@ -30,13 +30,21 @@ TYPES: dict[str, tuple[str, str]] = {
     "complex128": ("double", "real and imaginary part, one after the other"),
 }
 
+#: Of C and C++, and names of types and macros that headers of the C library bring.
 _KEYWORDS = frozenset(
-    "alignas alignof and auto bool break case catch char class const continue default delete do "
-    "double else enum export extern false float for goto if inline int long namespace new not "
-    "operator or private protected public register restrict return short signed sizeof static "
-    "struct switch template this throw true try typedef union unsigned using virtual void volatile "
-    "while xor".split()
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
+    "char8_t class compl concept const const_cast consteval constexpr constinit continue co_await "
+    "co_return co_yield decltype default delete do double dynamic_cast else enum explicit export "
+    "extern false float for friend goto if inline int int16_t int32_t int64_t int8_t intptr_t "
+    "linux long main mutable namespace new noexcept not not_eq nullptr operator or or_eq private "
+    "protected ptrdiff_t public register reinterpret_cast requires restrict return short signed "
+    "size_t sizeof static static_assert static_cast struct switch template this thread_local throw "
+    "true try typedef typeid typename uint16_t uint32_t uint64_t uint8_t uintptr_t union unix "
+    "unsigned using virtual void volatile wchar_t while xor xor_eq".split()
 )
+
+#: What parameters are called besides the arrays.
+_PARAMETERS = ("stream",)
 
 
 @dataclass(frozen=True)
@@ -165,13 +173,13 @@ def identifier(name: str) -> str:
 
 
 def identifiers(names: Iterable[str]) -> list[str]:
-    """Names as C takes them, each once, whatever the case."""
+    """Names of arrays as C takes them, each once, whatever the case; so are those of the counts."""
     found: list[str] = []
-    taken: set[str] = set()
+    taken = {name.upper() for name in _PARAMETERS}
     for name in map(identifier, names):
         number, unique = 1, name
-        while unique.upper() in taken:
+        while not taken.isdisjoint(both := {unique.upper(), f"{unique}_COUNT".upper()}):
             number, unique = number + 1, f"{name}_{number + 1}"
-        taken.add(unique.upper())
+        taken |= both
         found.append(unique)
     return found

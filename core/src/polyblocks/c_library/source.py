@@ -29,9 +29,9 @@ def expected_rows(interface: Interface) -> str:
 
 
 def arrays_and_counts(interface: Interface) -> str:
-    """Two C arrays of what was passed: ``arrays`` and ``counts``."""
-    given = ", ".join(f"(void *){array.name}" for array in interface.arrays)
-    counts = ", ".join(f"{array.name}_count" for array in interface.arrays)
+    """Two C arrays of the numbered parameters: ``arrays`` and ``counts``."""
+    given = ", ".join(f"(void *)a{k}" for k in range(len(interface.arrays)))
+    counts = ", ".join(f"n{k}" for k in range(len(interface.arrays)))
     return f"  void *const arrays[] = {{{given}}};\n  const size_t counts[] = {{{counts}}};\n"
 
 

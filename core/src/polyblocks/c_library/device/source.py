@@ -110,7 +110,7 @@ def _functions(interface: Interface, on_device: bool) -> str:
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int32_t {name}({stream}
-    {parameters(interface)}) {{
+    {parameters(interface, numbered=True)}) {{
 {arrays_and_counts(interface)}\
   return library_call({"stream" if on_device else "NULL"}, arrays, counts);
 }}

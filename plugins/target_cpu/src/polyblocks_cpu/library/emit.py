@@ -16,7 +16,7 @@ from polyblocks.preparation import part
 from polyblocks.runtime.slots import signature_of
 from polyblocks_cpu.library import openmp_compiler
 from polyblocks_cpu.library.header import STATUSES, functions
-from polyblocks_cpu.library.source import Variant, source_text
+from polyblocks_cpu.library.source import STATICS, Variant, source_text
 from polyblocks_cpu.load import object_name, objects_of
 from polyblocks_cpu.objects.elf import machine_of
 from polyblocks_cpu.objects.rename import renamed
@@ -40,6 +40,8 @@ def emit_library(artifact: Artifact, name: str, folder: Path) -> Sequence[Path]:
         TargetError: there is no C compiler, or it fails.
     """
     name = identifier(name)
+    if name in STATICS:
+        name += "_"
     made = [variant(artifact, arch) for arch in archs_of(artifact)]
     # The best first, as a file is loaded: those that need most.
     made.sort(key=lambda each: (len(each.manifest.get("requires", ())), each.manifest["arch"]))

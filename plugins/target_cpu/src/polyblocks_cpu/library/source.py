@@ -17,6 +17,12 @@ from polyblocks_cpu.openmp import LIMIT
 #: Bytes that workspaces are aligned to: a page.
 _ALIGNMENT = 4096
 
+#: What the source itself has at its top.
+STATICS = frozenset(
+    "archs check choose choosing chosen drain error_text expected fail give num_threads overlap "
+    "pool runs take wanted_threads".split()
+)
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -308,7 +314,7 @@ def _function(interface: Interface) -> str:
     archs = "chosen < 0 ? NULL : archs[chosen]"
     return f"""\
 EXPORT int32_t {name}(
-    {parameters(interface)}) {{
+    {parameters(interface, numbered=True)}) {{
   static const struct expected expected[] = {{
     {expected_rows(interface)}}};
 {arrays_and_counts(interface)}  error_text[0] = 0;
