@@ -16,7 +16,15 @@ from polyblocks.options import CompileOptions
 from polyblocks_cpu.archs import ARCHS, ARM, lookup
 from polyblocks_cpu.describe import describe
 from polyblocks_cpu.dots import available
-from polyblocks_cpu.host import CacheLevel, Host, host, identify, power_of_two, read_caches
+from polyblocks_cpu.host import (
+    ARM_FEATURES,
+    CacheLevel,
+    Host,
+    host,
+    identify,
+    power_of_two,
+    read_caches,
+)
 
 V4 = "avx512f avx512bw avx512cd avx512dq avx512vl"
 V3 = "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 f16c fma abm movbe"
@@ -56,8 +64,19 @@ def test_arm_is_identified() -> None:
     text = "processor\t: 0\nFeatures\t: fp asimd asimdhp sve bf16\nCPU implementer\t: 0x41\n"
     arch, features = identify(text + "CPU part\t: 0xd40\n\n")
     assert arch.name == "neoverse-v1"
-    assert features == ("+bf16", "+fullfp16", "+sve")
+    assert features == (
+        *("+bf16", "+fullfp16", "+sve"),
+        *("-dotprod", "-fp16fml", "-i8mm", "-lse", "-sve2"),
+    )
     assert identify(text + "CPU part\t: 0x123\n\n")[0].name == "armv8-a"
+
+
+def test_a_chip_without_features_is_known_to_have_none() -> None:
+    text = "processor\t: 0\nFeatures\t: fp asimd evtstrm crc32 cpuid\nCPU implementer\t: 0x41\n"
+    arch, features = identify(text + "CPU part\t: 0xd08\n\n")
+    assert arch.name == "cortex-a72"
+    assert features == tuple(sorted(f"-{name}" for name in ARM_FEATURES.values()))
+    assert identify("processor\t: 0\nCPU implementer\t: 0x41\n")[1] == ()
 
 
 @pytest.mark.parametrize("name", sorted(ARCHS))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import polyblocks
 from polyblocks import driver
 from polyblocks.artifact import Artifact
-from polyblocks.cache.artifact_variants import archs_of
+from polyblocks.cache.artifact_variants import archs_of, join
 from polyblocks.cli import app
 from polyblocks.errors import ArtifactError, InputError
 from polyblocks_cpu import describe
@@ -48,12 +48,15 @@ def for_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def a_machine(monkeypatch: pytest.MonkeyPatch, flags: str, machine: str = "x86_64") -> None:
+def a_machine(
+    monkeypatch: pytest.MonkeyPatch, flags: str, machine: str = "x86_64", chip: str | None = None
+) -> None:
     """Let the target take this for the machine."""
     kind = "flags" if machine == "x86_64" else "Features"
-    found = identify(f"{kind} : {flags}\n")
+    arch, features = identify(f"{kind} : {flags}\n")
+    here = Host(arch if chip is None else ARCHS[chip], features, {}, 4)
     for module in (describe, sys.modules["polyblocks_cpu.load"]):
-        monkeypatch.setattr(module, "host", lambda: Host(found[0], found[1], {}, 4))
+        monkeypatch.setattr(module, "host", lambda: here)
     monkeypatch.setattr("platform.machine", lambda: machine)
 
 
@@ -75,6 +78,38 @@ def test_aot_several_cpu_architectures_the_best_is_loaded(
     chosen = choose_variant(artifact)
     assert chosen.manifest["arch"] == arch
     assert chosen.blobs["code.o"] == artifact.blobs[f"{arch}.code.o"]
+
+
+@pytest.mark.parametrize(
+    "chip, flags, arch",
+    [
+        ("cortex-a72", "fp asimd evtstrm crc32 cpuid", "armv8-a"),
+        ("cortex-a76", "fp asimd atomics asimddp asimdhp", "neoverse-n1"),
+        ("neoverse-n2", "fp asimd atomics asimddp asimdhp sve asimdfhm bf16 i8mm", "neoverse-v1"),
+        # Its features are not told: the code that asks for least.
+        ("cortex-a72", "", "armv8-a"),
+    ],
+)
+def test_aot_the_best_for_a_chip_of_arm(
+    monkeypatch: pytest.MonkeyPatch, chip: str, flags: str, arch: str
+) -> None:
+    code = b"\x7fELF\x02\x01" + bytes(12) + (183).to_bytes(2, "little") + bytes(44)
+    made = [
+        Artifact(
+            {
+                "target": "cpu",
+                "arch": name,
+                "name": "f",
+                "entry": "e",
+                "arguments": [],
+                "requires": sorted(ARCHS[name].features),
+            },
+            {"code.o": code + name.encode()},
+        )
+        for name in ("neoverse-v1", "armv8-a", "neoverse-n1")
+    ]
+    a_machine(monkeypatch, flags, "aarch64", chip)
+    assert choose_variant(join(made)).manifest["arch"] == arch
 
 
 @pytest.mark.slow

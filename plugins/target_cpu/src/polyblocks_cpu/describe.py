@@ -149,10 +149,4 @@ def psabi_level(arch: Arch) -> str:
 def missing_features(required: Sequence[str]) -> list[str]:
     """Those of ``required`` that this machine does not have, as far as it tells."""
     features = host().features
-    # Of some families the system lists only what a chip has.
-    absences = any(feature.startswith("-") for feature in features)
-    return [
-        name
-        for name in required
-        if features and (f"-{name}" in features if absences else f"+{name}" not in features)
-    ]
+    return [name for name in required if f"-{name}" in features]

@@ -10,7 +10,7 @@ import functools
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,7 +123,7 @@ class Host:
 
     Attributes:
         arch: the facts of its microarchitecture, or of the best generic level.
-        features: LLVM features, ``+x`` or ``-x``, sorted.
+        features: LLVM features, ``+x`` or ``-x``, sorted; none if the system does not tell them.
         caches: level -> data cache, as far as the system tells.
         threads: hardware threads of the machine, rounded down to a power of two.
     """
@@ -188,14 +188,19 @@ def identify(cpuinfo: str) -> tuple[Arch, tuple[str, ...]]:
 
 def _identify_x86(fields: Mapping[str, str]) -> tuple[Arch, tuple[str, ...]]:
     flags = set(fields["flags"].split())
-    features = tuple(
-        sorted(("+" if flag in flags else "-") + name for flag, name in X86_FEATURES.items())
-    )
+    features = _features(X86_FEATURES, flags)
     level = next(name for name, needed in X86_LEVELS if flags.issuperset(needed))
     name = _x86_name(fields, flags)
     if name is not None and _level_of(ARCHS[name]) <= _level_of(ARCHS[level]):
         return ARCHS[name], features
     return ARCHS[level], features
+
+
+def _features(known: Mapping[str, str], flags: Set[str]) -> tuple[str, ...]:
+    """What a chip with these flags has and lacks; nothing of one that tells no flags."""
+    if not flags:
+        return ()
+    return tuple(sorted(("+" if flag in flags else "-") + name for flag, name in known.items()))
 
 
 def _level_of(arch: Arch) -> int:
@@ -226,7 +231,7 @@ def _x86_name(fields: Mapping[str, str], flags: set[str]) -> str | None:
 
 def _identify_arm(fields: Mapping[str, str]) -> tuple[Arch, tuple[str, ...]]:
     flags = set(fields.get("Features", "").split())
-    features = tuple(sorted("+" + name for flag, name in ARM_FEATURES.items() if flag in flags))
+    features = _features(ARM_FEATURES, flags)
     part = (int(fields.get("CPU implementer", "0"), 0), int(fields.get("CPU part", "0"), 0))
     return ARCHS[_ARM_PARTS.get(part, "armv8-a")], features
 
@@ -289,6 +294,7 @@ def _ask_llvm() -> tuple[Arch, tuple[str, ...]]:
     name = binding.get_host_cpu_name()
     flags = binding.get_host_cpu_features()
     known = (X86_FEATURES if here == X86 else ARM_FEATURES).values()
-    features = tuple(sorted(("+" if flags[f] else "-") + f for f in known if f in flags))
+    # Of some families LLVM lists only what a chip has.
+    features = _features({f: f for f in known}, {f for f, has in flags.items() if has})
     fallback = "armv8-a" if here == ARM else "x86-64"
     return ARCHS.get(name, ARCHS[fallback]), features

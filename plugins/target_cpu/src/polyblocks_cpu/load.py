@@ -77,7 +77,8 @@ class CpuExecutable(Executable):
 def choose_variant(artifact: Artifact) -> Artifact:
     """The part of an artifact that is for this machine: the best of those that it can run.
 
-    Code for this very chip is best, then the code that uses most of its instructions.
+    Code for this very chip is best, then the code that uses most of its instructions; or the
+    fewest, if the system does not tell which it has.
 
     Raises:
         ArtifactError: it runs none of them; says what is there and what this machine lacks.
@@ -96,7 +97,8 @@ def choose_variant(artifact: Artifact) -> Artifact:
             "one"
         )
     needed = {arch: len(variants[arch].manifest.get("requires", ())) for arch in fitting}
-    best = max(fitting, key=lambda arch: (arch == host().arch.name, needed[arch], arch))
+    sign = 1 if host().features else -1
+    best = max(fitting, key=lambda arch: (arch == host().arch.name, sign * needed[arch], arch))
     return variants[best]
 
 
