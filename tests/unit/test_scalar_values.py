@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from polyblocks.passes.tensor.constant_values import Evaluator
 from polyblocks.passes.tensor.scalar_values import Unknown, compute
 
 NAN, INF = np.float32("nan"), np.float32("inf")
@@ -46,6 +47,7 @@ def test_conversions_of_integers() -> None:
     assert list(compute("arith.extsi", [truth], "i32")) == [-1, 0]
     assert list(compute("arith.uitofp", [truth], "f32")) == [1.0, 0.0]
     assert list(compute("arith.sitofp", [truth], "f32")) == [-1.0, 0.0]
+    assert list(np.signbit(compute("arith.sitofp", [truth], "f32"))) == [True, False]
     assert list(compute("arith.extui", [byte], "i32")) == [255, 127]
     assert list(compute("arith.extsi", [byte], "i32")) == [-1, 127]
     assert list(compute("arith.uitofp", [byte], "f64")) == [255.0, 127.0]
@@ -65,9 +67,16 @@ def test_a_float_that_is_no_integer_of_the_type_is_left(value: np.float32) -> No
     assert list(compute("arith.fptosi", [np.array([1.5, -1.5], np.float32)], "i32")) == [1, -1]
 
 
-def test_zeros_of_both_signs_are_left() -> None:
+@pytest.mark.parametrize("name", ["maximumf", "minimumf", "maxnumf", "minnumf"])
+def test_zeros_of_both_signs_are_left(name: str) -> None:
     with pytest.raises(Unknown, match="the sign of a zero"):
-        compute("arith.maximumf", [np.float32([0.0]), np.float32([-0.0])], "f32")
+        compute(f"arith.{name}", [np.float32([0.0, 1.0]), np.float32([-0.0, 2.0])], "f32")
+    zeros = np.float32([0.0, -0.0])
+    found = compute(f"arith.{name}", [zeros, zeros], "f32")
+    np.testing.assert_array_equal(np.signbit(found), [False, True])
+
+
+def test_the_larger_of_a_number_and_nan() -> None:
     found = compute("arith.maximumf", [np.float32([NAN, 1.0]), np.float32([1.0, 2.0])], "f32")
     np.testing.assert_array_equal(found, np.float32([NAN, 2.0]))
     found = compute("arith.maxnumf", [np.float32([NAN, 1.0]), np.float32([1.0, 2.0])], "f32")
@@ -89,3 +98,13 @@ def test_types_and_operations_that_are_left() -> None:
         compute("arith.addf", [X, Y], "bf16")
     with pytest.raises(Unknown, match=r"arith\.addi of truth values"):
         compute("arith.addi", [np.array([True]), np.array([True])], "i1")
+
+
+def test_constants_that_are_resources_are_left() -> None:
+    from polyblocks import mlir
+
+    text = "%c = arith.constant dense_resource<blob> : tensor<4xf32>"
+    module = mlir.parse(text)
+    (constant,) = module.body.operations
+    with pytest.raises(Unknown, match="constants whose elements are elsewhere"):
+        Evaluator().value(constant.results[0])

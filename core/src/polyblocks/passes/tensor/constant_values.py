@@ -222,10 +222,12 @@ def _constant(op: Any) -> Values:
     dtype = DTYPES[_element(op.results[0].type)]
     if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr):
         return np.asarray(attribute.value, dtype)
+    if not isinstance(attribute, ir.DenseElementsAttr):
+        raise Unknown("constants whose elements are elsewhere")
     try:
         return np.asarray(np.array(attribute), dtype).reshape(tuple(op.results[0].type.shape))
     except (ValueError, TypeError):
-        # Kinds of attributes that the bindings do not read.
+        # Element types that the bindings do not read.
         raise Unknown("kinds of constants") from None
 
 

@@ -137,11 +137,10 @@ def _stored(op: Any) -> int:
     """Elements of a constant that are not all the same; 0 for any other operation."""
     from polyblocks.mlir import ir
 
-    if op.name != "arith.constant" or isinstance(
-        op.attributes["value"], ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr
-    ):
+    if op.name != "arith.constant":
         return 0
-    if op.attributes["value"].is_splat:
+    attribute = op.attributes["value"]
+    if not isinstance(attribute, ir.DenseElementsAttr) or attribute.is_splat:
         return 0
     return int(np.prod(op.results[0].type.shape, dtype=np.int64))
 

@@ -100,6 +100,9 @@ _CONVERSIONS = frozenset(
 #: What NumPy computes otherwise of truth values.
 _OF_WIDER_INTEGERS = frozenset("arith.addi arith.subi arith.muli arith.maxsi arith.minsi".split())
 
+#: Of two zeros NumPy may return the other one.
+_OF_TWO_FLOATS = frozenset("arith.maximumf arith.minimumf arith.maxnumf arith.minnumf".split())
+
 #: ``arith.cmpi`` and ``arith.cmpf``, by their predicates' numbers.
 _INTEGERS: tuple[Callable[..., Any], ...] = (
     *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
@@ -141,14 +144,14 @@ def compute(name: str, operands: Sequence[Values], element: str, predicate: int 
             raise Unknown(name)
         if dtype is np.bool_ and name in _OF_WIDER_INTEGERS:
             raise Unknown(f"{name} of truth values")
-        if name in ("arith.maximumf", "arith.minimumf") and _zeros_meet(*operands):
+        if name in _OF_TWO_FLOATS and _zeros_meet(*operands):
             raise Unknown("the sign of a zero")
         return np.asarray(_EXACT[name](*operands), dtype)
 
 
 def _zeros_meet(x: Values, y: Values) -> bool:
-    """Whether zeros are compared, whose signs then matter."""
-    return bool(np.any((x == 0) & (y == 0)))
+    """Whether zeros of different signs are compared."""
+    return bool(np.any((x == 0) & (y == 0) & (np.signbit(x) != np.signbit(y))))
 
 
 def _compare_integers(predicate: int, x: Values, y: Values) -> Values:
@@ -184,8 +187,8 @@ def _converted(name: str, x: Values, dtype: Any) -> Values:
         return x.astype(dtype)
     signed = name in ("arith.sitofp", "arith.extsi", "arith.index_cast")
     if x.dtype == np.bool_:
-        # The one bit of a truth value is its sign.
-        return -x.astype(dtype) if signed else x.astype(dtype)
+        # The one bit of a truth value is its sign; a float's zero has one of its own.
+        return (-x.astype(np.int8)).astype(dtype) if signed else x.astype(dtype)
     if dtype is np.bool_:
         return (x & 1).astype(bool)
     if not signed and x.dtype.kind == "i" and name != "arith.trunci":
