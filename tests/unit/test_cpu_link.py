@@ -7,12 +7,16 @@ import re
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from llvmlite import binding
 
+from polyblocks.artifact import Artifact
+from polyblocks.errors import ArtifactError
 from polyblocks_cpu.host import family
+from polyblocks_cpu.load import load_artifact
 from polyblocks_cpu.objects import link as link_module
 from polyblocks_cpu.objects.elf import ElfObject
 from polyblocks_cpu.objects.link import _Plan, link
@@ -167,11 +171,9 @@ def test_the_bytes_are_those_of_another_linker(triple: str, tmp_path: Path) -> N
         files.append(tmp_path / f"{number}.o")
         files[-1].write_bytes(data)
     script = ["SECTIONS {"]
-    names = _section_names(objects)
     for (number, index), at in sorted(plan.places.items(), key=lambda each: each[1]):
-        script.append(
-            f".s{number}_{index} {base + at:#x} : {{ {files[number]}({names[number][index]}) }}"
-        )
+        name = plan.files[number].sections[index].name
+        script.append(f".s{number}_{index} {base + at:#x} : {{ {files[number]}({name}) }}")
     script.append("/DISCARD/ : { *(.note*) *(.comment) *(.eh_frame*) *(.llvm*) } }")
     # What lies outside is near here, so that the other linker needs no code to get there.
     jumps = {n: base + plan.jumps_at + 16 * k for k, n in enumerate(plan.needed)}
@@ -193,7 +195,7 @@ def test_the_bytes_are_those_of_another_linker(triple: str, tmp_path: Path) -> N
             if relocation.to == "word":
                 continue  # the other linker's table lies elsewhere
             at = plan.places[number, index] + offset
-            size = 8 if kind in (1, 24, 257, 260) else 4
+            size = relocation.size
             assert bytes(image.memory[at : at + size]) == _bytes_at(theirs, base + at, size), (
                 kind,
                 file.symbols[symbol].name,
@@ -203,21 +205,6 @@ def test_the_bytes_are_those_of_another_linker(triple: str, tmp_path: Path) -> N
     assert compared >= 12
     wanted = {"x86_64": {1, 2, 4}, "aarch64": {257, 275, 277, 278, 282, 283, 285, 299}}
     assert kinds >= wanted[TRIPLES[triple]]
-
-
-def _section_names(objects: list[bytes]) -> list[list[str]]:
-    found = []
-    for data in objects:
-        file = ElfObject(data)
-        (table,) = struct.unpack_from("<H", data, 0x3E)
-        strings = file.contents(file.sections[table])
-        (at,) = struct.unpack_from("<Q", data, 0x28)
-        names = []
-        for index in range(len(file.sections)):
-            (begin,) = struct.unpack_from("<I", data, at + 64 * index)
-            names.append(strings[begin : strings.index(b"\0", begin)].decode())
-        found.append(names)
-    return found
 
 
 def _bytes_at(file: ElfObject, address: int, size: int) -> bytes:
@@ -260,6 +247,121 @@ def test_what_cannot_be_linked(objects: list[str | bytes], message: str) -> None
     made = [object_of(each, HERE) if isinstance(each, str) else each for each in objects]
     with pytest.raises(ValueError, match=message):
         link(made, {"called": 4096, "outside": 4096})
+
+
+#: Functions that read variables, one of which holds an address.
+READS = """
+@v = internal global [3 x i32] [i32 1, i32 2, i32 3]
+@w = global i32 4
+define i32 @f(i64 %i) {
+  %at = getelementptr i32, ptr @v, i64 %i
+  %x = load i32, ptr %at
+  ret i32 %x
+}
+@pointer = internal global ptr @w
+define ptr @g() {
+  %p = load volatile ptr, ptr @pointer
+  ret ptr %p
+}
+"""
+_RELA, _PROGBITS = 4, 1
+
+
+def with_sections_of(data: bytes, before: int, kind: int) -> bytes:
+    """The object with another type of the sections that have the type ``before``."""
+    made = bytearray(data)
+    (at,) = struct.unpack_from("<Q", data, 0x28)
+    for section in ElfObject(data).sections:
+        if section.kind == before:
+            struct.pack_into("<I", made, at + 64 * section.index + 4, kind)
+    return bytes(made)
+
+
+@pytest.mark.parametrize(
+    ("before", "kind", "message"),
+    [
+        (_RELA, 9, r"it has relocations without addends \(SHT_REL\), which are not linked"),
+        (_RELA, 0x40000014, r"it has compact relocations \(SHT_CREL\), which are not linked"),
+        (_PROGBITS, 14, r"functions to be run when it is loaded \(\.init_array\), which are"),
+        (_PROGBITS, 15, r"functions to be run at the end \(\.fini_array\), which are not linked"),
+        (_PROGBITS, 16, r"functions to be run when it is loaded \(\.preinit_array\), which are"),
+    ],
+)
+def test_sections_that_are_not_linked(before: int, kind: int, message: str) -> None:
+    data = object_of(READS, HERE)
+    assert link([data], {}).functions
+    with pytest.raises(ValueError, match=message):
+        link([with_sections_of(data, before, kind)], {})
+
+
+LISTED = """
+@llvm.global_{name} = appending global [1 x {{ i32, ptr, ptr }}]
+  [{{ i32, ptr, ptr }} {{ i32 {priority}, ptr @init, ptr null }}]
+define internal void @init() {{ ret void }}
+"""
+
+
+@pytest.mark.parametrize("name", ["ctors", "dtors"])
+@pytest.mark.parametrize("priority", [65535, 3])
+def test_functions_to_be_run_at_the_beginning_or_end(name: str, priority: int) -> None:
+    with pytest.raises(ValueError, match=rf"functions to be run .* \(\.{name}\), which are not"):
+        link([object_of(LISTED.format(name=name, priority=priority), HERE)], {})
+
+
+def test_functions_that_are_chosen_when_loaded() -> None:
+    text = """
+    @chosen = ifunc i32 (), ptr @choose
+    define internal ptr @choose() { ret ptr @one }
+    define internal i32 @one() { ret i32 1 }
+    """
+    with pytest.raises(ValueError, match=r"'chosen' is chosen when it is loaded \(STT_GNU_IFUNC\)"):
+        link([object_of(text, HERE)], {})
+    with pytest.raises(ArtifactError, match="the code cannot be linked: 'chosen' is chosen when"):
+        load_artifact(Artifact({"entry": "f"}, {"code.o": object_of(text, HERE)}))
+
+
+def patched(format_: str, place: Callable[[ElfObject], int], value: int) -> bytes:
+    """``READS``, with a number in a place of the file."""
+    made = bytearray(object_of(READS, HERE))
+    struct.pack_into(format_, made, place(ElfObject(bytes(made))), value)
+    return bytes(made)
+
+
+def _symbol(name: str, at: int) -> Callable[[ElfObject], int]:
+    """Where a field of a symbol's row is."""
+    return lambda file: next(s.place for s in file.symbols if s.name == name) + at
+
+
+def _pointer(at: int) -> Callable[[ElfObject], int]:
+    """Where a field of the relocation of ``@pointer`` is, a 64-bit address."""
+
+    def place(file: ElfObject) -> int:
+        section = next(s for s in file.sections if s.name.startswith(".rela.data"))
+        return section.offset + at
+
+    return place
+
+
+@pytest.mark.parametrize(
+    ("format_", "place", "value", "message"),
+    [
+        ("<H", _symbol("w", 6), 0xFFF1, "it refers to 'w', which is in no section"),
+        ("<H", _symbol("w", 6), 0xFFF2, "it refers to 'w', which is in no section"),
+        ("<H", _symbol("w", 6), 1, "'w' is in a section that is not loaded"),
+        ("<H", _symbol("w", 6), 999, "'w' is in a section that is not loaded"),
+        ("<Q", _symbol("w", 8), 2**64 - 1, "'w' is outside of its section"),
+        ("<Q", _symbol("f", 8), 2**40, "'f' is outside of its section"),
+        ("<Q", _pointer(0), 2**64 - 1, r"a relocation at offset \d+ is outside of its section"),
+        ("<Q", _pointer(0), 17, "a relocation at offset 17 is outside of its section"),
+        ("<I", _pointer(12), 999, "it has no symbol 999, which a relocation refers to"),
+        ("<I", _pointer(12), 0, "it refers to '', which is in no section"),
+    ],
+)
+def test_references_that_lead_nowhere(
+    format_: str, place: Callable[[ElfObject], int], value: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        link([patched(format_, place, value)], {})
 
 
 def test_a_truncated_object() -> None:

@@ -16,8 +16,9 @@ _MACHINES = {62: "x86_64", 183: "aarch64"}
 _SHT_SYMTAB, _SHT_RELA, _SHT_NOBITS = 2, 4, 8
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS = 1, 2, 4, 0x400
 _STB_LOCAL = 0
-_STT_OBJECT, _STT_FUNC = 1, 2
+_STT_OBJECT, _STT_FUNC, _STT_GNU_IFUNC = 1, 2, 10
 _SHN_UNDEF, _SHN_LORESERVE = 0, 0xFF00
+_RELA = struct.Struct("<QQq")
 _GLOBAL_OFFSET_TABLE = "_GLOBAL_OFFSET_TABLE_"
 
 
@@ -40,6 +41,7 @@ class Section:
     """A row of the section headers; sizes and offsets in bytes.
 
     Attributes:
+        name: empty in an object without names of sections.
         index: its number.
         kind: ``sh_type``.
         flags: ``SHF_…``.
@@ -49,6 +51,7 @@ class Section:
         entry_size: of tables.
     """
 
+    name: str
     index: int
     kind: int
     flags: int
@@ -76,6 +79,7 @@ class Symbol:
         size: bytes.
         is_function: whether it is code.
         is_data: whether it is data.
+        is_indirect: whether it is code that returns the address of the function meant.
         is_local: whether other objects do not see it.
         place: where its row begins in the file.
     """
@@ -86,6 +90,7 @@ class Symbol:
     size: int
     is_function: bool
     is_data: bool
+    is_indirect: bool
     is_local: bool
     place: int
 
@@ -115,15 +120,22 @@ class ElfObject:
         self.data = data
         try:
             (at,) = struct.unpack_from("<Q", data, 0x28)
-            size, count = struct.unpack_from("<HH", data, 0x3A)
+            size, count, names = struct.unpack_from("<HHH", data, 0x3A)
             rows = [struct.unpack_from("<IIQQQQIIQQ", data, at + k * size) for k in range(count)]
-        except struct.error as error:
+            strings = rows[names][4] if names else None
+            self.sections = [
+                Section(
+                    "" if strings is None else self._string(strings + name),
+                    *(index, kind, flags, offset, size, link, info, max(alignment, 1), entry_size),
+                )
+                for index, (name, kind, flags, _, offset, size, link, info, alignment, entry_size)
+                in enumerate(rows)
+            ]  # fmt: skip
+        except (struct.error, ValueError, IndexError) as error:
             raise ValueError(f"truncated ELF object: {error}") from error
-        self.sections = [
-            Section(index, kind, flags, offset, size, link, info, max(alignment, 1), entry_size)
-            for index, (_, kind, flags, _, offset, size, link, info, alignment, entry_size)
-            in enumerate(rows)
-        ]  # fmt: skip
+
+    def _string(self, begin: int) -> str:
+        return self.data[begin : self.data.index(b"\0", begin)].decode()
 
     @cached_property
     def symbols(self) -> list[Symbol]:
@@ -140,11 +152,10 @@ class ElfObject:
         strings = self.sections[table.link].offset
         for place in range(table.offset, table.offset + table.size, table.entry_size):
             name_at, info, _, section, value, size = struct.unpack_from("<IBBHQQ", self.data, place)
-            begin = strings + name_at
-            name = self.data[begin : self.data.index(b"\0", begin)].decode()
             kind, binding = info & 0xF, info >> 4
             yield Symbol(
-                *(name, section, value, size, kind == _STT_FUNC, kind == _STT_OBJECT),
+                *(self._string(strings + name_at), section, value, size),
+                *(kind == _STT_FUNC, kind == _STT_OBJECT, kind == _STT_GNU_IFUNC),
                 *(binding == _STB_LOCAL, place),
             )
 
@@ -172,7 +183,10 @@ class ElfObject:
         for section in self.sections:
             if section.kind != _SHT_RELA:
                 continue
-            for offset, info, addend in struct.iter_unpack("<QQq", self.contents(section)):
+            rows = self.contents(section)
+            if len(rows) % _RELA.size:
+                raise ValueError("truncated ELF object: a part of a relocation")
+            for offset, info, addend in _RELA.iter_unpack(rows):
                 yield section.info, offset, info & 0xFFFFFFFF, info >> 32, addend
 
 

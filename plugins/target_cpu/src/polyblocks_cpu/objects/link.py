@@ -26,6 +26,18 @@ from polyblocks_cpu.objects.relocations import JUMP, JUMPS, RELOCATIONS, WORD
 _JUMP_BYTES = 16
 _WORD_BYTES = 8
 
+_AT_LOAD, _AT_UNLOAD = "functions to be run when it is loaded", "functions to be run at the end"
+#: Value of ``sh_type`` -> what such a section holds that is not linked here.
+_REFUSED = {
+    9: "relocations without addends (SHT_REL)",
+    0x4000_0014: "compact relocations (SHT_CREL)",
+    14: f"{_AT_LOAD} (.init_array)",
+    15: f"{_AT_UNLOAD} (.fini_array)",
+    16: f"{_AT_LOAD} (.preinit_array)",
+}
+#: The same by name, of sections from before there were types for them.
+_REFUSED_NAMES = {".ctors": f"{_AT_LOAD} (.ctors)", ".dtors": f"{_AT_UNLOAD} (.dtors)"}
+
 
 class Linked:
     """Objects in memory; they stay there as long as this does, or until it is closed.
@@ -128,6 +140,8 @@ class _Plan:
             raise ValueError("the objects are no ELF objects of one family of chips")
         self.family: str = families.pop()  # type: ignore[assignment]
         self.files = [ElfObject(data) for data in self.objects]
+        for file in self.files:
+            _refuse_unsupported(file)
         self.places: dict[tuple[int, int], int] = {}
         self.defined = self._definitions()
         self.needed = self._needed()
@@ -207,7 +221,7 @@ class _Plan:
         for number in range(len(self.files)):
             self._relocate(memory, number, base, jumps, words)
         functions = {
-            symbol.name: (self.places[number, symbol.section] + symbol.value, symbol.size)
+            symbol.name: (self._place_of(number, symbol), symbol.size)
             for number, file in enumerate(self.files)
             for symbol in file.symbols
             if symbol.is_function and symbol.is_in_section
@@ -216,9 +230,19 @@ class _Plan:
 
     def _global(self, name: str, base: int) -> int:
         if name in self.defined:
-            number, symbol = self.defined[name]
-            return base + self.places[number, symbol.section] + symbol.value
+            return base + self._place_of(*self.defined[name])
+        if name not in self.needed:
+            raise ValueError(f"it refers to '{name}', which is in no section")
         return self.needed[name]
+
+    def _place_of(self, number: int, symbol: Symbol) -> int:
+        """Where a symbol lies that an object defines."""
+        at = self.places.get((number, symbol.section))
+        if at is None:
+            raise ValueError(f"'{symbol.name}' is in a section that is not loaded")
+        if symbol.value > self.files[number].sections[symbol.section].size:
+            raise ValueError(f"'{symbol.name}' is outside of its section")
+        return at + symbol.value
 
     def _relocate(
         self,
@@ -236,19 +260,38 @@ class _Plan:
             relocation = known.get(kind)
             if relocation is None:
                 raise ValueError(f"it has a relocation of type {kind}, which is not known")
+            if symbol_index >= len(file.symbols):
+                raise ValueError(f"it has no symbol {symbol_index}, which a relocation refers to")
+            if offset + relocation.size > file.sections[index].size:
+                raise ValueError(f"a relocation at offset {offset} is outside of its section")
             symbol = file.symbols[symbol_index]
             if relocation.to == WORD:
                 if symbol.name not in words:
                     raise ValueError(f"'{symbol.name}' has no word with its address")
                 address = words[symbol.name]
             elif symbol.is_in_section:
-                address = base + self.places[number, symbol.section] + symbol.value
+                address = base + self._place_of(number, symbol)
             elif relocation.to == JUMP and symbol.name in jumps:
                 address = jumps[symbol.name]
             else:
                 address = self._global(symbol.name, base)
             at = self.places[number, index] + offset
             relocation.patch(memory, at, address + addend, base + at)
+
+
+def _refuse_unsupported(file: ElfObject) -> None:
+    """Refuse what would be left out without a trace, so that the code would compute otherwise."""
+    for section in file.sections:
+        what = _REFUSED.get(section.kind) or next(
+            # Also with a priority behind the name.
+            (w for n, w in _REFUSED_NAMES.items() if f"{section.name}.".startswith(f"{n}.")),
+            None,
+        )
+        if what is not None:
+            raise ValueError(f"it has {what}, which are not linked")
+    for symbol in file.symbols:
+        if symbol.is_indirect:
+            raise ValueError(f"'{symbol.name}' is chosen when it is loaded (STT_GNU_IFUNC)")
 
 
 def _kind(section: Section) -> str:

@@ -28,10 +28,12 @@ class Relocation:
     Attributes:
         to: what stands for the symbol.
         patch: writes it.
+        size: bytes that it writes into.
     """
 
     to: str
     patch: Patch
+    size: int = 4
 
 
 def _absolute64(memory: bytearray, at: int, address: int, place: int) -> None:
@@ -90,17 +92,17 @@ _R64 = _relative("<q")
 #: Family -> number of the type -> what it asks for.
 RELOCATIONS: dict[str, dict[int, Relocation]] = {
     X86: {
-        1: Relocation(SYMBOL, _absolute64),  # 64
+        1: Relocation(SYMBOL, _absolute64, 8),  # 64
         2: Relocation(SYMBOL, _R32),  # PC32
         4: Relocation(JUMP, _R32),  # PLT32
         9: Relocation(WORD, _R32),  # GOTPCREL
-        24: Relocation(SYMBOL, _R64),  # PC64
+        24: Relocation(SYMBOL, _R64, 8),  # PC64
         41: Relocation(WORD, _R32),  # GOTPCRELX
         42: Relocation(WORD, _R32),  # REX_GOTPCRELX
     },
     ARM: {
-        257: Relocation(SYMBOL, _absolute64),  # ABS64
-        260: Relocation(SYMBOL, _R64),  # PREL64
+        257: Relocation(SYMBOL, _absolute64, 8),  # ABS64
+        260: Relocation(SYMBOL, _R64, 8),  # PREL64
         261: Relocation(SYMBOL, _R32),  # PREL32
         275: Relocation(SYMBOL, _page21),  # ADR_PREL_PG_HI21
         277: Relocation(SYMBOL, _low12(0)),  # ADD_ABS_LO12_NC
