@@ -7,7 +7,6 @@ import json
 import re
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -189,13 +188,13 @@ def test_mistakes_in_compile_are_one_line(run, tmp_path, monkeypatch, arguments,
 
 
 def test_no_permission_to_write_is_one_line(run, tmp_path, monkeypatch):
-    def denied(self, data):
-        raise PermissionError(13, "Permission denied", str(self))
+    def denied(path, data):
+        raise PermissionError(13, "Permission denied", str(path))
 
     (tmp_path / "add.mlir").write_text(ADD)
     monkeypatch.chdir(tmp_path)
     # The superuser may write everywhere.
-    monkeypatch.setattr(Path, "write_bytes", denied)
+    monkeypatch.setattr("polyblocks.cli.write_file", denied)
     assert run("compile", "add.mlir")[::2] == (
         1,
         "error: cannot write add.zip: Permission denied\n",

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from polyblocks.errors import ArtifactError
+from polyblocks.files import write_file
 from polyblocks.program import DTYPES
 
 #: Version of the manifest; raised when an older reader would misunderstand it.
@@ -123,9 +124,9 @@ class Artifact:
 
         Raises:
             ArtifactError: the manifest breaks the schema.
-            OSError: the file cannot be written.
+            OSError: the file cannot be written; what was there is still there.
         """
-        Path(path).write_bytes(self.to_bytes())
+        write_file(Path(path), self.to_bytes())
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Artifact:

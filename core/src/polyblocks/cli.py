@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from polyblocks.errors import InputError, PolyBlocksError
+from polyblocks.files import write_file
 from polyblocks.options import CompileOptions
 
 if TYPE_CHECKING:
@@ -500,7 +501,7 @@ def _print(what: Any) -> None:
 
 def _write(place: Path, data: bytes) -> None:
     try:
-        place.write_bytes(data)
+        write_file(place, data)
     except OSError as error:
         raise InputError(f"cannot write {place}: {error.strerror}") from None
 

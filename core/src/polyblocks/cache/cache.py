@@ -13,7 +13,6 @@ import logging
 import os
 import re
 import stat
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -24,6 +23,7 @@ from polyblocks.artifact import Artifact
 from polyblocks.cache import key_lock
 from polyblocks.cache.toolchain import toolchain_versions
 from polyblocks.errors import ArtifactError
+from polyblocks.files import write_atomically
 
 __all__ = ["BadEntry", "Cache", "Entry", "cache_key", "default_cache", "toolchain_versions"]
 
@@ -134,7 +134,10 @@ class Cache:
         if len(data) > self.max_bytes or not self._trusted(create=True):
             return
         try:
-            _write_atomically(path, data, self.root / _TEMPORARY)
+            temporary = self.root / _TEMPORARY
+            for folder in (temporary, path.parent):
+                folder.mkdir(mode=0o700, exist_ok=True)
+            write_atomically(path, data, temporary, 0o600)
             self._tidy(keep=path)
         except OSError as error:
             _warn_once(
@@ -315,21 +318,6 @@ def _read_own(path: Path) -> bytes:
             return file.read()
     finally:
         os.close(descriptor)
-
-
-def _write_atomically(path: Path, data: bytes, temporary: Path) -> None:
-    temporary.mkdir(mode=0o700, exist_ok=True)
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=temporary, suffix=_SUFFIX)  # mode 0600
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        # No fsync: should the machine lose power, the entry is damaged and compiled again.
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 _warned: set[str] = set()
