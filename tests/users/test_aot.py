@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import polyblocks
 from polyblocks import driver
+from polyblocks.ahead_of_time.python_file import compile_function
 from polyblocks.artifact import Artifact
 from polyblocks.cache.artifact_variants import archs_of, join
 from polyblocks.cli import app
@@ -367,6 +368,14 @@ def shifted(x, y):
 shifted.example_inputs = lambda: [torch.rand(4), [torch.rand(2)[:1]]]
 exported = torch.export.export(model, (torch.rand(5, 13),))
 number = 3
+
+def unread(x):
+    return x
+
+def read():
+    raise OSError("there is no data")
+
+unread.example_inputs = read
 """
 
 
@@ -404,12 +413,50 @@ def test_compile_command_takes_what_a_file_names(
         np.testing.assert_allclose(got, expected(model(), x), rtol=1e-5, atol=1e-6)
 
 
+READS_ITS_FILE = """
+import torch
+
+SCALE = {scale}
+
+class Scaled(torch.nn.Module):
+    def forward(self, x):
+        return x * SCALE
+
+class Lazy(torch.nn.Module):
+    def forward(self, x):
+        from beside import SHIFT
+
+        return x + SHIFT
+
+model = torch.nn.Sequential(Scaled(), Lazy()).eval()
+model.example_inputs = [torch.rand(3)]
+"""
+
+
+def test_compile_command_of_modules_that_read_their_file(tmp_path: Path) -> None:
+    """By the names of modules; two files in one process are two modules."""
+    before = list(sys.path), set(sys.modules)
+    x = np.random.default_rng(0).random(3, np.float32)
+    (tmp_path / "beside.py").write_text("SHIFT = 1.0\n")
+    try:
+        for scale in (2.0, 4.0):
+            path = tmp_path / f"times{scale:.0f}.py"
+            path.write_text(READS_ITS_FILE.format(scale=scale))
+            artifact = compile_function(path, "model", [], {})
+            np.testing.assert_array_equal(polyblocks.load(artifact)(x), x * np.float32(scale) + 1)
+    finally:
+        sys.modules.pop("beside", None)
+    assert sys.path == before[0]
+    assert not [n for n in set(sys.modules) - before[1] if n.startswith("polyblocks_file")]
+
+
 @pytest.mark.parametrize(
     "name, flags, message",
     [
         ("double", [], r"double needs example inputs: name each with --input, .*'example_inputs'"),
         ("absent", [], "has no function 'absent'; it has .*double"),
         ("double", ["--input", "float32"], "'float32' is no input; write dtype"),
+        ("unread", [], r"example_inputs of unread raised OSError at .*model.py:\d+: there is no d"),
     ],
 )
 def test_compile_command_says_what_is_missing(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import runpy
-import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from polyblocks.ahead_of_time.examples import made_up
 from polyblocks.ahead_of_time.function import aot, original
 from polyblocks.artifact import Artifact
 from polyblocks.errors import InputError, PolyBlocksError
+from polyblocks.explanation.file_module import file_module, run_module
 from polyblocks.explanation.run import parse_input
 from polyblocks.registry.frontend_choice import chosen_frontend
 from polyblocks.registry.registry import get_registry
@@ -39,52 +39,55 @@ def compile_function(
     Raises:
         InputError: there is no such file or function, or it cannot be one program.
     """
-    named = _named(path, name)
-    frontend = chosen_frontend(named)
-    hook = get_registry().frontend(frontend).hook
-    # Of one that has been exported they are its own.
-    _, examples = hook.exported(function=original(named))
-    if inputs:
-        arrays: ArrayInterface = hook.array_interface()
-        numbers = np.random.default_rng(0)
-        examples = [made_up(arrays, parse_input(text), numbers) for text in inputs]
-    elif examples is None:
-        examples = getattr(named, EXAMPLES, None)
-        if callable(examples):
-            examples = examples()
-        if examples is None:
+    with file_module(path) as module:
+        named = _named(module, path, name)
+        frontend = chosen_frontend(named)
+        examples = _examples(named, name, path, inputs, get_registry().frontend(frontend).hook)
+        try:
+            return aot(named, examples, options, frontend=frontend)
+        except PolyBlocksError:
+            raise
+        except Exception as error:
             raise InputError(
-                f"{name} needs example inputs: name each with --input, as in --input "
-                f"'float32[1,3,224,224]', or give it an attribute '{EXAMPLES}' in {path}, a list "
-                "or a function that returns one"
-            )
-    try:
-        return aot(named, examples, options, frontend=frontend)
-    except PolyBlocksError:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"{name} raised {_told(error, path)}; an --input is needed for each argument"
-        ) from error
+                f"{name} raised {_told(error, path)}; an --input is needed for each argument"
+            ) from error
 
 
-def _named(path: Path, name: str) -> Any:
+def _named(module: ModuleType, path: Path, name: str) -> Any:
     """What a Python file calls ``name``."""
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    saved = list(sys.path)
-    sys.path.insert(0, str(path.resolve().parent))
     try:
-        names = runpy.run_path(str(path), run_name="polyblocks_compiled")
+        names = run_module(module)
     except Exception as error:
         raise InputError(f"{path} raised {_told(error, path)}") from error
-    finally:
-        sys.path[:] = saved
     found = names.get(name)
     if found is None:
         callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
         raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
     return found
+
+
+def _examples(named: Any, name: str, path: Path, inputs: Sequence[str], hook: Any) -> Any:
+    """The example inputs: those asked for, else the program's own, else the attribute's."""
+    if inputs:
+        arrays: ArrayInterface = hook.array_interface()
+        numbers = np.random.default_rng(0)
+        return [made_up(arrays, parse_input(text), numbers) for text in inputs]
+    _, examples = hook.exported(function=original(named))
+    if examples is not None:
+        return examples
+    examples = getattr(named, EXAMPLES, None)
+    if callable(examples):
+        try:
+            examples = examples()
+        except Exception as error:
+            raise InputError(f"{EXAMPLES} of {name} raised {_told(error, path)}") from error
+    if examples is None:
+        raise InputError(
+            f"{name} needs example inputs: name each with --input, as in --input "
+            f"'float32[1,3,224,224]', or give it an attribute '{EXAMPLES}' in {path}, a list "
+            "or a function that returns one"
+        )
+    return examples
 
 
 def _told(error: Exception, path: Path) -> str:

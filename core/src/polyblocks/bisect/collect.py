@@ -16,6 +16,7 @@ from polyblocks import api, events
 from polyblocks.artifact import Artifact
 from polyblocks.bisect.steps import Step, has_passes, read_steps
 from polyblocks.errors import InputError, PassError, UnsupportedError
+from polyblocks.explanation.file_module import file_module, run_module
 from polyblocks.explanation.run import compiled, fill, parse_input
 from polyblocks.options import CompileOptions
 from polyblocks.registry.frontend_choice import chosen_frontend
@@ -129,8 +130,8 @@ def collect_function(
         InputError: there is no such file or function, an input is misspelt, or it compiles nothing.
     """
     specs = [parse_input(text) for text in inputs]
-    with _python(path, list(sys.argv)), dumping(work):
-        names = runpy.run_path(str(path), run_name="polyblocks_bisected")
+    with file_module(path) as module, dumping(work):
+        names = run_module(module)
         if not callable(names.get(name)):
             callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
             raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")

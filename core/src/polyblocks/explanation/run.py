@@ -14,6 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from polyblocks.errors import InputError, PolyBlocksError
+from polyblocks.explanation.file_module import file_module, run_module
 from polyblocks.hookspecs import CompiledFunction, original_of
 from polyblocks.options import CompileOptions, overriding
 from polyblocks.program import DTYPES, ArraySpec
@@ -149,29 +150,22 @@ def explain_function(
     """
     from polyblocks.registry.registry import get_registry
 
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
     specs = [parse_input(text) for text in inputs]
-    saved = list(sys.path)
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        with explain(profile=profile) as report:
-            names = runpy.run_path(str(path), run_name="polyblocks_explained")
-            if not callable(names.get(name)):
-                callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
-                raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
-            arrays: ArrayInterface = (
-                get_registry().frontend(chosen_frontend(names[name])).hook.array_interface()
-            )
-            function = compiled(names[name], compile_options)
-            try:
-                call_often(function, [fill(arrays, spec) for spec in specs])
-            except Exception as error:
-                # The user's, or one about inputs that do not fit; what was compiled is told.
-                what = (str(error).strip().splitlines() or [""])[0]
-                report.failures.append(f"{name} raised {type(error).__name__}: {what}")
-    finally:
-        sys.path[:] = saved
+    with file_module(path) as module, explain(profile=profile) as report:
+        names = run_module(module)
+        if not callable(names.get(name)):
+            callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
+            raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
+        arrays: ArrayInterface = (
+            get_registry().frontend(chosen_frontend(names[name])).hook.array_interface()
+        )
+        function = compiled(names[name], compile_options)
+        try:
+            call_often(function, [fill(arrays, spec) for spec in specs])
+        except Exception as error:
+            # The user's, or one about inputs that do not fit; what was compiled is told.
+            what = (str(error).strip().splitlines() or [""])[0]
+            report.failures.append(f"{name} raised {type(error).__name__}: {what}")
     return report
 
 
