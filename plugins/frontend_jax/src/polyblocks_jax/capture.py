@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
@@ -9,11 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
-from jax.extend.core import ClosedJaxpr
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from jax.interpreters import mlir
 
 from polyblocks.errors import UnsupportedError
 from polyblocks.hookspecs import Capture
-from polyblocks.program import Argument, Result
+from polyblocks.program import Argument, ArraySpec, Result
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.location import source_location
 from polyblocks_jax.meshes import without_mesh
@@ -22,6 +25,9 @@ from polyblocks_jax.specs import spec_of, struct_of
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact
 
+
+#: Types that JAX narrows unless ``jax_enable_x64`` is set.
+_WIDE = ("float64", "int64", "uint64", "complex128")
 
 #: Whether StableHLO is made for us now: a compiled function in another one is part of that.
 capturing: ContextVar[bool] = ContextVar("polyblocks_capturing", default=False)
@@ -84,6 +90,7 @@ def capture_jaxpr(
     specs = [spec_of(aval) for aval in closed.in_avals]
     results = [spec_of(aval) for aval in closed.out_avals]
     module = stablehlo_of(closed)
+    _check_types(module, specs, results)
     operation = module.operation
     text = operation.get_asm(enable_debug_info=False)
     # Neither bytecode nor the forms of single operations are the same in any two builds of MLIR.
@@ -122,11 +129,38 @@ def stablehlo_of(closed: ClosedJaxpr) -> Any:
 
     jitted = jax.jit(program, keep_unused=True)
     inside = capturing.set(True)
+    # It may have been traced under another setting than that of now.
+    wide = jax.enable_x64(True) if _is_wide(closed.jaxpr) else contextlib.nullcontext()
     try:
-        traced = jitted.trace(*map(struct_of, closed.in_avals))
-        return traced.lower(lowering_platforms=("cpu",)).compiler_ir("stablehlo")
+        with wide:
+            traced = jitted.trace(*map(struct_of, closed.in_avals))
+            return traced.lower(lowering_platforms=("cpu",)).compiler_ir("stablehlo")
     except NotImplementedError as error:
         reason = str(error).strip().splitlines()[0]
         raise UnsupportedError(f"it has no form in StableHLO ({reason})") from error
     finally:
         capturing.reset(inside)
+
+
+def _is_wide(jaxpr: Jaxpr) -> bool:
+    """Whether it computes with values of types that JAX narrows by default."""
+    variables = [*jaxpr.invars, *jaxpr.constvars, *jaxpr.outvars]
+    variables += [var for eqn in jaxpr.eqns for var in eqn.outvars]
+    return any(str(getattr(var.aval, "dtype", "")) in _WIDE for var in variables) or any(
+        _is_wide(inner) for eqn in jaxpr.eqns for inner in jaxprs_in_params(eqn.params)
+    )
+
+
+def _check_types(module: Any, arguments: Sequence[ArraySpec], results: Sequence[ArraySpec]) -> None:
+    """What lies in memory is what the program takes and gives, or results would be garbage.
+
+    Raises:
+        UnsupportedError: it is not.
+    """
+    (main,) = (op for op in module.body if op.name.value == "main")
+    with module.context:
+        for spec, found in zip(
+            [*arguments, *results], [*main.type.inputs, *main.type.results], strict=True
+        ):
+            if found.element_type != mlir.dtype_to_ir_type(np.dtype(spec.dtype)):
+                raise UnsupportedError(f"JAX lowers an array of {spec.dtype} as {found}")
