@@ -60,6 +60,20 @@ def test_static_argnames_beside_functions():
     np.testing.assert_allclose(f(jnp.tanh, X, n=3), np.tanh(X) * 3, rtol=1e-6)
 
 
+def test_equal_values_of_other_types_are_other_constants_beside_functions():
+    def apply(function, x, n):
+        return function(x * n if isinstance(n, float) else x + n)
+
+    f = polyblocks_jit_jax(apply, compile_options={"static_argnames": "n"})
+    plain = jax.jit(apply, static_argnames=("function", "n"))
+    x = np.arange(6, dtype=np.int32)
+    for n in (1, 1.0, True):
+        got, want = f(jnp.negative, x, n), plain(jnp.negative, x, n)
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+    assert len(f.polyblocks_report().variants) == 3
+
+
 def test_static_argnames_errors():
     with pytest.raises(OptionError, match="'static_argnames' must be a name or a tuple of names"):
         polyblocks_jit_jax(power, compile_options={"static_argnames": 1})

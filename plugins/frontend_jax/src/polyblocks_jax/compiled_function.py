@@ -165,10 +165,12 @@ class CompiledFunction:
             or getattr(which, "key", None) in names
             or not (isinstance(leaf, _LEAVES) or hasattr(leaf, "__jax_array__"))
         )
-        jitted = self._with_functions.get((tree, fixed))
+        # 1, 1.0 and True are equal, but what is computed with them is not.
+        key = tree, fixed, tuple(type(leaf) for _, leaf in fixed)
+        jitted = self._with_functions.get(key)
         if jitted is None:
             jitted = jax.jit(traced(_Inserting(self.polyblocks_original, tree, fixed), self._site))
-            self._with_functions[tree, fixed] = jitted
+            self._with_functions[key] = jitted
         places = {i for i, _ in fixed}
         return jitted(*(leaf for i, leaf in enumerate(leaves) if i not in places))
 
