@@ -84,6 +84,21 @@ def test_ways_to_name_it(donation, args, kwargs):
     np.testing.assert_array_equal(f(*args, **kwargs), X * 2)
 
 
+@pytest.mark.parametrize("donation", [{"donate_argnums": 1}, {"donate_argnames": "state"}])
+def test_beside_arguments_that_hold_functions(donation):
+    f = compiled(lambda layer, state, x: layer["act"](state) * layer["w"] + x, **donation)
+    for act in (jnp.negative, jnp.abs):
+        for args, kwargs in (((jnp.array(X), X), {}), ((), {"x": X, "state": jnp.array(X)})):
+            state = args[0] if args else kwargs["state"]
+            w = jnp.array(X)
+            place = state.unsafe_buffer_pointer()
+            result = f({"act": act, "w": w}, *args, **kwargs)
+            assert state.is_deleted()
+            assert not w.is_deleted()
+            assert result.unsafe_buffer_pointer() == place
+            np.testing.assert_allclose(result, act(X) * X + X, rtol=1e-5, atol=1e-6)
+
+
 def test_trees_of_results_and_arguments():
     """The results are paired with arguments of their shape; those without one are new."""
 

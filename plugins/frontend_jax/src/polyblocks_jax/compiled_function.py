@@ -54,8 +54,9 @@ class CompiledFunction:
         self.polyblocks_original = function
         name = getattr(function, "__name__", type(function).__name__)
         self._site = Site(name, options, FunctionReport(name, options.target, "JAX", FRONTEND))
+        self._donation = Donation.of(function, donate_argnums, donate_argnames)
         self._jitted = jax.jit(
-            traced(function, self._site, Donation.of(function, donate_argnums, donate_argnames)),
+            traced(function, self._site, self._donation),
             static_argnums=options.static_argnums or None,
             static_argnames=options.static_argnames or None,
             donate_argnums=donate_argnums,
@@ -167,12 +168,19 @@ class CompiledFunction:
         )
         # 1, 1.0 and True are equal, but what is computed with them is not.
         key = tree, fixed, tuple(type(leaf) for _, leaf in fixed)
+        places = {i for i, _ in fixed}
+        passed = [i for i in range(len(leaves)) if i not in places]
         jitted = self._with_functions.get(key)
         if jitted is None:
-            jitted = jax.jit(traced(_Inserting(self.polyblocks_original, tree, fixed), self._site))
+            given_up = set(self._donation.among([path for path, _ in paths]))
+            numbers = [number for number, i in enumerate(passed) if i in given_up]
+            donation = Donation(frozenset(numbers), frozenset())
+            inserting = _Inserting(self.polyblocks_original, tree, fixed)
+            jitted = jax.jit(
+                traced(inserting, self._site, donation), donate_argnums=tuple(numbers) or None
+            )
             self._with_functions[key] = jitted
-        places = {i for i, _ in fixed}
-        return jitted(*(leaf for i, leaf in enumerate(leaves) if i not in places))
+        return jitted(*(leaves[i] for i in passed))
 
 
 class _Inserting:
