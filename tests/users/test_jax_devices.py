@@ -54,6 +54,13 @@ def on_one(f):
     with jax.set_mesh(one):
         return f(jax.device_put(X, NamedSharding(one, P("d"))), W)
 
+def holds_map(x, w):
+    one = jax.make_mesh((1,), ("d",), axis_types=(AxisType.Auto,), devices=jax.devices()[:1])
+    def body(x, w):
+        return jnp.tanh(x @ w) - jax.lax.psum(x.sum(), "d")
+    specs = dict(in_specs=(P("d"), P()), out_specs=P("d"))
+    return jax.shard_map(body, mesh=one, **specs)(x * 2, w) * 2
+
 CASES = {
     "sharded": (dense, lambda f: sharded(f, mesh)),
     "explicit": (dense, lambda f: sharded(f, explicit)),
@@ -67,6 +74,8 @@ CASES = {
     "collective_grad": (mean, gradient),
     "pmap": (dense, lambda f: jax.pmap(f, in_axes=(0, None))(X.reshape(2, 2, 6), W)),
     "one_device_of_a_mesh": (dense, on_one),
+    "holds_map": (holds_map, lambda f: f(X, W)),
+    "holds_map_grad": (holds_map, lambda f: jax.grad(lambda x: f(x, W).sum())(X)),
 }
 found = {}
 for name in sys.argv[1:]:
@@ -106,7 +115,7 @@ def run(*names):
     return json.loads(done.stdout)
 
 
-QUICK = ("sharded", "shard_map")
+QUICK = ("sharded", "shard_map", "holds_map", "holds_map_grad")
 OTHERS = (
     *("explicit", "constrained", "sharded_grad", "shard_map_unchecked", "shard_map_grad"),
     *("pmap", "one_device_of_a_mesh", "collective", "collective_grad"),
@@ -151,6 +160,15 @@ def test_shard_map_with_collectives_compiles_the_rest(name):
     assert "partitioned" in case["outcomes"]
     assert any(op.startswith("psum") for op in case["ops"])
     assert all("it takes part in what several devices do" in line for line in case["lines"])
+
+
+@pytest.mark.cpu
+@quick_or_slow("holds_map", "holds_map_grad")
+def test_shard_map_on_one_device_inside_is_left_to_jax(name):
+    case = case_of(name)
+    assert "partitioned" in case["outcomes"]
+    assert any(op.startswith("shard_map") for op in case["ops"])
+    assert all("it says what each device of a mesh computes" in line for line in case["lines"])
 
 
 @pytest.mark.cpu

@@ -9,6 +9,8 @@ from jax._src.core import JaxprEqnContext
 from jax._src.sharding_impls import SPMDAxisContext
 from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, Literal, Var
 
+from polyblocks.errors import UnsupportedError
+
 #: Equations that say something of devices and compute nothing.
 _STATEMENTS = ("pvary", "reshard", "sharding_constraint", "mesh_cast")
 #: Parameters that say where a result shall lie.
@@ -29,7 +31,11 @@ def partitioned_devices(context: Any) -> int:
 
 
 def without_mesh(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """What one device computes: the same function, of arrays that lie on no mesh."""
+    """What one device computes: the same function, of arrays that lie on no mesh.
+
+    Raises:
+        UnsupportedError: it holds ``jax.shard_map``, which means nothing without its mesh.
+    """
     if not _mentions_mesh(closed.jaxpr):
         return closed
     with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), ())):
@@ -73,6 +79,8 @@ def _cleared(jaxpr: Jaxpr) -> Jaxpr:
         if eqn.primitive.name in _STATEMENTS:
             names.update(zip(eqn.outvars, map(read, eqn.invars), strict=True))
             continue
+        if eqn.primitive.name == "shard_map":
+            raise UnsupportedError("it says what each device of a mesh computes")
         eqns.append(
             eqn.replace(
                 invars=[read(atom) for atom in eqn.invars],
