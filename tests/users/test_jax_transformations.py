@@ -211,6 +211,23 @@ def test_checkify_of_a_compiled_function():
     assert {variant.kind for variant in g.polyblocks_report().variants} == {"checked"}
 
 
+def test_what_is_captured_is_captured_by_derivatives():
+    """It is nothing that the forward half gives, and no constant of XLA's program around it."""
+    table = jnp.asarray(np.random.default_rng(1).normal(size=(64, 7)).astype(np.float32))
+
+    def f(x):
+        return (jnp.cos(x[0]) * table).sum() * jnp.sin(x).sum()
+
+    g = polyblocks_jit_jax(f, compile_options=STRICT)
+    kept = jax.tree.leaves(jax.vjp(g, X)[1])
+    assert table.shape not in [value.shape for value in kept]
+    assert "64x7" not in jax.jit(jax.grad(g)).lower(X).as_text()
+    same(jax.grad(g)(X), jax.grad(f)(X))
+    same(jax.vmap(jax.grad(g))(X[None]), jax.vmap(jax.grad(f))(X[None]))
+    same(jax.linearize(g, X)[1](X), jax.linearize(f, X)[1](X))
+    assert set(kinds(g)) == {"forward", "backward", "tangents"}
+
+
 def test_disable_jit_is_told(caplog):
     g = polyblocks_jit_jax(lambda x: jnp.sin(x) * 2)
     with caplog.at_level(logging.WARNING, logger="polyblocks"), jax.disable_jit():

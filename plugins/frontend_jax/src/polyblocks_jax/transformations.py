@@ -74,6 +74,7 @@ def _linearize(
     primal, count, varies_out, forwarded, linear = ad.linearize_jaxpr(jaxpr, varies, is_vjp=is_vjp)
     results = bind(primal, site, FORWARD, primals)
     outputs, made = results[: len(results) - count], iter(results[len(results) - count :])
+    linear, forwarded = _capturing(linear, forwarded, jaxpr.consts)
     inputs = [*jaxpr.consts, *primals]
     kept = [next(made) if place is None else inputs[place] for place in forwarded]
 
@@ -82,6 +83,30 @@ def _linearize(
         return _tangents(results, varies_out, jaxpr)
 
     return outputs, varies_out, kept, linearized
+
+
+def _capturing(
+    linear: ClosedJaxpr, forwarded: Sequence[int | None], consts: Sequence[Any]
+) -> tuple[ClosedJaxpr, list[int | None]]:
+    """What a function captures, its derivative captures too: kept as values, each is a copy.
+
+    Args:
+        linear: the derivative, of what is kept for it and of tangents.
+        forwarded: for each value that is kept, which constant or input it is, if any.
+        consts: of the function.
+    """
+    captured = [i for i, place in enumerate(forwarded) if place is not None and place < len(consts)]
+    if not captured:
+        return linear, list(forwarded)
+    inner = linear.jaxpr
+    made = inner.replace(
+        constvars=[*inner.constvars, *(inner.invars[i] for i in captured)],
+        invars=[var for i, var in enumerate(inner.invars) if i not in captured],
+        debug_info=inner.debug_info._replace(arg_names=None),
+    )
+    values = [consts[place] for place in forwarded if place is not None and place < len(consts)]
+    rest = [place for i, place in enumerate(forwarded) if i not in captured]
+    return ClosedJaxpr(made, [*linear.consts, *values]), rest
 
 
 def _where(chosen: Sequence[bool], values: Sequence[Any]) -> list[Any]:
