@@ -74,6 +74,40 @@ def test_equal_values_of_other_types_are_other_constants_beside_functions():
     assert len(f.polyblocks_report().variants) == 3
 
 
+@jax.tree_util.register_pytree_node_class
+class Scale:
+    """A tree that loses its tag when it is flattened."""
+
+    def __init__(self, value, tag=None):
+        self.value, self.tag = value, tag
+
+    def tree_flatten(self):
+        return (self.value,), None
+
+    @classmethod
+    def tree_unflatten(cls, _, values):
+        return cls(*values)
+
+    def __hash__(self):
+        return hash((self.value, self.tag))
+
+    def __eq__(self, other):
+        return (self.value, self.tag) == (other.value, other.tag)
+
+
+def test_static_trees_are_passed_as_they_are():
+    def scaled(x, scale, extra=()):
+        return x * scale.value + (0 if scale.tag is None else 100) + len(extra)
+
+    f = polyblocks_jit_jax(scaled, compile_options={"static_argnames": ("scale", "extra")})
+    plain = jax.jit(scaled, static_argnames=("scale", "extra"))
+    for scale in (Scale(3, "tag"), Scale(3)):
+        np.testing.assert_allclose(f(X, scale), plain(X, scale), rtol=1e-6)
+        for extra in ((), (1, None)):
+            kwargs = {"x": X, "scale": scale, "extra": extra}
+            np.testing.assert_allclose(f(**kwargs), plain(**kwargs), rtol=1e-6)
+
+
 def test_static_argnames_errors():
     with pytest.raises(OptionError, match="'static_argnames' must be a name or a tuple of names"):
         polyblocks_jit_jax(power, compile_options={"static_argnames": 1})

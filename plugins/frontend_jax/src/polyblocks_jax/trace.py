@@ -43,7 +43,11 @@ def traced(
                     "jax.disable_jit", "JAX runs every operation by itself", current_location()
                 )
             return function(*args, **kwargs)
-        paths, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
+        # Static arguments that are trees stay as they are: one made anew may lack what is no leaf.
+        whole = {id(value) for value in (*args, *kwargs.values()) if not _has_tracers(value)}
+        paths, tree = jax.tree_util.tree_flatten_with_path(
+            (args, kwargs), is_leaf=lambda value: id(value) in whole
+        )
         leaves = [leaf for _, leaf in paths]
         # What is no tracer here is static.
         dynamic = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)]
@@ -66,6 +70,10 @@ def traced(
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     return functools.wraps(function, updated=())(run)
+
+
+def _has_tracers(tree: Any) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
 def _call(
