@@ -124,3 +124,36 @@ def test_an_exported_keras_model(tmp_path):
     compiled = strict(loaded.serve)
     np.testing.assert_allclose(compiled(x), model(x), rtol=1e-4, atol=1e-5)
     assert compiled.polyblocks_report().whole
+
+
+def test_another_function_after_a_gradient_through_an_inner_one():
+    @tf.function
+    def inner(x):
+        return tf.tanh(x) * tf.sigmoid(x)
+
+    compiled = strict(lambda x: inner(x) * 2)
+    x = tf.constant(floats(3))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = compiled(x)
+    with tf.GradientTape() as plain:
+        plain.watch(x)
+        expected = inner(x) * 2
+    assert_same(tape.gradient(y, x), plain.gradient(expected, x))
+    again = strict(lambda x: inner(x) + 1)
+    assert_same(again(x), inner(x) + 1)
+
+
+def test_another_call_after_a_gradient_through_a_loaded_function(saved):
+    _, loaded = saved
+    compiled = strict(lambda x: loaded.predict(x)["scores"])
+    for rows in (2, 3):
+        x = tf.constant(floats(rows, 4))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = compiled(x)
+        with tf.GradientTape() as plain:
+            plain.watch(x)
+            expected = loaded.predict(x)["scores"]
+        assert_same(y, expected)
+        assert_same(tape.gradient(y, x), plain.gradient(expected, x))

@@ -114,7 +114,8 @@ class Graph:
             self._scopes += 1
             inside = {p.name: a for p, a in zip(called.inputs, inputs, strict=True)}
             self._collect(called, self._scopes, inside, nodes)
-            for result, returned in zip(op.outputs, called.outputs, strict=True):
+            # Its gradient may have been taken after this call: that appends outputs.
+            for result, returned in zip(op.outputs, called.outputs, strict=False):
                 known[result.name] = inside[returned.name]
 
 
