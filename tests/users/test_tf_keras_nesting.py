@@ -94,6 +94,46 @@ def test_training_reaches_the_inner_model():
     assert np.count_nonzero(outer(x, training=True)) < 32
 
 
+class Block(keras.layers.Layer):
+    """Its parts learn of ``training`` from the call of the outer model alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop = keras.layers.Dropout(0.5, seed=1)
+        self.normalize = keras.layers.BatchNormalization()
+
+    def call(self, x):
+        return self.normalize(self.drop(x))
+
+
+def test_each_value_of_training_reaches_the_parts_of_a_compiled_layer():
+    def outputs(wrap):
+        inputs = keras.Input((4,))
+        outer = keras.Model(inputs, wrap(Block())(inputs))
+        x = tf.ones((2, 4))
+        return [outer(x, training=training) for training in (True, False, None, True)]
+
+    for ours, theirs in zip(outputs(strict), outputs(lambda layer: layer), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("whole", [polyblocks_jit_tf, lambda model: model])
+def test_predict_after_fit_is_no_training_of_a_compiled_layer(whole):
+    def fitted(wrap, whole):
+        inputs = keras.Input((4,))
+        block = Block()
+        outer = whole(keras.Model(inputs, wrap(block)(inputs)))
+        outer.compile("sgd", "mse")
+        x = np.ones((2, 4), np.float32)
+        outer.fit(x, x, epochs=2, verbose=0)
+        results = [outer.predict(x, verbose=0), outer.evaluate(x, x, verbose=0)]
+        return [*results, *block.normalize.get_weights()]
+
+    expected = fitted(lambda layer: layer, lambda model: model)
+    for ours, theirs in zip(fitted(polyblocks_jit_tf, whole), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.slow
 def test_a_layer_that_has_no_weights_yet():
     layer = keras.layers.Dense(3)

@@ -27,7 +27,7 @@ from polyblocks_tf.device_call import is_on_gpu
 from polyblocks_tf.gradients import Recorded
 from polyblocks_tf.graph import Graph
 from polyblocks_tf.loaded import name_of
-from polyblocks_tf.models.layer import as_layer
+from polyblocks_tf.models.layer import as_layer, call_context
 from polyblocks_tf.numbers.number import NeedsValue, Trace
 from polyblocks_tf.numbers.policy import Policy
 from polyblocks_tf.numbers.trial import Trial
@@ -97,7 +97,7 @@ class CompiledFunction:
         self._policies: dict[tuple[Any, ...], Policy] = {}
         self._calls: dict[Any, Callable[..., Any]] = {}
         self._lock = threading.RLock()
-        self._symbolic: Any = None
+        self._symbolic: dict[Any, Any] = {}
         self._layer: Any = None
         self._bound: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()
         # Models have no names for functools; what lacks is left out.
@@ -119,7 +119,7 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # The quick way: tensors and arrays alone, in place, known.
-        if not kwargs and _executing_eagerly() and not _could_record():
+        if not kwargs and _executing_eagerly() and not _could_record() and call_context() is None:
             kinds = []
             for value in args:
                 kind = type(value)
@@ -143,6 +143,9 @@ class CompiledFunction:
             with self._lock:
                 self._layer = self._layer or as_layer(self)
             return self._layer(*args, **kwargs)
+        within = call_context()
+        if within is not None:
+            arguments.key = (*arguments.key, ("context", within))
         if arguments.symbolic or not _executing_eagerly():
             return inside.call(self, arguments)
         variant = self._variants.get(arguments.key)
@@ -171,9 +174,12 @@ class CompiledFunction:
 
     def trace_inline(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Be a part of the function that is being traced."""
-        if self._symbolic is None:
-            self._symbolic = tf.function(self._python_function, autograph=self._autograph)
-        return self._symbolic(*args, **kwargs)
+        within = call_context()  # TensorFlow does not know that the function reads it
+        symbolic = self._symbolic.get(within)
+        if symbolic is None:
+            symbolic = tf.function(self._python_function, autograph=self._autograph)
+            self._symbolic[within] = symbolic
+        return symbolic(*args, **kwargs)
 
     def _by_signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments as tensors of the signature's dtypes.

@@ -22,6 +22,19 @@ def infers_shapes() -> bool:
     return scope is not None and bool(scope.in_symbolic_scope())
 
 
+def call_context() -> tuple[tuple[str, Any], ...] | None:
+    """What layers take from the call of an outer layer of Keras: ``training``, where it is set.
+
+    None outside of such a call, and where it sets nothing.
+    """
+    state = sys.modules.get("keras.src.backend.common.global_state")
+    context = None if state is None else state.get_global_attribute("current_call_ctx")
+    if context is None:
+        return None
+    given = vars(context).items()
+    return tuple(sorted((k, v) for k, v in given if k != "entry_layer" and v is not None)) or None
+
+
 def as_layer(function: CompiledFunction) -> Any:
     """A layer that calls a compiled model or layer, and has its weights.
 
