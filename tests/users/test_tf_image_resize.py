@@ -107,3 +107,22 @@ def test_a_kernel_that_is_not_known_is_left_to_tensorflow():
     f = polyblocks_jit_tf(lambda x: tf.compat.v1.image.resize_area(x, (3, 4), align_corners=True))
     f(floats(1, 1, 4, 1))  # an extent of 1 has no corners to align
     assert {row.op for row in f.polyblocks_report().fallbacks} == {"ResizeArea"}
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_a_substitution_beside_a_large_constant_in_a_branch_or_loop(loop):
+    large = np.random.default_rng(0).random((512, 513), np.float32)
+
+    def resized(x):
+        size = [4, 4]
+        return tf.image.resize(tf.reshape(x, [1, 2, 2, 1]), size, method="area")[0, 0, 0, 0]
+
+    def f(x, steps):
+        start = tf.zeros(large.shape)
+        if loop:
+            step = lambda i, y: (i + 1, y + tf.constant(large) * resized(x))  # noqa: E731
+            return tf.while_loop(lambda i, _: i < steps, step, (0, start))[1]
+        return tf.cond(steps > 0, lambda: resized(x) + tf.constant(large), lambda: start)
+
+    x, steps = tf.ones((2, 2)), tf.constant(3)
+    np.testing.assert_allclose(polyblocks_jit_tf(f)(x, steps), f(x, steps), rtol=1e-6)

@@ -129,6 +129,27 @@ def test_fit_under_a_strategy_is_said():
         strict(model).fit(X, Y, verbose=0)
 
 
+def test_fit_with_mixed_float16():
+    def trained(wrap):
+        keras.utils.set_random_seed(1)
+        policy = keras.mixed_precision.DTypePolicy("mixed_float16")
+        layers = [
+            keras.Input((3,)),
+            keras.layers.Dense(4, "relu", dtype=policy),
+            keras.layers.BatchNormalization(dtype=policy),
+            keras.layers.Dense(1, dtype="float32"),
+        ]
+        model = wrap(keras.Sequential(layers))
+        optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+        model.compile(optimizer, "mse")
+        history = model.fit(X, Y, batch_size=8, epochs=2, verbose=0, shuffle=False)
+        return history.history, model.get_weights()
+
+    ours, theirs = (tf.nest.flatten(trained(wrap)) for wrap in (strict, lambda model: model))
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-3)
+
+
 @pytest.mark.slow
 def test_fit_with_dropout_normalization_metrics_and_adam():
     def trained(wrap):

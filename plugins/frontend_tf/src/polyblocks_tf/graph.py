@@ -241,11 +241,12 @@ def fold(graph: Graph) -> dict[Value, np.ndarray]:
             replay([node], values, {})
         return [values[value] for value in wanted]
 
-    with tf.device("CPU"):
+    # Numbers are wanted even where a function is being traced.
+    with tf.init_scope(), tf.device("CPU"):
         results = tf.function(
             tf.autograph.experimental.do_not_convert(run), autograph=False
         ).get_concrete_function()()
-    return {value: np.array(r.numpy()) for value, r in zip(wanted, results, strict=True)}
+        return {value: np.array(r.numpy()) for value, r in zip(wanted, results, strict=True)}
 
 
 def _is_small_number(tensor: Any) -> bool:
@@ -375,10 +376,9 @@ def trace_again(
     """
     count = len(graph.inputs) - len(graph.captured)
     folded = fold(graph)
-    lifted = {
-        node.outputs[0]: tf.constant(_elements(node.op.get_attr("value")))
-        for node in large_constants(graph)
-    }
+    # Bodies of loops and branches, copied while a function is traced, capture no arrays.
+    large = large_constants(graph) if tf.executing_eagerly() else []
+    lifted = {node.outputs[0]: tf.constant(_elements(node.op.get_attr("value"))) for node in large}
 
     def run(*tensors: Any) -> list[Any]:
         held = [constant_or_captured(array) for array in graph.captured]
