@@ -134,6 +134,27 @@ def test_predict_after_fit_is_no_training_of_a_compiled_layer(whole):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("compiled", [0, 1, 2])
+def test_masks_come_out_of_and_go_through_a_compiled_layer(compiled):
+    def pooled(wrap):
+        keras.utils.set_random_seed(0)
+        given = keras.Input((5,), dtype="int32")
+        x = given
+        layers = [
+            keras.layers.Embedding(10, 4, mask_zero=True),
+            keras.layers.Dense(3),
+            keras.layers.GlobalAveragePooling1D(),
+        ]
+        for number, layer in enumerate(layers):
+            x = (wrap if number == compiled else lambda layer: layer)(layer)(x)
+        outer = keras.Model(given, x)
+        words = np.array([[1, 2, 0, 0, 0], [3, 4, 5, 0, 0]], np.int32)
+        return outer(words), outer.predict(words, verbose=0)
+
+    for ours, theirs in zip(pooled(polyblocks_jit_tf), pooled(lambda layer: layer), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_a_layer_that_has_no_weights_yet():
     layer = keras.layers.Dense(3)

@@ -51,6 +51,10 @@ def as_layer(function: CompiledFunction) -> Any:
             super().__init__(name=f"compiled_{original.name}", dtype=original.dtype_policy)
             self.original = original  # Keras finds its weights here
             self.built = True
+            self.supports_masking = original.supports_masking
+
+        def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
+            return original.compute_mask(inputs, previous_mask)
 
         def call(self, *args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
