@@ -129,6 +129,23 @@ def test_fit_under_a_strategy_is_said():
         strict(model).fit(X, Y, verbose=0)
 
 
+def test_attributes_that_are_set_are_the_models():
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    compiled = strict(model)
+    compiled.trainable = False
+    assert not model.trainable
+    compiled.compile("sgd", "mse")
+    before = model.get_weights()
+    stop = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda *_: setattr(compiled, "stop_training", True)
+    )
+    history = compiled.fit(X, Y, epochs=3, verbose=0, callbacks=[stop])
+    assert history.epoch == [0]
+    close(model.get_weights(), before)
+    with pytest.raises(AttributeError, match="polyblocks_original"):
+        compiled.polyblocks_original = model
+
+
 def test_fit_with_mixed_float16():
     def trained(wrap):
         keras.utils.set_random_seed(1)

@@ -56,6 +56,14 @@ class CompiledModel(CompiledFunction):
         with self._steps("predict_on_batch"):
             return self._function.predict_on_batch(*args, **kwargs)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute of the model (``trainable``), where it would be read, too."""
+        own = name.startswith("_") or "_function" not in self.__dict__
+        if own or isinstance(getattr(type(self), name, None), property):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._function, name, value)
+
     @contextlib.contextmanager
     def _steps(self, how: str) -> Iterator[None]:
         """Have Keras run compiled steps; or say why it runs its own."""
