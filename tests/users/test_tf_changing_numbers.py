@@ -148,6 +148,25 @@ def test_a_tape_around_a_call_with_a_changing_number():
         assert_same(tape.gradient(y, X), 2 * X * a)
 
 
+def test_an_integer_outside_of_64_bits_is_a_constant():
+    assert variants(lambda x, a: x * a, (1, 2, 1 << 70, 3, -(1 << 63) - 1), X) == 4
+    # Seen before others changed, it makes each value a constant.
+    assert variants(lambda x, a: x * a, (1, 1 << 70, 2), X) == 3
+
+
+@pytest.mark.parametrize(
+    ("function", "values"),
+    [
+        (lambda x, a: x * a.real + a.imag + a.conjugate(), (0.5, 1.5, 2.5)),
+        (lambda x, a: x if a.is_integer() else x * 2, (0.5, 1.0, 2.5)),
+        (lambda x, a: x * a.numerator / a.denominator + a.bit_length(), (1, 5, 9)),
+        (lambda x, a: x * a.as_integer_ratio()[1], (0.5, 0.25, 0.125)),
+    ],
+)
+def test_attributes_of_a_number_are_those_of_its_value(function, values):
+    assert variants(function, values, X) == 3
+
+
 def test_a_number_that_the_function_keeps_is_dead_afterwards():
     kept = []
 

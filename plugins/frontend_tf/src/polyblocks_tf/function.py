@@ -259,6 +259,14 @@ class CompiledFunction:
 
         None where the function needs their values, or cannot be compiled as it is for constants.
         """
+        big = {
+            place
+            for place in places
+            if arguments.kinds[place][1] is int and not -(2**63) <= arguments.numbers[place] < 2**63
+        }
+        if big:  # no scalar of int64 holds them
+            policy.fix(big)
+            return None
         leaves = [*arguments.leaves, *scalars(arguments, places)]
         names = [*arguments.names, *(arguments.kinds[place][0] for place in places)]
         specs = [

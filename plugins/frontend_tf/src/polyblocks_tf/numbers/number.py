@@ -100,6 +100,8 @@ class Number:
     __lt__ = __le__ = __gt__ = __ge__ = _needs_value
     __round__ = __trunc__ = __floor__ = __ceil__ = __str__ = __format__ = _needs_value
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __rdivmod__ = _needs_value
+    is_integer = bit_length = conjugate = as_integer_ratio = _needs_value
+    real = imag = numerator = denominator = property(_needs_value)
 
     def __eq__(self, other: object) -> Any:
         return self._needs_value() if self._trace.open else self is other
