@@ -173,11 +173,11 @@ class CompiledFunction:
         jitted = self._with_functions.get(key)
         if jitted is None:
             given_up = set(self._donation.among([path for path, _ in paths]))
-            numbers = [number for number, i in enumerate(passed) if i in given_up]
-            donation = Donation(frozenset(numbers), frozenset())
+            donated = [number for number, i in enumerate(passed) if i in given_up]
+            donation = Donation(frozenset(donated), frozenset())
             inserting = _Inserting(self.polyblocks_original, tree, fixed)
             jitted = jax.jit(
-                traced(inserting, self._site, donation), donate_argnums=tuple(numbers) or None
+                traced(inserting, self._site, donation), donate_argnums=tuple(donated) or None
             )
             self._with_functions[key] = jitted
         return jitted(*(leaves[i] for i in passed))
