@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -144,6 +146,18 @@ def test_attributes_that_are_set_are_the_models():
     close(model.get_weights(), before)
     with pytest.raises(AttributeError, match="polyblocks_original"):
         compiled.polyblocks_original = model
+
+
+def test_calls_in_threads_leave_the_steps_of_keras():
+    model = regression()
+    expected = model.predict(X, verbose=0)
+    before = model.predict_function
+    compiled = strict(model)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: compiled.predict(X, verbose=0), range(24)):
+            close(found, expected)
+    assert model.predict_function is before
+    assert model.train_function is None
 
 
 def test_fit_with_mixed_float16():

@@ -68,10 +68,11 @@ class CompiledModel(CompiledFunction):
     def _steps(self, how: str) -> Iterator[None]:
         """Have Keras run compiled steps; or say why it runs its own."""
         model = self._function
-        steps = self.__dict__.get("_known_steps")
-        if steps is None or not steps.are_of(model):
-            steps = Steps(model, self._name, self._options, self._report)
-            self._known_steps = steps
+        with self._lock:
+            steps = self.__dict__.get("_known_steps")
+            if steps is None or not steps.are_of(model):
+                steps = Steps(model, self._name, self._options, self._report)
+                self._known_steps = steps
         reason = steps.obstacle()
         if reason is not None:
             self._report.not_compiled(how, reason, strict=self._options.strict_target)

@@ -8,6 +8,7 @@ a call.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,6 +45,10 @@ class Steps:
         self._options = options
         self._report = report
         self._configuration = _configuration(model)
+        self._lock = threading.RLock()
+        self._users = 0
+        self._saved: dict[str, Any] = {}
+        self._ours: dict[str, Callable[[Any], Any]] = {}
         self._compiled: dict[str, Callable[[Any], Any]] = {
             attribute: self._step(attribute) for attribute in _STEPS
         }
@@ -72,22 +77,35 @@ class Steps:
         Args:
             how: the method of the model that is called, for reports.
         """
-        model = self._model
-        saved = {attribute: getattr(model, attribute, None) for attribute in _STEPS}
-        ours = {
+        with self._lock:
+            # Of calls at once, in threads or in each other, the first saves and the last restores.
+            if not self._users:
+                self._save(how)
+            self._users += 1
+            for attribute, run in self._ours.items():
+                setattr(self._model, attribute, run)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    self._restore()
+
+    def _save(self, how: str) -> None:
+        self._saved = {attribute: getattr(self._model, attribute, None) for attribute in _STEPS}
+        self._ours = {
             "train_function": self._on_iterator("train_function", how),
             "test_function": self._on_iterator("test_function", how),
             "predict_function": self._on_batches("predict_function", how),
         }
-        for attribute, run in ours.items():
-            setattr(model, attribute, run)
-        try:
-            yield
-        finally:
-            for attribute, function in saved.items():
-                # Not where the model was configured anew meanwhile.
-                if getattr(model, attribute) is ours[attribute]:
-                    setattr(model, attribute, function)
+
+    def _restore(self) -> None:
+        model = self._model
+        for attribute, function in self._saved.items():
+            # Not where the model was configured anew meanwhile.
+            if getattr(model, attribute) is self._ours[attribute]:
+                setattr(model, attribute, function)
 
     def _step(self, attribute: str) -> CompiledFunction:
         method, _ = _STEPS[attribute]
