@@ -53,16 +53,20 @@ def write_files(
             data = (files("polyblocks.c_library") / file).read_bytes()
             (place / file).write_bytes(data)
         arguments = write_sources(place)
+        # Apart from the sources, one of which may be called like the program.
+        made = place / "written"
+        made.mkdir()
+        (made / f"{name}.h").write_text(header, encoding="utf-8")
+        (made / f"{name}-config.cmake").write_text(cmake_text(name), encoding="utf-8")
         compiler.run(
             [
                 *("-shared", "-fPIC", "-O2", "-std=gnu11", "-pthread", "-fvisibility=hidden"),
                 *(f"-Wl,-soname,{library}", "-Wl,-z,noexecstack", "-Wl,-Bsymbolic"),
-                *("-o", library, *arguments),
+                *("-o", f"written/{library}", *arguments),
             ],
             place,
         )
-        (place / f"{name}-config.cmake").write_text(cmake_text(name), encoding="utf-8")
-        return [_put(place / f, folder) for f in (library, f"{name}.h", f"{name}-config.cmake")]
+        return [_put(made / f, folder) for f in (library, f"{name}.h", f"{name}-config.cmake")]
 
 
 def _put(source: Path, folder: Path) -> Path:
