@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
-import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, jaxprs_in_params
-from jax.interpreters import mlir
 
 from polyblocks.errors import UnsupportedError
 from polyblocks.hookspecs import Capture
-from polyblocks.program import Argument, ArraySpec, Result
+from polyblocks.program import Argument, Result
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.location import source_location
 from polyblocks_jax.meshes import without_mesh
@@ -90,7 +88,6 @@ def capture_jaxpr(
     specs = [spec_of(aval) for aval in closed.in_avals]
     results = [spec_of(aval) for aval in closed.out_avals]
     module = stablehlo_of(closed)
-    _check_types(module, specs, results)
     operation = module.operation
     text = operation.get_asm(enable_debug_info=False)
     # Neither bytecode nor the forms of single operations are the same in any two builds of MLIR.
@@ -149,18 +146,3 @@ def _is_wide(jaxpr: Jaxpr) -> bool:
     return any(str(getattr(var.aval, "dtype", "")) in _WIDE for var in variables) or any(
         _is_wide(inner) for eqn in jaxpr.eqns for inner in jaxprs_in_params(eqn.params)
     )
-
-
-def _check_types(module: Any, arguments: Sequence[ArraySpec], results: Sequence[ArraySpec]) -> None:
-    """What lies in memory is what the program takes and gives, or results would be garbage.
-
-    Raises:
-        UnsupportedError: it is not.
-    """
-    (main,) = (op for op in module.body if op.name.value == "main")
-    with module.context:
-        for spec, found in zip(
-            [*arguments, *results], [*main.type.inputs, *main.type.results], strict=True
-        ):
-            if found.element_type != mlir.dtype_to_ir_type(np.dtype(spec.dtype)):
-                raise UnsupportedError(f"JAX lowers an array of {spec.dtype} as {found}")
