@@ -158,6 +158,15 @@ BART = {
     "decoder_start_token_id": 1,
     **TOKENS,
 }
+T5 = {
+    "d_model": 64,
+    "d_kv": 16,
+    "d_ff": 128,
+    "num_layers": 1,
+    "num_heads": 4,
+    "vocab_size": 512,
+    "decoder_start_token_id": 0,
+}
 #: With an encoder and a decoder.
 TRANSLATION: dict[str, dict[str, Any]] = {
     "Bart": BART,
@@ -166,24 +175,8 @@ TRANSLATION: dict[str, dict[str, Any]] = {
     "MBart": BART,
     "Marian": BART,
     "Pegasus": BART,
-    "T5": {
-        "d_model": 64,
-        "d_kv": 16,
-        "d_ff": 128,
-        "num_layers": 1,
-        "num_heads": 4,
-        "vocab_size": 512,
-        "decoder_start_token_id": 0,
-    },
-    "UMT5": {
-        "d_model": 64,
-        "d_kv": 16,
-        "d_ff": 128,
-        "num_layers": 1,
-        "num_heads": 4,
-        "vocab_size": 512,
-        "decoder_start_token_id": 0,
-    },
+    "T5": T5,
+    "UMT5": T5,
 }
 
 #: Of images of 32 x 32.
@@ -196,27 +189,25 @@ STAGES = {
     "image_size": 32,
     "patch_size": 2,
 }
+TWO_STAGES = {"hidden_sizes": [16, 32], "depths": [1, 1]}
+FOUR_STAGES = {"hidden_sizes": [16, 16, 32, 32], "depths": [1, 1, 1, 1]}
+FOUR_WITH_HEADS = {**FOUR_STAGES, "num_attention_heads": [1, 1, 2, 2]}
 VISION: dict[str, dict[str, Any]] = {
     "Beit": VIT,
-    "Bit": {"embedding_size": 16, "hidden_sizes": [16, 32], "depths": [1, 1], "num_groups": 4},
-    "ConvNext": {"hidden_sizes": [16, 32], "depths": [1, 1], "num_stages": 2},
-    "ConvNextV2": {"hidden_sizes": [16, 32], "depths": [1, 1], "num_stages": 2},
+    "Bit": {**TWO_STAGES, "embedding_size": 16, "num_groups": 4},
+    "ConvNext": {**TWO_STAGES, "num_stages": 2},
+    "ConvNextV2": {**TWO_STAGES, "num_stages": 2},
     "DeiT": VIT,
     "Dinov2": VIT,
     "FocalNet": {
+        **TWO_STAGES,
         "embed_dim": 16,
-        "depths": [1, 1],
-        "hidden_sizes": [16, 32],
         "focal_levels": [2, 2],
         "focal_windows": [3, 3],
         "image_size": 32,
         "patch_size": 2,
     },
-    "GLPN": {
-        "depths": [1, 1, 1, 1],
-        "hidden_sizes": [16, 16, 32, 32],
-        "num_attention_heads": [1, 1, 2, 2],
-    },
+    "GLPN": FOUR_WITH_HEADS,
     "Hiera": {
         "embed_dim": 16,
         "image_size": [32, 32],
@@ -242,20 +233,11 @@ VISION: dict[str, dict[str, Any]] = {
         "neck_hidden_sizes": [8, 16, 24, 32, 40, 48, 160],
         "image_size": 32,
     },
-    "PoolFormer": {"hidden_sizes": [16, 16, 32, 32], "depths": [1, 1, 1, 1]},
-    "Pvt": {
-        "image_size": 32,
-        "hidden_sizes": [16, 16, 32, 32],
-        "depths": [1, 1, 1, 1],
-        "num_attention_heads": [1, 1, 2, 2],
-    },
-    "RegNet": {"embedding_size": 16, "hidden_sizes": [16, 32], "depths": [1, 1], "groups_width": 8},
-    "ResNet": {"embedding_size": 16, "hidden_sizes": [16, 32], "depths": [1, 1]},
-    "Segformer": {
-        "depths": [1, 1, 1, 1],
-        "hidden_sizes": [16, 16, 32, 32],
-        "num_attention_heads": [1, 1, 2, 2],
-    },
+    "PoolFormer": FOUR_STAGES,
+    "Pvt": {**FOUR_WITH_HEADS, "image_size": 32},
+    "RegNet": {**TWO_STAGES, "embedding_size": 16, "groups_width": 8},
+    "ResNet": {**TWO_STAGES, "embedding_size": 16},
+    "Segformer": FOUR_WITH_HEADS,
     "Swin": STAGES,
     "Swinv2": STAGES,
     "ViT": VIT,

@@ -100,7 +100,7 @@ def test_c_header_is_also_one_of_cpp(tmp_path: Path) -> None:
     build([*command, "-std=c++11", "-Wall", "-Werror", "-c", "use.cpp", "-o", "use.o"], tmp_path)
 
 
-@pytest.mark.parametrize("name", ["check", "take", "int32_t", "asm", "main"])
+@pytest.mark.parametrize("name", ["check", "take", "int32_t", "asm", "main", "checks", "library"])
 def test_c_function_of_any_name(tmp_path: Path, name: str) -> None:
     files = polyblocks.write_library(negated(), tmp_path, name)
     assert files[1].name in (f"{name}.h", f"{name}_.h")

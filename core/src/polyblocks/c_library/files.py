@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
@@ -16,6 +14,10 @@ from polyblocks.c_library.header import Status, cmake_text
 from polyblocks.c_library.interface import Interface
 from polyblocks.c_library.source import statuses_text
 from polyblocks.errors import InputError
+from polyblocks.files import write_atomically
+
+#: The folder, in that of the sources, in which the library and its header are made.
+MADE = "made"
 
 
 def write_files(
@@ -33,7 +35,7 @@ def write_files(
         header: text of the header.
         statuses: what the target adds.
         compiler: that links it.
-        write_sources: called with a folder that has ``NAME.h`` and ``checks.h``; writes
+        write_sources: called with a folder that has ``made/NAME.h`` and ``checks.h``; writes
             sources and objects there, and returns what the compiler is to be given.
         folder: where the files go; made if it is not there.
 
@@ -47,38 +49,30 @@ def write_files(
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="polyblocks-library-") as work:
         place = Path(work)
-        (place / f"{name}.h").write_text(header, encoding="utf-8")
+        # Apart from the sources, one of which may be called like the program.
+        made = place / MADE
+        made.mkdir()
+        (made / f"{name}.h").write_text(header, encoding="utf-8")
+        (made / f"{name}-config.cmake").write_text(cmake_text(name), encoding="utf-8")
         (place / "statuses.h").write_text(statuses_text(statuses), encoding="utf-8")
         for file in ("checks.h", "expected.h"):
             data = (files("polyblocks.c_library") / file).read_bytes()
             (place / file).write_bytes(data)
-        arguments = write_sources(place)
-        # Apart from the sources, one of which may be called like the program.
-        made = place / "written"
-        made.mkdir()
-        (made / f"{name}.h").write_text(header, encoding="utf-8")
-        (made / f"{name}-config.cmake").write_text(cmake_text(name), encoding="utf-8")
         compiler.run(
             [
                 *("-shared", "-fPIC", "-O2", "-std=gnu11", "-pthread", "-fvisibility=hidden"),
                 *(f"-Wl,-soname,{library}", "-Wl,-z,noexecstack", "-Wl,-Bsymbolic"),
-                *("-o", f"written/{library}", *arguments),
+                *("-o", f"{MADE}/{library}", *write_sources(place)),
             ],
             place,
         )
-        return [_put(made / f, folder) for f in (library, f"{name}.h", f"{name}-config.cmake")]
-
-
-def _put(source: Path, folder: Path) -> Path:
-    """Copy a file as a whole: who has the former one loaded keeps that."""
-    target = folder / source.name
-    made = folder / f".{source.name}.{os.getpid()}"
-    try:
-        shutil.copy(source, made)
-        os.replace(made, target)
-    finally:
-        made.unlink(missing_ok=True)
-    return target
+        written = []
+        for file in (library, f"{name}.h", f"{name}-config.cmake"):
+            # Who has the former one loaded keeps that.
+            mode = 0o777 if file == library else 0o666
+            write_atomically(folder / file, (made / file).read_bytes(), folder, mode)
+            written.append(folder / file)
+        return written
 
 
 def _check_is_free(name: str) -> None:

@@ -65,8 +65,8 @@ def are_all_numbers(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
     )
 
 
-#: Types that an integer of 64 bits need not be asked for.
-_HOLDS_ALL = frozenset({torch.int64, torch.bool})
+#: Types of integers that do not hold each one of 64 bits.
+_NARROW = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32})
 
 
 class NumbersLeft(Exception):
@@ -92,7 +92,6 @@ class _Numbers:
         self.fake_mode = fake_mode
         #: A number's node -> the node of a tensor without dimensions, float64 or int64.
         self.tensors: dict[fx.Node, fx.Node] = {}
-        self.has_integers = False
         self.node: fx.Node
 
     def run(self) -> None:
@@ -123,7 +122,8 @@ class _Numbers:
         if new:
             raise TensorifyScalarRestartAnalysis
         self._known_integers()
-        if self.has_integers and any(self._reads_integers(node) for node in self.graph.nodes):
+        has_integers = any(node.op == "placeholder" for node in self.tensors)
+        if has_integers and any(self._reads_integers(node) for node in self.graph.nodes):
             raise NumbersLeft
 
     def _integers(self) -> None:
@@ -132,7 +132,6 @@ class _Numbers:
         placeholders = [node for node in self.graph.nodes if node.op == "placeholder"]
         for node in placeholders:
             if isinstance(node.meta.get("val"), torch.SymInt) and node.users:
-                self.has_integers = True
                 self.node = node
                 with self.graph.inserting_before(placeholders[-1].next):
                     self.tensors[node] = self.call(
@@ -233,11 +232,10 @@ class _Numbers:
         """
         if not isinstance(value, fx.Node):
             return value
-        if isinstance(value.meta["val"], torch.SymInt) and dtype not in _HOLDS_ALL:
-            if dtype.is_floating_point or dtype.is_complex:
-                return self.to(self.tensors[value], dtype)
+        number = value.meta["val"]
+        if isinstance(number, torch.SymInt) and dtype in _NARROW:
             limits = torch.iinfo(dtype)
-            if not (value.meta["val"] >= limits.min and value.meta["val"] <= limits.max):
+            if not (number >= limits.min and number <= limits.max):
                 raise _Reads
         return self.to(self.tensors.get(value, value), dtype)
 
@@ -270,28 +268,19 @@ def _has_symbols(value: Any) -> bool:
 # --- numbers ------------------------------------------------------------------------------------
 
 
-def _of_numbers(op: Any) -> Callable[..., fx.Node]:
+def _of_numbers(op: Any, dtype: torch.dtype = torch.float64) -> Callable[..., fx.Node]:
     def rule(self: _Numbers, *args: Any) -> fx.Node:
-        return self.call(op, *map(self.number, args))
+        return self.call(op, *(self.number(value, dtype) for value in args))
 
     return rule
 
 
-def _of_integers(op: Any) -> Callable[..., fx.Node]:
-    def rule(self: _Numbers, *args: Any) -> fx.Node:
-        return self.call(op, *(self.number(value, torch.int64) for value in args))
-
-    return rule
-
-
-def _whole_quotient(op: Any, **options: Any) -> Callable[..., fx.Node]:
-    """Rounded down as in Python."""
-
+def _divided(op: Any, dtype: torch.dtype = torch.float64, **options: Any) -> Callable[..., fx.Node]:
     def rule(self: _Numbers, a: Any, b: Any) -> fx.Node:
         if isinstance(b, fx.Node):
-            # Python raises an error. A guard, asked for here.
+            # Python raises an error where tensors give some number. A guard, asked for here.
             bool(b.meta["val"] != 0)
-        return self.call(op, *(self.number(v, torch.int64) for v in (a, b)), **options)
+        return self.call(op, self.number(a, dtype), self.number(b, dtype), **options)
 
     return rule
 
@@ -302,13 +291,6 @@ def _whole_power(self: _Numbers, a: Any, b: Any) -> fx.Node | None:
         return None
     a, b = (self.number(value, torch.int64) for value in (a, b))
     return self.call(aten.pow.Tensor_Tensor, a, b)
-
-
-def _quotient(self: _Numbers, a: Any, b: Any) -> fx.Node:
-    if isinstance(b, fx.Node):
-        # Python raises an error where the tensors give an infinity. A guard, asked for here.
-        bool(b.meta["val"] != 0)
-    return self.call(aten.div.Tensor, self.number(a), self.number(b))
 
 
 def _root(self: _Numbers, a: Any) -> fx.Node:
@@ -323,31 +305,30 @@ def _power(self: _Numbers, a: Any, b: Any) -> fx.Node | None:
     return self.call(aten.pow.Tensor_Tensor, self.number(a), self.number(b))
 
 
+#: Arithmetic that integers and floats have in common.
+_COMMON: dict[Any, Any] = {
+    operator.add: aten.add.Tensor,
+    operator.sub: aten.sub.Tensor,
+    operator.mul: aten.mul.Tensor,
+    operator.neg: aten.neg.default,
+    operator.abs: aten.abs.default,
+    torch.sym_max: aten.maximum.default,
+    torch.sym_min: aten.minimum.default,
+}
+
 _ARITHMETIC: dict[Any, Callable[..., fx.Node | None]] = {
-    operator.add: _of_numbers(aten.add.Tensor),
-    operator.sub: _of_numbers(aten.sub.Tensor),
-    operator.mul: _of_numbers(aten.mul.Tensor),
-    operator.truediv: _quotient,
+    **{function: _of_numbers(op) for function, op in _COMMON.items()},
+    operator.truediv: _divided(aten.div.Tensor),
     operator.pow: _power,
-    operator.neg: _of_numbers(aten.neg.default),
-    operator.abs: _of_numbers(aten.abs.default),
     torch._sym_sqrt: _root,  # type: ignore[attr-defined]
     torch.sym_float: lambda self, a: self.number(a),
-    torch.sym_max: _of_numbers(aten.maximum.default),
-    torch.sym_min: _of_numbers(aten.minimum.default),
 }
 
 _OF_INTEGERS: dict[Any, Callable[..., fx.Node | None]] = {
-    operator.add: _of_integers(aten.add.Tensor),
-    operator.sub: _of_integers(aten.sub.Tensor),
-    operator.mul: _of_integers(aten.mul.Tensor),
-    operator.floordiv: _whole_quotient(aten.div.Tensor_mode, rounding_mode="floor"),
-    operator.mod: _whole_quotient(aten.remainder.Tensor),
+    **{function: _of_numbers(op, torch.int64) for function, op in _COMMON.items()},
+    operator.floordiv: _divided(aten.div.Tensor_mode, torch.int64, rounding_mode="floor"),
+    operator.mod: _divided(aten.remainder.Tensor, torch.int64),
     operator.pow: _whole_power,
-    operator.neg: _of_integers(aten.neg.default),
-    operator.abs: _of_integers(aten.abs.default),
-    torch.sym_max: _of_integers(aten.maximum.default),
-    torch.sym_min: _of_integers(aten.minimum.default),
 }
 
 

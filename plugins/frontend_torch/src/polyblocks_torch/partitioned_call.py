@@ -160,8 +160,9 @@ class _Writer:
         names = []
         for index, (node, result) in enumerate(zip(results, self.capture.results, strict=True)):
             name = self.names[node]
-            foreign = storage_key(node.meta.get("val")) in of_framework or node in self.by_framework
-            if storage_key(node.meta.get("val")) in overwritten:
+            memory = storage_key(node.meta.get("val"))
+            foreign = memory in of_framework or node in self.by_framework
+            if memory in overwritten:
                 # A view of an argument that is about to change.
                 self.source.add(f"kept{index} = {name}.clone()")
                 name, foreign = f"kept{index}", True

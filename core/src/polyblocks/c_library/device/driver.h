@@ -37,7 +37,7 @@ static struct { FUNCTIONS(DECLARE) STREAM_FUNCTIONS(DECLARE) } api;
 static const struct { FUNCTIONS(NAME) STREAM_FUNCTIONS(NAME) } symbols = {
   FUNCTIONS(SYMBOL) STREAM_FUNCTIONS(SYMBOL)
 };
-#define PROGRAM library_program.name
+#define PROGRAM _library_program.name
 
 /* What a status of the driver's means. */
 static int32_t driver_failed(const char *function, int status, const char *more) {

@@ -23,7 +23,7 @@ from polyblocks.runtime.device.call import ON_DEVICE
 from polyblocks.runtime.device.code import code_of, is_simulated
 from polyblocks.runtime.slots import signature_of
 
-#: The files of this room that ``NAME.c`` is compiled with.
+#: The files of this room that ``tables.c`` is compiled with.
 _SOURCES = ("program.h", "driver.h", "library.c")
 
 
@@ -76,12 +76,12 @@ def emit_library(artifact: Artifact, name: str, folder: Path, vendor: Vendor) ->
         ]
         images = _write_images(artifact, place)
         source = source_text(interface, variants, uses, images, stored, on_device)
-        (place / f"{name}.c").write_text(source, encoding="utf-8")
+        (place / "tables.c").write_text(source, encoding="utf-8")
         (place / "vendor.h").write_bytes(vendor.read_source())
         for file in _SOURCES:
             data = (files("polyblocks.c_library.device") / file).read_bytes()
             (place / file).write_bytes(data)
-        return [f"-DARRAYS_ON_DEVICE={int(on_device)}", f"{name}.c", "library.c", "-ldl"]
+        return [f"-DARRAYS_ON_DEVICE={int(on_device)}", "tables.c", "library.c", "-ldl"]
 
     compiler = c_compiler.find_any()
     return write_files(interface, header, STATUSES, compiler, write_sources, folder)

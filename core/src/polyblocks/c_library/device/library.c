@@ -43,18 +43,18 @@ static int32_t no_host_memory(void) {
 static int32_t choose_code(int number, const struct image **image) {
   int best = -1;
   *image = NULL;
-  for (uint32_t k = 0; k < library_program.image_count; ++k) {
-    const struct image *each = &library_program.images[k];
+  for (uint32_t k = 0; k < _library_program.image_count; ++k) {
+    const struct image *each = &_library_program.images[k];
     int rank;
-    int said = rank_code(number, library_program.plans[each->plan].arch, each->form, &rank);
+    int said = rank_code(number, _library_program.plans[each->plan].arch, each->form, &rank);
     if (said) return driver_failed("asking for the device's architecture", said, "");
     if (rank >= 0 && (best < 0 || rank < best)) best = rank, *image = each;
   }
-  if (*image || !library_program.image_count) return STATUS_OK;
+  if (*image || !_library_program.image_count) return STATUS_OK;
   char archs[256] = "", name[256] = "";
-  for (uint32_t k = 0; k < library_program.plan_count; ++k) {
+  for (uint32_t k = 0; k < _library_program.plan_count; ++k) {
     size_t end = strlen(archs);
-    snprintf(archs + end, sizeof archs - end, "%s%s", k ? ", " : "", library_program.plans[k].arch);
+    snprintf(archs + end, sizeof archs - end, "%s%s", k ? ", " : "", _library_program.plans[k].arch);
   }
   describe_device(number, name, sizeof name);
   return fail(STATUS_UNSUPPORTED_GPU,
@@ -92,11 +92,11 @@ static int32_t fill(uint64_t address, const void *contents, size_t bytes) {
 }
 
 static int32_t load_stored(struct device *device) {
-  uint32_t count = library_program.stored_count;
+  uint32_t count = _library_program.stored_count;
   device->stored = calloc(count + 1, sizeof *device->stored);
   if (!device->stored) return no_host_memory();
   for (uint32_t k = 0; k < count; ++k) {
-    const struct stored *each = &library_program.stored[k];
+    const struct stored *each = &_library_program.stored[k];
     if (!each->bytes) continue;
     TRY(CALL(allocate, &device->stored[k], each->bytes));
     TRY(fill(device->stored[k], each->contents, each->bytes));
@@ -133,7 +133,7 @@ static int32_t unload(struct device *device) {
     GIVE_UP(1, destroy_stream, lane->stream)
     free(lane);
   }
-  for (uint32_t k = 0; device->stored && k < library_program.stored_count; ++k)
+  for (uint32_t k = 0; device->stored && k < _library_program.stored_count; ++k)
     GIVE_UP(device->stored[k], free, device->stored[k])
   GIVE_UP(device->word, free, device->word)
   GIVE_UP(device->seen, free_host, (void *)device->seen)
@@ -149,7 +149,7 @@ static int32_t unload(struct device *device) {
 static int32_t load(int number, struct device *device) {
   const struct image *image;
   TRY(choose_code(number, &image));
-  device->plan = &library_program.plans[image ? image->plan : 0];
+  device->plan = &_library_program.plans[image ? image->plan : 0];
   int32_t status = image ? load_functions(device, image) : STATUS_OK;
   if (!status) status = load_stored(device);
 #if ARRAYS_ON_DEVICE
@@ -359,17 +359,17 @@ static int32_t run(struct device *device, void *stream, void *const *arrays) {
 
 /* --- what is called --------------------------------------------------------------------------- */
 
-int32_t library_call(void *stream, void *const *arrays, const size_t *counts) {
+int32_t _library_call(void *stream, void *const *arrays, const size_t *counts) {
   struct device *device;
   void *previous;
   error_text[0] = 0;
-  TRY(check(PROGRAM, library_program.arrays, arrays, counts, library_program.array_count));
+  TRY(check(PROGRAM, _library_program.arrays, arrays, counts, _library_program.array_count));
   TRY(enter(&device, &previous));
   return leave(previous, run(device, stream, arrays));
 }
 
 #if ARRAYS_ON_DEVICE
-int32_t library_synchronize(void *stream) {
+int32_t _library_synchronize(void *stream) {
   struct device *device;
   void *previous;
   TRY(enter(&device, &previous));
@@ -378,7 +378,7 @@ int32_t library_synchronize(void *stream) {
 }
 #endif
 
-int32_t library_release(void) {
+int32_t _library_release(void) {
   int32_t first = STATUS_OK;
   error_text[0] = 0;
   pthread_mutex_lock(&loading);
@@ -397,9 +397,9 @@ int32_t library_release(void) {
   return first;
 }
 
-const char *library_error(void) { return error_text; }
+const char *_library_error(void) { return error_text; }
 
-const char *library_arch(void) {
+const char *_library_arch(void) {
   struct device *device;
   void *previous;
   if (enter(&device, &previous)) return NULL;

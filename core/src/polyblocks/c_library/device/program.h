@@ -64,12 +64,13 @@ struct program {
   const struct stored *stored;
 };
 
-extern const struct program library_program HIDDEN;
+/* The names of what follows are none that a program has. */
+extern const struct program _library_program HIDDEN;
 
 /* Run the program; the stream counts if arrays are on the device. */
-HIDDEN int32_t library_call(void *stream, void *const *arrays, const size_t *counts);
+HIDDEN int32_t _library_call(void *stream, void *const *arrays, const size_t *counts);
 /* Wait for a stream, and tell of checks that failed. */
-HIDDEN int32_t library_synchronize(void *stream);
-HIDDEN int32_t library_release(void);
-HIDDEN const char *library_error(void);
-HIDDEN const char *library_arch(void);
+HIDDEN int32_t _library_synchronize(void *stream);
+HIDDEN int32_t _library_release(void);
+HIDDEN const char *_library_error(void);
+HIDDEN const char *_library_arch(void);

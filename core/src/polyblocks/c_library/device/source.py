@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from polyblocks.artifact import Artifact
 from polyblocks.c_library.device.tables import initializer, plan_tables
+from polyblocks.c_library.files import MADE
 from polyblocks.c_library.header import parameters
 from polyblocks.c_library.interface import Interface
 from polyblocks.c_library.source import arrays_and_counts, c_string, embedded, expected_rows
@@ -71,7 +72,7 @@ def source_text(
         ],
     }
     parts = [
-        f'#include "{name}.h"\n#include "program.h"\n',
+        f'#include "{MADE}/{name}.h"\n#include "program.h"\n',
         *(embedded(symbol, image.file) for symbol, image in zip(code, images, strict=True)),
         *(embedded(symbol, each.file) for symbol, each in zip(contents, stored, strict=True)),
         *(text for text, _ in plans),
@@ -81,7 +82,7 @@ def source_text(
             for key, kind in (("plans", "plan"), ("images", "image"), ("stored", "stored"))
             if tables[key]
         ),
-        "const struct program library_program = "
+        "const struct program _library_program = "
         + initializer(
             name=c_string(name),
             array_count=len(interface.arrays),
@@ -101,8 +102,8 @@ def _functions(interface: Interface, on_device: bool) -> str:
     name = interface.name
     stream = "\n    void *stream," if on_device else ""
     synchronize = (
-        f"EXPORT int32_t {name}_synchronize(void *stream) {{ return library_synchronize(stream); }}"
-        "\n\n"
+        f"EXPORT int32_t {name}_synchronize(void *stream) {{\n"
+        "  return _library_synchronize(stream);\n}\n\n"
         if on_device
         else ""
     )
@@ -112,12 +113,12 @@ def _functions(interface: Interface, on_device: bool) -> str:
 EXPORT int32_t {name}({stream}
     {parameters(interface, numbered=True)}) {{
 {arrays_and_counts(interface)}\
-  return library_call({"stream" if on_device else "NULL"}, arrays, counts);
+  return _library_call({"stream" if on_device else "NULL"}, arrays, counts);
 }}
 
-{synchronize}EXPORT int32_t {name}_release(void) {{ return library_release(); }}
+{synchronize}EXPORT int32_t {name}_release(void) {{ return _library_release(); }}
 
-EXPORT const char *{name}_error(void) {{ return library_error(); }}
+EXPORT const char *{name}_error(void) {{ return _library_error(); }}
 
-EXPORT const char *{name}_arch(void) {{ return library_arch(); }}
+EXPORT const char *{name}_arch(void) {{ return _library_arch(); }}
 """

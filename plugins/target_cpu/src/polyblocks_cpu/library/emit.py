@@ -80,8 +80,8 @@ def emit_library(artifact: Artifact, name: str, folder: Path) -> Sequence[Path]:
 
     def write_sources(place: Path) -> list[str]:
         source = source_text(interface, family, variants, write_stored(place, weights))
-        (place / f"{name}.c").write_text(source, encoding="utf-8")
-        return [f"{name}.c", *(file for each in variants for file in _write_objects(each, place))]
+        (place / "program.c").write_text(source, encoding="utf-8")
+        return ["program.c", *(file for each in variants for file in _write_objects(each, place))]
 
     return write_files(interface, header, STATUSES, compiler, write_sources, folder)
 

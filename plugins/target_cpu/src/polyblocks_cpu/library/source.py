@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.artifact import PREPARATION, Artifact
+from polyblocks.c_library.files import MADE
 from polyblocks.c_library.header import parameters
 from polyblocks.c_library.interface import Interface, places
 from polyblocks.c_library.source import arrays_and_counts, c_string, embedded, expected_rows
@@ -83,7 +84,7 @@ def _requires(variant: Variant) -> list[str]:
 def _start(interface: Interface) -> str:
     return f"""\
 #define _GNU_SOURCE
-#include "{interface.name}.h"
+#include "{MADE}/{interface.name}.h"
 
 #include "checks.h"
 
