@@ -41,12 +41,23 @@ def main() -> int:
         help="folder that gets the programs, for assemble; also those of tests that are too large "
         "for a simulator, which run on the CPU",
     )
+    parser.add_argument(
+        "--calls",
+        type=Path,
+        help="file that gets what one architecture's simulator computed, for replay on a GPU",
+    )
     arguments = parser.parse_args()
+    if arguments.calls and len(arguments.arch or ()) != 1:
+        parser.error("--calls is for one architecture; name it by --arch")
     archs = arguments.arch or list(CHIPS)
     with tempfile.TemporaryDirectory(prefix="polyblocks-conformance-") as folder:
         logs = arguments.log or Path(folder)
         logs.mkdir(parents=True, exist_ok=True)
         rows = {arch: _run(arch, logs / f"{arch}.jsonl", arguments, folder) for arch in archs}
+        if arguments.calls:
+            from call_files import pack
+
+            pack(Path(folder) / "calls", arguments.calls)
     well = not arguments.programs or _keep_large(arguments)
     print_table(rows)
     if not arguments.tests and set(archs) == set(CHIPS):
@@ -68,9 +79,12 @@ def _run(
         "POLYBLOCKS_ISOLATE": "0",
         "POLYBLOCKS_REPRODUCERS": folder,
     }
+    if arguments.calls:
+        variables["CONFORMANCE_CALLS"] = str(Path(folder) / "calls")
     while True:
         before = _read(log)
-        status = _pytest("not cpu and not large", arguments, ["record"], variables)
+        plugins = ["record", "keep_calls"] if arguments.calls else ["record"]
+        status = _pytest("not cpu and not large", arguments, plugins, variables)
         rows = _read(log)
         for row in rows.values():
             if row["kind"] == "begun":

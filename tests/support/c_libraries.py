@@ -5,25 +5,25 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import polyblocks
-from polyblocks.artifact import Artifact
+
+if TYPE_CHECKING:
+    from polyblocks.artifact import Artifact
 
 
-class Library:
-    """A library that is written and loaded.
+class Written:
+    """A library that was written, loaded.
 
     Args:
-        artifact: of a target that makes libraries.
-        folder: where it is written.
+        folder: where it is.
         name: of the function.
     """
 
-    def __init__(self, artifact: Artifact, folder: Path, name: str = "program") -> None:
-        self.files = polyblocks.write_library(artifact, folder, name)
+    def __init__(self, folder: Path, name: str = "program") -> None:
         self.name = name
         self.header = (folder / f"{name}.h").read_text()
         self.code = ctypes.CDLL(str(folder / f"lib{name}.so"))
@@ -69,6 +69,20 @@ class Library:
             count = counts[k] if counts is not None else span(array) * (2 if complex_ else 1)
             arguments += [ctypes.c_void_p(address), ctypes.c_size_t(count)]
         return arguments
+
+
+class Library(Written):
+    """A library that is written and loaded.
+
+    Args:
+        artifact: of a target that makes libraries.
+        folder: where it is written.
+        name: of the function.
+    """
+
+    def __init__(self, artifact: Artifact, folder: Path, name: str = "program") -> None:
+        self.files = polyblocks.write_library(artifact, folder, name)
+        super().__init__(folder, name)
 
 
 def span(array: np.ndarray) -> int:

@@ -142,6 +142,17 @@ def test_gpu_matmul_with_a_stored_array(target, connect, tmp_path):
     assert stand_in.calls.count("allocate") == 2 + 1
 
 
+# What the sources of a library have for themselves.
+@pytest.mark.parametrize("name", ["stored", "arrays", "slots_0", "ROW", "run", "check"])
+def test_gpu_program_of_any_name(target, pointwise, connect, tmp_path, name):
+    connect(target, TARGETS[target][0][0])
+    library = Library(pointwise(target), tmp_path, name)
+    x, y = torch.rand(33, 5), torch.rand(5)
+    out = np.zeros((33, 5), np.float32)
+    assert library(x.numpy(), y.numpy(), out) == OK, library.error()
+    np.testing.assert_allclose(out, double_and_more(x, y), rtol=1e-5, atol=1e-6)
+
+
 def several_steps(x):
     return torch.cumsum((x @ x.T).sum(0), 0)[:, None] + x, x.sum()
 

@@ -11,7 +11,7 @@ import polyblocks
 from polyblocks.artifact import Artifact
 from polyblocks.c_library import c_compiler
 from polyblocks.c_library.device.header import STATUSES, functions
-from polyblocks.c_library.device.source import Image, Stored, source_text
+from polyblocks.c_library.device.source import Image, Stored, functions_text, tables_text
 from polyblocks.c_library.device.vendor import Vendor
 from polyblocks.c_library.files import write_files, write_stored
 from polyblocks.c_library.header import header_text
@@ -23,8 +23,8 @@ from polyblocks.runtime.device.call import ON_DEVICE
 from polyblocks.runtime.device.code import code_of, is_simulated
 from polyblocks.runtime.slots import signature_of
 
-#: The files of this room that ``tables.c`` is compiled with.
-_SOURCES = ("program.h", "driver.h", "library.c")
+#: The files of this room that the generated ones are compiled with.
+_SOURCES = ("calls.h", "program.h", "driver.h", "library.c")
 
 
 def emit_library(artifact: Artifact, name: str, folder: Path, vendor: Vendor) -> Sequence[Path]:
@@ -75,13 +75,15 @@ def emit_library(artifact: Artifact, name: str, folder: Path, vendor: Vendor) ->
             for file, data in zip(write_stored(place, contents), contents, strict=True)
         ]
         images = _write_images(artifact, place)
-        source = source_text(interface, variants, uses, images, stored, on_device)
-        (place / "tables.c").write_text(source, encoding="utf-8")
+        tables = tables_text(interface, variants, uses, images, stored)
+        (place / "tables.c").write_text(tables, encoding="utf-8")
+        (place / "functions.c").write_text(functions_text(interface, on_device), encoding="utf-8")
         (place / "vendor.h").write_bytes(vendor.read_source())
         for file in _SOURCES:
             data = (files("polyblocks.c_library.device") / file).read_bytes()
             (place / file).write_bytes(data)
-        return [f"-DARRAYS_ON_DEVICE={int(on_device)}", "tables.c", "library.c", "-ldl"]
+        sources = ("tables.c", "functions.c", "library.c")
+        return [f"-DARRAYS_ON_DEVICE={int(on_device)}", *sources, "-ldl"]
 
     compiler = c_compiler.find_any()
     return write_files(interface, header, STATUSES, compiler, write_sources, folder)

@@ -1,9 +1,8 @@
 /* A program for GPUs as tables: what is generated, and what library.c runs. */
 #pragma once
 
+#include "calls.h"
 #include "expected.h"
-
-#define HIDDEN __attribute__((visibility("hidden")))
 
 struct launch {
   const char *kernel;
@@ -64,13 +63,5 @@ struct program {
   const struct stored *stored;
 };
 
-/* The names of what follows are none that a program has. */
-extern const struct program _library_program HIDDEN;
-
-/* Run the program; the stream counts if arrays are on the device. */
-HIDDEN int32_t _library_call(void *stream, void *const *arrays, const size_t *counts);
-/* Wait for a stream, and tell of checks that failed. */
-HIDDEN int32_t _library_synchronize(void *stream);
-HIDDEN int32_t _library_release(void);
-HIDDEN const char *_library_error(void);
-HIDDEN const char *_library_arch(void);
+/* Its name is none that a program has. */
+extern const struct program _library_program __attribute__((visibility("hidden")));

@@ -38,15 +38,14 @@ class Stored:
     nbytes: int
 
 
-def source_text(
+def tables_text(
     interface: Interface,
     variants: Sequence[Artifact],
     uses: Sequence[Sequence[int]],
     images: Sequence[Image],
     stored: Sequence[Stored],
-    on_device: bool,
 ) -> str:
-    """The C source.
+    """The C source of the tables. It does not see the header, whose names could be those in it.
 
     Args:
         interface: of the program.
@@ -54,7 +53,6 @@ def source_text(
         uses: for each of them the numbers of its stored arrays.
         images: of all of them.
         stored: what they store.
-        on_device: whether arrays are on the device.
     """
     name = interface.name
     plans = [plan_tables(k, each, uses[k]) for k, each in enumerate(variants)]
@@ -72,7 +70,7 @@ def source_text(
         ],
     }
     parts = [
-        f'#include "{MADE}/{name}.h"\n#include "program.h"\n',
+        '#include "program.h"\n',
         *(embedded(symbol, image.file) for symbol, image in zip(code, images, strict=True)),
         *(embedded(symbol, each.file) for symbol, each in zip(contents, stored, strict=True)),
         *(text for text, _ in plans),
@@ -93,32 +91,42 @@ def source_text(
             **{key: key if rows else "NULL" for key, rows in tables.items()},
         )
         + ";\n",
-        _functions(interface, on_device),
     ]
     return "\n".join(parts)
 
 
-def _functions(interface: Interface, on_device: bool) -> str:
+def functions_text(interface: Interface, on_device: bool) -> str:
+    """The C source of the functions that the header declares.
+
+    Args:
+        interface: of the program.
+        on_device: whether arrays are on the device.
+    """
     name = interface.name
     stream = "\n    void *stream," if on_device else ""
     synchronize = (
-        f"EXPORT int32_t {name}_synchronize(void *stream) {{\n"
+        f"int32_t {name}_synchronize(void *stream) {{\n"
         "  return _library_synchronize(stream);\n}\n\n"
         if on_device
         else ""
     )
     return f"""\
-#define EXPORT __attribute__((visibility("default")))
+#include "calls.h"
 
-EXPORT int32_t {name}({stream}
+#pragma GCC visibility push(default)
+#include "{MADE}/{name}.h"
+
+int32_t {name}({stream}
     {parameters(interface, numbered=True)}) {{
 {arrays_and_counts(interface)}\
   return _library_call({"stream" if on_device else "NULL"}, arrays, counts);
 }}
 
-{synchronize}EXPORT int32_t {name}_release(void) {{ return _library_release(); }}
+{synchronize}int32_t {name}_release(void) {{ return _library_release(); }}
 
-EXPORT const char *{name}_error(void) {{ return _library_error(); }}
+const char *{name}_error(void) {{ return _library_error(); }}
 
-EXPORT const char *{name}_arch(void) {{ return _library_arch(); }}
+const char *{name}_arch(void) {{ return _library_arch(); }}
+
+#pragma GCC visibility pop
 """
