@@ -148,6 +148,21 @@ def test_c_compiler_named_by_a_relative_path(
     assert Library(negated(), tmp_path / "library").arch()
 
 
+def test_c_compiler_without_openmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As clang often is: the runtime that programs use in Python is linked."""
+    compiler = tmp_path / "without"
+    compiler.write_text(
+        '#!/bin/sh\nfor each in "$@"; do [ "$each" = -fopenmp ] && exit 1; done\n'
+        f'exec {shutil.which("gcc")} "$@"\n'
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    library = Library(negated(), tmp_path / "library")
+    result = np.empty(3, np.float32)
+    assert library(np.ones(3, np.float32), result) == OK
+    assert result.tolist() == [-1, -1, -1]
+
+
 CMAKE = """
 cmake_minimum_required(VERSION 3.13)
 project(use C)

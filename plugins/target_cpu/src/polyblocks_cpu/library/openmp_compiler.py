@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 from polyblocks.c_library import c_compiler
 from polyblocks.c_library.c_compiler import CCompiler
@@ -24,14 +26,29 @@ def find(family: str) -> CCompiler:
         TargetError: there is none, or it makes code for another family; says what to install.
     """
     compiler = c_compiler.find(family, NAMES, "a C compiler with OpenMP")
-    if not compiler.is_zig:
-        return replace(compiler, flags=("-fopenmp",))
+    own = replace(compiler, flags=("-fopenmp",))
+    if not compiler.is_zig and _links(own):
+        return own
     # It brings no OpenMP runtime. One for other chips is not here to be linked with.
     ours = openmp.library_file() if _family_of_machine() == family else None
     if ours is None:
+        if not compiler.is_zig:
+            return own  # says what it lacks
         return replace(compiler, flags=("-Wl,-z,undefs",))
     # Found here where it lies, elsewhere by its name.
     return replace(compiler, flags=(str(ours), f"-Wl,-rpath,{ours.parent}"))
+
+
+def _links(compiler: CCompiler) -> bool:
+    """Whether it has an OpenMP runtime: clang often comes without."""
+    with tempfile.TemporaryDirectory(prefix="polyblocks-openmp-") as work:
+        place = Path(work)
+        (place / "empty.c").write_text("")
+        try:
+            compiler.run(["-shared", "-fPIC", "empty.c", "-o", "empty.so"], place)
+        except TargetError:
+            return False
+    return True
 
 
 def _family_of_machine() -> str | None:
