@@ -12,7 +12,8 @@ import polyblocks  # noqa: E402
 from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax  # noqa: E402
 from polyblocks.runtime.kept.memory import kept_bytes  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*captures")
+# Constants are kept by CPUs alone so far.
+pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore:.*captures")]
 
 
 def array(*shape: int, seed: int = 0) -> jax.Array:

@@ -13,6 +13,9 @@ import polyblocks  # noqa: E402
 from polyblocks.runtime.kept.memory import kept_bytes  # noqa: E402
 from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
 
+# Weights are kept by CPUs alone so far.
+pytestmark = pytest.mark.cpu
+
 
 class Net(tf.Module):
     """Two linear layers, whose weights are transposed, and a normalization."""

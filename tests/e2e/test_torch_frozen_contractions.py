@@ -14,6 +14,9 @@ from torch.nn import functional  # noqa: E402
 from polyblocks.runtime.kept.memory import kept_bytes  # noqa: E402
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch  # noqa: E402
 
+# Weights are kept by CPUs alone so far.
+pytestmark = pytest.mark.cpu
+
 
 class Weighted(nn.Module):
     """A function of an input and of weights that belong to the module."""

@@ -18,6 +18,9 @@ from polyblocks.errors import OptionError  # noqa: E402
 from polyblocks.runtime.kept.memory import kept_bytes  # noqa: E402
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch  # noqa: E402
 
+# Weights are kept by CPUs alone so far.
+pytestmark = pytest.mark.cpu
+
 FROZEN = {"freeze_weights": True, "strict_target": True, "num_threads": 2}
 
 

@@ -30,11 +30,13 @@ ROW = {
 
 
 def test_several_nests_are_added_up():
-    other = ROW | {"seconds": {"near": 1e-7, "main": 9e-7, "compute": 3e-7, "launch": 1e-6}}
+    seconds = {"near": 1e-7, "main": 9e-7, "compute": 3e-7, "launch": 1e-6}
+    other = ROW | {"seconds": seconds, "predicted_seconds": 1.9e-6, "bound": "main"}
     total = combine([ROW, other])
     assert (total["flops"], total["bytes"]) == (16, {"near": 128, "main": 64})
     assert total["seconds"]["main"] == pytest.approx(1.15e-6)
-    assert total["bound"] == "main"
+    assert total["predicted_seconds"] == pytest.approx(3.2e-6)
+    assert total["bound"] == "main", "of the one that takes longest"
     assert ROW["bytes"] == {"near": 64, "main": 32}
     assert combine([ROW]) == ROW
     assert combine([]) is None
@@ -48,10 +50,9 @@ def test_the_prediction_that_chose_a_mapping_is_the_one_that_is_told(
     memory: float, compute: float, latency: float, bound: str
 ) -> None:
     predicted = Predicted(memory, compute, latency)
-    found = mapped(ROW, predicted.numbers())
+    found = mapped(ROW, predicted.numbers(), "main")
     assert found["predicted_seconds"] == pytest.approx(predicted.seconds, rel=1e-3)
     assert found["bound"] == bound
-    # Where it is the memory that takes longest, the rates tell which level.
     levels = {"near": 1e-7, "main": 2.5e-7}
     rest = {"compute": compute, "latency": latency, "launch": 1e-6}
     assert found["seconds"] == levels | rest
@@ -59,8 +60,17 @@ def test_the_prediction_that_chose_a_mapping_is_the_one_that_is_told(
     assert combine([found, found])["predicted_seconds"] == pytest.approx(2 * predicted.seconds)
 
 
+def test_what_comes_from_the_main_memory_takes_its_time_whatever_is_chosen() -> None:
+    predicted = Predicted(1e-6, 2e-6, 5e-7)
+    streamed = ROW | {"seconds": ROW["seconds"] | {"main": 8e-6}}
+    found = mapped(streamed, predicted.numbers(), "main")
+    slowest = Predicted(8e-6, 2e-6, 5e-7)
+    assert found["predicted_seconds"] == pytest.approx(slowest.seconds, rel=1e-3)
+    assert found["bound"] == "main"
+
+
 def test_a_mapping_of_unknown_time_has_no_prediction() -> None:
-    found = mapped(ROW, Predicted(1e-6, None, 2e-6).numbers())
+    found = mapped(ROW, Predicted(1e-6, None, 2e-6).numbers(), "main")
     assert not {"predicted_seconds", "bound"} & found.keys()
     assert found["seconds"] == {"near": 1e-7, "main": 2.5e-7, "latency": 2e-6, "launch": 1e-6}
 

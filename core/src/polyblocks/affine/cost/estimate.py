@@ -111,35 +111,43 @@ def combine(estimates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     total["seconds"] = {name: _short(s) for name, s in total["seconds"].items()}
     if known:
         total["predicted_seconds"] = _short(sum(e["predicted_seconds"] for e in estimates))
-        busy = {name: s for name, s in total["seconds"].items() if name != LAUNCH}
-        total["bound"] = max(busy, key=lambda name: busy[name])
+        total["bound"] = max(estimates, key=lambda e: e["predicted_seconds"])["bound"]
     else:
         total = {key: value for key, value in total.items() if key not in PREDICTION}
     return total
 
 
-def mapped(estimate: dict[str, Any], prediction: Mapping[str, float | None]) -> dict[str, Any]:
+def mapped(
+    estimate: dict[str, Any], prediction: Mapping[str, float | None], main: str
+) -> dict[str, Any]:
     """An estimate with the prediction by which its kernel was chosen, in the place of its own.
 
-    What a nest moves and computes does not depend on its mapping; how long it takes does.
+    What a nest moves and computes does not depend on its mapping; how long it takes does. Kernels
+    are chosen by what they ask memory for, of which caches have a part; what comes from the main
+    memory takes its time whatever is chosen.
 
     Args:
         estimate: as :meth:`Estimate.to_json` gives it.
-        prediction: ``predicted_seconds``, and ``memory_seconds``, ``compute_seconds`` and
-            ``latency_seconds`` of which it is made; None for what is unknown.
+        prediction: ``memory_seconds``, ``compute_seconds`` and ``latency_seconds``; None for what
+            is unknown.
+        main: name of the main memory.
     """
     out = {key: value for key, value in estimate.items() if key not in PREDICTION}
     parts = {name: prediction[f"{name}_seconds"] for name in ("memory", COMPUTE, LATENCY)}
     levels = {name: s for name, s in estimate["seconds"].items() if name in estimate["bytes"]}
+    if parts["memory"] is not None:
+        parts["memory"] = max(parts["memory"], levels.get(main, 0.0))
     busy = {name: s for name in (COMPUTE, LATENCY) if (s := parts[name]) is not None}
     out["seconds"] = levels | {name: _short(s) for name, s in busy.items()}
     if LAUNCH in estimate["seconds"]:
         out["seconds"][LAUNCH] = estimate["seconds"][LAUNCH]
-    if (predicted := prediction["predicted_seconds"]) is not None:
-        bound = max(parts, key=lambda name: parts[name] or 0.0)
-        if bound == "memory":
-            bound = max(levels, key=lambda name: levels[name])
-        out |= {"predicted_seconds": _short(predicted), "bound": bound}
+    known = {name: s for name, s in parts.items() if s is not None}
+    if len(known) == len(parts):
+        bound = max(known, key=lambda name: known[name])
+        out |= {
+            "predicted_seconds": _short(rates.overlapped(*known.values())),
+            "bound": main if bound == "memory" else bound,
+        }
     return out
 
 

@@ -89,7 +89,7 @@ class _Choice:
         resident = resident_blocks(kernel, target.multiprocessor, units)
         name = unique_name(nest.name, self.names)
         _attach(nest, schedule_of(kernel, numbers, name, resident, predicted))
-        _predict(nest, predicted.numbers())
+        _predict(nest, predicted.numbers(), target.memory[-1].name)
         self.context.decide(
             self.owner,
             name,
@@ -139,7 +139,7 @@ def _attach(nest: Nest, schedule: dict[str, Any]) -> None:
     op.attributes[SCHEDULE_ATTRIBUTE] = to_attribute(schedule)
 
 
-def _predict(nest: Nest, prediction: dict[str, float | None]) -> None:
+def _predict(nest: Nest, prediction: dict[str, float | None], main: str) -> None:
     """Let the nest's estimate say of time what the schedule was chosen by."""
     from polyblocks.affine.cost.estimate import mapped
     from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
@@ -147,4 +147,4 @@ def _predict(nest: Nest, prediction: dict[str, float | None]) -> None:
     for op in nest.source:
         if ESTIMATE_ATTRIBUTE in op.attributes:
             estimate = from_attribute(op.attributes[ESTIMATE_ATTRIBUTE])
-            op.attributes[ESTIMATE_ATTRIBUTE] = to_attribute(mapped(estimate, prediction))
+            op.attributes[ESTIMATE_ATTRIBUTE] = to_attribute(mapped(estimate, prediction, main))
