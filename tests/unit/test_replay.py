@@ -1,4 +1,4 @@
-"""Calls that were kept and are computed again: what counts as the same, with a CPU as the device."""
+"""Calls that were kept and are computed again, here on a CPU: what counts as the same."""
 
 from __future__ import annotations
 
