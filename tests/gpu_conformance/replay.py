@@ -6,9 +6,9 @@ what running needs and no compiler::
     PYTHONPATH=out/gpu/python python3 tests/gpu_conformance/replay.py FILE.zip
 
 Each call runs twice, into memory that holds no zeros; the results must be the same bits twice, but
-for sums that threads add to memory in any order, and the simulator's up to rounding. A result that differs by more than that is run with its inputs
-changed in their last bits: if that alone changes it as much, the call is *sensitive*, such as a
-step of Adam where the gradient is rounding alone.
+for sums that threads add to memory in any order, and the simulator's up to rounding. A result that
+differs by more than that is run with its inputs changed in their last bits: if that alone changes
+it as much, the call is *sensitive*, such as a step of Adam where the gradient is rounding alone.
 """
 
 from __future__ import annotations
