@@ -68,6 +68,32 @@ class ParallelLevel:
 
 
 @dataclass(frozen=True)
+class Fragment:
+    """Which elements of an operand of a matrix unit each lane of a warp has, and where.
+
+    Of the first operand an element is a (row, step), of the second one a (column, step), of the
+    accumulator a (row, column). A lane's element at a place of its own is the sum (XOR) of what the
+    bits of the lane's number and those of the place's number that are one add; a bit that adds
+    nothing replicates.
+
+    Attributes:
+        lanes: what each bit of the lane's number adds, the lowest one first.
+        places: the same of the number of an element among those of a lane, in registers one after
+            the other.
+        register: type of a register: ``vector<2xf16>``, ``f32``, ``i32``.
+    """
+
+    lanes: tuple[tuple[int, int], ...]
+    places: tuple[tuple[int, int], ...]
+    register: str
+
+    @property
+    def elements(self) -> int:
+        """Elements of a lane."""
+        return 1 << len(self.places)
+
+
+@dataclass(frozen=True)
 class MatrixUnit:
     """One matrix-multiply primitive: ``m x n x k``, operand and accumulator types.
 
@@ -93,6 +119,10 @@ class MatrixUnit:
         in_flight: calls that one core must have begun before the first is done, to start one after
             the other: latency times units; 0 if unknown.
         registers: tiles that one core holds, of operands and accumulators; 0 if they are vectors.
+        fragments: of a unit that the lanes of a warp call together: of the first operand, of the
+            second one, and of the accumulator. None otherwise, or where it is not described.
+        intrinsic: LLVM's function of such a unit. It takes the registers of the three fragments one
+            after the other, and returns the accumulator's: a struct if there are several.
     """
 
     name: str
@@ -103,6 +133,8 @@ class MatrixUnit:
     second: str = ""
     in_flight: int = 0
     registers: int = 0
+    fragments: tuple[Fragment, Fragment, Fragment] | None = None
+    intrinsic: str = ""
 
     @property
     def both(self) -> tuple[str, str]:

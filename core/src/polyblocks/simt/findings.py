@@ -14,6 +14,7 @@ KINDS = (
     "unwaited copy",
     "divergent barrier",
     "inactive lane",
+    "replicated half",
     "division by zero",
     "trap",
     "step limit",

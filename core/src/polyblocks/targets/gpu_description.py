@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.target import (
+    Fragment,
     Latencies,
     MatrixUnit,
     MemoryLevel,
@@ -42,6 +43,7 @@ class UnitRate:
         operands, accumulator: dtypes. Besides those of arrays there are ``tfloat32`` (float32 of
             which ten bits of mantissa are read), ``float8_e4m3`` and ``float8_e5m2``.
         rate: multiply-adds per cycle of one multiprocessor.
+        fragments, intrinsic: see :class:`polyblocks.target.MatrixUnit`.
     """
 
     name: str
@@ -49,6 +51,8 @@ class UnitRate:
     operands: str
     accumulator: str
     rate: float
+    fragments: tuple[Fragment, Fragment, Fragment] | None = None
+    intrinsic: str = ""
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,13 @@ def matrix_units_at(
     """The matrix units of a chip with so many multiprocessors at this clock."""
     return tuple(
         MatrixUnit(
-            u.name, u.shape, u.operands, u.accumulator, 2.0 * u.rate * multiprocessors * hertz
+            u.name,
+            u.shape,
+            u.operands,
+            u.accumulator,
+            2.0 * u.rate * multiprocessors * hertz,
+            fragments=u.fragments,
+            intrinsic=u.intrinsic,
         )
         for u in units
     )

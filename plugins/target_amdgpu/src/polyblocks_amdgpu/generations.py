@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.target import Multiprocessor
+from polyblocks.target import Fragment, Multiprocessor
 from polyblocks.targets.gpu_description import COMMON_LATENCIES, UnitRate
 
 KIB = 1024
@@ -76,11 +76,42 @@ def multiprocessor(registers_of_simd: int, register_granularity: int) -> Multipr
     )
 
 
-def _wmma(kind: str, operands: str, accumulator: str, rate: int) -> UnitRate:
+def _wmma(
+    kind: str,
+    operands: str,
+    accumulator: str,
+    rate: int,
+    fragments: tuple[Fragment, Fragment, Fragment] | None = None,
+) -> UnitRate:
     """``kind``: the types, as LLVM's intrinsic function spells them."""
     result, _, inputs = kind.partition(" ")
-    shape = (16, 16, 16)
-    return UnitRate(f"wmma.{result}.16x16x16.{inputs}", shape, operands, accumulator, rate)
+    name = f"wmma.{result}.16x16x16.{inputs}"
+    intrinsic = f"llvm.amdgcn.{name}" if fragments else ""
+    return UnitRate(name, (16, 16, 16), operands, accumulator, rate, fragments, intrinsic)
+
+
+_SIXTEEN = ((1, 0), (2, 0), (4, 0), (8, 0))
+_COLUMNS = ((0, 1), (0, 2), (0, 4), (0, 8))
+
+
+def _wave32(register: str) -> tuple[Fragment, Fragment, Fragment]:
+    """RDNA3: both halves of a wave have all steps of 16 rows; odd rows of sums are the upper's.
+
+    Source: AMD's RDNA3 ISA guide, "Wave Matrix Multiply Accumulate (WMMA)".
+    """
+    operand = Fragment((*_SIXTEEN, (0, 0)), _COLUMNS, f"vector<16x{register}>")
+    sums = Fragment((*_COLUMNS, (1, 0)), ((2, 0), (4, 0), (8, 0)), "vector<8xf32>")
+    return operand, operand, sums
+
+
+def _halves(register: str) -> tuple[Fragment, Fragment, Fragment]:
+    """RDNA4: a half of a wave has the first eight steps, and rows of sums, the other one the rest.
+
+    Source: AMD's RDNA4 ISA guide, "Wave Matrix Multiply Accumulate (WMMA)".
+    """
+    operand = Fragment((*_SIXTEEN, (0, 8)), _COLUMNS[:3], f"vector<8x{register}>")
+    sums = Fragment((*_COLUMNS, (8, 0)), _SIXTEEN[:3], "vector<8xf32>")
+    return operand, operand, sums
 
 
 #: 64 lanes of a compute unit, twice that in float32 where two instructions are issued at once,
@@ -88,23 +119,26 @@ def _wmma(kind: str, operands: str, accumulator: str, rate: int) -> UnitRate:
 _RDNA3 = Generation(
     rates={"float16": 256, "bfloat16": 256, "float32": 256, "float64": 8, "int32": 128},
     units=(
-        _wmma("f32 f16", "float16", "float32", 512),
+        _wmma("f32 f16", "float16", "float32", 512, _wave32("f16")),
         _wmma("f16 f16", "float16", "float16", 512),
-        _wmma("f32 bf16", "bfloat16", "float32", 512),
+        _wmma("f32 bf16", "bfloat16", "float32", 512, _wave32("i16")),
         _wmma("i32 iu8", "int8", "int32", 512),
     ),
 )
 _RDNA4 = Generation(
     rates={"float16": 256, "bfloat16": 256, "float32": 256, "float64": 4, "int32": 128},
     units=(
-        _wmma("f32 f16", "float16", "float32", 1024),
+        _wmma("f32 f16", "float16", "float32", 1024, _halves("f16")),
         _wmma("f16 f16", "float16", "float16", 1024),
-        _wmma("f32 bf16", "bfloat16", "float32", 1024),
+        _wmma("f32 bf16", "bfloat16", "float32", 1024, _halves("i16")),
         _wmma("i32 iu8", "int8", "int32", 2048),
         _wmma("f32 fp8.fp8", "float8_e4m3", "float32", 2048),
         _wmma("f32 bf8.bf8", "float8_e5m2", "float32", 2048),
     ),
 )
+
+#: Matrix instructions of all generations.
+UNITS = (*_RDNA3.units, *_RDNA4.units)
 
 #: The larger register files come with larger portions.
 _LARGE = multiprocessor(1536, 24)

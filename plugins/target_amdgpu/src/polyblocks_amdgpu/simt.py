@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from polyblocks.simt.matrix import matrix_intrinsics
 from polyblocks.simt.operations import LLVM
 from polyblocks.simt.semantics import Instruction, Operation, Run, Semantics
 from polyblocks.simt.subgroups import ballot, exchange
 from polyblocks.simt.types import Int, signed, unsigned
+from polyblocks.target import MatrixUnit
+from polyblocks_amdgpu.generations import UNITS
 
 _AXES = "xyz"
 
@@ -214,6 +217,13 @@ SEMANTICS = Semantics(
         "rocdl.fmed3": Operation(_medium, "float"),
     },
     intrinsics={
+        **matrix_intrinsics(
+            MatrixUnit(
+                u.name, u.shape, u.operands, u.accumulator,
+                fragments=u.fragments, intrinsic=u.intrinsic,
+            )
+            for u in UNITS
+        ),
         "llvm.amdgcn.s.barrier": Operation(_nothing, "control", barrier=True),
         "llvm.amdgcn.rcp": _unary(lambda a: 1 / a.astype(np.float64)),
         "llvm.amdgcn.rsq": _unary(lambda a: 1 / np.sqrt(a.astype(np.float64))),

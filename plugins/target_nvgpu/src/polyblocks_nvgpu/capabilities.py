@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from polyblocks.target import Multiprocessor
 from polyblocks.targets.gpu_description import COMMON_LATENCIES, UnitRate
+from polyblocks_nvgpu.fragments import UNITS
 
 KIB = 1024
 WARP = 32
@@ -83,8 +84,11 @@ def _rates(half: int, bfloat: int, single: int, double: int) -> dict[str, int]:
 
 def _half_units(name: str, shape: tuple[int, int, int], rate: int, bfloat: bool) -> list[UnitRate]:
     """float16 into both accumulators, and bfloat16, which has one."""
-    units = [UnitRate(name, shape, "float16", a, rate) for a in ("float32", "float16")]
-    return units + [UnitRate(name, shape, "bfloat16", "float32", rate)] * bfloat
+    wide = [
+        UnitRate(name, shape, dtype, "float32", rate, *UNITS.get((shape, dtype), ()))
+        for dtype in ("float16", "bfloat16")
+    ]
+    return [wide[0], UnitRate(name, shape, "float16", "float16", rate), *wide[1:] * bfloat]
 
 
 def _float8_units(name: str, shape: tuple[int, int, int], rate: int) -> list[UnitRate]:

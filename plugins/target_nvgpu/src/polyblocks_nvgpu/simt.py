@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from polyblocks.simt.matrix import matrix_intrinsics
 from polyblocks.simt.operations import LLVM
 from polyblocks.simt.semantics import Instruction, Operation, Run, Semantics
 from polyblocks.simt.subgroups import ballot, check_members, exchange, reduce_lanes
 from polyblocks.simt.types import Int, Pointer, signed, unsigned
+from polyblocks.target import MatrixUnit
+from polyblocks_nvgpu.fragments import UNITS
 
 _AXES = "xyz"
 
@@ -238,6 +241,10 @@ SEMANTICS = Semantics(
         "nvvm.rcp.approx.ftz.f": _unary(lambda a: 1 / a.astype(np.float64)),
     },
     intrinsics={
+        **matrix_intrinsics(
+            MatrixUnit("mma", shape, dtype, "float32", fragments=fragments, intrinsic=intrinsic)
+            for (shape, dtype), (fragments, intrinsic) in UNITS.items()
+        ),
         **{
             f"llvm.nvvm.fma.rn.{name}": _FMA
             for name in ("f", "d", "f16", "bf16", "f16x2", "bf16x2")

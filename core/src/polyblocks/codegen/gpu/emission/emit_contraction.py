@@ -48,15 +48,10 @@ class ContractionEmitter(Emitter):
         at = (code.remainder(tile, height), code.remainder(block, width))
         if parts.batch:
             self._decode(code.quotient(tile, height), parts.batch)
-        rows, columns = kernel.across
-        members = (code.quotient(thread, columns), code.remainder(thread, columns))
         self.first = [code.times(n, size) for n, size in zip(at, kernel.tile[:2], strict=True)]
+        self._place_elements(thread)
         inside: list[list[Any]] = []
-        for side, (member, step) in enumerate(zip(members, (rows, columns), strict=True)):
-            self.places[side].extend(
-                code.add(member, code.integer(i * step)) if i else member
-                for i in range(kernel.of_thread[side])
-            )
+        for side in range(2):
             variables = (self.row_of, self.column_of)[side]
             numbers = [code.add(self.first[side], place) for place in self.places[side]]
             inside.append([self._inside(n, side) for n in numbers])
@@ -67,6 +62,16 @@ class ContractionEmitter(Emitter):
         ]
         carried = self._steps(thread, inits)
         self._finish(carried, inside)
+
+    def _place_elements(self, thread: Any) -> None:
+        """The rows and columns of a thread's elements, as numbers in the block's tile."""
+        code, (rows, columns) = self.code, self.kernel.across
+        members = (code.quotient(thread, columns), code.remainder(thread, columns))
+        for side, (member, step) in enumerate(zip(members, (rows, columns), strict=True)):
+            self.places[side].extend(
+                code.add(member, code.integer(i * step)) if i else member
+                for i in range(self.kernel.of_thread[side])
+            )
 
     def _elements(self) -> Iterator[tuple[int, int]]:
         r, c = self.kernel.of_thread

@@ -40,6 +40,8 @@ from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.placement import elements_per_thread
 from polyblocks.codegen.gpu.mapping.schedule import unique_name
+from polyblocks.codegen.gpu.matrix.emit import MatrixEmitter
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
 from polyblocks.mlir import ir
 
 if TYPE_CHECKING:
@@ -427,7 +429,9 @@ def emit_nest(
     for buffer in program_buffers(kernel.nest.body):
         memrefs[buffer] = known[buffer.value]
     given = (code, kernel, memrefs, known, scratch, near)
-    if isinstance(kernel, TiledKernel):
+    if isinstance(kernel, MatrixKernel):
+        MatrixEmitter(*given, tiles=memory.tiles(values)).emit()
+    elif isinstance(kernel, TiledKernel):
         ContractionEmitter(*given, tiles=memory.tiles(values)).emit()
     else:
         Emitter(*given).emit()

@@ -21,6 +21,8 @@ from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted, predict_kernel
 from polyblocks.codegen.gpu.mapping.placement import COPIED_BYTES, place_buffers, same_for_all
 from polyblocks.codegen.gpu.mapping.registers import live_registers, registers
 from polyblocks.codegen.gpu.mapping.wide import widest
+from polyblocks.codegen.gpu.matrix.cost import predict_matrix
+from polyblocks.codegen.gpu.matrix.kernel import matrix_kernels
 from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
 
@@ -64,6 +66,10 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
         if tiled.shared_bytes() <= chip.shared_per_block:
             predicted = predict_contraction(tiled, target, chip)
             found.append(((False, predicted.seconds), tiled, predicted))
+    for matrix in matrix_kernels(nest, outer, body, chip, target.matrix_units):
+        if matrix.shared_bytes() <= chip.shared_per_block_optin:
+            predicted = predict_matrix(matrix, target, chip)
+            found.append(((False, predicted.seconds), matrix, predicted))
     # Ties go to the simpler one, which comes first.
     _, kernel, predicted = min(found, key=lambda entry: entry[0])
     if not isinstance(kernel, TiledKernel):

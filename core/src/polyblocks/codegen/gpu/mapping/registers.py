@@ -8,6 +8,7 @@ from polyblocks.affine.cost.block_cost import RESERVE
 from polyblocks.affine.model import For, Node, Value, operands, results
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
 from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
 from polyblocks.occupancy import occupancy
 from polyblocks.target import Multiprocessor
 
@@ -17,6 +18,8 @@ ADDRESSES = 32
 
 def registers(kernel: Kernel) -> int:
     """32-bit registers that a thread needs, about, so that nothing waits in memory for room."""
+    if isinstance(kernel, MatrixKernel):
+        return kernel.words + ADDRESSES
     if isinstance(kernel, TiledKernel):
         return _of_contraction(kernel)
     private = sum(-(-b.nbytes // 4) for b, p in kernel.places.items() if p is Place.PRIVATE)

@@ -23,6 +23,7 @@ from polyblocks.affine.model import (
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
 
 #: Keys of every schedule.
 COMMON = {
@@ -51,6 +52,13 @@ OF_TILES = {
     "thread_tile": "rows and columns of a thread",
     "threads": "threads of a block along rows and along columns",
     "depth": "steps of the reduction whose operands are in shared memory at a time",
+}
+#: Keys where warps compute tiles of a contraction by a matrix unit.
+OF_UNITS = {
+    "unit": "its name, and the dtype of its operands",
+    "warps": "warps of a block along rows and along columns",
+    "units_of_warp": "units of a warp along rows and along columns",
+    "slices": "of the reduction, whose operands are in shared memory at a time",
 }
 
 
@@ -99,6 +107,14 @@ def schedule_of(
     if predicted is not None:
         times = predicted.numbers()
         common["predicted"] = {key: s for key, s in times.items() if s is not None}
+    if isinstance(kernel, MatrixKernel):
+        return {
+            **common,
+            "slices": kernel.slices,
+            "unit": [kernel.unit.name, kernel.unit.operands],
+            "units_of_warp": list(kernel.of_warp),
+            "warps": list(kernel.warps),
+        }
     if isinstance(kernel, TiledKernel):
         return {
             **common,

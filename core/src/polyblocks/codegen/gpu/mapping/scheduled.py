@@ -26,8 +26,15 @@ from polyblocks.codegen.gpu.mapping.placement import (
     same_for_all,
 )
 from polyblocks.codegen.gpu.mapping.registers import live_registers, registers, resident_blocks
-from polyblocks.codegen.gpu.mapping.schedule import COMMON, OF_GROUPS, OF_TILES, Numbers
+from polyblocks.codegen.gpu.mapping.schedule import (
+    COMMON,
+    OF_GROUPS,
+    OF_TILES,
+    OF_UNITS,
+    Numbers,
+)
 from polyblocks.codegen.gpu.mapping.wide import widest
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, matrix_kernel, products_of
 from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
 
@@ -54,7 +61,10 @@ def scheduled_kernel(
     chip = target.multiprocessor
     assert chip is not None
     made = _Schedule(nest, numbers, schedule, target, chip, block)
-    kernel = made.tiles() if "thread_tile" in schedule else made.groups()
+    if "unit" in schedule:
+        kernel: Kernel = made.units()
+    else:
+        kernel = made.tiles() if "thread_tile" in schedule else made.groups()
     made.within(kernel.blocks, chip.grid_limits[0], "blocks of a grid")
     return kernel, made.common(kernel)
 
@@ -154,6 +164,35 @@ class _Schedule:
         )  # fmt: skip
         self.within(kernel.threads, self.chip.threads_per_block, "threads of a block")
         self.within(kernel.shared_bytes(), self.chip.shared_per_block, "bytes of shared memory")
+        self.within(registers(kernel), self.chip.registers_per_thread, "registers of a thread")
+        return kernel
+
+    # Tiles by a matrix unit
+
+    def units(self) -> MatrixKernel:
+        """The kernel of a schedule with ``unit``."""
+        self._known(OF_UNITS)
+        if self.block:
+            raise self.refuse("'unit' is of kernels of one nest")
+        parts = contraction_of(self.nest.body)
+        known = [] if parts is None else products_of(parts, self.target.matrix_units)
+        names = {(p.unit.name, p.unit.operands): p for p in known}
+        wanted = self.schedule["unit"]
+        found = names.get(tuple(wanted)) if isinstance(wanted, list) else None
+        if found is None:
+            possible = ", ".join(f"{name} of {dtype}" for name, dtype in names) or "none"
+            raise self.refuse(f"units that compute it are: {possible}; not {wanted!r}")
+        warps = self._numbers(self.schedule.get("warps"), "'warps'", 2)
+        of_warp = self._numbers(self.schedule.get("units_of_warp"), "'units_of_warp'", 2)
+        if not all((*warps, *of_warp)):
+            raise self.refuse("'warps' and 'units_of_warp' are numbers from 1 on")
+        kernel = matrix_kernel(
+            self.nest, self.outer, self.body, self.chip, found,
+            (warps[0], warps[1]), (of_warp[0], of_warp[1]), self._number("slices"),
+        )  # fmt: skip
+        self.within(kernel.threads, self.chip.threads_per_block, "threads of a block")
+        limit = self.chip.shared_per_block_optin
+        self.within(kernel.shared_bytes(), limit, "bytes of shared memory of a block")
         self.within(registers(kernel), self.chip.registers_per_thread, "registers of a thread")
         return kernel
 

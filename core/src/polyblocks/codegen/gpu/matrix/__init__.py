@@ -1,0 +1,1 @@
+"""Contractions on the matrix units that a warp drives itself."""

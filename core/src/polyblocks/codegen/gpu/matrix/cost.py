@@ -1,0 +1,64 @@
+"""What a kernel of matrix units takes: the unit, shared memory, the caches behind, and waiting."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from polyblocks.affine.cost import rates
+from polyblocks.codegen.gpu.mapping.kernel_cost import IMPOSSIBLE, Predicted
+from polyblocks.codegen.gpu.mapping.registers import registers
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, padded
+from polyblocks.occupancy import occupancy
+from polyblocks.target import Multiprocessor, TargetDescription
+
+
+def predict_matrix(
+    kernel: MatrixKernel, target: TargetDescription, chip: Multiprocessor
+) -> Predicted:
+    """Seconds of a kernel of matrix units.
+
+    Blocks run in waves, of which the last one may leave multiprocessors idle. For each slice a warp
+    reads a row of chunks for each of its rows, and one for each of its columns.
+    """
+    units = max(target.shared_level.size, 1)
+    needed = registers(kernel)
+    if needed > chip.registers_per_thread:
+        return IMPOSSIBLE
+    resident = occupancy(chip, needed, kernel.shared_bytes(), kernel.threads).blocks
+    if resident < 1:
+        return IMPOSSIBLE
+    blocks = kernel.blocks
+    at_once = min(resident, ceil(blocks / units))
+    # Multiprocessors that have one block less than others wait for these.
+    shares = ceil(blocks / units) * units / blocks
+    warps = kernel.threads // chip.warp
+    # A warp for each partition keeps its unit busy, two hide what else they do.
+    busy = min(1.0, at_once * warps / (2 * chip.partitions))
+    products = padded(kernel)
+    matrix = 2.0 * products / kernel.unit.flops if kernel.unit.flops else None
+    width = kernel.product.operands[0].load.buffer.bytes_per_element
+    (m, n, _), (i, j) = kernel.unit.shape, kernel.of_warp
+    # What a warp reads of shared memory for each product of its tile.
+    reads = products * (1 / (m * i) + 1 / (n * j)) * width
+    rows, columns, depth = kernel.tile
+    steps = ceil(kernel.counts[2] / depth)
+    copied = blocks * steps * depth * (rows + columns) * width
+    stored = blocks * rows * columns * width
+    shared = target.memory_level("shared")
+    on_chip = None if shared is None else rates.bandwidth(target, shared, units)
+    near = target.memory[-2]
+    cache = rates.bandwidth(target, near, units)
+    waves = ceil(blocks / (units * at_once))
+    takes = chip.latencies
+    known = None not in (matrix, on_chip)
+    return Predicted(
+        memory=None if cache is None else (copied + stored) / cache,
+        # Tiles are written to shared memory once more than they come from the caches.
+        compute=max(matrix or 0.0, (reads + copied) / (on_chip or 1.0)) * shares / busy
+        if known
+        else None,
+        # Until the first operands are there, and until the results are stored.
+        latency=waves * (steps * takes.exchange / at_once + 2 * takes.memory)
+        if takes.known
+        else None,
+    )

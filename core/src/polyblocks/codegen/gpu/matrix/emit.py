@@ -1,0 +1,304 @@
+"""The body of a kernel whose warps call a matrix unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.codegen.gpu.emission.combine import barrier
+from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter
+from polyblocks.codegen.gpu.matrix.copy import TileCopy
+from polyblocks.codegen.gpu.matrix.fragments import (
+    outers_of,
+    place_of,
+    register_elements,
+    steps_of,
+)
+from polyblocks.codegen.gpu.matrix.kernel import STAGES, MatrixKernel
+from polyblocks.mlir import ir
+from polyblocks.target import Fragment
+
+
+class MatrixEmitter(ContractionEmitter):
+    """Writes a matrix kernel's body at the current insertion point.
+
+    While a stage of the operands is used, the next one is on its way through registers.
+    """
+
+    kernel: MatrixKernel
+
+    def __init__(self, *given: Any, tiles: dict[Operand, Any]) -> None:
+        super().__init__(*given, tiles=tiles)
+        assert self.kernel.unit.fragments is not None
+        self.fragments = self.kernel.unit.fragments
+        self.lane: Any = None
+        #: Where the warp's tile begins, along rows and along columns of the block's.
+        self.corner: list[Any] = []
+
+    def _place_elements(self, thread: Any) -> None:
+        """The rows and columns of the lane's sums, as numbers in the block's tile."""
+        code, kernel = self.code, self.kernel
+        self.lane = code.remainder(thread, kernel.warp)
+        warp = code.quotient(thread, kernel.warp)
+        numbers = (code.quotient(warp, kernel.warps[1]), code.remainder(warp, kernel.warps[1]))
+        sums = self.fragments[2]
+        for side, own in enumerate((outers_of(sums), steps_of(sums))):
+            size = kernel.unit.shape[side]
+            corner = code.times(numbers[side], kernel.of_warp[side] * size)
+            self.corner.append(corner)
+            first = code.add(corner, self._of_lane([adds[side] for adds in sums.lanes]))
+            for unit in range(kernel.of_warp[side]):
+                for offset in own:
+                    at = unit * size + offset
+                    self.places[side].append(code.add(first, code.integer(at)) if at else first)
+
+    def _of_lane(self, adds: list[int]) -> Any:
+        """What the bits of the lane's number add up to; bits in a row are taken together."""
+        code = self.code
+        total = None
+        bit = 0
+        while bit < len(adds):
+            if not adds[bit]:
+                bit += 1
+                continue
+            end = bit + 1
+            while end < len(adds) and adds[end] == adds[bit] << (end - bit):
+                end += 1
+            field = code.remainder(code.quotient(self.lane, 1 << bit), 1 << (end - bit))
+            term = code.times(field, adds[bit])
+            total = term if total is None else code.add(total, term)
+            bit = end
+        return code.integer(0) if total is None else total
+
+    # Steps of the reduction
+
+    def _steps(self, thread: Any, inits: list[Any]) -> list[Any]:
+        code, kernel = self.code, self.kernel
+        copies = [TileCopy(self, operand, thread) for operand in kernel.product.operands]
+        tiles = -(-kernel.counts[2] // kernel.depth)
+
+        def load(number: Any) -> list[Any]:
+            begin = code.times(number, kernel.depth)
+            return [value for copy in copies for value in copy.load(begin)]
+
+        def store(stage: Any, loaded: list[Any]) -> None:
+            rest = iter(loaded)
+            for copy in copies:
+                copy.store(stage, rest)
+
+        zero = code.integer(0)
+        sums = self._packed(inits)
+        store(zero, load(zero))
+        barrier(code)
+
+        def tile(number: Any, sums: list[Any]) -> list[Any]:
+            # The last one loads its own operands again: where nothing is decided, nothing waits.
+            following = code.add(number, code.integer(1))
+            last = code.integer(tiles - 1)
+            ahead = load(code.value("arith.minui", code.index, following, last))
+            sums = self._multiply(code.remainder(number, STAGES), sums)
+            store(code.remainder(following, STAGES), ahead)
+            barrier(code)
+            return sums
+
+        sums = code.loop(zero, code.integer(tiles - 1), code.integer(1), sums, tile)
+        return self._unpacked(self._multiply(code.integer((tiles - 1) % STAGES), sums))
+
+    def _multiply(self, stage: Any, sums: list[Any]) -> list[Any]:
+        """The products of a stage, added to the sums."""
+        kernel, steps = self.kernel, self.kernel.product.steps
+        sums = list(sums)
+        of_sums = len(sums) // (kernel.of_warp[0] * kernel.of_warp[1])
+        for number in range(kernel.slices):
+            sides = [
+                [
+                    self._chunks(operand, fragment, stage, number, unit)
+                    for unit in range(kernel.of_warp[side])
+                ]
+                for side, (operand, fragment) in enumerate(
+                    zip(kernel.product.operands, self.fragments[:2], strict=True)
+                )
+            ]
+            for call in range(steps.units):
+                first, second = (
+                    [self._registers(fragment, chunks, call) for chunks in side]
+                    for side, fragment in zip(sides, self.fragments[:2], strict=True)
+                )
+                for i, rows in enumerate(first):
+                    for j, columns in enumerate(second):
+                        at = (i * kernel.of_warp[1] + j) * of_sums
+                        sums[at : at + of_sums] = self._call(
+                            [*rows, *columns], sums[at : at + of_sums]
+                        )
+        return sums
+
+    def _call(self, operands: list[Any], sums: list[Any]) -> list[Any]:
+        code = self.code
+        types = [v.type for v in sums]
+        result = types[0]
+        if len(types) > 1:
+            result = ir.Type.parse(f"!llvm.struct<({', '.join(map(str, types))})>")
+        given = [*operands, *sums]
+        attributes = {
+            "intrin": ir.StringAttr.get(self.kernel.unit.intrinsic),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(given), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        }
+        location = self._location()
+        op = code.op("llvm.call_intrinsic", [result], given, attributes, location)
+        if len(types) == 1:
+            return [op.results[0]]
+        return [
+            code.value(
+                "llvm.extractvalue", t, op.results[0], position=ir.DenseI64ArrayAttr.get([k])
+            )
+            for k, t in enumerate(types)
+        ]
+
+    def _location(self) -> Any:
+        """Of the sum, for findings and errors."""
+        inner = self.kernel.parts.reduction.loops[-1]
+        return next(n.location for n in inner.body if inner.yields[0] in getattr(n, "results", ()))
+
+    # Operands
+
+    def _chunks(
+        self, operand: Operand, fragment: Fragment, stage: Any, number: int, unit: int
+    ) -> dict[tuple[int, int], Any]:
+        """What a lane reads of a slice for one unit: by its row, or column, and chunk."""
+        code, kernel, steps = self.code, self.kernel, self.kernel.product.steps
+        side = 0 if operand.of_rows else 1
+        size, together = kernel.unit.shape[side], kernel.together
+        first = code.add(self.corner[side], self._of_lane([outer for outer, _ in fragment.lanes]))
+        adds = [0] * len(fragment.lanes)
+        for position, bit in enumerate(steps.bits):
+            adds[bit] = 1 << position
+        mine = self._of_lane(adds)
+        memref = self.tiles[operand]
+        type_ = ir.VectorType.get([steps.chunk], memref.type.element_type)
+        groups = steps.steps // (steps.chunk * together)
+        found = {}
+        for offset in outers_of(fragment):
+            at = unit * size + offset
+            outer = code.add(first, code.integer(at)) if at else first
+            for j in range(steps.chunks_of_lane):
+                if together == 1:
+                    chunk = number * groups + steps.lanes * j
+                    group, column = code.add(mine, code.integer(chunk)), code.integer(0)
+                else:
+                    group = code.integer(number * groups + j)
+                    column = code.times(mine, steps.chunk)
+                found[offset, j] = code.value(
+                    "vector.load", type_, memref, stage, group, outer, column
+                )
+        return found
+
+    def _registers(
+        self, fragment: Fragment, chunks: dict[tuple[int, int], Any], call: int
+    ) -> list[Any]:
+        """The registers of an operand for one call of a slice."""
+        steps = self.kernel.product.steps
+        type_ = next(iter(chunks.values())).type
+        per = register_elements(fragment.register, _bits(type_.element_type))
+        order = steps_of(fragment)
+        registers = []
+        for first in range(0, fragment.elements, per):
+            places = [place_of(fragment.places, first + k) for k in range(per)]
+            wanted = [(outer, call * steps.of_lane + order.index(step)) for outer, step in places]
+            vector = self._gathered(chunks, wanted, type_)
+            register = ir.Type.parse(fragment.register)
+            if vector.type != register:
+                vector = self._as(vector, register)
+            registers.append(vector)
+        return registers
+
+    def _gathered(
+        self, chunks: dict[tuple[int, int], Any], wanted: list[tuple[int, int]], type_: Any
+    ) -> Any:
+        """Elements of a lane's chunks as one vector."""
+        code, length = self.code, self.kernel.product.steps.chunk
+        parts = [wanted[k : k + length] for k in range(0, len(wanted), length)]
+        made = []
+        for part in parts:
+            (outer, j), many = part[0], len(part)
+            assert part == [(outer, j + k) for k in range(many)]
+            chunk = chunks[outer, j // length]
+            if many == length:
+                made.append(chunk)
+                continue
+            made.append(
+                code.value(
+                    "vector.shuffle",
+                    ir.VectorType.get([many], type_.element_type),
+                    chunk,
+                    chunk,
+                    mask=ir.DenseI64ArrayAttr.get([j % length + k for k in range(many)]),
+                )
+            )
+        if len(made) == 1:
+            return made[0]
+        assert len(made) == 2
+        return code.value(
+            "vector.shuffle",
+            ir.VectorType.get([len(wanted)], type_.element_type),
+            *made,
+            mask=ir.DenseI64ArrayAttr.get(list(range(len(wanted)))),
+        )
+
+    def _as(self, vector: Any, register: Any) -> Any:
+        """The same bits as a register of another type."""
+        code = self.code
+        if isinstance(register, ir.VectorType):
+            return code.value("vector.bitcast", register, vector)
+        one = code.value("vector.bitcast", ir.VectorType.get([1], register), vector)
+        return code.value(
+            "vector.extract", register, one, static_position=ir.DenseI64ArrayAttr.get([0])
+        )
+
+    # Sums
+
+    def _order(self) -> Iterator[list[tuple[int, int]]]:
+        """For each register of the warp's sums the lane's elements that are in it."""
+        kernel, sums = self.kernel, self.fragments[2]
+        rows, columns = outers_of(sums), steps_of(sums)
+        per = register_elements(sums.register, 32)
+        for i in range(kernel.of_warp[0]):
+            for j in range(kernel.of_warp[1]):
+                for first in range(0, sums.elements, per):
+                    places = [place_of(sums.places, first + k) for k in range(per)]
+                    yield [
+                        (i * len(rows) + rows.index(row), j * len(columns) + columns.index(column))
+                        for row, column in places
+                    ]
+
+    def _packed(self, values: list[Any]) -> list[Any]:
+        """The sums of all elements, in the order of these, as registers."""
+        code, width = self.code, self.kernel.of_thread[1]
+        register = ir.Type.parse(self.fragments[2].register)
+        found = []
+        for elements in self._order():
+            given = [values[i * width + j] for i, j in elements]
+            if isinstance(register, ir.VectorType):
+                found.append(code.value("vector.from_elements", register, *given))
+            else:
+                found += given
+        return found
+
+    def _unpacked(self, registers: list[Any]) -> list[Any]:
+        code, width = self.code, self.kernel.of_thread[1]
+        found: list[Any] = [None] * len(list(self._elements()))
+        for elements, register in zip(self._order(), registers, strict=True):
+            for k, (i, j) in enumerate(elements):
+                value = register
+                if isinstance(register.type, ir.VectorType):
+                    at = ir.DenseI64ArrayAttr.get([k])
+                    value = code.value(
+                        "vector.extract", register.type.element_type, register, static_position=at
+                    )
+                found[i * width + j] = value
+        return found
+
+
+def _bits(type_: Any) -> int:
+    return int(type_.width)

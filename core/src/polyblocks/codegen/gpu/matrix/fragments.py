@@ -1,0 +1,99 @@
+"""What follows from a unit's fragments: who has which steps, and which are next to each other.
+
+The order of the steps inside of a unit is free as long as both operands agree. So the steps are
+given out such that those of a lane follow each other in memory, as many as one access takes: a
+*slice* of the reduction is as many units as give each lane a whole *chunk* at least.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from polyblocks.target import Fragment, MatrixUnit
+
+#: Bytes of a chunk: what a thread copies, and reads of shared memory, at once.
+CHUNK_BYTES = 16
+_REGISTER = re.compile(r"(?:vector<(\d+)x)?[a-z]+(\d+)>?")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """How the steps of a slice are given out.
+
+    Step ``chunk * (lane + lanes * (j // chunk)) + j % chunk`` of a slice is the ``j``-th one of a
+    lane; unit ``u`` of the slice has those from ``u * of_lane`` on.
+
+    Attributes:
+        units: calls of the unit one after the other that a slice is made of.
+        of_lane: steps of a lane in one unit.
+        lanes: lanes that have different steps.
+        bits: the bits of the lane's number that count these, lowest first.
+        chunk: steps that one access takes.
+    """
+
+    units: int
+    of_lane: int
+    lanes: int
+    bits: tuple[int, ...]
+    chunk: int
+
+    @property
+    def steps(self) -> int:
+        """Steps of a slice."""
+        return self.units * self.of_lane * self.lanes
+
+    @property
+    def chunks_of_lane(self) -> int:
+        """Chunks of a lane."""
+        return self.units * self.of_lane // self.chunk
+
+
+def register_elements(register: str, element_bits: int) -> int:
+    """Elements in a register of a fragment: ``vector<2xf16>`` and ``i32`` have two of 16 bits.
+
+    Raises:
+        ValueError: it is the type of no register.
+    """
+    found = _REGISTER.fullmatch(register)
+    if found is None:
+        raise ValueError(f"'{register}' is no type of a register")
+    return int(found[1] or 1) * int(found[2]) // element_bits
+
+
+def place_of(adds: tuple[tuple[int, int], ...], number: int) -> tuple[int, int]:
+    """The row (or column) and the step that the bits of a number add up to."""
+    outer = step = 0
+    for bit, (of_outer, of_step) in enumerate(adds):
+        if number >> bit & 1:
+            outer ^= of_outer
+            step ^= of_step
+    return outer, step
+
+
+def outers_of(fragment: Fragment) -> list[int]:
+    """The rows (or columns) that a lane has, beside its first one; in order."""
+    return sorted({place_of(fragment.places, p)[0] for p in range(fragment.elements)})
+
+
+def steps_of(fragment: Fragment) -> list[int]:
+    """The steps (of accumulators: columns) that a lane has, beside its first one; in order."""
+    return sorted({place_of(fragment.places, p)[1] for p in range(fragment.elements)})
+
+
+def slice_of(unit: MatrixUnit, element_bytes: int) -> Slice | None:
+    """How the steps of both operands are given out; None if they have them in different ways."""
+    assert unit.fragments is not None
+    first, second, _ = unit.fragments
+    chunk = CHUNK_BYTES // element_bytes
+    sides = []
+    for fragment in (first, second):
+        bits = sorted((step, bit) for bit, (_, step) in enumerate(fragment.lanes) if step)
+        sides.append((tuple(bit for _, bit in bits), tuple(steps_of(fragment))))
+    if sides[0] != sides[1]:
+        return None
+    bits, steps = sides[0]
+    lanes, of_lane = 1 << len(bits), len(steps)
+    if lanes * of_lane != unit.shape[2]:
+        return None
+    return Slice(max(1, chunk // of_lane), of_lane, lanes, bits, chunk)

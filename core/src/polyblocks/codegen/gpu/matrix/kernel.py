@@ -1,0 +1,267 @@
+"""Contractions by matrix units: which ones there are, and the kernels that could compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
+from polyblocks.affine.model import For, Load, Nest, Node, Op, Value
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent
+from polyblocks.codegen.gpu.matrix.fragments import (
+    CHUNK_BYTES,
+    Slice,
+    outers_of,
+    slice_of,
+    steps_of,
+)
+from polyblocks.target import MatrixUnit, Multiprocessor
+
+#: Warps of a block along rows and along columns.
+_WARPS = ((1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (2, 4), (4, 2))
+#: Rows and columns of a warp.
+_OF_WARP = (16, 32, 64, 128)
+#: Sums of a warp's tile for each lane, at most: what is left of the registers are operands.
+_SUMS = 128
+#: Slices of the reduction of which the operands are copied at once.
+_SLICES = (1, 2, 4)
+#: Tiles of each operand: one is filled while the other one is used.
+STAGES = 2
+#: Lanes whose accesses of 16 bytes the shared memory serves at once.
+PHASE = 8
+#: Rows by which a column of chunks is longer than the tile where chunks of a row are not together:
+#: accesses of neighbouring chunks then meet in no bank.
+_PAD = 2
+
+_DTYPES = {"f16": "float16", "bf16": "bfloat16"}
+
+
+@dataclass(frozen=True)
+class Product:
+    """What a matrix unit computes of a nest.
+
+    Attributes:
+        operands: of rows, and of columns.
+        unit: that multiplies them.
+        steps: how a slice of the reduction is given out to the lanes.
+    """
+
+    operands: tuple[Operand, Operand]
+    unit: MatrixUnit
+    steps: Slice
+
+
+def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product]:
+    """The units that can compute a contraction: sums of products, in float32, of narrower numbers.
+
+    What a step does has to be what a unit does: two loads, converted to float32, their product, and
+    a sum. That is exact but for the order of the sum, so that nobody has to ask for it.
+    """
+    factors = _factors(parts)
+    if factors is None:
+        return []
+    operands = [parts.operand(load) for load in factors]
+    if None in operands:
+        return []
+    first, second = (o for o in operands if o is not None)
+    if first.of_rows == second.of_rows:
+        return []
+    rows, columns = (first, second) if first.of_rows else (second, first)
+    dtypes = {_DTYPES.get(str(o.load.result.type)) for o in (rows, columns)}
+    found = []
+    for unit in units:
+        if unit.fragments is None or unit.accumulator != "float32" or dtypes != {unit.operands}:
+            continue
+        steps = slice_of(unit, rows.load.buffer.bytes_per_element)
+        if steps is not None:
+            found.append(Product((rows, columns), unit, steps))
+    return found
+
+
+def _factors(parts: Contraction) -> list[Load] | None:
+    """The two loads that a step multiplies and adds to its only sum; None if it does otherwise."""
+    loops = parts.reduction.loops
+    if not loops or len(loops[-1].arguments) != 1:
+        return None
+    makers: dict[Value, Node] = {}
+    for node in loops[-1].body:
+        if isinstance(node, Load):
+            makers[node.result] = node
+        elif isinstance(node, Op) and len(node.results) == 1:
+            makers[node.results[0]] = node
+        else:
+            return None
+    (total,) = loops[-1].yields
+    terms = _made(makers, total, "arith.addf")
+    argument = loops[-1].arguments[0]
+    if terms is None or argument not in terms or str(total.type) != "f32":
+        return None
+    (term,) = [v for v in terms if v is not argument] or [argument]
+    factors = _made(makers, term, "arith.mulf")
+    if factors is None:
+        return None
+    loads = []
+    for factor in factors:
+        converted = _made(makers, factor, "arith.extf")
+        load = makers.get(converted[0]) if converted else None
+        if not isinstance(load, Load):
+            return None
+        loads.append(load)
+    # Nothing else is computed on the way.
+    used = 2 + len({id(v) for v in factors}) + len({id(load) for load in loads})
+    return loads if used == len(makers) else None
+
+
+def _made(makers: dict[Value, Node], value: Value, name: str) -> list[Value] | None:
+    """What an operation computes a value of; None if another one made it."""
+    node = makers.get(value)
+    return list(node.operands) if isinstance(node, Op) and node.name == name else None
+
+
+@dataclass(eq=False)
+class MatrixKernel(TiledKernel):
+    """A kernel whose warps compute tiles of a contraction by a matrix unit.
+
+    ``of_thread`` and ``across`` are those of the sums: of each lane, and the lanes that have
+    different ones.
+
+    Attributes:
+        product: what the unit computes.
+        warps: of a block along rows and along columns.
+        of_warp: units of a warp along rows and along columns.
+        slices: of the reduction, whose operands are in shared memory at a time.
+    """
+
+    product: Product = field(default=None)  # type: ignore[assignment]
+    warps: tuple[int, int] = (1, 1)
+    of_warp: tuple[int, int] = (1, 1)
+    slices: int = 1
+
+    @property
+    def unit(self) -> MatrixUnit:
+        """The matrix unit."""
+        return self.product.unit
+
+    @property
+    def together(self) -> int:
+        """Chunks of a row that are next to each other in shared memory.
+
+        Those that the lanes of a phase read together: else their accesses would meet in banks.
+        """
+        low = [bit for bit in self.product.steps.bits if 1 << bit < PHASE]
+        return 1 << len(low)
+
+    def shape(self, operand: Operand) -> tuple[int, ...]:
+        """Stages, groups of chunks, rows or columns, and elements of the chunks of a group."""
+        chunk = self.product.steps.chunk
+        length = self.tile[0 if operand.of_rows else 1]
+        pad = _PAD if self.together == 1 else 0
+        groups = self.depth // (chunk * self.together)
+        return STAGES, groups, length + pad, chunk * self.together
+
+    def pieces(self, operand: Operand) -> int:
+        """Pieces of an operand's tile, of which threads copy one at a time."""
+        length = self.tile[0 if operand.of_rows else 1]
+        chunk = self.product.steps.chunk
+        if along(self, operand) == "outer":
+            return self.depth // 2 * (length // chunk)
+        return self.depth // chunk * length
+
+    @property
+    def words(self) -> int:
+        """32-bit registers of sums, of the operands of a slice, and of what is being copied."""
+        r, c = self.of_thread
+        first, second, _ = self.unit.fragments or ()
+        steps = self.product.steps
+        held = 0
+        for fragment, units in ((first, self.of_warp[0]), (second, self.of_warp[1])):
+            held += units * len(outers_of(fragment)) * steps.chunks_of_lane * CHUNK_BYTES // 4
+        copied = 0
+        for operand in self.product.operands:
+            rounds = -(-self.pieces(operand) // self.threads)
+            copied += rounds * (8 if along(self, operand) == "outer" else 4)
+        return r * c + held + copied
+
+
+def along(kernel: MatrixKernel, operand: Operand) -> str:
+    """Along what an operand's elements follow each other in memory, a whole chunk at a time.
+
+    Returns:
+        ``steps``, ``outer`` (its rows or columns), or nothing: they are loaded one by one.
+    """
+    parts, load, chunk = kernel.parts, operand.load, kernel.product.steps.chunk
+    last = parts.reduction.order[-1]
+    if last.extent % chunk == 0 and stride_along(load.buffer, load.index, last) == 1:
+        return "steps"
+    side = (parts.rows if operand.of_rows else parts.columns)[-1]
+    if side.extent % chunk == 0 and stride_along(load.buffer, load.index, side) == 1:
+        return "outer"
+    return ""
+
+
+def matrix_kernels(
+    nest: Nest,
+    outer: list[For],
+    body: list[Node],
+    chip: Multiprocessor,
+    units: Sequence[MatrixUnit],
+) -> Iterator[MatrixKernel]:
+    """Candidates for a nest; none if no unit computes what it does."""
+    parts = contraction_of(nest.body)
+    if parts is None or not parts.reduction.loops or not any(u.fragments for u in units):
+        return
+    for found in products_of(parts, units)[:1]:
+        m, n, _ = found.unit.shape
+        for warps, height, width, slices in product(_WARPS, _OF_WARP, _OF_WARP, _SLICES):
+            if height % m or width % n or height * width > _SUMS * chip.warp:
+                continue
+            kernel = matrix_kernel(
+                nest, outer, body, chip, found, warps, (height // m, width // n), slices
+            )
+            if _fits(kernel) and kernel.threads <= chip.threads_per_block:
+                yield kernel
+
+
+def matrix_kernel(
+    nest: Nest,
+    outer: list[For],
+    body: list[Node],
+    chip: Multiprocessor,
+    found: Product,
+    warps: tuple[int, int],
+    of_warp: tuple[int, int],
+    slices: int,
+) -> MatrixKernel:
+    """The kernel with so many warps, of so many units each."""
+    parts = contraction_of(nest.body)
+    assert parts is not None
+    assert found.unit.fragments is not None
+    sums = found.unit.fragments[2]
+    own = (len(outers_of(sums)), len(steps_of(sums)))
+    m, n, _ = found.unit.shape
+    kernel = MatrixKernel(
+        nest, outer, [f.var for f in outer], body, warp=chip.warp, parts=parts,
+        of_thread=(of_warp[0] * own[0], of_warp[1] * own[1]),
+        across=(warps[0] * m // own[0], warps[1] * n // own[1]),
+        depth=slices * found.steps.steps, banks=chip.banks,
+    )  # fmt: skip
+    kernel.product, kernel.warps, kernel.of_warp, kernel.slices = found, warps, of_warp, slices
+    return kernel
+
+
+def _fits(kernel: MatrixKernel) -> bool:
+    """Whether less than half of a tile is beyond the end, but for the smallest ones."""
+    m, n, _ = kernel.unit.shape
+    least = (m, n, kernel.product.steps.steps)
+    sizes = zip(kernel.counts, kernel.tile, least, strict=True)
+    return all(size < 2 * count or size <= smallest for count, size, smallest in sizes)
+
+
+def padded(kernel: MatrixKernel) -> int:
+    """Products of all tiles, those beyond the end included."""
+    steps = -(-kernel.counts[2] // kernel.depth) * kernel.depth
+    tiles = prod(kernel.grid) * extent(kernel.parts.batch)
+    return tiles * kernel.tile[0] * kernel.tile[1] * steps

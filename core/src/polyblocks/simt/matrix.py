@@ -1,0 +1,149 @@
+"""What a matrix unit does, from the description of its fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from polyblocks.codegen.gpu.matrix.fragments import place_of, register_elements
+from polyblocks.errors import UnsupportedError
+from polyblocks.simt.semantics import Instruction, Operation, Run, width
+from polyblocks.simt.types import Array
+from polyblocks.target import Fragment, MatrixUnit
+
+_BITS = {"float16": 16, "bfloat16": 16, "float32": 32}
+
+
+def matrix_intrinsics(units: Iterable[MatrixUnit]) -> dict[str, Operation]:
+    """The intrinsics of units; of one name those are told apart by the registers that they take."""
+    by_name: dict[str, list[MatrixUnit]] = {}
+    for unit in units:
+        if unit.fragments is not None:
+            by_name.setdefault(unit.intrinsic, []).append(unit)
+
+    def operation(known: list[MatrixUnit]) -> Operation:
+        def decode(instruction: Instruction) -> Run:
+            for unit in known:
+                assert unit.fragments is not None
+                elements = register_elements(unit.fragments[0].register, _BITS[unit.operands])
+                given = instruction.operands[0]
+                if len(known) == 1 or width(given) == elements:
+                    return matrix_operation(unit).decode(instruction)
+            raise UnsupportedError(f"no unit of '{known[0].intrinsic}' has such operands")
+
+        return Operation(decode, "matrix")
+
+    return {name: operation(known) for name, known in by_name.items()}
+
+
+def matrix_operation(unit: MatrixUnit) -> Operation:
+    """The meaning of a unit's intrinsic, for all lanes of a subgroup together.
+
+    Products and their sum are exact to float64, and rounded once; chips keep fewer bits while they
+    add, and differ from each other in which. Lanes that replicate others must hold the same.
+    """
+    assert unit.fragments is not None
+    first, second, sums = unit.fragments
+    m, n, k = unit.shape
+    tables = [
+        _table(first, (m, k)),
+        _table(second, (n, k)),
+        _table(sums, (m, n)),
+    ]
+    counts = [_registers(f, unit.operands) for f in (first, second)]
+    counts.append(_registers(sums, unit.accumulator))
+
+    def decode(instruction: Instruction) -> Run:
+        del instruction
+
+        def run(machine: Any, *operands: Array) -> Any:
+            if not machine.mask.all():
+                # Lanes that pad the last block's subgroup never run.
+                _check_whole(machine)
+            given = iter(operands)
+            parts = [
+                _elements(machine, [next(given) for _ in range(count)], dtype)
+                for count, dtype in zip(
+                    counts, (unit.operands, unit.operands, unit.accumulator), strict=True
+                )
+            ]
+            a, b, c = (
+                _matrix(machine, part, table)
+                for part, table in zip(parts, tables, strict=True)
+            )
+            with np.errstate(all="ignore"):
+                result = (c + np.einsum("gmk,gnk->gmn", a, b)).astype(np.float32)
+            rows, columns = tables[2][0], tables[2][1]
+            # (subgroup, place, lane) -> (place, all lanes)
+            lanes = result[:, rows, columns]
+            flat = np.moveaxis(lanes, 0, 1).reshape(lanes.shape[1], -1)
+            per = register_elements(sums.register, _BITS[unit.accumulator])
+            registers = [flat[i : i + per] for i in range(0, len(flat), per)]
+            made = [r[0] if per == 1 else r for r in registers]
+            return made[0] if len(made) == 1 else tuple(made)
+
+        return run
+
+    return Operation(decode, "matrix")
+
+
+def _registers(fragment: Fragment, dtype: str) -> int:
+    return fragment.elements // register_elements(fragment.register, _BITS[dtype])
+
+
+def _table(fragment: Fragment, shape: tuple[int, int]) -> tuple[Array, Array]:
+    """Row and column of each place of each lane, shape (places, lanes)."""
+    lanes = [place_of(fragment.lanes, lane) for lane in range(1 << len(fragment.lanes))]
+    places = [place_of(fragment.places, place) for place in range(fragment.elements)]
+    table = np.array([[(a ^ x, b ^ y) for a, b in lanes] for x, y in places])
+    rows, columns = table[..., 0], table[..., 1]
+    assert (rows.max() + 1, columns.max() + 1) == shape
+    return rows, columns
+
+
+def _elements(machine: Any, registers: list[Array], dtype: str) -> Array:
+    """All places of all lanes as float64, shape (places, lanes)."""
+    found = []
+    for register in registers:
+        whole = np.broadcast_to(register, (*register.shape[:-1], machine.lanes))
+        values = _from_bits(whole) if dtype == "bfloat16" else np.atleast_2d(whole)
+        found += list(values.astype(np.float64))
+    return np.stack(found)
+
+
+def _from_bits(register: Array) -> Array:
+    """bfloat16 in registers of integers: of 16 bits, or two in 32 bits, the lower one first."""
+    if register.ndim == 2:
+        halves = [row.astype(np.int64) & 0xFFFF for row in register]
+    else:
+        bits = register.astype(np.int64) & 0xFFFFFFFF
+        halves = [bits & 0xFFFF, bits >> 16]
+    words = np.stack(halves).astype(np.uint32) << 16
+    return words.view(np.float32)
+
+
+def _matrix(machine: Any, part: Array, table: tuple[Array, Array]) -> Array:
+    """The operand of each subgroup, shape (subgroups, rows, columns)."""
+    rows, columns = table
+    by_subgroup = np.moveaxis(machine.by_subgroup(part), 1, 0)
+    shape = (len(by_subgroup), int(rows.max()) + 1, int(columns.max()) + 1)
+    matrix = np.full(shape, np.nan)
+    matrix[:, rows, columns] = by_subgroup
+    again = matrix[:, rows, columns]
+    same = (again == by_subgroup) | (np.isnan(again) & np.isnan(by_subgroup))
+    if not same.all():
+        machine.report(
+            "replicated half", "lanes that are to hold the same elements hold different ones"
+        )
+    return matrix
+
+
+def _check_whole(machine: Any) -> None:
+    """Report subgroups of which a part does not take part."""
+    active = machine.by_subgroup(machine.mask)
+    here = active.any(axis=-1)
+    missing = here & ~active.all(axis=-1)
+    if missing.any():
+        machine.report("inactive lane", "a matrix unit needs all lanes of the subgroup")

@@ -1,0 +1,31 @@
+"""Which elements the lanes of a warp have in the operands of ``mma.sync``.
+
+Source: PTX ISA, "Matrix Fragments for mma.m16n8k8" and "… mma.m16n8k16": lane ``4 g + t`` has rows
+``g`` and ``g + 8`` of the first operand and of the accumulator, column ``g`` of the second one,
+and pairs of neighbouring steps (columns of the accumulator) from ``2 t`` on.
+"""
+
+from __future__ import annotations
+
+from polyblocks.target import Fragment
+
+_GROUPS = ((1, 0), (2, 0), (4, 0))
+_PAIRS = ((0, 2), (0, 4))
+_ACCUMULATOR = Fragment((*_PAIRS, *_GROUPS), ((0, 1), (8, 0)), "f32")
+#: dtype -> type of a register of an operand.
+_REGISTERS = {"float16": "vector<2xf16>", "bfloat16": "i32"}
+
+#: Shape and dtype of the operands -> fragments of a unit that adds in float32, and its function.
+UNITS: dict[tuple[tuple[int, int, int], str], tuple[tuple[Fragment, Fragment, Fragment], str]] = {}
+
+for _dtype, _name in (("float16", "f32.f32"), ("bfloat16", "bf16")):
+    for _k, _rest in ((8, ()), (16, ((0, 8),))):
+        _lanes = (*_PAIRS, *_GROUPS)
+        UNITS[(16, 8, _k), _dtype] = (
+            (
+                Fragment(_lanes, ((0, 1), (8, 0), *_rest), _REGISTERS[_dtype]),
+                Fragment(_lanes, ((0, 1), *_rest), _REGISTERS[_dtype]),
+                _ACCUMULATOR,
+            ),
+            f"llvm.nvvm.mma.m16n8k{_k}.row.col.{_name}",
+        )
