@@ -67,6 +67,9 @@ def test_what_comes_from_the_main_memory_takes_its_time_whatever_is_chosen() -> 
     slowest = Predicted(8e-6, 2e-6, 5e-7)
     assert found["predicted_seconds"] == pytest.approx(slowest.seconds, rel=1e-3)
     assert found["bound"] == "main"
+    often = streamed | {"bytes": {"near": 64, "main": 64}}
+    found = mapped(often, predicted.numbers(), "main")
+    assert found["predicted_seconds"] == pytest.approx(Predicted(4e-6, 2e-6, 5e-7).seconds)
 
 
 def test_a_mapping_of_unknown_time_has_no_prediction() -> None:

@@ -123,8 +123,8 @@ def mapped(
     """An estimate with the prediction by which its kernel was chosen, in the place of its own.
 
     What a nest moves and computes does not depend on its mapping; how long it takes does. Kernels
-    are chosen by what they ask memory for, of which caches have a part; what comes from the main
-    memory takes its time whatever is chosen.
+    are chosen by what they ask memory for, of which caches have a part; what is compulsory comes
+    from the main memory and takes its time whatever is chosen.
 
     Args:
         estimate: as :meth:`Estimate.to_json` gives it.
@@ -135,8 +135,10 @@ def mapped(
     out = {key: value for key, value in estimate.items() if key not in PREDICTION}
     parts = {name: prediction[f"{name}_seconds"] for name in ("memory", COMPUTE, LATENCY)}
     levels = {name: s for name, s in estimate["seconds"].items() if name in estimate["bytes"]}
-    if parts["memory"] is not None:
-        parts["memory"] = max(parts["memory"], levels.get(main, 0.0))
+    if parts["memory"] is not None and estimate["bytes"].get(main):
+        # Tiles of a kernel may need less than the nest's own order, and nothing less than this.
+        once = min(1.0, estimate["floor_bytes"] / estimate["bytes"][main])
+        parts["memory"] = max(parts["memory"], levels.get(main, 0.0) * once)
     busy = {name: s for name in (COMPUTE, LATENCY) if (s := parts[name]) is not None}
     out["seconds"] = levels | {name: _short(s) for name, s in busy.items()}
     if LAUNCH in estimate["seconds"]:
