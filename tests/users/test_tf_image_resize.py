@@ -38,6 +38,47 @@ def test_image_resize(method, antialias):
     check(f, floats(2, 7, 9, 3), rtol=1e-5, atol=1e-5, strict_target=True)
 
 
+@pytest.mark.parametrize("size", [(24, 24), (5, 9)])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "bicubic",
+        "bilinear",
+        *(
+            pytest.param(method, marks=pytest.mark.slow)
+            for method in ("area", "nearest", "lanczos3", "lanczos5", "gaussian", "mitchellcubic")
+        ),
+    ],
+)
+def test_a_nan_or_infinity_in_one_pixel_goes_where_it_goes_in_tensorflow(method, size):
+    def f(image):
+        return [tf.image.resize(image, size, method, antialias=blur) for blur in (False, True)]
+
+    compiled = polyblocks_jit_tf(f)
+    for bad in (np.nan, np.inf):
+        for row, column in ((3, 3), (0, 0), (15, 15), (8, 14)):
+            image = floats(1, 16, 16, 2).numpy()
+            image[0, row, column, 0] = bad
+            assert_same(compiled(image), f(tf.constant(image)), 1e-5, 1e-5)
+    assert compiled.polyblocks_report().whole
+
+
+def test_a_nan_in_a_gradient_stays_near_its_pixel():
+    @polyblocks_jit_tf
+    def gradient(image, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch(image)
+            small = tf.image.resize(image, (5, 5), "bicubic")
+        return tape.gradient(small, image, upstream)
+
+    upstream = np.ones((1, 5, 5, 1), np.float32)
+    upstream[0, 0, 0] = np.nan
+    found = gradient(floats(1, 40, 40, 1), upstream).numpy()[0, :, :, 0]
+    assert np.isnan(found[:4, :4]).any()
+    assert not np.isnan(found[8:]).any()
+    assert not np.isnan(found[:, 8:]).any()
+
+
 @pytest.mark.slow
 def test_image_resize_of_bytes():
     image = tf.constant(np.random.default_rng(0).integers(0, 256, (9, 7, 3)), tf.uint8)
@@ -72,16 +113,16 @@ def test_weights_are_those_of_the_kernels(extent, size):
         theirs = tf.raw_ops.ResizeBicubic(
             images=image, size=target, align_corners=align, half_pixel_centers=half
         )
-        matrix = resampling.bicubic(extent, size, align, half)
-        assert_same(along_rows(matrix, image), theirs, 1e-6, 1e-6)
+        taps = resampling.bicubic(extent, size, align, half)
+        assert_same(along_rows(taps.matrix, image), theirs, 1e-6, 1e-6)
     for align in (False, True):
-        matrix = resampling.area(extent, size, align)
-        if matrix is None:
+        taps = resampling.area(extent, size, align)
+        if taps is None:
             assert extent == 1
             assert align
             continue
         theirs = tf.raw_ops.ResizeArea(images=image, size=target, align_corners=align)
-        assert_same(along_rows(matrix, image), theirs, 1e-6, 1e-6)
+        assert_same(along_rows(taps.matrix, image), theirs, 1e-6, 1e-6)
     for kernel in KERNELS:
         for antialias, shift in ((False, 0.0), (True, 0.0), (True, 1.5), (False, -2.25)):
             scale = size / extent
@@ -93,10 +134,10 @@ def test_weights_are_those_of_the_kernels(extent, size):
                 kernel_type=kernel,
                 antialias=antialias,
             )
-            matrix = resampling.scaled(extent, size, scale, shift, kernel, antialias)
+            taps = resampling.scaled(extent, size, scale, shift, kernel, antialias)
             # The other axis is resampled by the same kernel, which some do not leave as it is.
             other = resampling.scaled(4, 4, 1.0, 0.0, kernel, antialias)
-            ours = tf.einsum("or,ws,brsc->bowc", matrix, other, image)
+            ours = tf.einsum("or,ws,brsc->bowc", taps.matrix, other.matrix, image)
             assert_same(ours, theirs, 1e-5, 1e-6)
 
 

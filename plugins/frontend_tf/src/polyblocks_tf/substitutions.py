@@ -36,6 +36,7 @@ SUBSTITUTIONS: dict[str, Substitute] = {
     **{f"RFFT{rank}": fourier.rfft for rank in _RANKS},
     **{f"IRFFT{rank}": fourier.irfft for rank in _RANKS},
     "RaggedTensorToTensor": ragged.ragged_to_tensor,
+    "ResizeBilinear": resizing.resize_bilinear,
     "ResizeBicubic": resizing.resize_bicubic,
     "ResizeBicubicGrad": resizing.resize_bicubic_grad,
     "ResizeArea": resizing.resize_area,

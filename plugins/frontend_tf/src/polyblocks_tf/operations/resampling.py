@@ -1,17 +1,20 @@
 """Weights of one-dimensional resampling, as TensorFlow's kernels compute them.
 
-Each function gives a matrix W of float32, of shape [output size, input size]: the result is W times
-the input along one axis. The arithmetic is that of ``core/kernels/image`` of TensorFlow's sources
-(``resize_bicubic_op.cc``, ``resize_area_op.cc``, ``scale_and_translate_op.cc``), in float32 where
-theirs is.
+Each function gives the :class:`Taps` of one axis. The arithmetic is that of ``core/kernels/image``
+of TensorFlow's sources (``resize_bicubic_op.cc``, ``resize_area_op.cc``,
+``scale_and_translate_op.cc``), in float32 where theirs is. So is what they read: a NaN or an
+infinity goes where the kernel multiplies it, be it by 0, and nowhere else.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+
+from polyblocks_tf.operations.taps import Taps
 
 _f32 = np.float32
 
@@ -28,11 +31,23 @@ def scale_of(extent: int, size: int, align_corners: bool) -> np.float32:
     return _f32(extent) / _f32(size)
 
 
-def bicubic(extent: int, size: int, align_corners: bool, half_pixel: bool) -> np.ndarray:
+def bilinear(
+    extent: int, size: int, align_corners: bool, half_pixel: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each output pixel the two that it lies between, and the part of the way (float32)."""
+    row, scale = np.arange(size, dtype=np.float32), scale_of(extent, size, align_corners)
+    place = (row + _f32(0.5)) * scale - _f32(0.5) if half_pixel else row * scale
+    floor = np.floor(place)
+    below = np.maximum(floor, 0).astype(np.int32)
+    above = np.minimum(np.ceil(place), extent - 1).astype(np.int32)
+    return below, above, place - floor
+
+
+def bicubic(extent: int, size: int, align_corners: bool, half_pixel: bool) -> Taps:
     """Four pixels each; with ``half_pixel`` those outside of the image have no weight."""
     table = _cubic_table(-0.5 if half_pixel else -0.75)
     scale = scale_of(extent, size, align_corners)
-    weights = np.zeros((size, extent), np.float32)
+    rows = []
     for row in range(size):
         place = (_f32(row + 0.5) * scale - _f32(0.5)) if half_pixel else _f32(row) * scale
         first = math.floor(place)
@@ -49,8 +64,8 @@ def bicubic(extent: int, size: int, align_corners: bool, half_pixel: bool) -> np
         pixels = np.clip(wanted, 0, extent - 1)
         if half_pixel:
             taps = _normalized(np.where(pixels == wanted, taps, _f32(0)))
-        np.add.at(weights[row], pixels, taps)
-    return weights
+        rows.append((pixels, taps))
+    return Taps.of_rows(rows, extent)
 
 
 def _cubic_table(a: float) -> np.ndarray:
@@ -62,27 +77,30 @@ def _cubic_table(a: float) -> np.ndarray:
     return np.stack([near, far], 1).astype(np.float32)
 
 
-def area(extent: int, size: int, align_corners: bool) -> np.ndarray | None:
+def area(extent: int, size: int, align_corners: bool) -> Taps | None:
     """The part of each input pixel that an output pixel covers; None where it covers nothing."""
     scale = scale_of(extent, size, align_corners)
     if not scale:
         return None
-    weights = np.zeros((size, extent), np.float32)
+    rows: list[tuple[Any, Any]] = []
     for row in range(size):
         begin, end = _f32(row) * scale, _f32(row + 1) * scale
+        pixels, weights = [], []
         for pixel in range(math.floor(begin), math.ceil(end)):
             past = pixel + 1 > end
             if pixel < begin:
                 part = scale if past else _f32(pixel + 1) - begin
             else:
                 part = end - _f32(pixel) if past else _f32(1)
-            weights[row, min(pixel, extent - 1)] += part / scale
-    return weights
+            pixels.append(min(pixel, extent - 1))
+            weights.append(part / scale)
+        rows.append((pixels, weights))
+    return Taps.of_rows(rows, extent)
 
 
 def scaled(
     extent: int, size: int, scale: float, translation: float, kernel: str, antialias: bool
-) -> np.ndarray | None:
+) -> Taps | None:
     """A kernel at (scaled, translated) places; None for a kernel that is not known."""
     known = _KERNELS.get(kernel)
     if known is None or not scale > 0:
@@ -92,17 +110,23 @@ def scaled(
     start = -step * _f32(translation)
     width = max(step, _f32(1)) if antialias else _f32(1)
     reach = _f32(radius) * width
-    weights = np.zeros((size, extent), np.float32)
+    span = min(2 * math.ceil(reach) + 1, extent)
+    rows = []
     for row in range(size):
+        # Theirs reads as many pixels for each, those beyond the kernel's reach with no weight.
+        weights = np.zeros(span, np.float32)
         place = _f32(row + 0.5) * step + start
         if place < 0 or place > extent:
-            continue  # the result is 0 there
+            rows.append((np.arange(span), weights))
+            continue
         first = min(max(math.ceil(place - reach - _f32(0.5)), 0), extent - 1)
         last = min(max(math.floor(place + reach - _f32(0.5)), 0), extent - 1)
         pixels = np.arange(first, last + 1, dtype=np.float32)
         distance = np.abs((pixels + _f32(0.5) - place) * (_f32(1) / width))
-        weights[row, first : last + 1] = _normalized(function(distance))
-    return weights
+        weights[: last + 1 - first] = _normalized(function(distance))
+        seen = np.arange(first, min(first + span, extent))
+        rows.append((seen, weights[: len(seen)]))
+    return Taps.of_rows(rows, extent)
 
 
 def _normalized(weights: np.ndarray) -> np.ndarray:
@@ -111,12 +135,19 @@ def _normalized(weights: np.ndarray) -> np.ndarray:
 
 
 def _lanczos(radius: float) -> tuple[Callable[[np.ndarray], np.ndarray], float]:
+    pi, r = _f32(np.pi), _f32(radius)
+
+    # In float32 throughout: where the kernel is 0 but for rounding, infinities take its sign.
     def kernel(x: np.ndarray) -> np.ndarray:
-        t = np.where(x <= 1e-3, 1, x).astype(np.float64) * np.pi
-        value = radius * np.sin(t) * np.sin(t / radius) / (t * t)
-        return np.where(x > radius, 0, np.where(x <= 1e-3, 1, value)).astype(np.float32)
+        safe = np.where(x <= 1e-3, _f32(1), x)
+        value = r * _sine(pi * safe) * _sine(pi * safe / r) / (pi * pi * safe * safe)
+        return np.where(x > radius, _f32(0), np.where(x <= 1e-3, _f32(1), value))
 
     return kernel, radius
+
+
+def _sine(x: np.ndarray) -> np.ndarray:
+    return np.sin(x.astype(np.float64)).astype(np.float32)
 
 
 def _gaussian(x: np.ndarray) -> np.ndarray:
