@@ -160,6 +160,53 @@ def test_calls_in_threads_leave_the_steps_of_keras():
     assert model.train_function is None
 
 
+@pytest.mark.parametrize("who", ["compiled", "model", "callback"])
+def test_a_step_is_made_anew_on_demand(who):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    if who == "model":
+        model.make_train_function()
+    compiled = strict(model)
+    compiled.fit(X, Y, verbose=0)
+    first, second = (layer.get_weights() for layer in model.layers)
+
+    def freeze(*_):
+        model.layers[0].trainable = False
+        (model if who in ("model", "callback") else compiled).make_train_function(force=True)
+
+    callbacks = [keras.callbacks.LambdaCallback(on_train_begin=freeze)]
+    if who != "callback":
+        freeze()
+    compiled.fit(X, Y, verbose=0, callbacks=callbacks if who == "callback" else [])
+    close(model.layers[0].get_weights(), first)
+    assert not np.allclose(model.layers[1].get_weights()[0], second[0])
+    assert "make_train_function" not in vars(model)
+    report = compiled.polyblocks_report()
+    assert report.whole
+    assert len(report.variants) == 2
+
+
+def test_other_threads_always_have_a_step_while_one_is_made(monkeypatch):
+    words = keras.Input((1,), dtype="string")
+    lookup = keras.layers.StringLookup(vocabulary=["a", "b"])
+    model = keras.Model(words, keras.layers.Embedding(3, 2)(lookup(words)))
+    given = tf.constant([["b"], ["a"], ["c"]])
+    expected = model.predict(given, verbose=0)
+    compiled = polyblocks_jit_tf(model)
+    convert, seen = keras.Model._autoconvert_optionals, []
+
+    def spy(self, step):
+        seen.append(model.predict_function)
+        return convert(self, step)
+
+    monkeypatch.setattr(keras.Model, "_autoconvert_optionals", spy)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: compiled.predict(given, verbose=0), range(8)):
+            close(found, expected)
+    assert seen
+    assert None not in seen
+
+
 def test_fit_with_mixed_float16():
     def trained(wrap):
         keras.utils.set_random_seed(1)

@@ -15,6 +15,7 @@ from polyblocks.registry.honoured_options import checked_options
 from polyblocks_tf.compiler import FRONTEND
 from polyblocks_tf.function import CompiledFunction
 from polyblocks_tf.loaded import is_loaded
+from polyblocks_tf.models.compiled_layer import CompiledKerasLayer, is_keras_layer
 from polyblocks_tf.models.compiled_model import CompiledModel, is_keras_model
 
 EXECUTION_BACKENDS = ("std", "xla", "polyblocks")
@@ -123,5 +124,7 @@ def _compile(
         autograph = bool(getattr(function, "_autograph", True))
         traced = function if is_loaded(function) else function.python_function
         return CompiledFunction(function, traced, options, signature, autograph)
-    made = CompiledModel if is_keras_model(function) else CompiledFunction
+    made: type[CompiledFunction] = CompiledFunction
+    if is_keras_layer(function):
+        made = CompiledModel if is_keras_model(function) else CompiledKerasLayer
     return made(function, function, options, input_signature, True)

@@ -109,7 +109,8 @@ def _in_data(function: CompiledFunction, arguments: Arguments) -> tuple[Any] | N
 
     def run(*tensors: Any) -> Sequence[Any]:
         args, kwargs = arguments.rebuild(tensors[: len(leaves)])
-        found = tf.nest.flatten(function(*args, **kwargs), expand_composites=True)
+        # As it was traced: with masks of Keras beside the results.
+        found = tf.nest.flatten(function._slowly(tuple(args), kwargs), expand_composites=True)
         return [part for part in found if part is not None]
 
     results = tf.py_function(run, [*leaves, *handles], [part.dtype for part in outputs])

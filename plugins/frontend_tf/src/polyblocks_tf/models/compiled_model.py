@@ -7,24 +7,23 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from polyblocks_tf.function import CompiledFunction
+from polyblocks_tf.models.compiled_layer import CompiledKerasLayer, is_keras_layer
 from polyblocks_tf.models.steps import Steps
 
 
 def is_keras_model(function: Any) -> bool:
     """Whether it is a model of Keras 3 whose backend is TensorFlow."""
-    keras = sys.modules.get("keras")
-    if keras is None or not isinstance(function, getattr(keras, "Model", ())):
-        return False
-    return bool(keras.backend.backend() == "tensorflow")
+    return is_keras_layer(function) and isinstance(function, sys.modules["keras"].Model)
 
 
-class CompiledModel(CompiledFunction):
+class CompiledModel(CompiledKerasLayer):
     """What the decorator returns of a Keras model.
 
     The steps of training, evaluation and prediction are compiled functions that share the model's
     report. Keras runs the rest: epochs, batches, callbacks. The original model stays as it is.
     """
+
+    _known_steps: Steps | None = None
 
     def fit(self, *args: Any, **kwargs: Any) -> Any:
         """``Model.fit`` with a compiled training step, and evaluation step for validation."""
@@ -56,21 +55,35 @@ class CompiledModel(CompiledFunction):
         with self._steps("predict_on_batch"):
             return self._function.predict_on_batch(*args, **kwargs)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute of the model (``trainable``), where it would be read, too."""
-        own = name.startswith("_") or "_function" not in self.__dict__
-        if own or isinstance(getattr(type(self), name, None), property):
-            object.__setattr__(self, name, value)
-        else:
-            setattr(self._function, name, value)
+    def make_train_function(self, force: bool = False) -> Any:
+        """``Model.make_train_function``; with ``force`` the compiled step is made anew, too."""
+        return self._make("make_train_function", force)
+
+    def make_test_function(self, force: bool = False) -> Any:
+        """``Model.make_test_function``; with ``force`` the compiled step is made anew, too."""
+        return self._make("make_test_function", force)
+
+    def make_predict_function(self, force: bool = False) -> Any:
+        """``Model.make_predict_function``; with ``force`` the compiled step is made anew, too."""
+        return self._make("make_predict_function", force)
+
+    def _make(self, maker: str, force: bool) -> Any:
+        if force:
+            with self._lock:
+                self._known_steps = None
+        return getattr(self._function, maker)(force)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._known_steps = None
 
     @contextlib.contextmanager
     def _steps(self, how: str) -> Iterator[None]:
         """Have Keras run compiled steps; or say why it runs its own."""
         model = self._function
         with self._lock:
-            steps = self.__dict__.get("_known_steps")
-            if steps is None or not steps.are_of(model):
+            steps = self._known_steps
+            if steps is None or not steps.are_current():
                 steps = Steps(model, self._name, self._options, self._report)
                 self._known_steps = steps
         reason = steps.obstacle()

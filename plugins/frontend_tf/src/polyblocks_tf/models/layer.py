@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.ops import EagerTensor
 
 if TYPE_CHECKING:
     from polyblocks_tf.function import CompiledFunction
@@ -31,8 +36,28 @@ def call_context() -> tuple[tuple[str, Any], ...] | None:
     context = None if state is None else state.get_global_attribute("current_call_ctx")
     if context is None:
         return None
-    given = vars(context).items()
-    return tuple(sorted((k, v) for k, v in given if k != "entry_layer" and v is not None)) or None
+    given = vars(context)
+    if len(given) == 1:  # the entry layer alone
+        return None
+    return (
+        tuple(
+            (name, _hashable(given[name]))
+            for name in sorted(given)
+            if name != "entry_layer" and given[name] is not None
+        )
+        or None
+    )
+
+
+def _hashable(value: Any) -> Any:
+    """A value that a call may set, tensors and arrays of one value as this."""
+    if isinstance(value, EagerTensor):
+        value = value.numpy()
+    if isinstance(value, np.ndarray | np.generic):
+        return value.item() if value.ndim == 0 else (value.shape, value.dtype, value.tobytes())
+    if isinstance(value, tf.Tensor):  # of what is being traced
+        return value.ref()
+    return value if isinstance(value, Hashable) else repr(value)
 
 
 def as_layer(function: CompiledFunction) -> Any:

@@ -44,7 +44,6 @@ class Steps:
         self._name = name
         self._options = options
         self._report = report
-        self._configuration = _configuration(model)
         self._lock = threading.RLock()
         self._users = 0
         self._saved: dict[str, Any] = {}
@@ -52,11 +51,26 @@ class Steps:
         self._compiled: dict[str, Callable[[Any], Any]] = {
             attribute: self._step(attribute) for attribute in _STEPS
         }
+        self._configuration = self._configured()
 
-    def are_of(self, model: Any) -> bool:
+    def are_current(self) -> bool:
         """Whether the model is still configured as it was when these steps were made."""
-        then, now = self._configuration, _configuration(model)
+        with self._lock:
+            then, now = self._configuration, self._configured()
         return all(a is b for a, b in zip(then, now, strict=True))
+
+    def _configured(self) -> list[Any]:
+        """Objects that ``Model.compile`` makes anew, and Keras's own steps.
+
+        Those are made anew by ``make_train_function(force=True)``, and dropped by ``quantize``.
+        """
+        model = self._model
+        found = [getattr(model, "_loss_tracker", None), getattr(model, "optimizer", None)]
+        for attribute in _STEPS:
+            step = getattr(model, attribute, None)
+            ours = self._users and step is self._ours[attribute]
+            found.append(self._saved[attribute] if ours else step)
+        return found
 
     def obstacle(self) -> str | None:
         """Why Keras has to run its own steps; None if nothing speaks against compiled ones."""
@@ -84,6 +98,7 @@ class Steps:
             self._users += 1
             for attribute, run in self._ours.items():
                 setattr(self._model, attribute, run)
+                setattr(self._model, _STEPS[attribute][1], self._maker(attribute))
         try:
             yield
         finally:
@@ -106,6 +121,18 @@ class Steps:
             # Not where the model was configured anew meanwhile.
             if getattr(model, attribute) is self._ours[attribute]:
                 setattr(model, attribute, function)
+            delattr(model, _STEPS[attribute][1])
+
+    def _maker(self, attribute: str) -> Callable[..., Any]:
+        """What a callback finds as ``make_train_function``: it, too, makes a compiled step."""
+
+        def make(force: bool = False) -> Any:
+            if force:
+                self._compiled[attribute] = self._step(attribute)
+                setattr(self._model, attribute, self._ours[attribute])
+            return getattr(self._model, attribute)
+
+        return make
 
     def _step(self, attribute: str) -> CompiledFunction:
         method, _ = _STEPS[attribute]
@@ -164,16 +191,27 @@ class Steps:
         return self._by_keras(attribute, data)
 
     def _by_keras(self, attribute: str, data: Any) -> Any:
-        model = self._model
-        ours = getattr(model, attribute)
-        setattr(model, attribute, None)
-        try:
-            getattr(model, _STEPS[attribute][1])()
-            function = getattr(model, attribute)
-        finally:
-            setattr(model, attribute, ours)
-        self._compiled[attribute] = _Uncompiled(function, attribute)
-        return self._compiled[attribute](data)
+        with self._lock:
+            if not isinstance(self._compiled[attribute], _Uncompiled):
+                # Not in the model's attribute, from which other threads run their steps.
+                model: Any = _View(self._model)
+                getattr(type(self._model), _STEPS[attribute][1])(model)
+                made = _Uncompiled(getattr(model, attribute), attribute)
+                self._compiled[attribute] = made
+            step = self._compiled[attribute]
+        return step(data)
+
+
+class _View:
+    """A model whose attributes can be set without setting them."""
+
+    train_function = test_function = predict_function = None
+
+    def __init__(self, model: Any) -> None:
+        self._polyblocks_model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._polyblocks_model, name)
 
 
 class _Uncompiled:
@@ -185,8 +223,3 @@ class _Uncompiled:
 
     def __call__(self, data: Any) -> Any:
         return self._function([data] if self._takes_list else iter([data]))
-
-
-def _configuration(model: Any) -> tuple[Any, ...]:
-    """Objects that ``Model.compile`` makes anew."""
-    return getattr(model, "_loss_tracker", None), getattr(model, "optimizer", None)
