@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ tf = pytest.importorskip("tensorflow")
 from tf_compare import assert_same, floats  # noqa: E402
 
 from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
+from polyblocks_tf.numbers.inspection import asks_for_types  # noqa: E402
 
 strict = polyblocks_jit_tf(compile_options={"strict_target": True})
 
@@ -165,6 +168,75 @@ def test_an_integer_outside_of_64_bits_is_a_constant():
 )
 def test_attributes_of_a_number_are_those_of_its_value(function, values):
     assert variants(function, values, X) == 3
+
+
+def is_int(n):
+    return type(n) is int
+
+
+class Scale:
+    def __init__(self):
+        self.calls = 0
+
+    def __repr__(self):
+        return f"{type(self).__name__}()"
+
+    def __call__(self, x, n):
+        return x * 2 if is_int(n) else -x
+
+    def scaled(self, x, n):
+        return self(x, n)
+
+    def plain(self, x, n):
+        return x * n if isinstance(n, int) else -x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, n: x * 2 if type(n) is int else -x,
+        lambda x, n: (lambda m: x if is_int(m) else -x)(n),
+        Scale(),
+        Scale().scaled,
+        functools.partial(lambda y, x, n: x * 2 if type(n) is int else -x, 1),
+        tf.function(lambda x, n: x * type(n)(2)),
+    ],
+)
+def test_the_type_of_a_number_is_that_of_its_value(function):
+    compiled = strict(function)
+    for n in (1, 2, 3, 0.5, 1.5, 2.5):
+        assert_same(compiled(X, n), function(X, n), rtol=1e-6)
+    assert len(compiled.polyblocks_report().variants) == 6
+
+
+class Methods:
+    @strict
+    def scaled(self, x, n):
+        return self.other(x, n)
+
+    def other(self, x, n):
+        return x * 2 if type(n) is int else -x
+
+
+def test_the_type_of_a_number_in_another_method():
+    made = Methods()
+    for n in (1, 2, 3):
+        assert_same(made.scaled(X, n), X * 2)
+
+
+def test_what_asks_for_no_type_has_numbers_that_change():
+    def named(x, n):
+        return x.type * n
+
+    assert not asks_for_types(named)
+    assert not asks_for_types(lambda x, n: tf.nest.map_structure(abs, x))
+    # isinstance is answered.
+    assert variants(lambda x, n: x * n if isinstance(n, int) else -x, INTEGERS, X) == 2
+    compiled = strict(Scale().plain)
+    for n in (1, 2, 3):
+        assert_same(compiled(X, n), X * n)
+    # The __call__ of its class asks.
+    assert len(compiled.polyblocks_report().variants) == 3
 
 
 def test_a_number_that_the_function_keeps_is_dead_afterwards():

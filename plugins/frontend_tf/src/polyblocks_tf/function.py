@@ -28,6 +28,7 @@ from polyblocks_tf.gradients import Recorded
 from polyblocks_tf.graph import Graph
 from polyblocks_tf.loaded import name_of
 from polyblocks_tf.models.layer import as_layer, call_context
+from polyblocks_tf.numbers.inspection import asks_for_types
 from polyblocks_tf.numbers.number import NeedsValue, Trace
 from polyblocks_tf.numbers.policy import Policy
 from polyblocks_tf.numbers.trial import Trial
@@ -239,6 +240,8 @@ class CompiledFunction:
         """
         if ops.is_auto_dtype_conversion_enabled() or any(map(is_on_gpu, arguments.leaves)):
             return None
+        if self._asks_for_types:
+            return None
         with self._lock:
             policy = self._policies.get(tuple(arguments.kinds))
             while policy is not None and (places := policy.changing(arguments.numbers)):
@@ -251,6 +254,10 @@ class CompiledFunction:
                     self._variants[key] = variant
                 return (variant, places) if variant.holds_for(arguments.numbers) else None
         return None
+
+    @functools.cached_property
+    def _asks_for_types(self) -> bool:
+        return asks_for_types(self._python_function)
 
     def _try_numbers(
         self, arguments: Arguments, places: tuple[int, ...], policy: Policy
