@@ -108,6 +108,9 @@ class Encoder(keras.Model):
     def ones(self):
         return tf.ones((2,))
 
+    def compute_mask(self, inputs, previous_mask):
+        return previous_mask
+
 
 def test_a_method_that_is_not_compiled_is_said(caplog):
     model = Encoder()
@@ -125,7 +128,10 @@ def test_a_method_that_is_not_compiled_is_said(caplog):
         hard.encode(x)
     with pytest.raises(FallbackError, match=r"polyblocks_jit_tf\(encoder.ones\)"):
         hard.ones()
+    with pytest.raises(FallbackError, match=r"polyblocks_jit_tf\(encoder.call\)"):
+        hard.call(x)
     assert hard.tell("c") == 3
+    assert hard.compute_mask(x, x) is x  # Keras calls it
     np.testing.assert_allclose(strict(model.encode)(x), model.encode(x), rtol=1e-5, atol=1e-6)
 
 

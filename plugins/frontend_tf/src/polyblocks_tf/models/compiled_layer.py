@@ -14,6 +14,9 @@ from tensorflow.python.framework.ops import EagerTensor
 from polyblocks_tf.function import CompiledFunction
 from polyblocks_tf.models.masks import MASKS, masks_of, with_attributes, with_masks
 
+#: Methods of Keras that compute with tensors.
+_COMPUTING = ("call", "train_step", "test_step", "predict_step", "compute_loss")
+
 
 def is_keras_layer(function: Any) -> bool:
     """Whether it is a layer or model of Keras 3 whose backend is TensorFlow."""
@@ -44,8 +47,8 @@ class CompiledKerasLayer(CompiledFunction):
         return type(self._function) if "_function" in self.__dict__ else type(self)
 
     def __dir__(self) -> Iterable[str]:
-        """The layer's, in which Keras looks for what to save."""
-        return dir(self._function)
+        """The layer's, in which Keras looks for what to save: not the original once more."""
+        return [*dir(self._function), "polyblocks_options", "polyblocks_report"]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         masks = masks_of(args)
@@ -72,7 +75,7 @@ class CompiledKerasLayer(CompiledFunction):
         if name.startswith("__") or "_function" not in self.__dict__:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         value = getattr(self._function, name)
-        return value if name.startswith("_") or not _is_of_user(value) else self._said(name, value)
+        return self._said(name, value) if _is_of_user(name, value) else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute of the layer (``trainable``), where it would be read, too."""
@@ -106,11 +109,21 @@ class CompiledKerasLayer(CompiledFunction):
         return run
 
 
-def _is_of_user(value: Any) -> bool:
-    """Whether it is a method that is defined outside of Keras and TensorFlow."""
+def _is_of_user(name: str, value: Any) -> bool:
+    """Whether it is a method of the user's own, or one of Keras's that computes, overridden.
+
+    Others of Keras's (``load_own_variables``) are called by Keras, wherever they are defined.
+    """
     function = getattr(value, "__func__", None)
-    module = str(getattr(function, "__module__", None) or "")
-    return function is not None and module.split(".")[0] not in ("keras", "tensorflow")
+    if function is None or name.startswith("_") or _is_of_keras(function):
+        return False
+    known = any(name in vars(base) for base in type(value.__self__).__mro__ if _is_of_keras(base))
+    return not known or name in _COMPUTING
+
+
+def _is_of_keras(definition: Any) -> bool:
+    module = str(getattr(definition, "__module__", None) or "")
+    return module.split(".")[0] in ("keras", "tensorflow", "builtins")
 
 
 def _holds_tensors(value: Any) -> bool:
