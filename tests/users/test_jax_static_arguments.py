@@ -108,6 +108,20 @@ def test_static_trees_are_passed_as_they_are():
             np.testing.assert_allclose(f(**kwargs), plain(**kwargs), rtol=1e-6)
 
 
+def test_static_trees_are_passed_as_they_are_beside_functions():
+    def scaled(function, x, scale, layer):
+        offset = 0 if scale.tag is None else 100
+        return layer["act"](function(x * scale.value + offset) * layer["w"])
+
+    f = polyblocks_jit_jax(scaled, compile_options={"static_argnames": "scale"})
+    layer = {"act": jnp.negative, "w": X}
+    for scale in (Scale(3, "tag"), Scale(3), Scale(3, "tag")):
+        want = -(jnp.tanh(X * 3 + (0 if scale.tag is None else 100)) * X)
+        np.testing.assert_allclose(f(jnp.tanh, X, scale, layer), want, rtol=1e-6)
+        kwargs = {"x": X, "scale": scale, "layer": layer}
+        np.testing.assert_allclose(f(jnp.tanh, **kwargs), want, rtol=1e-6)
+
+
 def test_static_argnames_errors():
     with pytest.raises(OptionError, match="'static_argnames' must be a name or a tuple of names"):
         polyblocks_jit_jax(power, compile_options={"static_argnames": 1})

@@ -25,7 +25,7 @@ class Variant:
         name: the user's function.
         kind: ``inference``, ``forward`` or ``backward``; what a transformation of JAX made of the
             function is also ``tangents`` (a derivative that is linear in them), ``jvp`` (both
-            value and derivative), ``batched`` or ``checked``.
+            value and derivative), ``batched``, ``checked``, ``taylor`` or ``sparse``.
         outcome: ``compiled`` (whole), ``partitioned`` (parts of it), ``framework`` (nothing of
             it), or ``trivial`` (nothing to compute).
         arguments: dtype and shape of each argument.

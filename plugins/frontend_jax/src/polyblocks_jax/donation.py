@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,20 @@ class Donation:
         if not self.numbers and not self.names:
             return []
         return [i for i, (part, which, *_) in enumerate(paths) if self._has(part, which)]
+
+    def beside(
+        self, numbers: Collection[int], names: Collection[str]
+    ) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """What is left to be given up where some arguments are static.
+
+        Args:
+            numbers: of static positional arguments.
+            names: of static keyword arguments.
+        """
+        static = {self.positional[n] for n in numbers if n < len(self.positional)} | set(names)
+        kept = self.numbers - set(numbers)
+        kept -= {n for n, name in enumerate(self.positional) if name in static}
+        return tuple(sorted(kept)), tuple(sorted(self.names - static))
 
     def _has(self, part: Any, which: Any) -> bool:
         if part.idx == 0:

@@ -11,7 +11,8 @@ import jax
 from jax.extend.core import ClosedJaxpr, Literal
 
 from polyblocks.frontends.function_report import Variant
-from polyblocks_jax import lowering, transformations  # noqa: F401 # rules of the primitive
+from polyblocks_jax import experimental, lowering, transformations  # noqa: F401 # rules
+from polyblocks_jax.arguments import Constant, opened
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.constants import is_traced, lift_constants
 from polyblocks_jax.donation import NOTHING, Donation
@@ -42,13 +43,11 @@ def traced(
                 site.report.not_compiled(
                     "jax.disable_jit", "JAX runs every operation by itself", current_location()
                 )
+            paths, tree = _flattened(args, kwargs)
+            args, kwargs = jax.tree.unflatten(tree, [opened(leaf) for _, leaf in paths])
             return function(*args, **kwargs)
-        # Static arguments that are trees stay as they are: one made anew may lack what is no leaf.
-        whole = {id(value) for value in (*args, *kwargs.values()) if not _has_tracers(value)}
-        paths, tree = jax.tree_util.tree_flatten_with_path(
-            (args, kwargs), is_leaf=lambda value: id(value) in whole
-        )
-        leaves = [leaf for _, leaf in paths]
+        paths, tree = _flattened(args, kwargs)
+        leaves = [opened(leaf) for _, leaf in paths]
         # What is no tracer here is static.
         dynamic = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)]
 
@@ -72,8 +71,25 @@ def traced(
     return functools.wraps(function, updated=())(run)
 
 
-def _has_tracers(tree: Any) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+def _flattened(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[tuple[Any, Any]], Any]:
+    """Paths and leaves of arguments, and their tree; a :class:`Constant` is a leaf.
+
+    Static arguments that are trees stay as they are: one made anew may lack what is no leaf.
+    """
+    whole = {id(value) for value in (*args, *kwargs.values()) if not _is_dynamic(value)}
+    return jax.tree_util.tree_flatten_with_path(
+        (args, kwargs), is_leaf=lambda value: _is_constant(value) or id(value) in whole
+    )
+
+
+def _is_dynamic(tree: Any) -> bool:
+    """Whether it holds arrays that are traced, or constants in their place."""
+    leaves = jax.tree.leaves(tree, is_leaf=_is_constant)
+    return any(isinstance(leaf, (jax.core.Tracer, Constant)) for leaf in leaves)
+
+
+def _is_constant(value: Any) -> bool:
+    return isinstance(value, Constant)
 
 
 def _call(
