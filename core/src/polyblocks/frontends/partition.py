@@ -206,7 +206,7 @@ def is_without_framework() -> bool:
 
 
 def check_may_stay(
-    left: FallbackOp, location: str, options: CompileOptions, framework: str
+    left: FallbackOp, location: str, options: CompileOptions, framework: str, whose: str = ""
 ) -> None:
     """Check that the framework may run an operation of a plan.
 
@@ -215,6 +215,7 @@ def check_may_stay(
         location: ``file:line`` of the user's source; empty if unknown.
         options: the checked options.
         framework: its name, for the message.
+        whose: name of the function with these options, if it is part of another one.
 
     Raises:
         FallbackError: ``strict_target`` is set, and it is no draw of random numbers; or it is one,
@@ -229,7 +230,8 @@ def check_may_stay(
             "or switch the draw off (dropout: outside of training)"
         )
     elif options.strict_target:
-        reason = f"{left.reason}; strict_target forbids that {framework} runs it"
+        option = f"strict_target of {whose}" if whose else "strict_target"
+        reason = f"{left.reason}; {option} forbids that {framework} runs it"
     else:
         return
     raise FallbackError(reason, op=left.op, location=location or None)

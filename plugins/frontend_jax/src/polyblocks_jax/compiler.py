@@ -27,6 +27,7 @@ from polyblocks.registry.registry import get_registry
 from polyblocks_jax.capture import capture_jaxpr
 from polyblocks_jax.constants import known_values
 from polyblocks_jax.inline import flatten
+from polyblocks_jax.nesting import check_inner, tell
 from polyblocks_jax.parts import FRONTEND, Equations
 from polyblocks_jax.programs import Registered, register
 from polyblocks_jax.specs import text_of
@@ -120,6 +121,7 @@ def _compile(
         artifact, cached = programs.obtain(capture, FRONTEND, site.options)
         if artifact.manifest["kind"] == "program":
             variant.outcome = "compiled"
+            tell(equations, range(len(equations)), site)
             site.report.compiled(variant, artifact, cached)
             loops = equations.has_loops()
             return register(
@@ -135,8 +137,10 @@ def _in_parts(
     for left in plan.left:
         row = fallback_row(equations, left)
         check_may_stay(left, row["location"], site.options, "JAX")
+        check_inner(equations, left, row["location"])
         site.report.left_to_framework(row)
     steps = order(equations, {left.index for left in plan.left}, plan.cuts)
+    tell(equations, [node for step in steps if step.compiled for node in step.nodes], site)
     made = Partitioned(equations, steps)
     for step in steps:
         if step.compiled:

@@ -6,6 +6,8 @@ decided by operation, and a call is none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jax.extend.core import ClosedJaxpr, DropVar, JaxprEqn, Literal, Var
@@ -27,11 +29,23 @@ _CALLS = {
 }
 
 
-def flatten(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The same function, with no call among its equations that can be opened.
+@dataclass(frozen=True)
+class Flat:
+    """A function with no call among its equations that can be opened.
 
-    A function that is only called, never differentiated any more: rules for derivatives are lost.
+    Attributes:
+        closed: the function. It can only be called, and not be differentiated any more: rules for
+            derivatives are lost.
+        sites: for each equation the compiled functions whose calls were opened around it, the
+            outer ones first; see :class:`polyblocks_jax.compiler.Site`.
     """
+
+    closed: ClosedJaxpr
+    sites: Sequence[tuple[Any, ...]]
+
+
+def flatten(closed: ClosedJaxpr) -> Flat:
+    """Open the calls in a function."""
     jaxpr = closed.jaxpr
     writer = _Writer()
     consts = dict(zip(jaxpr.constvars, closed.consts, strict=True))
@@ -40,15 +54,22 @@ def flatten(closed: ClosedJaxpr) -> ClosedJaxpr:
     outvars = [names[v] if isinstance(v, Var) else v for v in jaxpr.outvars]
     constvars = [*consts, *writer.consts]
     flat = jaxpr.replace(eqns=writer.eqns, outvars=outvars, constvars=constvars)
-    return ClosedJaxpr(flat, [*consts.values(), *writer.consts.values()])
+    return Flat(ClosedJaxpr(flat, [*consts.values(), *writer.consts.values()]), writer.sites)
 
 
 class _Writer:
     def __init__(self) -> None:
         self.eqns: list[JaxprEqn] = []
+        self.sites: list[tuple[Any, ...]] = []
         self.consts: dict[Any, Any] = {}
 
-    def inline(self, jaxpr: Any, names: dict[Any, Any], caller: Any = None) -> None:
+    def inline(
+        self,
+        jaxpr: Any,
+        names: dict[Any, Any],
+        caller: Any = None,
+        sites: tuple[Any, ...] = (),
+    ) -> None:
         """Append the equations of a jaxpr whose inputs have the names given; adds its results.
 
         What a library computes has the place in the user's source where the library was called.
@@ -63,12 +84,14 @@ class _Writer:
                 for old, new in zip(eqn.outvars, outputs, strict=True):
                     names[old] = new
                 self.eqns.append(eqn.replace(invars=inputs, outvars=outputs))
+                self.sites.append(sites)
                 continue
             inner = dict(zip(called.jaxpr.invars, inputs, strict=True))
             for var, value in zip(called.jaxpr.constvars, called.consts, strict=True):
                 inner[var] = Var(var.aval)
                 self.consts[inner[var]] = value
-            self.inline(called.jaxpr, inner, eqn)
+            opened = (eqn.params["site"],) if eqn.primitive.name == "polyblocks_call" else ()
+            self.inline(called.jaxpr, inner, eqn, (*sites, *opened))
             for old, new in zip(eqn.outvars, called.jaxpr.outvars, strict=True):
                 names[old] = new if isinstance(new, Literal) else inner[new]
 

@@ -15,6 +15,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks_jax.capture import JaxCapture, capture_jaxpr
 from polyblocks_jax.evaluate import evaluate
+from polyblocks_jax.inline import Flat
 from polyblocks_jax.location import source_location
 
 #: The name under which the driver finds this frontend.
@@ -28,8 +29,9 @@ _HOLD_LOOPS = ("while", "scan", "cond")
 class Equations(Operations):
     """The equations of a flat jaxpr; see :func:`polyblocks_jax.inline.flatten`."""
 
-    def __init__(self, closed: ClosedJaxpr, name: str, options: CompileOptions) -> None:
-        self.closed = closed
+    def __init__(self, flat: Flat, name: str, options: CompileOptions) -> None:
+        self.closed = closed = flat.closed
+        self.sites = flat.sites
         self.name = name
         self.options = options
         self.eqns = closed.jaxpr.eqns
