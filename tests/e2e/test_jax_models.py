@@ -141,6 +141,16 @@ def test_transformer_encoder_training_step():
     check(step, variables, optimizer.init(variables), tokens)
 
 
+def test_modules_of_flax_as_arguments_are_constants():
+    nn = pytest.importorskip("flax.linen")
+    x = np.ones((2, 4), np.float32)
+    f = polyblocks_jit_jax(lambda model, variables, x: model.apply(variables, x))
+    for model in (nn.Dense(3), nn.Dense(5)):
+        variables = model.init(jax.random.key(0), x)
+        assert_near(f(model, variables, x), model.apply(variables, x))
+        assert f.trace(model, variables, x).jaxpr.out_avals
+
+
 def test_nnx_modules():
     nnx = pytest.importorskip("flax.nnx")
     model = nnx.Sequential(nnx.Linear(4, 8, rngs=nnx.Rngs(0)), nnx.relu)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+
 import numpy as np
 import pytest
 
@@ -90,3 +93,40 @@ def test_wrong_arguments_beside_functions_are_named():
                 with pytest.raises(InputError, match=match):
                     way(*arguments)
         f(jnp.tanh, X)
+
+
+class Model:
+    """No tree, and what it holds may change."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    @polyblocks_jit_jax
+    def __call__(self, x):
+        return x * self.factor
+
+
+class Negative:
+    def __call__(self, x):
+        return -x
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+    factor: float
+
+    def __call__(self, x):
+        return x * self.factor
+
+
+def test_objects_whose_attributes_may_change_are_no_constants():
+    f = polyblocks_jit_jax(lambda function, x: function["f"](x))
+    for _ in range(2):  # before and after it has met functions
+        with pytest.raises(InputError, match="argument 0 is a Model, an object with attributes"):
+            Model(3)(X)
+        with pytest.raises(InputError, match=r"argument 0\['f'\] is a Model.*as arguments, reg"):
+            f({"f": Model(3)}, X)
+        for function, factor in ((Negative(), -1), (Times(2.0), 2), (Times(3.0), 3)):
+            np.testing.assert_allclose(f({"f": function}, X), factor * X, rtol=1e-6)
+        partial = functools.partial(jnp.multiply, 4)
+        np.testing.assert_allclose(f({"f": partial}, X), 4 * X, rtol=1e-6)

@@ -58,8 +58,8 @@ class Arguments:
         """Whether they hold functions: as arguments, or as leaves, as modules of Equinox do.
 
         Raises:
-            InputError: they hold something else that is no array, or what cannot be hashed where
-                that is a constant of what is compiled.
+            InputError: they hold something else that is no array, or what cannot be hashed or may
+                change where that is a constant of what is compiled.
         """
         numbers, names = self._static(len(args))
         static = {str(n): args[n] for n in sorted(numbers)}
@@ -79,6 +79,13 @@ class Arguments:
                     raise InputError(self._wrong(path, f"an array of dtype {leaf.dtype}"))
             elif not callable(leaf):
                 raise InputError(self._wrong(path, f"a value of type {type(leaf).__name__}"))
+            elif _has_state(leaf):
+                raise InputError(
+                    f"{self._name}: {_place(path)} is a {type(leaf).__name__}, an object with "
+                    "attributes that can be called: what is compiled would not see them change; "
+                    "pass its arrays as arguments, register its class as a pytree, or make it a "
+                    "frozen dataclass or a static argument if nothing of it changes"
+                )
             elif not _is_hashable(leaf):
                 raise InputError(
                     f"{self._name}: {_place(path)} is a function, which is a constant of what is "
@@ -168,7 +175,19 @@ def _is_function(value: Any) -> bool:
 
 
 def _is_constant(leaf: Any) -> bool:
-    return callable(leaf) and not _is_array(leaf)
+    return callable(leaf) and not _is_array(leaf) and not _has_state(leaf)
+
+
+def _has_state(value: Any) -> bool:
+    """Whether what can be called is no function, and is equal to itself whatever it holds.
+
+    Such an object (a model that is no tree, ``self`` of a compiled ``__call__``) must not become a
+    constant unasked: results would be those of its former attributes.
+    """
+    hashed: Any = type(value).__hash__
+    if hasattr(value, "__name__") or hashed is not object.__hash__:
+        return False
+    return bool(getattr(value, "__dict__", None) or getattr(type(value), "__slots__", None))
 
 
 def _fixed(tree: Any) -> Any:

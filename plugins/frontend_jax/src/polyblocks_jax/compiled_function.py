@@ -20,6 +20,10 @@ from polyblocks_jax.experimental import SPARSE_MODULE, add_sparse_rule
 from polyblocks_jax.parts import FRONTEND
 from polyblocks_jax.trace import traced
 
+#: What ``jax.jit`` raises where an argument is no array. It traces a module of Flax, which has a
+#: ``dtype``, as if it were one, and then attributes are missing.
+_WRONG_ARGUMENTS = (TypeError, ValueError, AttributeError)
+
 
 class CompiledFunction:
     """A function that is traced and compiled when it meets arguments of a new kind.
@@ -75,7 +79,7 @@ class CompiledFunction:
                 return self._jitted(*args, **kwargs)
             jitted, given, named = self._fixed(args, kwargs)
             return jitted(*given, **named)
-        except (TypeError, ValueError):
+        except _WRONG_ARGUMENTS:
             if not self._arguments.hold_functions(args, kwargs) or fixed:
                 raise
         self._meets_functions = True
@@ -117,7 +121,7 @@ class CompiledFunction:
     def _staged(self, stage: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             return getattr(self._jitted, stage)(*args, **kwargs)
-        except (TypeError, ValueError):
+        except _WRONG_ARGUMENTS:
             if not self._arguments.hold_functions(args, kwargs):
                 raise
         jitted, args, kwargs = self._fixed(args, kwargs)
