@@ -291,6 +291,28 @@ def test_errors_of_the_function_itself_pass_through():
         branches(X)
 
 
+def test_errors_of_jax_name_the_function_and_its_arguments():
+    def branches(n, x, **more):
+        return x if sum(jnp.sum(value) for value in jax.tree.leaves(more)) > n else -x
+
+    f = polyblocks_jit_jax(branches, compile_options={"static_argnums": 0})
+    #: Keyword arguments -> the name of one of them.
+    named = [
+        ({"y": X}, "y"),
+        ({"y": {"w": X}}, "y_w"),
+        ({"y": {"w": X}, "y_w": X}, "y_w_1"),
+        ({"class": X}, "arg1"),
+        ({"0": X}, "arg1"),
+    ]
+    for kwargs, name in named:
+        with pytest.raises(
+            jax.errors.TracerBoolConversionError, match=rf"branches at (.|\n)*argument.* {name}\b"
+        ):
+            f(3, X, **kwargs)
+    with pytest.raises(TypeError, match=r"function <lambda> at .*test_jax_functions\.py"):
+        polyblocks_jit_jax(lambda x: "text")(X)
+
+
 @pytest.mark.cpu
 def test_wrong_options_are_named():
     with pytest.raises(OptionError, match="did you mean 'target'"):

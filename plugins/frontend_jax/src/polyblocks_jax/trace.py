@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import keyword
+import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -58,17 +60,42 @@ def traced(
             given, named = jax.tree.unflatten(tree, full)
             return function(*given, **named)
 
+        names = _names(function, [paths[i][0] for i in dynamic])
         inputs = [leaves[i] for i in dynamic]
-        closed, shapes = jax.make_jaxpr(flat, return_shape=True)(*inputs)
+        presented = _presented(flat, function, names)
+        closed, shapes = jax.make_jaxpr(presented, return_shape=True)(*inputs)
         if (reference := first_reference(closed.jaxpr)) is not None:
             leave(reference, site)
             return jax.tree.unflatten(jax.tree.structure(shapes), evaluate(closed, *inputs))
-        names = _names(function, [paths[i][0] for i in dynamic])
         donated = donation.among([paths[i][0] for i in dynamic])
         results = _call(closed, site, inputs, names, donated)
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     return functools.wraps(function, updated=())(run)
+
+
+def _presented(
+    flat: Callable[..., Any], function: Callable[..., Any], names: Sequence[str]
+) -> Callable[..., Any]:
+    """A function of leaves that errors of JAX name as the user's, and its arguments by their names.
+
+    Args:
+        flat: the function.
+        function: the user's.
+        names: of the leaves.
+    """
+    words = [re.sub(r"\W+", "_", name).strip("_") for name in names]
+    words = [
+        word if word.isidentifier() and not keyword.iskeyword(word) else f"arg{i}"
+        for i, word in enumerate(words)
+    ]
+    if len(set(words)) < len(words):
+        words = [f"{word}_{i}" for i, word in enumerate(words)]
+    wrapped: Any = functools.wraps(function, updated=())(flat)
+    wrapped.__signature__ = inspect.Signature(
+        [inspect.Parameter(word, inspect.Parameter.POSITIONAL_ONLY) for word in words]
+    )
+    return wrapped
 
 
 def _flattened(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[tuple[Any, Any]], Any]:
