@@ -185,6 +185,44 @@ class Latencies:
 
 
 @dataclass(frozen=True)
+class TransposedLoads:
+    """How a warp reads tiles of shared memory by columns, for elements of 16 bits.
+
+    A tile is eight rows of eight elements, each aligned to its 16 bytes, and there are four at
+    once: lane ``8 q + i`` gives the address of row ``i`` of tile ``q``. Of each tile a lane gets
+    the column and the two neighbouring rows that ``lanes`` say, in a register (``i32``).
+
+    Attributes:
+        intrinsic: LLVM's function: takes the address, and returns a struct of four registers.
+        lanes: (column, row) that each bit of the lane's number adds.
+    """
+
+    intrinsic: str
+    lanes: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class AsynchronousCopies:
+    """How data goes from memory to shared memory past the registers, while the thread goes on.
+
+    A thread starts copies of its own, closes the group of those that it has started, and waits
+    until all but the latest so many groups have arrived. By functions of LLVM:
+
+    Attributes:
+        bytes: of a copy, and the alignment of both addresses.
+        start: takes the address in shared memory, that in memory, and how many bytes (``i32``) are
+            read; the rest arrives as zeros.
+        close: takes nothing.
+        wait: takes how many groups (a constant ``i32``) may be on their way.
+    """
+
+    bytes: int
+    start: str
+    close: str
+    wait: str
+
+
+@dataclass(frozen=True)
 class Multiprocessor:
     """What one multiprocessor of a GPU holds, and in which portions it hands that out.
 
@@ -213,8 +251,8 @@ class Multiprocessor:
         bank_bytes: what one bank delivers per cycle.
         access_bits: the widest load or store of one thread.
         sector: bytes of the smallest transaction with the memory behind, and their alignment.
-        asynchronous_copies: whether data goes from memory to shared memory past the registers,
-            while the thread goes on.
+        transposed_loads: None where there are none.
+        asynchronous_copies: None where data goes to shared memory through registers alone.
         latencies: what its threads wait for, in seconds.
         loads_in_flight: independent loads that a thread waits for together; 1 if unknown.
         busy_threads: resident threads that keep its units and its share of the memory busy; 0 if
@@ -244,7 +282,8 @@ class Multiprocessor:
     bank_bytes: int = 4
     access_bits: int = 128
     sector: int = 32
-    asynchronous_copies: bool = False
+    asynchronous_copies: AsynchronousCopies | None = None
+    transposed_loads: TransposedLoads | None = None
     latencies: Latencies = Latencies()
     loads_in_flight: int = 1
     busy_threads: int = 0

@@ -9,9 +9,10 @@ import numpy as np
 
 from polyblocks.codegen.gpu.matrix.fragments import place_of, register_elements
 from polyblocks.errors import UnsupportedError
+from polyblocks.simt.memory_ops import space_of
 from polyblocks.simt.semantics import Instruction, Operation, Run, width
 from polyblocks.simt.types import Array
-from polyblocks.target import Fragment, MatrixUnit
+from polyblocks.target import Fragment, MatrixUnit, TransposedLoads
 
 _BITS = {"float16": 16, "bfloat16": 16, "float32": 32}
 
@@ -70,8 +71,7 @@ def matrix_operation(unit: MatrixUnit) -> Operation:
                 )
             ]
             a, b, c = (
-                _matrix(machine, part, table)
-                for part, table in zip(parts, tables, strict=True)
+                _matrix(machine, part, table) for part, table in zip(parts, tables, strict=True)
             )
             with np.errstate(all="ignore"):
                 result = (c + np.einsum("gmk,gnk->gmn", a, b)).astype(np.float32)
@@ -87,6 +87,30 @@ def matrix_operation(unit: MatrixUnit) -> Operation:
         return run
 
     return Operation(decode, "matrix")
+
+
+def transposed_intrinsics(loads: TransposedLoads) -> dict[str, Operation]:
+    """The intrinsic of loads that read tiles by columns."""
+
+    def decode(instruction: Instruction) -> Run:
+        space = space_of(instruction, 0)
+
+        def run(machine: Any, address: Array) -> Any:
+            _check_whole(machine)
+            words = machine.load(address, 4, 4, 16, space)
+            # (subgroup, tile, row, elements of the row)
+            rows = np.moveaxis(machine.by_subgroup(np.asarray(words, np.uint32)), 0, -1)
+            halves = np.stack([rows & 0xFFFF, rows >> 16], axis=-1)
+            tiles = halves.reshape(len(rows), 4, 8, 8)
+            places = [place_of(loads.lanes, lane) for lane in range(1 << len(loads.lanes))]
+            column, row = (np.array(p) for p in zip(*places, strict=True))
+            low, high = tiles[:, :, row, column], tiles[:, :, row + 1, column]
+            registers = (low | high << 16).astype(np.uint32).view(np.int32)
+            return tuple(registers[:, tile].reshape(-1) for tile in range(4))
+
+        return run
+
+    return {loads.intrinsic: Operation(decode, "memory")}
 
 
 def _registers(fragment: Fragment, dtype: str) -> int:

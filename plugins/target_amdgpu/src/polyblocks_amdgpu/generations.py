@@ -67,7 +67,6 @@ def multiprocessor(registers_of_simd: int, register_granularity: int) -> Multipr
         access_bits=128,
         # Half a cache line, what one request between the caches moves.
         sector=64,
-        asynchronous_copies=False,
         latencies=COMMON_LATENCIES,
         loads_in_flight=4,
         busy_threads=512,

@@ -219,8 +219,12 @@ SEMANTICS = Semantics(
     intrinsics={
         **matrix_intrinsics(
             MatrixUnit(
-                u.name, u.shape, u.operands, u.accumulator,
-                fragments=u.fragments, intrinsic=u.intrinsic,
+                u.name,
+                u.shape,
+                u.operands,
+                u.accumulator,
+                fragments=u.fragments,
+                intrinsic=u.intrinsic,
             )
             for u in UNITS
         ),

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.target import Multiprocessor
+from polyblocks.target import AsynchronousCopies, Multiprocessor
 from polyblocks.targets.gpu_description import COMMON_LATENCIES, UnitRate
-from polyblocks_nvgpu.fragments import UNITS
+from polyblocks_nvgpu.fragments import TRANSPOSED, UNITS
 
 KIB = 1024
 WARP = 32
@@ -41,10 +41,24 @@ class Capability:
     accelerated_units: tuple[UnitRate, ...] = ()
 
 
+#: ``cp.async`` past the first level of the caches.
+_COPIES = AsynchronousCopies(
+    bytes=16,
+    start="llvm.nvvm.cp.async.cg.shared.global.16.s",
+    close="llvm.nvvm.cp.async.commit.group",
+    wait="llvm.nvvm.cp.async.wait.group",
+)
+
+
 def _multiprocessor(
-    threads: int, blocks: int, shared: int, per_block: int, modern: bool = True
+    threads: int,
+    blocks: int,
+    shared: int,
+    per_block: int,
+    modern: bool = True,
+    transposing: bool = True,
 ) -> Multiprocessor:
-    """Sizes of shared memory in KiB; ``modern`` is 8.0 and later."""
+    """Sizes of shared memory in KiB; ``modern`` is 8.0 and later, ``transposing`` 7.5."""
     return Multiprocessor(
         warp=WARP,
         threads=threads,
@@ -63,7 +77,8 @@ def _multiprocessor(
         shared_per_block_optin=per_block * KIB,
         shared_granularity=128 if modern else 256,
         shared_reserved=KIB if modern else 0,
-        asynchronous_copies=modern,
+        asynchronous_copies=_COPIES if modern else None,
+        transposed_loads=TRANSPOSED if transposing else None,
         latencies=COMMON_LATENCIES,
         loads_in_flight=4,
         busy_threads=512,
@@ -143,9 +158,9 @@ _BLACKWELL_ULTRA = (_mma(1024, 0, 2048), _asynchronous("tcgen05", 128, 256, 4096
 #: Rates of L2 are those of the white papers (2048 bytes per cycle on V100, 5120 on A100) or what
 #: public measurements of streaming reads show, rounded.
 _TABLE = (
-    Capability((7, 0), _multiprocessor(2048, 32, 96, 96, False),
+    Capability((7, 0), _multiprocessor(2048, 32, 96, 96, False, False),
                _rates(128, 64, 64, 32), 25, _VOLTA),
-    Capability((7, 2), _multiprocessor(2048, 32, 96, 96, False),
+    Capability((7, 2), _multiprocessor(2048, 32, 96, 96, False, False),
                _rates(128, 64, 64, 32), 32, _XAVIER),
     Capability((7, 5), _multiprocessor(1024, 16, 64, 64, False),
                _rates(128, 64, 64, 2), 24, _TURING),

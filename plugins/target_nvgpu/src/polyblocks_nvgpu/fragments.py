@@ -7,11 +7,15 @@ and pairs of neighbouring steps (columns of the accumulator) from ``2 t`` on.
 
 from __future__ import annotations
 
-from polyblocks.target import Fragment
+from polyblocks.target import Fragment, TransposedLoads
 
 _GROUPS = ((1, 0), (2, 0), (4, 0))
 _PAIRS = ((0, 2), (0, 4))
 _ACCUMULATOR = Fragment((*_PAIRS, *_GROUPS), ((0, 1), (8, 0)), "f32")
+#: ``ldmatrix`` with ``.trans``.
+TRANSPOSED = TransposedLoads(
+    "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16", (*_PAIRS, *_GROUPS)
+)
 #: dtype -> type of a register of an operand.
 _REGISTERS = {"float16": "vector<2xf16>", "bfloat16": "i32"}
 

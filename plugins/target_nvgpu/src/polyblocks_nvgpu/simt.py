@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from polyblocks.simt.matrix import matrix_intrinsics
+from polyblocks.simt.matrix import matrix_intrinsics, transposed_intrinsics
 from polyblocks.simt.operations import LLVM
 from polyblocks.simt.semantics import Instruction, Operation, Run, Semantics
 from polyblocks.simt.subgroups import ballot, check_members, exchange, reduce_lanes
 from polyblocks.simt.types import Int, Pointer, signed, unsigned
 from polyblocks.target import MatrixUnit
-from polyblocks_nvgpu.fragments import UNITS
+from polyblocks_nvgpu.fragments import TRANSPOSED, UNITS
 
 _AXES = "xyz"
 
@@ -180,8 +180,8 @@ def _elect(instruction: Instruction) -> Run:
     return run
 
 
-def _copy_async(instruction: Instruction) -> Run:
-    size = instruction.integer("size")
+def _copy_async(instruction: Instruction, size: int = 0) -> Run:
+    size = size or instruction.integer("size")
     to, source = instruction.operands[:2]
     assert isinstance(to, Pointer)
     assert isinstance(source, Pointer)
@@ -192,6 +192,11 @@ def _copy_async(instruction: Instruction) -> Run:
         m.copies.start(m, target, to_space, address, source_space, size, count)
 
     return run
+
+
+def _wait_intrinsic(instruction: Instruction) -> Run:
+    del instruction
+    return lambda m, keep: m.copies.wait(m, int(np.asarray(keep).reshape(-1)[0]))
 
 
 def _wait_group(instruction: Instruction) -> Run:
@@ -245,6 +250,7 @@ SEMANTICS = Semantics(
             MatrixUnit("mma", shape, dtype, "float32", fragments=fragments, intrinsic=intrinsic)
             for (shape, dtype), (fragments, intrinsic) in UNITS.items()
         ),
+        **transposed_intrinsics(TRANSPOSED),
         **{
             f"llvm.nvvm.fma.rn.{name}": _FMA
             for name in ("f", "d", "f16", "bf16", "f16x2", "bf16x2")
@@ -262,6 +268,13 @@ SEMANTICS = Semantics(
         "llvm.nvvm.lg2.approx.f": _unary(lambda a: np.log2(a.astype(np.float64))),
         "llvm.nvvm.rsqrt.approx.f": _unary(lambda a: 1 / np.sqrt(a.astype(np.float64))),
         "llvm.nvvm.barrier0": Operation(_barrier, "control", barrier=True),
+        "llvm.nvvm.cp.async.cg.shared.global.16.s": Operation(
+            lambda i: _copy_async(i, 16), "memory"
+        ),
+        "llvm.nvvm.cp.async.commit.group": Operation(
+            lambda i: lambda m: m.copies.close(m), "control"
+        ),
+        "llvm.nvvm.cp.async.wait.group": Operation(_wait_intrinsic, "control"),
         "llvm.nvvm.cp.async.wait.all": Operation(
             lambda i: lambda m: m.copies.wait(m, None), "control"
         ),

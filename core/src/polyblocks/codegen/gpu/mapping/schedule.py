@@ -58,7 +58,8 @@ OF_UNITS = {
     "unit": "its name, and the dtype of its operands",
     "warps": "warps of a block along rows and along columns",
     "units_of_warp": "units of a warp along rows and along columns",
-    "slices": "of the reduction, whose operands are in shared memory at a time",
+    "slices": "of the reduction that a stage of the operands has",
+    "stages": "tiles of each operand in shared memory: one is used while the others are filled",
 }
 
 
@@ -111,6 +112,7 @@ def schedule_of(
         return {
             **common,
             "slices": kernel.slices,
+            "stages": kernel.stages,
             "unit": [kernel.unit.name, kernel.unit.operands],
             "units_of_warp": list(kernel.of_warp),
             "warps": list(kernel.warps),

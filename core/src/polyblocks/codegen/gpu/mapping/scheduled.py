@@ -189,6 +189,7 @@ class _Schedule:
         kernel = matrix_kernel(
             self.nest, self.outer, self.body, self.chip, found,
             (warps[0], warps[1]), (of_warp[0], of_warp[1]), self._number("slices"),
+            self._number("stages", 2, least=2),
         )  # fmt: skip
         self.within(kernel.threads, self.chip.threads_per_block, "threads of a block")
         limit = self.chip.shared_per_block_optin

@@ -1,4 +1,4 @@
-"""Copies of an operand's tile from memory to shared memory, through registers.
+"""Copies of an operand's tile from memory to shared memory, through registers or past them.
 
 A piece is what a thread takes at once: a chunk of steps of one row (or column); or, where rows (or
 columns) follow each other in memory, a chunk of them for two steps. What is beyond the last step is
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.codegen.gpu.matrix.kernel import along
+from polyblocks.codegen.gpu.matrix.pipeline import Pipeline
 from polyblocks.mlir import ir
 
 if TYPE_CHECKING:
@@ -40,6 +42,12 @@ class TileCopy:
         self.vector = ir.VectorType.get([self.chunk], self.element)
         self.length = self.kernel.tile[self.side]
         self.pieces = self.kernel.pieces(operand)
+        self.transposed = self.kernel.is_transposed(operand)
+        self.asynchronous = self.kernel.is_asynchronous(operand)
+
+    @property
+    def _in_pairs(self) -> bool:
+        return self.along == "outer" and not self.transposed
 
     @property
     def _rounds(self) -> range:
@@ -49,6 +57,10 @@ class TileCopy:
         """Whether a thread has a piece in a round, its first step and its first row or column."""
         code, kernel = self.code, self.kernel
         number, mine = code.round_of(self.thread, round_, self.pieces, kernel.threads)
+        if self.transposed:
+            chunks = self.length // self.chunk
+            outer = code.times(code.remainder(number, chunks), self.chunk)
+            return mine, code.quotient(number, chunks), outer
         if self.along == "outer":
             pairs = kernel.depth // 2
             step = code.times(code.remainder(number, pairs), 2)
@@ -68,11 +80,13 @@ class TileCopy:
             mine, step, outer = self._piece(round_)
             number = self.code.add(begin, step)
             rows = self.code.add(self.emitter.first[self.side], outer)
-            count = 2 if self.along == "outer" else 1
+            count = 2 if self._in_pairs else 1
 
             def one(number: Any = number, rows: Any = rows) -> list[Any]:
                 if self.along == "steps":
                     return [self._whole(number, rows, self.chunk)]
+                if self.transposed:
+                    return [self._whole(number, rows, 1)]
                 if self.along == "outer":
                     next_ = self.code.add(number, self.code.integer(1))
                     return [self._whole(n, rows, 1) for n in (number, next_)]
@@ -84,14 +98,59 @@ class TileCopy:
             found += self.code.when(mine, one, nothing, [self.vector] * count)
         return found
 
+    def start(self, begin: Any, stage: Any) -> None:
+        """Copy the tile that begins at a step to a stage, past the registers."""
+        code, load = self.code, self.operand.load
+        assert self.kernel.copies is not None
+        pipeline = Pipeline(code, self.kernel.copies)
+        size = load.buffer.bytes_per_element
+        memref = self.emitter.aligned(load.buffer, self.kernel.copies.bytes)
+        tile = self.emitter.tiles[self.operand]
+        for round_ in self._rounds:
+            mine, step, outer = self._piece(round_)
+
+            def one(step: Any = step, outer: Any = outer) -> list[Any]:
+                size_of = (1, self.chunk) if self.transposed else (self.chunk, 1)
+                number, here = self._inside(code.add(begin, step), size_of[0])
+                rows = self._outer(code.add(self.emitter.first[self.side], outer), size_of[1])
+                self._decode(number, rows)
+                source = self.emitter.expr(address(load.buffer, load.index))
+                count = code.constant(ir.IntegerAttr.get(code.i32, self.chunk * size))
+                if here is not None:
+                    none = code.constant(ir.IntegerAttr.get(code.i32, 0))
+                    count = code.value("arith.select", code.i32, here, count, none)
+                to = self._offset(tile, [stage, *self._place(step, outer)])
+                pipeline.start(
+                    self._address(tile, to, size),
+                    self._address(memref, source, size),
+                    count,
+                    load.location,
+                )
+                return []
+
+            code.when(mine, one)
+
+    def _offset(self, memref: Any, index: list[Any]) -> Any:
+        """Elements from the beginning of a memref without gaps."""
+        code, shape = self.code, memref.type.shape
+        total = index[0]
+        for extent, place in zip(shape[1:], index[1:], strict=True):
+            total = code.add(code.times(total, extent), place)
+        return total
+
+    def _address(self, memref: Any, elements: Any, size: int) -> Any:
+        code = self.code
+        begin = code.value("memref.extract_aligned_pointer_as_index", code.index, memref)
+        return code.add(begin, code.times(elements, size))
+
     def store(self, stage: Any, loaded: Iterator[Any]) -> None:
         """Put what was loaded into a stage of the tile."""
         for round_ in self._rounds:
             mine, step, outer = self._piece(round_)
-            values = [next(loaded) for _ in range(2 if self.along == "outer" else 1)]
+            values = [next(loaded) for _ in range(2 if self._in_pairs else 1)]
 
             def put(values: list[Any] = values, step: Any = step, outer: Any = outer) -> list[Any]:
-                if self.along == "outer":
+                if self._in_pairs:
                     self._put_pairs(stage, step, outer, *values)
                 else:
                     self._put(stage, step, outer, values[0])
@@ -109,13 +168,18 @@ class TileCopy:
             self._put(stage, step, code.add(outer, code.integer(k)) if k else outer, value)
 
     def _put(self, stage: Any, step: Any, outer: Any, value: Any) -> None:
-        code = self.code
-        size = self.chunk * self.kernel.together
-        place = [code.quotient(step, size), outer, code.remainder(step, size)]
-        code.op(
-            "vector.store", [], [value, self.emitter.tiles[self.operand], stage, *place],
+        place = [stage, *self._place(step, outer)]
+        self.code.op(
+            "vector.store", [], [value, self.emitter.tiles[self.operand], *place],
             None, self.operand.load.location,
         )  # fmt: skip
+
+    def _place(self, step: Any, outer: Any) -> list[Any]:
+        """Where a step of a row (or column) is in a stage."""
+        if self.transposed:
+            return [step, swizzled(self.code, step, outer, self.chunk)]
+        size = self.chunk * self.kernel.together
+        return [self.code.quotient(step, size), outer, self.code.remainder(step, size)]
 
     # Values
 
@@ -123,12 +187,16 @@ class TileCopy:
         zero = ir.FloatAttr.get(self.element, 0.0)
         return self.code.constant(ir.DenseElementsAttr.get_splat(self.vector, zero))
 
+    def _decode(self, number: Any, outer: Any) -> None:
+        """Let the variables be those of a step and of a row (or column)."""
+        emitter = self.emitter
+        emitter._decode(number, self.kernel.parts.reduction.order)
+        emitter.variables.update(emitter._values(outer, self.side))
+
     def _at(self, number: Any, outer: Any) -> list[Any]:
         """The place of an element in memory."""
-        emitter, kernel = self.emitter, self.kernel
-        emitter._decode(number, kernel.parts.reduction.order)
-        emitter.variables.update(emitter._values(outer, self.side))
-        load = self.operand.load
+        emitter, load = self.emitter, self.operand.load
+        self._decode(number, outer)
         return [emitter.memrefs[load.buffer], *(emitter.expr(e) for e in load.index)]
 
     def _inside(self, number: Any, size: int) -> tuple[Any, Any]:
@@ -140,15 +208,19 @@ class TileCopy:
         here = code.compare("ult", number, code.integer(count))
         return code.value("arith.minui", code.index, number, last), here
 
+    def _outer(self, number: Any, size: int) -> Any:
+        """A row (or column) from which as many as ``size`` exist."""
+        count = self.kernel.counts[self.side]
+        if count % self.length == 0:
+            return number
+        last = self.code.integer(count - size)
+        return self.code.value("arith.minui", self.code.index, number, last)
+
     def _whole(self, number: Any, outer: Any, steps: int) -> Any:
         """A chunk that lies in memory as it is: of steps, or of rows."""
         code = self.code
         number, here = self._inside(number, steps)
-        count = self.kernel.counts[self.side]
-        if count % self.length:
-            last = code.integer(count - (self.chunk if steps == 1 else 1))
-            outer = code.value("arith.minui", code.index, outer, last)
-        place = self._at(number, outer)
+        place = self._at(number, self._outer(outer, self.chunk if steps == 1 else 1))
         value = code.op(
             "vector.load", [self.vector], place, None, self.operand.load.location
         ).results[0]
@@ -171,3 +243,16 @@ class TileCopy:
                 value = code.value("arith.select", self.element, here, value, zero)
             elements.append(value)
         return code.value("vector.from_elements", self.vector, *elements)
+
+
+def swizzled(code: Any, step: Any, outer: Any, chunk: int) -> Any:
+    """Where a chunk of rows of a step is in the step's row of shared memory.
+
+    Copies write neighbouring chunks of one step, and a tile that is read by columns has the same
+    chunk of steps ``chunk * t`` and ``chunk * t + 1`` for four ``t``: these are the eight places
+    that chunks change, among each other.
+    """
+    pair = code.remainder(step, 2)
+    rows = code.remainder(code.quotient(step, chunk), 4)
+    by = code.times(code.add(code.times(rows, 2), pair), chunk)
+    return code.value("arith.xori", code.index, outer, by)

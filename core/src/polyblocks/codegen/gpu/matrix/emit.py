@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.affine.model import Buffer
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter
-from polyblocks.codegen.gpu.matrix.copy import TileCopy
+from polyblocks.codegen.gpu.matrix.copy import TileCopy, swizzled
 from polyblocks.codegen.gpu.matrix.fragments import (
     outers_of,
     place_of,
     register_elements,
     steps_of,
 )
-from polyblocks.codegen.gpu.matrix.kernel import STAGES, MatrixKernel
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
+from polyblocks.codegen.gpu.matrix.pipeline import Pipeline
 from polyblocks.mlir import ir
 from polyblocks.target import Fragment
 
@@ -23,7 +25,8 @@ from polyblocks.target import Fragment
 class MatrixEmitter(ContractionEmitter):
     """Writes a matrix kernel's body at the current insertion point.
 
-    While a stage of the operands is used, the next one is on its way through registers.
+    While a stage of the operands is used, the next one is on its way through registers, or several
+    are past them.
     """
 
     kernel: MatrixKernel
@@ -35,6 +38,25 @@ class MatrixEmitter(ContractionEmitter):
         self.lane: Any = None
         #: Where the warp's tile begins, along rows and along columns of the block's.
         self.corner: list[Any] = []
+        self._aligned_memrefs: dict[Buffer, Any] = {}
+
+    def aligned(self, buffer: Buffer, nbytes: int) -> Any:
+        """The memref of a buffer that has to begin at a multiple of so many bytes."""
+        if buffer not in self._aligned_memrefs:
+            memref = self.memrefs[buffer]
+            entry = self.code.entry
+            with (
+                ir.InsertionPoint.at_block_begin(entry)
+                if isinstance(memref.owner, ir.Block)
+                else ir.InsertionPoint.after(memref.owner)
+            ):
+                self._aligned_memrefs[buffer] = self.code.value(
+                    "memref.assume_alignment",
+                    memref.type,
+                    memref,
+                    alignment=ir.IntegerAttr.get(self.code.i32, nbytes),
+                )
+        return self._aligned_memrefs[buffer]
 
     def _place_elements(self, thread: Any) -> None:
         """The rows and columns of the lane's sums, as numbers in the block's tile."""
@@ -76,34 +98,57 @@ class MatrixEmitter(ContractionEmitter):
     def _steps(self, thread: Any, inits: list[Any]) -> list[Any]:
         code, kernel = self.code, self.kernel
         copies = [TileCopy(self, operand, thread) for operand in kernel.product.operands]
+        direct = [c for c in copies if c.asynchronous]
+        through = [c for c in copies if not c.asynchronous]
         tiles = -(-kernel.counts[2] // kernel.depth)
+        stages = kernel.stages
+        pipeline = Pipeline(code, kernel.copies) if direct and kernel.copies else None
 
         def load(number: Any) -> list[Any]:
             begin = code.times(number, kernel.depth)
-            return [value for copy in copies for value in copy.load(begin)]
+            return [value for copy in through for value in copy.load(begin)]
 
         def store(stage: Any, loaded: list[Any]) -> None:
             rest = iter(loaded)
-            for copy in copies:
+            for copy in through:
                 copy.store(stage, rest)
 
-        zero = code.integer(0)
+        def start(number: Any, stage: Any) -> list[Any]:
+            for copy in direct:
+                copy.start(code.times(number, kernel.depth), stage)
+            return []
+
+        def arrived(on_their_way: int) -> None:
+            if pipeline:
+                pipeline.wait(on_their_way)
+            barrier(code)
+
         sums = self._packed(inits)
-        store(zero, load(zero))
-        barrier(code)
+        for ahead in range(stages - 1):
+            if pipeline:
+                if ahead < tiles:
+                    start(code.integer(ahead), code.integer(ahead))
+                pipeline.close()
+        store(code.integer(0), load(code.integer(0)))
 
         def tile(number: Any, sums: list[Any]) -> list[Any]:
-            # The last one loads its own operands again: where nothing is decided, nothing waits.
+            # Everybody is through with the stage that is filled now.
+            arrived(stages - 2)
+            if pipeline:
+                later = code.add(number, code.integer(stages - 1))
+                exists = code.compare("ult", later, code.integer(tiles))
+                code.when(exists, lambda: start(later, code.remainder(later, stages)))
+                pipeline.close()
             following = code.add(number, code.integer(1))
-            last = code.integer(tiles - 1)
-            ahead = load(code.value("arith.minui", code.index, following, last))
-            sums = self._multiply(code.remainder(number, STAGES), sums)
-            store(code.remainder(following, STAGES), ahead)
-            barrier(code)
+            loaded = load(following)
+            sums = self._multiply(code.remainder(number, stages), sums)
+            store(code.remainder(following, stages), loaded)
             return sums
 
-        sums = code.loop(zero, code.integer(tiles - 1), code.integer(1), sums, tile)
-        return self._unpacked(self._multiply(code.integer((tiles - 1) % STAGES), sums))
+        last = tiles - 1
+        sums = code.loop(code.integer(0), code.integer(last), code.integer(1), sums, tile)
+        arrived(0)
+        return self._unpacked(self._multiply(code.integer(last % stages), sums))
 
     def _multiply(self, stage: Any, sums: list[Any]) -> list[Any]:
         """The products of a stage, added to the sums."""
@@ -169,6 +214,13 @@ class MatrixEmitter(ContractionEmitter):
         """What a lane reads of a slice for one unit: by its row, or column, and chunk."""
         code, kernel, steps = self.code, self.kernel, self.kernel.product.steps
         side = 0 if operand.of_rows else 1
+        if kernel.is_transposed(operand):
+            return {
+                (offset, 0): self._columns(
+                    operand, stage, number, unit * kernel.unit.shape[side] + offset
+                )
+                for offset in outers_of(fragment)
+            }
         size, together = kernel.unit.shape[side], kernel.together
         first = code.add(self.corner[side], self._of_lane([outer for outer, _ in fragment.lanes]))
         adds = [0] * len(fragment.lanes)
@@ -193,6 +245,47 @@ class MatrixEmitter(ContractionEmitter):
                     "vector.load", type_, memref, stage, group, outer, column
                 )
         return found
+
+    def _columns(self, operand: Operand, stage: Any, number: int, at: int) -> Any:
+        """A lane's chunk of a slice, of an operand that is stored step by step.
+
+        The tiles of the four registers have rows (steps) such that each lane gets the steps of its
+        chunk, two in each register.
+        """
+        code, kernel, steps = self.code, self.kernel, self.kernel.product.steps
+        assert kernel.transposed is not None
+        memref = self.tiles[operand]
+        tile, row = code.quotient(self.lane, 8), code.remainder(self.lane, 8)
+        step = code.times(code.quotient(row, 2), steps.chunk)
+        step = code.add(step, code.add(code.times(tile, 2), code.remainder(row, 2)))
+        outer = code.add(self.corner[0 if operand.of_rows else 1], code.integer(at))
+        column = swizzled(code, step, outer, steps.chunk)
+        step = code.add(step, code.integer(number * steps.steps))
+        _, length = memref.type.shape[1:]
+        place = code.times(code.add(code.times(stage, kernel.depth), step), length)
+        begin = code.value("memref.extract_aligned_pointer_as_index", code.index, memref)
+        address = code.add(begin, code.times(code.add(place, column), 2))
+        pointer = code.value(
+            "llvm.inttoptr",
+            ir.Type.parse("!llvm.ptr<3>"),
+            code.value("arith.index_cast", code.i64, address),
+        )
+        result = ir.Type.parse("!llvm.struct<(i32, i32, i32, i32)>")
+        attributes = {
+            "intrin": ir.StringAttr.get(kernel.transposed.intrinsic),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        }
+        op = code.op("llvm.call_intrinsic", [result], [pointer], attributes, operand.load.location)
+        words = [
+            code.value(
+                "llvm.extractvalue", code.i32, op.results[0], position=ir.DenseI64ArrayAttr.get([k])
+            )
+            for k in range(4)
+        ]
+        vector = code.value("vector.from_elements", ir.VectorType.get([4], code.i32), *words)
+        type_ = ir.VectorType.get([steps.chunk], memref.type.element_type)
+        return code.value("vector.bitcast", type_, vector)
 
     def _registers(
         self, fragment: Fragment, chunks: dict[tuple[int, int], Any], call: int

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
-from polyblocks.affine.access import stride_along
+from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
 from polyblocks.affine.model import For, Load, Nest, Node, Op, Value
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent
@@ -18,7 +18,12 @@ from polyblocks.codegen.gpu.matrix.fragments import (
     slice_of,
     steps_of,
 )
-from polyblocks.target import MatrixUnit, Multiprocessor
+from polyblocks.target import (
+    AsynchronousCopies,
+    MatrixUnit,
+    Multiprocessor,
+    TransposedLoads,
+)
 
 #: Warps of a block along rows and along columns.
 _WARPS = ((1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (2, 4), (4, 2))
@@ -28,8 +33,9 @@ _OF_WARP = (16, 32, 64, 128)
 _SUMS = 128
 #: Slices of the reduction of which the operands are copied at once.
 _SLICES = (1, 2, 4)
-#: Tiles of each operand: one is filled while the other one is used.
-STAGES = 2
+#: Tiles of each operand that are in shared memory: one is used and the others are filled; with
+#: copies that take no registers there can be several of these.
+_STAGES = (2, 3, 4)
 #: Lanes whose accesses of 16 bytes the shared memory serves at once.
 PHASE = 8
 #: Rows by which a column of chunks is longer than the tile where chunks of a row are not together:
@@ -132,13 +138,19 @@ class MatrixKernel(TiledKernel):
         product: what the unit computes.
         warps: of a block along rows and along columns.
         of_warp: units of a warp along rows and along columns.
-        slices: of the reduction, whose operands are in shared memory at a time.
+        slices: of the reduction that a stage of the operands has.
+        stages: tiles of each operand that are in shared memory.
+        copies: how they get there past the registers; None if they cannot.
+        transposed: how chunks of rows are read by steps; None if they cannot be.
     """
 
     product: Product = field(default=None)  # type: ignore[assignment]
     warps: tuple[int, int] = (1, 1)
     of_warp: tuple[int, int] = (1, 1)
     slices: int = 1
+    stages: int = 2
+    copies: AsynchronousCopies | None = None
+    transposed: TransposedLoads | None = None
 
     @property
     def unit(self) -> MatrixUnit:
@@ -155,18 +167,63 @@ class MatrixKernel(TiledKernel):
         return 1 << len(low)
 
     def shape(self, operand: Operand) -> tuple[int, ...]:
-        """Stages, groups of chunks, rows or columns, and elements of the chunks of a group."""
+        """Stages, groups of chunks, rows or columns, and elements of the chunks of a group.
+
+        Of an operand that is read by columns: stages, steps, and rows (or columns), whose chunks
+        are swizzled.
+        """
         chunk = self.product.steps.chunk
         length = self.tile[0 if operand.of_rows else 1]
+        if self.is_transposed(operand):
+            return self.stages, self.depth, length
         pad = _PAD if self.together == 1 else 0
         groups = self.depth // (chunk * self.together)
-        return STAGES, groups, length + pad, chunk * self.together
+        return self.stages, groups, length + pad, chunk * self.together
+
+    def is_transposed(self, operand: Operand) -> bool:
+        """Whether an operand is stored as it lies in memory, step by step, and read by columns."""
+        fragment = (self.unit.fragments or ())[0 if operand.of_rows else 1]
+        length = self.tile[0 if operand.of_rows else 1]
+        steps = self.product.steps
+        return (
+            self.transposed is not None
+            and along(self, operand) == "outer"
+            and steps.chunk == PHASE
+            and steps.chunks_of_lane == 1
+            and fragment.lanes == tuple(self.transposed.lanes)
+            # As many chunks as the swizzle tells apart.
+            and length % (PHASE * steps.chunk) == 0
+        )
+
+    def is_asynchronous(self, operand: Operand) -> bool:
+        """Whether an operand is copied past the registers.
+
+        Its chunks have to be aligned, wherever they begin: those of an argument are, if that is.
+        """
+        size = operand.load.buffer.bytes_per_element
+        chunk = self.product.steps.chunk
+        if self.copies is None or self.copies.bytes != chunk * size:
+            return False
+        buffer = operand.load.buffer
+        if buffer.viewed is not None:
+            return False
+        if along(self, operand) == "steps":
+            last = self.parts.reduction.order[-1]
+        elif self.is_transposed(operand):
+            last = (self.parts.rows if operand.of_rows else self.parts.columns)[-1]
+        else:
+            return False
+        if buffer.memref_type is not None and buffer.memref_type.get_strides_and_offset()[1]:
+            return False
+        at = address(buffer, operand.load.index)
+        others = [factor for atom, factor in at.terms if atom is not last]
+        return at.const % chunk == 0 and all(factor % chunk == 0 for factor in others)
 
     def pieces(self, operand: Operand) -> int:
         """Pieces of an operand's tile, of which threads copy one at a time."""
         length = self.tile[0 if operand.of_rows else 1]
         chunk = self.product.steps.chunk
-        if along(self, operand) == "outer":
+        if along(self, operand) == "outer" and not self.is_transposed(operand):
             return self.depth // 2 * (length // chunk)
         return self.depth // chunk * length
 
@@ -181,8 +238,11 @@ class MatrixKernel(TiledKernel):
             held += units * len(outers_of(fragment)) * steps.chunks_of_lane * CHUNK_BYTES // 4
         copied = 0
         for operand in self.product.operands:
+            if self.is_asynchronous(operand):
+                continue
             rounds = -(-self.pieces(operand) // self.threads)
-            copied += rounds * (8 if along(self, operand) == "outer" else 4)
+            pairs = along(self, operand) == "outer" and not self.is_transposed(operand)
+            copied += rounds * (8 if pairs else 4)
         return r * c + held + copied
 
 
@@ -218,11 +278,14 @@ def matrix_kernels(
         for warps, height, width, slices in product(_WARPS, _OF_WARP, _OF_WARP, _SLICES):
             if height % m or width % n or height * width > _SUMS * chip.warp:
                 continue
-            kernel = matrix_kernel(
-                nest, outer, body, chip, found, warps, (height // m, width // n), slices
-            )
-            if _fits(kernel) and kernel.threads <= chip.threads_per_block:
-                yield kernel
+            for stages in _STAGES:
+                kernel = matrix_kernel(
+                    nest, outer, body, chip, found, warps, (height // m, width // n), slices, stages
+                )
+                if _fits(kernel) and kernel.threads <= chip.threads_per_block:
+                    yield kernel
+                if not any(kernel.is_asynchronous(o) for o in found.operands):
+                    break
 
 
 def matrix_kernel(
@@ -234,8 +297,9 @@ def matrix_kernel(
     warps: tuple[int, int],
     of_warp: tuple[int, int],
     slices: int,
+    stages: int = 2,
 ) -> MatrixKernel:
-    """The kernel with so many warps, of so many units each."""
+    """The kernel with so many warps, of so many units each, and so many stages."""
     parts = contraction_of(nest.body)
     assert parts is not None
     assert found.unit.fragments is not None
@@ -248,7 +312,9 @@ def matrix_kernel(
         across=(warps[0] * m // own[0], warps[1] * n // own[1]),
         depth=slices * found.steps.steps, banks=chip.banks,
     )  # fmt: skip
-    kernel.product, kernel.warps, kernel.of_warp, kernel.slices = found, warps, of_warp, slices
+    kernel.product, kernel.warps, kernel.of_warp = found, warps, of_warp
+    kernel.slices, kernel.stages, kernel.copies = slices, stages, chip.asynchronous_copies
+    kernel.transposed = chip.transposed_loads
     return kernel
 
 

@@ -13,9 +13,12 @@ from polyblocks.codegen.gpu.passes.place_shared_memory import workgroup_buffers
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches
 from polyblocks.codegen.memory import VIEWS, element_bytes
 from polyblocks.codegen.walk import nested
+from polyblocks.errors import PassError
 
 #: Position of the memref and of its first index.
 _ACCESSES = {"vector.load": (0, 1), "vector.store": (1, 2)}
+#: Whoever made an access of another kind relies on it.
+_ASSUMED = "memref.assume_alignment"
 #: The workspace's buffers begin at multiples of this.
 _WORKSPACE = 64
 
@@ -54,6 +57,14 @@ class AlignVectorsPass:
                 rows = [r for r in launches if r["kernel"] == name_of(kernel)]
                 facts = _Alignments(kernel, rows, widest)
                 for op in list(nested(kernel)):
+                    if op.name == _ASSUMED:
+                        alignment = int(op.attributes["alignment"].value)
+                        facts.check_base(op.operands[0], alignment)
+                        for number in facts.arguments(op.operands[0]):
+                            needed[number] = max(needed.get(number, 1), alignment)
+                        op.results[0].replace_all_uses_with(op.operands[0])
+                        op.erase()
+                        continue
                     if op.name not in _ACCESSES:
                         continue
                     found = True
@@ -103,6 +114,15 @@ class _Alignments:
     def arguments(self, memref: Any) -> set[int]:
         """Numbers of the program's arguments that a memref may be in."""
         return self._numbers.get(_root(memref), set())
+
+    def check_base(self, memref: Any, alignment: int) -> None:
+        """Raise a PassError if a memref's base pointer may be no multiple of so many bytes."""
+        known = self._base(memref)
+        if known % alignment:
+            raise PassError(
+                f"align-vectors: a copy needs memory aligned to {alignment} bytes, and its buffer "
+                f"begins at a multiple of {known}"
+            )
 
     def of_access(self, memref: Any, indices: list[Any]) -> int:
         """Bytes that the address of an element is a multiple of."""
