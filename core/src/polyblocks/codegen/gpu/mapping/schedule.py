@@ -58,7 +58,7 @@ OF_UNITS = {
     "unit": "its name, and the dtype of its operands",
     "warps": "warps of a block along rows and along columns",
     "units_of_warp": "units of a warp along rows and along columns",
-    "slices": "of the reduction that a stage of the operands has",
+    "calls": "of a unit one after the other that a stage of the operands is for",
     "stages": "tiles of each operand in shared memory: one is used while the others are filled",
 }
 
@@ -111,7 +111,7 @@ def schedule_of(
     if isinstance(kernel, MatrixKernel):
         return {
             **common,
-            "slices": kernel.slices,
+            "calls": kernel.calls,
             "stages": kernel.stages,
             "unit": [kernel.unit.name, kernel.unit.operands],
             "units_of_warp": list(kernel.of_warp),

@@ -188,7 +188,7 @@ class _Schedule:
             raise self.refuse("'warps' and 'units_of_warp' are numbers from 1 on")
         kernel = matrix_kernel(
             self.nest, self.outer, self.body, self.chip, found,
-            (warps[0], warps[1]), (of_warp[0], of_warp[1]), self._number("slices"),
+            (warps[0], warps[1]), (of_warp[0], of_warp[1]), self._number("calls"),
             self._number("stages", 2, least=2),
         )  # fmt: skip
         self.within(kernel.threads, self.chip.threads_per_block, "threads of a block")

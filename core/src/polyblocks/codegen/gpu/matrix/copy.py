@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
-from polyblocks.codegen.gpu.matrix.kernel import along
+from polyblocks.codegen.gpu.matrix.kernel import TILE, MatrixKernel, along
 from polyblocks.codegen.gpu.matrix.pipeline import Pipeline
 from polyblocks.mlir import ir
 
@@ -36,7 +36,7 @@ class TileCopy:
         self.emitter, self.operand, self.thread = emitter, operand, thread
         self.code, self.kernel = emitter.code, emitter.kernel
         self.side = 0 if operand.of_rows else 1
-        self.chunk = self.kernel.product.steps.chunk
+        self.chunk = self.kernel.piece
         self.along = along(self.kernel, operand)
         self.element = operand.load.result.type
         self.vector = ir.VectorType.get([self.chunk], self.element)
@@ -177,8 +177,8 @@ class TileCopy:
     def _place(self, step: Any, outer: Any) -> list[Any]:
         """Where a step of a row (or column) is in a stage."""
         if self.transposed:
-            return [step, swizzled(self.code, step, outer, self.chunk)]
-        size = self.chunk * self.kernel.together
+            return [step, swizzled(self.code, step, outer, self.kernel)]
+        size = self.kernel.together
         return [self.code.quotient(step, size), outer, self.code.remainder(step, size)]
 
     # Values
@@ -245,14 +245,15 @@ class TileCopy:
         return code.value("vector.from_elements", self.vector, *elements)
 
 
-def swizzled(code: Any, step: Any, outer: Any, chunk: int) -> Any:
-    """Where a chunk of rows of a step is in the step's row of shared memory.
+def swizzled(code: Any, step: Any, outer: Any, kernel: MatrixKernel) -> Any:
+    """Where a row (or column) of a step is in the step's row of shared memory.
 
-    Copies write neighbouring chunks of one step, and a tile that is read by columns has the same
-    chunk of steps ``chunk * t`` and ``chunk * t + 1`` for four ``t``: these are the eight places
-    that chunks change, among each other.
+    Copies write neighbouring pieces of one step. A tile that is read by columns has the same piece
+    of the first two, or of the last two, steps of four chunks one after the other. These eight
+    places change among each other.
     """
+    chunk = kernel.product.steps.chunk
     pair = code.remainder(step, 2)
-    rows = code.remainder(code.quotient(step, chunk), 4)
-    by = code.times(code.add(code.times(rows, 2), pair), chunk)
+    chunks = code.remainder(code.quotient(step, chunk), TILE // 2)
+    by = code.times(code.add(code.times(chunks, 2), pair), kernel.piece)
     return code.value("arith.xori", code.index, outer, by)

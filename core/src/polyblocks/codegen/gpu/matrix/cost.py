@@ -36,7 +36,7 @@ def predict_matrix(
     busy = min(1.0, at_once * warps / (2 * chip.partitions))
     products = padded(kernel)
     matrix = 2.0 * products / kernel.unit.flops if kernel.unit.flops else None
-    width = kernel.product.operands[0].load.buffer.bytes_per_element
+    width = kernel.element_bytes
     (m, n, _), (i, j) = kernel.unit.shape, kernel.of_warp
     # What a warp reads of shared memory for each product of its tile.
     reads = products * (1 / (m * i) + 1 / (n * j)) * width

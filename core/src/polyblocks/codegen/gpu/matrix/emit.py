@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from polyblocks.affine.analysis.contractions import Operand
@@ -16,7 +17,7 @@ from polyblocks.codegen.gpu.matrix.fragments import (
     register_elements,
     steps_of,
 )
-from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
+from polyblocks.codegen.gpu.matrix.kernel import TILE, MatrixKernel
 from polyblocks.codegen.gpu.matrix.pipeline import Pipeline
 from polyblocks.mlir import ir
 from polyblocks.target import Fragment
@@ -124,58 +125,71 @@ class MatrixEmitter(ContractionEmitter):
             barrier(code)
 
         sums = self._packed(inits)
-        for ahead in range(stages - 1):
-            if pipeline:
-                if ahead < tiles:
-                    start(code.integer(ahead), code.integer(ahead))
-                pipeline.close()
+        for ahead in range(stages if pipeline else 0):
+            if ahead < tiles:
+                start(code.integer(ahead), code.integer(ahead))
+            pipeline.close()
         store(code.integer(0), load(code.integer(0)))
+        arrived(stages - 1)
+        operands = self._operands(code.integer(0), 0)
 
-        def tile(number: Any, sums: list[Any]) -> list[Any]:
-            # Everybody is through with the stage that is filled now.
+        def tile(number: Any, carried: list[Any]) -> list[Any]:
+            sums, operands = carried[:count], carried[count:]
+            following = code.add(number, code.integer(1))
+            stage, next_stage = (code.remainder(n, stages) for n in (number, following))
+            loaded = load(following)
+            for call in range(kernel.calls - 1):
+                ahead = self._operands(stage, call + 1)
+                sums = self._multiply(operands, sums)
+                operands = ahead
+            store(next_stage, loaded)
+            # The operands of the last call are in registers: the stage may be filled again.
             arrived(stages - 2)
             if pipeline:
-                later = code.add(number, code.integer(stages - 1))
+                later = code.add(number, code.integer(stages))
                 exists = code.compare("ult", later, code.integer(tiles))
-                code.when(exists, lambda: start(later, code.remainder(later, stages)))
+                code.when(exists, lambda: start(later, stage))
                 pipeline.close()
-            following = code.add(number, code.integer(1))
-            loaded = load(following)
-            sums = self._multiply(code.remainder(number, stages), sums)
-            store(code.remainder(following, stages), loaded)
-            return sums
+            ahead = self._operands(next_stage, 0)
+            return [*self._multiply(operands, sums), *ahead]
 
-        last = tiles - 1
-        sums = code.loop(code.integer(0), code.integer(last), code.integer(1), sums, tile)
-        arrived(0)
-        return self._unpacked(self._multiply(code.integer(last % stages), sums))
+        count, last = len(sums), tiles - 1
+        carried = code.loop(
+            code.integer(0), code.integer(last), code.integer(1), [*sums, *operands], tile
+        )
+        sums, operands = carried[:count], carried[count:]
+        for call in range(kernel.calls):
+            more = call + 1 < kernel.calls
+            ahead = self._operands(code.integer(last % stages), call + 1) if more else []
+            sums = self._multiply(operands, sums)
+            operands = ahead
+        return self._unpacked(sums)
 
-    def _multiply(self, stage: Any, sums: list[Any]) -> list[Any]:
-        """The products of a stage, added to the sums."""
-        kernel, steps = self.kernel, self.kernel.product.steps
+    def _operands(self, stage: Any, call: int) -> list[Any]:
+        """The registers of both operands for one call of all units of the warp."""
+        found = []
+        for operand, fragment in zip(self.kernel.product.operands, self.fragments[:2], strict=True):
+            for chunks in self._chunks(operand, fragment, stage, call):
+                found += self._registers(fragment, chunks)
+        return found
+
+    def _multiply(self, operands: list[Any], sums: list[Any]) -> list[Any]:
+        """The products of a call of all units of the warp, added to the sums."""
+        rows, columns = self.kernel.of_warp
         sums = list(sums)
-        of_sums = len(sums) // (kernel.of_warp[0] * kernel.of_warp[1])
-        for number in range(kernel.slices):
-            sides = [
-                [
-                    self._chunks(operand, fragment, stage, number, unit)
-                    for unit in range(kernel.of_warp[side])
-                ]
-                for side, (operand, fragment) in enumerate(
-                    zip(kernel.product.operands, self.fragments[:2], strict=True)
-                )
-            ]
-            for call in range(steps.units):
-                first, second = (
-                    [self._registers(fragment, chunks, call) for chunks in side]
-                    for side, fragment in zip(sides, self.fragments[:2], strict=True)
-                )
-                for i, rows in enumerate(first):
-                    for j, columns in enumerate(second):
-                        at = (i * kernel.of_warp[1] + j) * of_sums
-                        sums[at : at + of_sums] = self._call(
-                            [*rows, *columns], sums[at : at + of_sums]
-                        )
+        of_sums = len(sums) // (rows * columns)
+        of_operands = [
+            fragment.elements // register_elements(fragment.register, 8 * self.kernel.element_bytes)
+            for fragment in self.fragments[:2]
+        ]
+        split = rows * of_operands[0]
+        first, second = (
+            [part[i : i + size] for i in range(0, len(part), size)]
+            for part, size in zip((operands[:split], operands[split:]), of_operands, strict=True)
+        )
+        for i, j in product(range(rows), range(columns)):
+            at = (i * columns + j) * of_sums
+            sums[at : at + of_sums] = self._call([*first[i], *second[j]], sums[at : at + of_sums])
         return sums
 
     def _call(self, operands: list[Any], sums: list[Any]) -> list[Any]:
@@ -209,19 +223,24 @@ class MatrixEmitter(ContractionEmitter):
     # Operands
 
     def _chunks(
-        self, operand: Operand, fragment: Fragment, stage: Any, number: int, unit: int
-    ) -> dict[tuple[int, int], Any]:
-        """What a lane reads of a slice for one unit: by its row, or column, and chunk."""
+        self, operand: Operand, fragment: Fragment, stage: Any, call: int
+    ) -> list[dict[tuple[int, int], Any]]:
+        """What a lane reads for a call, for each unit: by its row (or column) and chunk."""
         code, kernel, steps = self.code, self.kernel, self.kernel.product.steps
         side = 0 if operand.of_rows else 1
+        size, group, k = kernel.unit.shape[side], kernel.together, kernel.unit.shape[2]
+        units = range(kernel.of_warp[side])
+        offsets = outers_of(fragment)
         if kernel.is_transposed(operand):
-            return {
-                (offset, 0): self._columns(
-                    operand, stage, number, unit * kernel.unit.shape[side] + offset
-                )
-                for offset in outers_of(fragment)
-            }
-        size, together = kernel.unit.shape[side], kernel.together
+            places = [(unit, offset) for unit in units for offset in offsets]
+            found: list[dict[tuple[int, int], Any]] = [{} for _ in units]
+            for pair in zip(places[::2], places[1::2], strict=True):
+                at = [unit * size + offset for unit, offset in pair]
+                for (unit, offset), chunk in zip(
+                    pair, self._columns(operand, stage, call, at), strict=True
+                ):
+                    found[unit][offset, 0] = chunk
+            return found
         first = code.add(self.corner[side], self._of_lane([outer for outer, _ in fragment.lanes]))
         adds = [0] * len(fragment.lanes)
         for position, bit in enumerate(steps.bits):
@@ -229,42 +248,45 @@ class MatrixEmitter(ContractionEmitter):
         mine = self._of_lane(adds)
         memref = self.tiles[operand]
         type_ = ir.VectorType.get([steps.chunk], memref.type.element_type)
-        groups = steps.steps // (steps.chunk * together)
-        found = {}
-        for offset in outers_of(fragment):
-            at = unit * size + offset
-            outer = code.add(first, code.integer(at)) if at else first
-            for j in range(steps.chunks_of_lane):
-                if together == 1:
-                    chunk = number * groups + steps.lanes * j
-                    group, column = code.add(mine, code.integer(chunk)), code.integer(0)
-                else:
-                    group = code.integer(number * groups + j)
-                    column = code.times(mine, steps.chunk)
-                found[offset, j] = code.value(
-                    "vector.load", type_, memref, stage, group, outer, column
-                )
+        found = []
+        for unit in units:
+            chunks = {}
+            for offset, j in product(offsets, range(steps.chunks)):
+                at = unit * size + offset
+                outer = code.add(first, code.integer(at)) if at else first
+                begin = call * k + steps.chunk * steps.lanes * j
+                step = code.add(code.times(mine, steps.chunk), code.integer(begin))
+                place = [code.quotient(step, group), outer, code.remainder(step, group)]
+                if steps.lanes * steps.chunk <= group and begin % group == 0:
+                    # Known, where the lanes of a group stay in it.
+                    place[0] = code.integer(begin // group)
+                    place[2] = code.times(mine, steps.chunk)
+                chunks[offset, j] = code.value("vector.load", type_, memref, stage, *place)
+            found.append(chunks)
         return found
 
-    def _columns(self, operand: Operand, stage: Any, number: int, at: int) -> Any:
-        """A lane's chunk of a slice, of an operand that is stored step by step.
+    def _columns(self, operand: Operand, stage: Any, call: int, at: list[int]) -> list[Any]:
+        """A lane's chunks of two rows (or columns), of an operand that is stored step by step.
 
-        The tiles of the four registers have rows (steps) such that each lane gets the steps of its
-        chunk, two in each register.
+        Four tiles: two for each row, with rows (steps) such that each lane gets the steps of its
+        chunk.
         """
         code, kernel, steps = self.code, self.kernel, self.kernel.product.steps
         assert kernel.transposed is not None
         memref = self.tiles[operand]
-        tile, row = code.quotient(self.lane, 8), code.remainder(self.lane, 8)
+        tile, row = code.quotient(self.lane, TILE), code.remainder(self.lane, TILE)
         step = code.times(code.quotient(row, 2), steps.chunk)
-        step = code.add(step, code.add(code.times(tile, 2), code.remainder(row, 2)))
-        outer = code.add(self.corner[0 if operand.of_rows else 1], code.integer(at))
-        column = swizzled(code, step, outer, steps.chunk)
-        step = code.add(step, code.integer(number * steps.steps))
+        half = code.times(code.remainder(tile, 2), 2)
+        step = code.add(step, code.add(half, code.remainder(row, 2)))
+        corner = self.corner[0 if operand.of_rows else 1]
+        outer = code.add(corner, code.integer(at[0]))
+        outer = code.add(outer, code.times(code.quotient(tile, 2), at[1] - at[0]))
+        column = swizzled(code, step, outer, kernel)
+        step = code.add(step, code.integer(call * kernel.unit.shape[2]))
         _, length = memref.type.shape[1:]
         place = code.times(code.add(code.times(stage, kernel.depth), step), length)
         begin = code.value("memref.extract_aligned_pointer_as_index", code.index, memref)
-        address = code.add(begin, code.times(code.add(place, column), 2))
+        address = code.add(begin, code.times(code.add(place, column), kernel.element_bytes))
         pointer = code.value(
             "llvm.inttoptr",
             ir.Type.parse("!llvm.ptr<3>"),
@@ -283,22 +305,24 @@ class MatrixEmitter(ContractionEmitter):
             )
             for k in range(4)
         ]
-        vector = code.value("vector.from_elements", ir.VectorType.get([4], code.i32), *words)
         type_ = ir.VectorType.get([steps.chunk], memref.type.element_type)
-        return code.value("vector.bitcast", type_, vector)
+        pair = ir.VectorType.get([2], code.i32)
+        return [
+            code.value(
+                "vector.bitcast", type_, code.value("vector.from_elements", pair, *words[k : k + 2])
+            )
+            for k in (0, 2)
+        ]
 
-    def _registers(
-        self, fragment: Fragment, chunks: dict[tuple[int, int], Any], call: int
-    ) -> list[Any]:
-        """The registers of an operand for one call of a slice."""
-        steps = self.kernel.product.steps
+    def _registers(self, fragment: Fragment, chunks: dict[tuple[int, int], Any]) -> list[Any]:
+        """The registers of an operand for one call of a unit."""
         type_ = next(iter(chunks.values())).type
-        per = register_elements(fragment.register, _bits(type_.element_type))
+        per = register_elements(fragment.register, 8 * self.kernel.element_bytes)
         order = steps_of(fragment)
         registers = []
         for first in range(0, fragment.elements, per):
             places = [place_of(fragment.places, first + k) for k in range(per)]
-            wanted = [(outer, call * steps.of_lane + order.index(step)) for outer, step in places]
+            wanted = [(outer, order.index(step)) for outer, step in places]
             vector = self._gathered(chunks, wanted, type_)
             register = ir.Type.parse(fragment.register)
             if vector.type != register:
@@ -391,7 +415,3 @@ class MatrixEmitter(ContractionEmitter):
                     )
                 found[i * width + j] = value
         return found
-
-
-def _bits(type_: Any) -> int:
-    return int(type_.width)

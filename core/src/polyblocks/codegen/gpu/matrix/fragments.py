@@ -1,8 +1,8 @@
 """What follows from a unit's fragments: who has which steps, and which are next to each other.
 
 The order of the steps inside of a unit is free as long as both operands agree. So the steps are
-given out such that those of a lane follow each other in memory, as many as one access takes: a
-*slice* of the reduction is as many units as give each lane a whole *chunk* at least.
+given out such that those of a lane follow each other in memory, as many as one access takes, or all
+of them: a *chunk*.
 """
 
 from __future__ import annotations
@@ -12,41 +12,33 @@ from dataclasses import dataclass
 
 from polyblocks.target import Fragment, MatrixUnit
 
-#: Bytes of a chunk: what a thread copies, and reads of shared memory, at once.
-CHUNK_BYTES = 16
+#: Bytes of the widest access.
+ACCESS_BYTES = 16
 _REGISTER = re.compile(r"(?:vector<(\d+)x)?[a-z]+(\d+)>?")
 
 
 @dataclass(frozen=True)
-class Slice:
-    """How the steps of a slice are given out.
+class Steps:
+    """How the steps of a unit are given out.
 
-    Step ``chunk * (lane + lanes * (j // chunk)) + j % chunk`` of a slice is the ``j``-th one of a
-    lane; unit ``u`` of the slice has those from ``u * of_lane`` on.
+    The ``j``-th step of a lane is ``chunk * (lane + lanes * (j // chunk)) + j % chunk``.
 
     Attributes:
-        units: calls of the unit one after the other that a slice is made of.
-        of_lane: steps of a lane in one unit.
+        of_lane: steps of a lane.
         lanes: lanes that have different steps.
         bits: the bits of the lane's number that count these, lowest first.
         chunk: steps that one access takes.
     """
 
-    units: int
     of_lane: int
     lanes: int
     bits: tuple[int, ...]
     chunk: int
 
     @property
-    def steps(self) -> int:
-        """Steps of a slice."""
-        return self.units * self.of_lane * self.lanes
-
-    @property
-    def chunks_of_lane(self) -> int:
+    def chunks(self) -> int:
         """Chunks of a lane."""
-        return self.units * self.of_lane // self.chunk
+        return self.of_lane // self.chunk
 
 
 def register_elements(register: str, element_bits: int) -> int:
@@ -81,13 +73,11 @@ def steps_of(fragment: Fragment) -> list[int]:
     return sorted({place_of(fragment.places, p)[1] for p in range(fragment.elements)})
 
 
-def slice_of(unit: MatrixUnit, element_bytes: int) -> Slice | None:
+def steps_given(unit: MatrixUnit, element_bytes: int) -> Steps | None:
     """How the steps of both operands are given out; None if they have them in different ways."""
     assert unit.fragments is not None
-    first, second, _ = unit.fragments
-    chunk = CHUNK_BYTES // element_bytes
     sides = []
-    for fragment in (first, second):
+    for fragment in unit.fragments[:2]:
         bits = sorted((step, bit) for bit, (_, step) in enumerate(fragment.lanes) if step)
         sides.append((tuple(bit for _, bit in bits), tuple(steps_of(fragment))))
     if sides[0] != sides[1]:
@@ -96,4 +86,4 @@ def slice_of(unit: MatrixUnit, element_bytes: int) -> Slice | None:
     lanes, of_lane = 1 << len(bits), len(steps)
     if lanes * of_lane != unit.shape[2]:
         return None
-    return Slice(max(1, chunk // of_lane), of_lane, lanes, bits, chunk)
+    return Steps(of_lane, lanes, bits, min(of_lane, ACCESS_BYTES // element_bytes))

@@ -12,10 +12,10 @@ from polyblocks.affine.analysis.contractions import Contraction, Operand, contra
 from polyblocks.affine.model import For, Load, Nest, Node, Op, Value
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent
 from polyblocks.codegen.gpu.matrix.fragments import (
-    CHUNK_BYTES,
-    Slice,
+    ACCESS_BYTES,
+    Steps,
     outers_of,
-    slice_of,
+    steps_given,
     steps_of,
 )
 from polyblocks.target import (
@@ -31,13 +31,15 @@ _WARPS = ((1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (2, 4), (4, 2))
 _OF_WARP = (16, 32, 64, 128)
 #: Sums of a warp's tile for each lane, at most: what is left of the registers are operands.
 _SUMS = 128
-#: Slices of the reduction of which the operands are copied at once.
-_SLICES = (1, 2, 4)
+#: Calls of a unit one after the other for which the operands are copied at once.
+_CALLS = (1, 2, 4, 8)
 #: Tiles of each operand that are in shared memory: one is used and the others are filled; with
 #: copies that take no registers there can be several of these.
 _STAGES = (2, 3, 4)
-#: Lanes whose accesses of 16 bytes the shared memory serves at once.
-PHASE = 8
+#: Bytes that the shared memory serves at once.
+PHASE_BYTES = 128
+#: Rows, and elements of a row, of the tiles that are read by columns.
+TILE = 8
 #: Rows by which a column of chunks is longer than the tile where chunks of a row are not together:
 #: accesses of neighbouring chunks then meet in no bank.
 _PAD = 2
@@ -52,12 +54,12 @@ class Product:
     Attributes:
         operands: of rows, and of columns.
         unit: that multiplies them.
-        steps: how a slice of the reduction is given out to the lanes.
+        steps: how those of a unit are given out to the lanes.
     """
 
     operands: tuple[Operand, Operand]
     unit: MatrixUnit
-    steps: Slice
+    steps: Steps
 
 
 def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product]:
@@ -81,7 +83,7 @@ def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product
     for unit in units:
         if unit.fragments is None or unit.accumulator != "float32" or dtypes != {unit.operands}:
             continue
-        steps = slice_of(unit, rows.load.buffer.bytes_per_element)
+        steps = steps_given(unit, rows.load.buffer.bytes_per_element)
         if steps is not None:
             found.append(Product((rows, columns), unit, steps))
     return found
@@ -138,7 +140,7 @@ class MatrixKernel(TiledKernel):
         product: what the unit computes.
         warps: of a block along rows and along columns.
         of_warp: units of a warp along rows and along columns.
-        slices: of the reduction that a stage of the operands has.
+        calls: of a unit one after the other that a stage of the operands is for.
         stages: tiles of each operand that are in shared memory.
         copies: how they get there past the registers; None if they cannot.
         transposed: how chunks of rows are read by steps; None if they cannot be.
@@ -147,7 +149,7 @@ class MatrixKernel(TiledKernel):
     product: Product = field(default=None)  # type: ignore[assignment]
     warps: tuple[int, int] = (1, 1)
     of_warp: tuple[int, int] = (1, 1)
-    slices: int = 1
+    calls: int = 1
     stages: int = 2
     copies: AsynchronousCopies | None = None
     transposed: TransposedLoads | None = None
@@ -158,27 +160,37 @@ class MatrixKernel(TiledKernel):
         return self.product.unit
 
     @property
-    def together(self) -> int:
-        """Chunks of a row that are next to each other in shared memory.
+    def element_bytes(self) -> int:
+        """Of an element of an operand."""
+        return self.product.operands[0].load.buffer.bytes_per_element
 
-        Those that the lanes of a phase read together: else their accesses would meet in banks.
+    @property
+    def piece(self) -> int:
+        """Elements that a thread copies at once."""
+        return ACCESS_BYTES // self.element_bytes
+
+    @property
+    def together(self) -> int:
+        """Steps of a row (or column) that are next to each other in shared memory.
+
+        Chunks that lanes of a phase read together, whose accesses would meet in banks otherwise;
+        at least what is copied at once.
         """
-        low = [bit for bit in self.product.steps.bits if 1 << bit < PHASE]
-        return 1 << len(low)
+        steps = self.product.steps
+        phase = PHASE_BYTES // (steps.chunk * self.element_bytes)
+        low = [bit for bit in steps.bits if 1 << bit < phase]
+        return max(self.piece, steps.chunk << len(low))
 
     def shape(self, operand: Operand) -> tuple[int, ...]:
-        """Stages, groups of chunks, rows or columns, and elements of the chunks of a group.
+        """Stages, groups of steps, rows or columns, and the steps of a group.
 
-        Of an operand that is read by columns: stages, steps, and rows (or columns), whose chunks
-        are swizzled.
+        Of an operand that is read by columns: stages, steps, and rows (or columns), swizzled.
         """
-        chunk = self.product.steps.chunk
         length = self.tile[0 if operand.of_rows else 1]
         if self.is_transposed(operand):
             return self.stages, self.depth, length
-        pad = _PAD if self.together == 1 else 0
-        groups = self.depth // (chunk * self.together)
-        return self.stages, groups, length + pad, chunk * self.together
+        pad = _PAD if self.together == self.piece else 0
+        return self.stages, self.depth // self.together, length + pad, self.together
 
     def is_transposed(self, operand: Operand) -> bool:
         """Whether an operand is stored as it lies in memory, step by step, and read by columns."""
@@ -188,11 +200,12 @@ class MatrixKernel(TiledKernel):
         return (
             self.transposed is not None
             and along(self, operand) == "outer"
-            and steps.chunk == PHASE
-            and steps.chunks_of_lane == 1
+            # Two tiles have the steps of a lane, two of a chunk in each register.
+            and (steps.of_lane, steps.chunk, self.element_bytes) == (4, 4, 2)
             and fragment.lanes == tuple(self.transposed.lanes)
-            # As many chunks as the swizzle tells apart.
-            and length % (PHASE * steps.chunk) == 0
+            and self.of_warp[0 if operand.of_rows else 1] * len(outers_of(fragment)) % 2 == 0
+            # As many pieces as the swizzle tells apart.
+            and length % (TILE * self.piece) == 0
         )
 
     def is_asynchronous(self, operand: Operand) -> bool:
@@ -200,11 +213,9 @@ class MatrixKernel(TiledKernel):
 
         Its chunks have to be aligned, wherever they begin: those of an argument are, if that is.
         """
-        size = operand.load.buffer.bytes_per_element
-        chunk = self.product.steps.chunk
-        if self.copies is None or self.copies.bytes != chunk * size:
+        buffer, chunk = operand.load.buffer, self.piece
+        if self.copies is None or self.copies.bytes != ACCESS_BYTES:
             return False
-        buffer = operand.load.buffer
         if buffer.viewed is not None:
             return False
         if along(self, operand) == "steps":
@@ -221,21 +232,19 @@ class MatrixKernel(TiledKernel):
 
     def pieces(self, operand: Operand) -> int:
         """Pieces of an operand's tile, of which threads copy one at a time."""
-        length = self.tile[0 if operand.of_rows else 1]
-        chunk = self.product.steps.chunk
+        length, chunk = self.tile[0 if operand.of_rows else 1], self.piece
         if along(self, operand) == "outer" and not self.is_transposed(operand):
             return self.depth // 2 * (length // chunk)
         return self.depth // chunk * length
 
     @property
     def words(self) -> int:
-        """32-bit registers of sums, of the operands of a slice, and of what is being copied."""
+        """32-bit registers: sums, operands of this call and the next one, what is being copied."""
         r, c = self.of_thread
         first, second, _ = self.unit.fragments or ()
-        steps = self.product.steps
         held = 0
         for fragment, units in ((first, self.of_warp[0]), (second, self.of_warp[1])):
-            held += units * len(outers_of(fragment)) * steps.chunks_of_lane * CHUNK_BYTES // 4
+            held += 2 * units * fragment.elements * self.element_bytes // 4
         copied = 0
         for operand in self.product.operands:
             if self.is_asynchronous(operand):
@@ -252,7 +261,7 @@ def along(kernel: MatrixKernel, operand: Operand) -> str:
     Returns:
         ``steps``, ``outer`` (its rows or columns), or nothing: they are loaded one by one.
     """
-    parts, load, chunk = kernel.parts, operand.load, kernel.product.steps.chunk
+    parts, load, chunk = kernel.parts, operand.load, kernel.piece
     last = parts.reduction.order[-1]
     if last.extent % chunk == 0 and stride_along(load.buffer, load.index, last) == 1:
         return "steps"
@@ -275,14 +284,16 @@ def matrix_kernels(
         return
     for found in products_of(parts, units)[:1]:
         m, n, _ = found.unit.shape
-        for warps, height, width, slices in product(_WARPS, _OF_WARP, _OF_WARP, _SLICES):
+        for warps, height, width, calls in product(_WARPS, _OF_WARP, _OF_WARP, _CALLS):
             if height % m or width % n or height * width > _SUMS * chip.warp:
                 continue
             for stages in _STAGES:
                 kernel = matrix_kernel(
-                    nest, outer, body, chip, found, warps, (height // m, width // n), slices, stages
+                    nest, outer, body, chip, found, warps, (height // m, width // n), calls, stages
                 )
-                if _fits(kernel) and kernel.threads <= chip.threads_per_block:
+                if kernel.depth % max(kernel.piece, kernel.together) == 0 and (
+                    _fits(kernel) and kernel.threads <= chip.threads_per_block
+                ):
                     yield kernel
                 if not any(kernel.is_asynchronous(o) for o in found.operands):
                     break
@@ -296,7 +307,7 @@ def matrix_kernel(
     found: Product,
     warps: tuple[int, int],
     of_warp: tuple[int, int],
-    slices: int,
+    calls: int,
     stages: int = 2,
 ) -> MatrixKernel:
     """The kernel with so many warps, of so many units each, and so many stages."""
@@ -310,19 +321,17 @@ def matrix_kernel(
         nest, outer, [f.var for f in outer], body, warp=chip.warp, parts=parts,
         of_thread=(of_warp[0] * own[0], of_warp[1] * own[1]),
         across=(warps[0] * m // own[0], warps[1] * n // own[1]),
-        depth=slices * found.steps.steps, banks=chip.banks,
+        depth=calls * found.unit.shape[2], banks=chip.banks,
     )  # fmt: skip
     kernel.product, kernel.warps, kernel.of_warp = found, warps, of_warp
-    kernel.slices, kernel.stages, kernel.copies = slices, stages, chip.asynchronous_copies
+    kernel.calls, kernel.stages, kernel.copies = calls, stages, chip.asynchronous_copies
     kernel.transposed = chip.transposed_loads
     return kernel
 
 
 def _fits(kernel: MatrixKernel) -> bool:
     """Whether less than half of a tile is beyond the end, but for the smallest ones."""
-    m, n, _ = kernel.unit.shape
-    least = (m, n, kernel.product.steps.steps)
-    sizes = zip(kernel.counts, kernel.tile, least, strict=True)
+    sizes = zip(kernel.counts, kernel.tile, kernel.unit.shape, strict=True)
     return all(size < 2 * count or size <= smallest for count, size, smallest in sizes)
 
 
