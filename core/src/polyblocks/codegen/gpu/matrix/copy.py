@@ -19,9 +19,6 @@ from polyblocks.mlir import ir
 if TYPE_CHECKING:
     from polyblocks.codegen.gpu.matrix.emit import MatrixEmitter
 
-#: Chunks of a row that neighbouring threads copy, at most: 64 bytes of memory in a row.
-_NEIGHBOURS = 4
-
 
 class TileCopy:
     """The part of one thread in the copies of an operand.
@@ -65,8 +62,7 @@ class TileCopy:
             pairs = kernel.depth // 2
             step = code.times(code.remainder(number, pairs), 2)
             return mine, step, code.times(code.quotient(number, pairs), self.chunk)
-        chunks = kernel.depth // self.chunk
-        beside = min(_NEIGHBOURS, chunks)
+        beside = kernel.beside
         rest = code.quotient(number, beside)
         outer = code.remainder(rest, self.length)
         group = code.times(code.quotient(rest, self.length), beside)

@@ -40,10 +40,6 @@ _STAGES = (2, 3, 4)
 PHASE_BYTES = 128
 #: Rows, and elements of a row, of the tiles that are read by columns.
 TILE = 8
-#: Rows by which a column of chunks is longer than the tile where chunks of a row are not together:
-#: accesses of neighbouring chunks then meet in no bank.
-_PAD = 2
-
 _DTYPES = {"f16": "float16", "bf16": "bfloat16"}
 
 
@@ -181,6 +177,18 @@ class MatrixKernel(TiledKernel):
         low = [bit for bit in steps.bits if 1 << bit < phase]
         return max(self.piece, steps.chunk << len(low))
 
+    @property
+    def beside(self) -> int:
+        """Pieces of a row (or column) that neighbouring threads copy: a line of the caches."""
+        return min(PHASE_BYTES // ACCESS_BYTES, self.depth // self.piece)
+
+    @property
+    def pad(self) -> int:
+        """Rows between groups of steps, for the banks: neighbouring pieces go to different ones."""
+        groups = self.beside * self.piece // self.together
+        row = self.together * self.element_bytes
+        return PHASE_BYTES // (groups * row) if groups > 1 else 0
+
     def shape(self, operand: Operand) -> tuple[int, ...]:
         """Stages, groups of steps, rows or columns, and the steps of a group.
 
@@ -189,8 +197,7 @@ class MatrixKernel(TiledKernel):
         length = self.tile[0 if operand.of_rows else 1]
         if self.is_transposed(operand):
             return self.stages, self.depth, length
-        pad = _PAD if self.together == self.piece else 0
-        return self.stages, self.depth // self.together, length + pad, self.together
+        return self.stages, self.depth // self.together, length + self.pad, self.together
 
     def is_transposed(self, operand: Operand) -> bool:
         """Whether an operand is stored as it lies in memory, step by step, and read by columns."""
