@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
-from polyblocks.codegen.gpu.matrix.kernel import TILE, MatrixKernel, along
+from polyblocks.codegen.gpu.matrix.kernel import along
 from polyblocks.codegen.gpu.matrix.pipeline import Pipeline
 from polyblocks.mlir import ir
 
@@ -173,9 +173,8 @@ class TileCopy:
     def _place(self, step: Any, outer: Any) -> list[Any]:
         """Where a step of a row (or column) is in a stage."""
         if self.transposed:
-            return [step, swizzled(self.code, step, outer, self.kernel)]
-        size = self.kernel.together
-        return [self.code.quotient(step, size), outer, self.code.remainder(step, size)]
+            return [step, self.kernel.column(self.code, step, outer)]
+        return [outer, self.kernel.place(self.code, outer, step)]
 
     # Values
 
@@ -239,17 +238,3 @@ class TileCopy:
                 value = code.value("arith.select", self.element, here, value, zero)
             elements.append(value)
         return code.value("vector.from_elements", self.vector, *elements)
-
-
-def swizzled(code: Any, step: Any, outer: Any, kernel: MatrixKernel) -> Any:
-    """Where a row (or column) of a step is in the step's row of shared memory.
-
-    Copies write neighbouring pieces of one step. A tile that is read by columns has the same piece
-    of the first two, or of the last two, steps of four chunks one after the other. These eight
-    places change among each other.
-    """
-    chunk = kernel.product.steps.chunk
-    pair = code.remainder(step, 2)
-    chunks = code.remainder(code.quotient(step, chunk), TILE // 2)
-    by = code.times(code.add(code.times(chunks, 2), pair), kernel.piece)
-    return code.value("arith.xori", code.index, outer, by)

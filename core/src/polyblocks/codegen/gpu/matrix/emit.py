@@ -10,15 +10,16 @@ from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.model import Buffer
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter
-from polyblocks.codegen.gpu.matrix.copy import TileCopy, swizzled
+from polyblocks.codegen.gpu.matrix.copy import TileCopy
 from polyblocks.codegen.gpu.matrix.fragments import (
     outers_of,
     place_of,
     register_elements,
     steps_of,
 )
-from polyblocks.codegen.gpu.matrix.kernel import TILE, MatrixKernel
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
 from polyblocks.codegen.gpu.matrix.pipeline import Pipeline
+from polyblocks.codegen.gpu.matrix.swizzles import TILE
 from polyblocks.mlir import ir
 from polyblocks.target import Fragment
 
@@ -228,7 +229,7 @@ class MatrixEmitter(ContractionEmitter):
         """What a lane reads for a call, for each unit: by its row (or column) and chunk."""
         code, kernel, steps = self.code, self.kernel, self.kernel.product.steps
         side = 0 if operand.of_rows else 1
-        size, group, k = kernel.unit.shape[side], kernel.together, kernel.unit.shape[2]
+        size, k = kernel.unit.shape[side], kernel.unit.shape[2]
         units = range(kernel.of_warp[side])
         offsets = outers_of(fragment)
         if kernel.is_transposed(operand):
@@ -256,12 +257,9 @@ class MatrixEmitter(ContractionEmitter):
                 outer = code.add(first, code.integer(at)) if at else first
                 begin = call * k + steps.chunk * steps.lanes * j
                 step = code.add(code.times(mine, steps.chunk), code.integer(begin))
-                place = [code.quotient(step, group), outer, code.remainder(step, group)]
-                if steps.lanes * steps.chunk <= group and begin % group == 0:
-                    # Known, where the lanes of a group stay in it.
-                    place[0] = code.integer(begin // group)
-                    place[2] = code.times(mine, steps.chunk)
-                chunks[offset, j] = code.value("vector.load", type_, memref, stage, *place)
+                # The unit's rows begin at multiples of what the places depend on.
+                place = kernel.place(code, first, step)
+                chunks[offset, j] = code.value("vector.load", type_, memref, stage, outer, place)
             found.append(chunks)
         return found
 
@@ -281,7 +279,7 @@ class MatrixEmitter(ContractionEmitter):
         corner = self.corner[0 if operand.of_rows else 1]
         outer = code.add(corner, code.integer(at[0]))
         outer = code.add(outer, code.times(code.quotient(tile, 2), at[1] - at[0]))
-        column = swizzled(code, step, outer, kernel)
+        column = kernel.column(code, step, outer)
         step = code.add(step, code.integer(call * kernel.unit.shape[2]))
         _, length = memref.type.shape[1:]
         place = code.times(code.add(code.times(stage, kernel.depth), step), length)

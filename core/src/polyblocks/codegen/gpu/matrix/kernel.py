@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from typing import Any
 
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
 from polyblocks.affine.model import For, Load, Nest, Node, Op, Value
+from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent
 from polyblocks.codegen.gpu.matrix.fragments import (
     ACCESS_BYTES,
@@ -18,6 +20,7 @@ from polyblocks.codegen.gpu.matrix.fragments import (
     steps_given,
     steps_of,
 )
+from polyblocks.codegen.gpu.matrix.swizzles import PHASE_BYTES, TILE, by_rows, by_steps
 from polyblocks.target import (
     AsynchronousCopies,
     MatrixUnit,
@@ -36,10 +39,6 @@ _CALLS = (1, 2, 4, 8)
 #: Tiles of each operand that are in shared memory: one is used and the others are filled; with
 #: copies that take no registers there can be several of these.
 _STAGES = (2, 3, 4)
-#: Bytes that the shared memory serves at once.
-PHASE_BYTES = 128
-#: Rows, and elements of a row, of the tiles that are read by columns.
-TILE = 8
 _DTYPES = {"f16": "float16", "bf16": "bfloat16"}
 
 
@@ -166,38 +165,32 @@ class MatrixKernel(TiledKernel):
         return ACCESS_BYTES // self.element_bytes
 
     @property
-    def together(self) -> int:
-        """Steps of a row (or column) that are next to each other in shared memory.
-
-        Chunks that lanes of a phase read together, whose accesses would meet in banks otherwise;
-        at least what is copied at once.
-        """
-        steps = self.product.steps
-        phase = PHASE_BYTES // (steps.chunk * self.element_bytes)
-        low = [bit for bit in steps.bits if 1 << bit < phase]
-        return max(self.piece, steps.chunk << len(low))
-
-    @property
     def beside(self) -> int:
         """Pieces of a row (or column) that neighbouring threads copy: a line of the caches."""
         return min(PHASE_BYTES // ACCESS_BYTES, self.depth // self.piece)
 
-    @property
-    def pad(self) -> int:
-        """Rows between groups of steps, for the banks: neighbouring pieces go to different ones."""
-        groups = self.beside * self.piece // self.together
-        row = self.together * self.element_bytes
-        return PHASE_BYTES // (groups * row) if groups > 1 else 0
-
     def shape(self, operand: Operand) -> tuple[int, ...]:
-        """Stages, groups of steps, rows or columns, and the steps of a group.
+        """Stages, rows or columns, and steps; of an operand that is read by columns transposed.
 
-        Of an operand that is read by columns: stages, steps, and rows (or columns), swizzled.
+        Pieces are swizzled, see :mod:`polyblocks.codegen.gpu.matrix.swizzles`.
         """
         length = self.tile[0 if operand.of_rows else 1]
         if self.is_transposed(operand):
             return self.stages, self.depth, length
-        return self.stages, self.depth // self.together, length + self.pad, self.together
+        return self.stages, length, self.depth
+
+    def place(self, code: Code, outer: Any, step: Any) -> Any:
+        """The place of a step in the row (or column) ``outer`` of a tile; both of type index."""
+        steps = self.product.steps
+        bytes_ = steps.chunk * self.element_bytes
+        # Those that the lanes of a phase read.
+        low = [bit for bit in steps.bits if (1 << bit) * bytes_ < PHASE_BYTES]
+        width = max(1, (bytes_ << len(low)) // ACCESS_BYTES)
+        return by_rows(code, outer, step, self.depth, self.piece, width)
+
+    def column(self, code: Code, step: Any, outer: Any) -> Any:
+        """The place of a row (or column) in a step, of an operand that is read by columns."""
+        return by_steps(code, step, outer, self.product.steps.chunk, self.piece)
 
     def is_transposed(self, operand: Operand) -> bool:
         """Whether an operand is stored as it lies in memory, step by step, and read by columns."""
@@ -298,7 +291,7 @@ def matrix_kernels(
                 kernel = matrix_kernel(
                     nest, outer, body, chip, found, warps, (height // m, width // n), calls, stages
                 )
-                if kernel.depth % max(kernel.piece, kernel.together) == 0 and (
+                if kernel.depth % kernel.piece == 0 and (
                     _fits(kernel) and kernel.threads <= chip.threads_per_block
                 ):
                     yield kernel

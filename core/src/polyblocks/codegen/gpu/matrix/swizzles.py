@@ -1,0 +1,59 @@
+"""Where pieces of a tile are in shared memory, so that accesses meet in no bank.
+
+A *piece* is what a thread copies at once, and the memory serves a *line* of 128 bytes at a time.
+Neighbouring threads copy the pieces of one line of memory, which becomes one line of shared memory:
+that is what a chip's asynchronous copies keep together on their way through its caches. Inside of
+the line pieces change places with each other, depending on the row, such that a warp's reads of
+different rows, a few steps of each, fill lines as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.codegen.gpu.emission.code import Code
+
+#: Bytes that the shared memory serves at once.
+PHASE_BYTES = 128
+#: Rows, and elements of a row, of the tiles that are read by columns.
+TILE = 8
+
+
+def by_rows(code: Code, outer: Any, step: Any, depth: int, piece: int, width: int) -> Any:
+    """The place in its row of a step, where rows are stored with their steps one after the other.
+
+    Args:
+        code: at the insertion point.
+        outer: number of the row.
+        step: number of the step in the tile.
+        depth: steps of a row.
+        piece: steps of a piece.
+        width: pieces of a row that the lanes of a warp read together.
+    """
+    in_line = PHASE_BYTES // 16
+    of_row = min(depth // piece, in_line)
+    different = of_row // width
+    if different < 2:
+        return step
+    line = code.remainder(code.quotient(outer, in_line // of_row), different)
+    by = code.times(line, width * piece)
+    return code.value("arith.xori", code.index, step, by)
+
+
+def by_steps(code: Code, step: Any, outer: Any, chunk: int, piece: int) -> Any:
+    """The place of a row in its step, where steps are stored with their rows one after the other.
+
+    A tile that is read by columns has the same piece of the first two, or of the last two, steps of
+    four chunks one after the other: these eight are the places that change.
+
+    Args:
+        code: at the insertion point.
+        step: number of the step in the tile.
+        outer: number of the row.
+        chunk: steps of a lane one after the other.
+        piece: rows of a piece.
+    """
+    pair = code.remainder(step, 2)
+    chunks = code.remainder(code.quotient(step, chunk), TILE // 2)
+    by = code.times(code.add(code.times(chunks, 2), pair), piece)
+    return code.value("arith.xori", code.index, outer, by)
