@@ -200,9 +200,11 @@ ROOMS: dict[str, str] = {
     "codegen": "isolation",
     "codegen/vector_math": "codegen",
     "codegen/gpu": "affine/cost affine/mlir codegen codegen/gpu/passes codegen/vector_math",
-    "codegen/gpu/mapping": "affine affine/analysis affine/cost affine/tiles affine/vectors",
+    "codegen/gpu/mapping": "affine affine/analysis affine/cost affine/tiles affine/vectors "
+    "codegen/gpu/matrix",
+    "codegen/gpu/matrix": "affine affine/analysis affine/cost codegen/gpu/mapping",
     "codegen/gpu/emission": "affine affine/analysis affine/mlir affine/vectors codegen "
-    "codegen/gpu/mapping",
+    "codegen/gpu/mapping codegen/gpu/matrix",
     "codegen/gpu/passes": "affine affine/mlir codegen codegen/gpu",
     "s3": "affine/mlir",
     "runtime": "cache codegen isolation registry runtime/device runtime/kept",

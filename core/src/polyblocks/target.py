@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,6 +68,9 @@ class ParallelLevel:
     barrier: float = 0.0
 
 
+_REGISTER = re.compile(r"(?:vector<(\d+)x)?[a-z]+(\d+)>?")
+
+
 @dataclass(frozen=True)
 class Fragment:
     """Which elements of an operand of a matrix unit each lane of a warp has, and where.
@@ -91,6 +95,28 @@ class Fragment:
     def elements(self) -> int:
         """Elements of a lane."""
         return 1 << len(self.places)
+
+    @property
+    def register_bits(self) -> int:
+        """Bits of a register.
+
+        Raises:
+            ValueError: ``register`` is the type of none.
+        """
+        found = _REGISTER.fullmatch(self.register)
+        if found is None:
+            raise ValueError(f"'{self.register}' is no type of a register")
+        return int(found[1] or 1) * int(found[2])
+
+    def at(self, place: int, lane: int = 0) -> tuple[int, int]:
+        """The element that a lane has at a place."""
+        first = second = 0
+        for adds, number in ((self.lanes, lane), (self.places, place)):
+            for bit, (of_first, of_second) in enumerate(adds):
+                if number >> bit & 1:
+                    first ^= of_first
+                    second ^= of_second
+        return first, second
 
 
 @dataclass(frozen=True)
@@ -199,6 +225,10 @@ class TransposedLoads:
 
     intrinsic: str
     lanes: tuple[tuple[int, int], ...]
+
+    def at(self, lane: int) -> tuple[int, int]:
+        """The column, and the first of the rows, that a lane gets."""
+        return Fragment(self.lanes, (), "i32").at(0, lane)
 
 
 @dataclass(frozen=True)

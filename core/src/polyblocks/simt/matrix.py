@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from polyblocks.codegen.gpu.matrix.fragments import place_of, register_elements
 from polyblocks.errors import UnsupportedError
 from polyblocks.simt.memory_ops import space_of
 from polyblocks.simt.semantics import Instruction, Operation, Run, width
@@ -28,7 +27,7 @@ def matrix_intrinsics(units: Iterable[MatrixUnit]) -> dict[str, Operation]:
         def decode(instruction: Instruction) -> Run:
             for unit in known:
                 assert unit.fragments is not None
-                elements = register_elements(unit.fragments[0].register, _BITS[unit.operands])
+                elements = unit.fragments[0].register_bits // _BITS[unit.operands]
                 given = instruction.operands[0]
                 if len(known) == 1 or width(given) == elements:
                     return matrix_operation(unit).decode(instruction)
@@ -79,7 +78,7 @@ def matrix_operation(unit: MatrixUnit) -> Operation:
             # (subgroup, place, lane) -> (place, all lanes)
             lanes = result[:, rows, columns]
             flat = np.moveaxis(lanes, 0, 1).reshape(lanes.shape[1], -1)
-            per = register_elements(sums.register, _BITS[unit.accumulator])
+            per = sums.register_bits // _BITS[unit.accumulator]
             registers = [flat[i : i + per] for i in range(0, len(flat), per)]
             made = [r[0] if per == 1 else r for r in registers]
             return made[0] if len(made) == 1 else tuple(made)
@@ -102,7 +101,7 @@ def transposed_intrinsics(loads: TransposedLoads) -> dict[str, Operation]:
             rows = np.moveaxis(machine.by_subgroup(np.asarray(words, np.uint32)), 0, -1)
             halves = np.stack([rows & 0xFFFF, rows >> 16], axis=-1)
             tiles = halves.reshape(len(rows), 4, 8, 8)
-            places = [place_of(loads.lanes, lane) for lane in range(1 << len(loads.lanes))]
+            places = [loads.at(lane) for lane in range(1 << len(loads.lanes))]
             column, row = (np.array(p) for p in zip(*places, strict=True))
             low, high = tiles[:, :, row, column], tiles[:, :, row + 1, column]
             registers = (low | high << 16).astype(np.uint32).view(np.int32)
@@ -114,14 +113,13 @@ def transposed_intrinsics(loads: TransposedLoads) -> dict[str, Operation]:
 
 
 def _registers(fragment: Fragment, dtype: str) -> int:
-    return fragment.elements // register_elements(fragment.register, _BITS[dtype])
+    return fragment.elements * _BITS[dtype] // fragment.register_bits
 
 
 def _table(fragment: Fragment, shape: tuple[int, int]) -> tuple[Array, Array]:
     """Row and column of each place of each lane, shape (places, lanes)."""
-    lanes = [place_of(fragment.lanes, lane) for lane in range(1 << len(fragment.lanes))]
-    places = [place_of(fragment.places, place) for place in range(fragment.elements)]
-    table = np.array([[(a ^ x, b ^ y) for a, b in lanes] for x, y in places])
+    lanes = range(1 << len(fragment.lanes))
+    table = np.array([[fragment.at(p, lane) for lane in lanes] for p in range(fragment.elements)])
     rows, columns = table[..., 0], table[..., 1]
     assert (rows.max() + 1, columns.max() + 1) == shape
     return rows, columns

@@ -78,7 +78,7 @@ class TiledKernel(Kernel):
         """Whether tiles reach beyond the last row or column."""
         return any(n % size for n, size in zip(self.counts[:2], self.tile[:2], strict=True))
 
-    def shape(self, operand: Operand) -> tuple[int, int]:
+    def shape(self, operand: Operand) -> tuple[int, ...]:
         """Steps and elements of an operand's tile; rows have a pitch that keeps banks apart.
 
         Threads that store neighbouring steps are a row apart, and several elements of each step

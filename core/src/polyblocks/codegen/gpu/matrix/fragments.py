@@ -7,14 +7,16 @@ of them: a *chunk*.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from polyblocks.target import Fragment, MatrixUnit
 
 #: Bytes of the widest access.
 ACCESS_BYTES = 16
-_REGISTER = re.compile(r"(?:vector<(\d+)x)?[a-z]+(\d+)>?")
+#: Bytes that the shared memory serves at once.
+PHASE_BYTES = 128
+#: Rows, and elements of a row, of the tiles that are read by columns.
+TILE = 8
 
 
 @dataclass(frozen=True)
@@ -41,36 +43,14 @@ class Steps:
         return self.of_lane // self.chunk
 
 
-def register_elements(register: str, element_bits: int) -> int:
-    """Elements in a register of a fragment: ``vector<2xf16>`` and ``i32`` have two of 16 bits.
-
-    Raises:
-        ValueError: it is the type of no register.
-    """
-    found = _REGISTER.fullmatch(register)
-    if found is None:
-        raise ValueError(f"'{register}' is no type of a register")
-    return int(found[1] or 1) * int(found[2]) // element_bits
-
-
-def place_of(adds: tuple[tuple[int, int], ...], number: int) -> tuple[int, int]:
-    """The row (or column) and the step that the bits of a number add up to."""
-    outer = step = 0
-    for bit, (of_outer, of_step) in enumerate(adds):
-        if number >> bit & 1:
-            outer ^= of_outer
-            step ^= of_step
-    return outer, step
-
-
 def outers_of(fragment: Fragment) -> list[int]:
     """The rows (or columns) that a lane has, beside its first one; in order."""
-    return sorted({place_of(fragment.places, p)[0] for p in range(fragment.elements)})
+    return sorted({fragment.at(p)[0] for p in range(fragment.elements)})
 
 
 def steps_of(fragment: Fragment) -> list[int]:
     """The steps (of accumulators: columns) that a lane has, beside its first one; in order."""
-    return sorted({place_of(fragment.places, p)[1] for p in range(fragment.elements)})
+    return sorted({fragment.at(p)[1] for p in range(fragment.elements)})
 
 
 def steps_given(unit: MatrixUnit, element_bytes: int) -> Steps | None:
@@ -78,8 +58,8 @@ def steps_given(unit: MatrixUnit, element_bytes: int) -> Steps | None:
     assert unit.fragments is not None
     sides = []
     for fragment in unit.fragments[:2]:
-        bits = sorted((step, bit) for bit, (_, step) in enumerate(fragment.lanes) if step)
-        sides.append((tuple(bit for _, bit in bits), tuple(steps_of(fragment))))
+        adds = sorted((step, bit) for bit, (_, step) in enumerate(fragment.lanes) if step)
+        sides.append((tuple(bit for _, bit in adds), tuple(steps_of(fragment))))
     if sides[0] != sides[1]:
         return None
     bits, steps = sides[0]

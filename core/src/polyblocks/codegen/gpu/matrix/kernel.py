@@ -6,21 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
-from typing import Any
 
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
 from polyblocks.affine.model import For, Load, Nest, Node, Op, Value
-from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent
 from polyblocks.codegen.gpu.matrix.fragments import (
     ACCESS_BYTES,
+    PHASE_BYTES,
+    TILE,
     Steps,
     outers_of,
     steps_given,
     steps_of,
 )
-from polyblocks.codegen.gpu.matrix.swizzles import PHASE_BYTES, TILE, by_rows, by_steps
 from polyblocks.target import (
     AsynchronousCopies,
     MatrixUnit,
@@ -172,25 +171,20 @@ class MatrixKernel(TiledKernel):
     def shape(self, operand: Operand) -> tuple[int, ...]:
         """Stages, rows or columns, and steps; of an operand that is read by columns transposed.
 
-        Pieces are swizzled, see :mod:`polyblocks.codegen.gpu.matrix.swizzles`.
+        Pieces are swizzled, see :mod:`polyblocks.codegen.gpu.emission.swizzles`.
         """
         length = self.tile[0 if operand.of_rows else 1]
         if self.is_transposed(operand):
             return self.stages, self.depth, length
         return self.stages, length, self.depth
 
-    def place(self, code: Code, outer: Any, step: Any) -> Any:
-        """The place of a step in the row (or column) ``outer`` of a tile; both of type index."""
+    @property
+    def together(self) -> int:
+        """Pieces of a row (or column) that the lanes of a warp read together."""
         steps = self.product.steps
-        bytes_ = steps.chunk * self.element_bytes
-        # Those that the lanes of a phase read.
-        low = [bit for bit in steps.bits if (1 << bit) * bytes_ < PHASE_BYTES]
-        width = max(1, (bytes_ << len(low)) // ACCESS_BYTES)
-        return by_rows(code, outer, step, self.depth, self.piece, width)
-
-    def column(self, code: Code, step: Any, outer: Any) -> Any:
-        """The place of a row (or column) in a step, of an operand that is read by columns."""
-        return by_steps(code, step, outer, self.product.steps.chunk, self.piece)
+        chunk = steps.chunk * self.element_bytes
+        low = [bit for bit in steps.bits if chunk << bit < PHASE_BYTES]
+        return max(1, (chunk << len(low)) // ACCESS_BYTES)
 
     def is_transposed(self, operand: Operand) -> bool:
         """Whether an operand is stored as it lies in memory, step by step, and read by columns."""
@@ -241,7 +235,8 @@ class MatrixKernel(TiledKernel):
     def words(self) -> int:
         """32-bit registers: sums, operands of this call and the next one, what is being copied."""
         r, c = self.of_thread
-        first, second, _ = self.unit.fragments or ()
+        assert self.unit.fragments is not None
+        first, second, _ = self.unit.fragments
         held = 0
         for fragment, units in ((first, self.of_warp[0]), (second, self.of_warp[1])):
             held += 2 * units * fragment.elements * self.element_bytes // 4

@@ -120,8 +120,10 @@ class _Alignments:
         known = self._base(memref)
         if known % alignment:
             raise PassError(
-                f"align-vectors: a copy needs memory aligned to {alignment} bytes, and its buffer "
-                f"begins at a multiple of {known}"
+                "align-vectors",
+                "S4",
+                f"a copy needs memory aligned to {alignment} bytes, and its buffer begins at a "
+                f"multiple of {known}",
             )
 
     def of_access(self, memref: Any, indices: list[Any]) -> int:

@@ -7,19 +7,14 @@ from itertools import product
 from typing import Any
 
 from polyblocks.affine.analysis.contractions import Operand
-from polyblocks.affine.model import Buffer
+from polyblocks.affine.model import Buffer, Op
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter
-from polyblocks.codegen.gpu.matrix.copy import TileCopy
-from polyblocks.codegen.gpu.matrix.fragments import (
-    outers_of,
-    place_of,
-    register_elements,
-    steps_of,
-)
+from polyblocks.codegen.gpu.emission.pipeline import Pipeline
+from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps
+from polyblocks.codegen.gpu.emission.tile_copy import TileCopy
+from polyblocks.codegen.gpu.matrix.fragments import TILE, outers_of, steps_of
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
-from polyblocks.codegen.gpu.matrix.pipeline import Pipeline
-from polyblocks.codegen.gpu.matrix.swizzles import TILE
 from polyblocks.mlir import ir
 from polyblocks.target import Fragment
 
@@ -126,10 +121,11 @@ class MatrixEmitter(ContractionEmitter):
             barrier(code)
 
         sums = self._packed(inits)
-        for ahead in range(stages if pipeline else 0):
-            if ahead < tiles:
-                start(code.integer(ahead), code.integer(ahead))
-            pipeline.close()
+        if pipeline:
+            for first in range(stages):
+                if first < tiles:
+                    start(code.integer(first), code.integer(first))
+                pipeline.close()
         store(code.integer(0), load(code.integer(0)))
         arrived(stages - 1)
         operands = self._operands(code.integer(0), 0)
@@ -180,7 +176,7 @@ class MatrixEmitter(ContractionEmitter):
         sums = list(sums)
         of_sums = len(sums) // (rows * columns)
         of_operands = [
-            fragment.elements // register_elements(fragment.register, 8 * self.kernel.element_bytes)
+            fragment.elements * 8 * self.kernel.element_bytes // fragment.register_bits
             for fragment in self.fragments[:2]
         ]
         split = rows * of_operands[0]
@@ -219,7 +215,8 @@ class MatrixEmitter(ContractionEmitter):
     def _location(self) -> Any:
         """Of the sum, for findings and errors."""
         inner = self.kernel.parts.reduction.loops[-1]
-        return next(n.location for n in inner.body if inner.yields[0] in getattr(n, "results", ()))
+        ops = (n for n in inner.body if isinstance(n, Op))
+        return next(op.location for op in ops if inner.yields[0] in op.results)
 
     # Operands
 
@@ -236,9 +233,9 @@ class MatrixEmitter(ContractionEmitter):
             places = [(unit, offset) for unit in units for offset in offsets]
             found: list[dict[tuple[int, int], Any]] = [{} for _ in units]
             for pair in zip(places[::2], places[1::2], strict=True):
-                at = [unit * size + offset for unit, offset in pair]
+                rows = [unit * size + offset for unit, offset in pair]
                 for (unit, offset), chunk in zip(
-                    pair, self._columns(operand, stage, call, at), strict=True
+                    pair, self._columns(operand, stage, call, rows), strict=True
                 ):
                     found[unit][offset, 0] = chunk
             return found
@@ -258,7 +255,7 @@ class MatrixEmitter(ContractionEmitter):
                 begin = call * k + steps.chunk * steps.lanes * j
                 step = code.add(code.times(mine, steps.chunk), code.integer(begin))
                 # The unit's rows begin at multiples of what the places depend on.
-                place = kernel.place(code, first, step)
+                place = by_rows(code, kernel, first, step)
                 chunks[offset, j] = code.value("vector.load", type_, memref, stage, outer, place)
             found.append(chunks)
         return found
@@ -279,7 +276,7 @@ class MatrixEmitter(ContractionEmitter):
         corner = self.corner[0 if operand.of_rows else 1]
         outer = code.add(corner, code.integer(at[0]))
         outer = code.add(outer, code.times(code.quotient(tile, 2), at[1] - at[0]))
-        column = kernel.column(code, step, outer)
+        column = by_steps(code, kernel, step, outer)
         step = code.add(step, code.integer(call * kernel.unit.shape[2]))
         _, length = memref.type.shape[1:]
         place = code.times(code.add(code.times(stage, kernel.depth), step), length)
@@ -315,11 +312,11 @@ class MatrixEmitter(ContractionEmitter):
     def _registers(self, fragment: Fragment, chunks: dict[tuple[int, int], Any]) -> list[Any]:
         """The registers of an operand for one call of a unit."""
         type_ = next(iter(chunks.values())).type
-        per = register_elements(fragment.register, 8 * self.kernel.element_bytes)
+        per = fragment.register_bits // (8 * self.kernel.element_bytes)
         order = steps_of(fragment)
         registers = []
         for first in range(0, fragment.elements, per):
-            places = [place_of(fragment.places, first + k) for k in range(per)]
+            places = [fragment.at(first + k) for k in range(per)]
             wanted = [(outer, order.index(step)) for outer, step in places]
             vector = self._gathered(chunks, wanted, type_)
             register = ir.Type.parse(fragment.register)
@@ -377,11 +374,11 @@ class MatrixEmitter(ContractionEmitter):
         """For each register of the warp's sums the lane's elements that are in it."""
         kernel, sums = self.kernel, self.fragments[2]
         rows, columns = outers_of(sums), steps_of(sums)
-        per = register_elements(sums.register, 32)
+        per = sums.register_bits // 32
         for i in range(kernel.of_warp[0]):
             for j in range(kernel.of_warp[1]):
                 for first in range(0, sums.elements, per):
-                    places = [place_of(sums.places, first + k) for k in range(per)]
+                    places = [sums.at(first + k) for k in range(per)]
                     yield [
                         (i * len(rows) + rows.index(row), j * len(columns) + columns.index(column))
                         for row, column in places

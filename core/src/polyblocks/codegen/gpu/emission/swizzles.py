@@ -12,35 +12,30 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.codegen.gpu.emission.code import Code
-
-#: Bytes that the shared memory serves at once.
-PHASE_BYTES = 128
-#: Rows, and elements of a row, of the tiles that are read by columns.
-TILE = 8
+from polyblocks.codegen.gpu.matrix.fragments import ACCESS_BYTES, PHASE_BYTES, TILE
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
 
 
-def by_rows(code: Code, outer: Any, step: Any, depth: int, piece: int, width: int) -> Any:
+def by_rows(code: Code, kernel: MatrixKernel, outer: Any, step: Any) -> Any:
     """The place in its row of a step, where rows are stored with their steps one after the other.
 
     Args:
         code: at the insertion point.
+        kernel: of the tile.
         outer: number of the row.
         step: number of the step in the tile.
-        depth: steps of a row.
-        piece: steps of a piece.
-        width: pieces of a row that the lanes of a warp read together.
     """
-    in_line = PHASE_BYTES // 16
-    of_row = min(depth // piece, in_line)
-    different = of_row // width
+    in_line = PHASE_BYTES // ACCESS_BYTES
+    of_row = min(kernel.depth // kernel.piece, in_line)
+    different = of_row // kernel.together
     if different < 2:
         return step
     line = code.remainder(code.quotient(outer, in_line // of_row), different)
-    by = code.times(line, width * piece)
+    by = code.times(line, kernel.together * kernel.piece)
     return code.value("arith.xori", code.index, step, by)
 
 
-def by_steps(code: Code, step: Any, outer: Any, chunk: int, piece: int) -> Any:
+def by_steps(code: Code, kernel: MatrixKernel, step: Any, outer: Any) -> Any:
     """The place of a row in its step, where steps are stored with their rows one after the other.
 
     A tile that is read by columns has the same piece of the first two, or of the last two, steps of
@@ -48,12 +43,11 @@ def by_steps(code: Code, step: Any, outer: Any, chunk: int, piece: int) -> Any:
 
     Args:
         code: at the insertion point.
+        kernel: of the tile.
         step: number of the step in the tile.
         outer: number of the row.
-        chunk: steps of a lane one after the other.
-        piece: rows of a piece.
     """
     pair = code.remainder(step, 2)
-    chunks = code.remainder(code.quotient(step, chunk), TILE // 2)
-    by = code.times(code.add(code.times(chunks, 2), pair), piece)
+    chunks = code.remainder(code.quotient(step, kernel.product.steps.chunk), TILE // 2)
+    by = code.times(code.add(code.times(chunks, 2), pair), kernel.piece)
     return code.value("arith.xori", code.index, outer, by)

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.codegen.gpu.emission.pipeline import Pipeline
+from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps
 from polyblocks.codegen.gpu.matrix.kernel import along
-from polyblocks.codegen.gpu.matrix.pipeline import Pipeline
 from polyblocks.mlir import ir
 
 if TYPE_CHECKING:
-    from polyblocks.codegen.gpu.matrix.emit import MatrixEmitter
+    from polyblocks.codegen.gpu.emission.emit_matrix import MatrixEmitter
 
 
 class TileCopy:
@@ -173,8 +174,8 @@ class TileCopy:
     def _place(self, step: Any, outer: Any) -> list[Any]:
         """Where a step of a row (or column) is in a stage."""
         if self.transposed:
-            return [step, self.kernel.column(self.code, step, outer)]
-        return [outer, self.kernel.place(self.code, outer, step)]
+            return [step, by_steps(self.code, self.kernel, step, outer)]
+        return [outer, by_rows(self.code, self.kernel, outer, step)]
 
     # Values
 
