@@ -17,7 +17,7 @@ class Arch:
     Attributes:
         name: e.g. ``sm_90a``, which is also LLVM's ``-mcpu`` and the assembler's ``-arch``.
         capability: (major, minor).
-        ptx: the first version of PTX that has it, times ten.
+        ptx: the first version of PTX that has it and its matrix instructions, times ten.
         accelerated: with instructions that no other capability has, and for this one alone.
     """
 
@@ -31,7 +31,7 @@ class Arch:
 _TABLE = (
     Arch("sm_70", (7, 0), 60),
     Arch("sm_72", (7, 2), 61),
-    Arch("sm_75", (7, 5), 63),
+    Arch("sm_75", (7, 5), 65),
     Arch("sm_80", (8, 0), 70),
     Arch("sm_86", (8, 6), 71),
     Arch("sm_87", (8, 7), 74),

@@ -46,8 +46,10 @@ def predict_matrix(
     stored = blocks * rows * columns * width
     shared = target.memory_level("shared")
     on_chip = None if shared is None else rates.bandwidth(target, shared, units)
-    near = target.memory[-2]
-    cache = rates.bandwidth(target, near, units)
+    # What blocks share comes from the first cache behind them whose rate is known.
+    behind = target.memory[target.memory.index(shared) + 1 :] if shared else ()
+    near = next((level for level in behind if level.bandwidth), None)
+    cache = None if near is None else rates.bandwidth(target, near, units)
     waves = ceil(blocks / (units * at_once))
     takes = chip.latencies
     known = None not in (matrix, on_chip)

@@ -37,7 +37,12 @@ _SUMS = 128
 _CALLS = (1, 2, 4, 8)
 #: Tiles of each operand that are in shared memory: one is used and the others are filled; with
 #: copies that take no registers there can be several of these.
-_STAGES = (2, 3, 4)
+_STAGES = (3, 4, 2)
+#: Registers that the addresses of operands take for each call where tiles are read by columns.
+_ADDRESSES = 4
+#: Registers for what copies and loops need, beside what every kernel has.
+_OTHER = 16
+
 _DTYPES = {"f16": "float16", "bf16": "bfloat16"}
 
 
@@ -233,21 +238,25 @@ class MatrixKernel(TiledKernel):
 
     @property
     def words(self) -> int:
-        """32-bit registers: sums, operands of this call and the next one, what is being copied."""
+        """32-bit registers: sums, operands of this call and the next one, copies, and addresses."""
         r, c = self.of_thread
         assert self.unit.fragments is not None
         first, second, _ = self.unit.fragments
         held = 0
         for fragment, units in ((first, self.of_warp[0]), (second, self.of_warp[1])):
-            held += 2 * units * fragment.elements * self.element_bytes // 4
+            # Registers that are tuples of many have to be put together.
+            times = 3 if fragment.register_bits > 64 else 2
+            held += times * units * fragment.elements * self.element_bytes // 4
         copied = 0
         for operand in self.product.operands:
+            # Swizzles make the addresses of calls differ by more than a constant.
+            copied += _ADDRESSES * self.calls if self.is_transposed(operand) else self.calls
             if self.is_asynchronous(operand):
                 continue
             rounds = -(-self.pieces(operand) // self.threads)
             pairs = along(self, operand) == "outer" and not self.is_transposed(operand)
             copied += rounds * (8 if pairs else 4)
-        return r * c + held + copied
+        return r * c + held + copied + _OTHER
 
 
 def along(kernel: MatrixKernel, operand: Operand) -> str:
@@ -282,16 +291,16 @@ def matrix_kernels(
         for warps, height, width, calls in product(_WARPS, _OF_WARP, _OF_WARP, _CALLS):
             if height % m or width % n or height * width > _SUMS * chip.warp:
                 continue
-            for stages in _STAGES:
-                kernel = matrix_kernel(
-                    nest, outer, body, chip, found, warps, (height // m, width // n), calls, stages
-                )
-                if kernel.depth % kernel.piece == 0 and (
-                    _fits(kernel) and kernel.threads <= chip.threads_per_block
-                ):
-                    yield kernel
-                if not any(kernel.is_asynchronous(o) for o in found.operands):
-                    break
+            given = (nest, outer, body, chip, found, warps, (height // m, width // n), calls)
+            kernel = matrix_kernel(*given)
+            if kernel.depth % kernel.piece or kernel.threads > chip.threads_per_block:
+                continue
+            if not _fits(kernel):
+                continue
+            if any(kernel.is_asynchronous(o) for o in found.operands):
+                yield from (matrix_kernel(*given, stages) for stages in _STAGES)
+            else:
+                yield kernel
 
 
 def matrix_kernel(
