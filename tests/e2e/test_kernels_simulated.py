@@ -23,7 +23,10 @@ from polyblocks.simt import LaunchResult, Semantics, Simulator
 
 pytestmark = pytest.mark.cpu
 
-TARGETS = {"sm_80": "nvgpu", "sm_90a": "nvgpu", "gfx1100": "amdgpu"}
+TARGETS = {
+    **dict.fromkeys(("sm_75", "sm_80", "sm_90a"), "nvgpu"),
+    **dict.fromkeys(("gfx1100", "gfx1200"), "amdgpu"),
+}
 r = torch.randn
 
 
@@ -57,9 +60,13 @@ def simulate(
     arrays, outputs = [], []
     for row in rows:
         if row["role"] == "input":
-            arrays.append(next(given).numpy().copy())
+            array = next(given)
+            # NumPy has no bfloat16: its bits.
+            bits = array.view(torch.uint16) if array.dtype is torch.bfloat16 else array
+            arrays.append(bits.numpy().copy())
         elif row["role"] == "output":
-            arrays.append(np.zeros(row["shape"], row["dtype"]))
+            dtype = "uint16" if row["dtype"] == "bfloat16" else row["dtype"]
+            arrays.append(np.zeros(row["shape"], dtype))
             outputs.append(arrays[-1])
     semantics = importlib.import_module(f"{package}.simt").SEMANTICS
     assert isinstance(semantics, Semantics)

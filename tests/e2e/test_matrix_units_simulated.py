@@ -1,0 +1,214 @@
+"""Contractions by matrix units of both GPU targets, run by the simulator, whatever the tile is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+import pytest
+import torch
+from tests.e2e.test_kernels_simulated import simulate
+from torch.nn import functional
+
+from polyblocks.codegen.gpu.emission import emit_matrix, pipeline
+from polyblocks.codegen.gpu.mapping import choose, scheduled
+from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
+from polyblocks.codegen.gpu.matrix import kernel
+from polyblocks.codegen.gpu.matrix.cost import predict_matrix
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, products_of
+
+pytestmark = pytest.mark.cpu
+
+r = torch.randn
+
+#: name -> function, shapes of the arguments.
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "product": (torch.matmul, ((64, 96), (96, 128))),
+    "rows of both": (lambda a, b: a @ b.t(), ((65, 88), (33, 88))),
+    "columns of both": (lambda a, b: a.t() @ b, ((72, 96), (72, 64))),
+    "rows of the other": (lambda a, b: a.t() @ b.t(), ((40, 72), (56, 40))),
+    "nothing fits": (torch.matmul, ((70, 83), (83, 67))),
+    "long sums": (lambda a, b: a @ b.t(), ((17, 1000), (9, 1000))),
+    "batch": (torch.bmm, ((3, 40, 80), (3, 80, 72))),
+    "shared by a batch": (torch.matmul, ((2, 3, 33, 48), (48, 40))),
+    "epilogue": (
+        lambda x, w, b: torch.relu(functional.linear(x, w, b)),
+        ((33, 96), (48, 96), (48,)),
+    ),
+    "mask": (
+        lambda a, b: torch.where(torch.arange(33)[:, None] >= torch.arange(65), a @ b, -1.0),
+        ((33, 88), (88, 65)),
+    ),
+    "points": (functional.conv2d, ((2, 64, 5, 8), (24, 64, 1, 1))),
+    "strided": (lambda a, b: a[::2] @ b[:, ::3], ((64, 48), (48, 96))),
+    "beginning apart": (lambda a, b: a[:, 3:] @ b[3:], ((40, 51), (51, 64))),
+}
+CHIPS = ("sm_75", "sm_80", "sm_90a", "gfx1100", "gfx1200")
+
+
+@pytest.fixture
+def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[MatrixKernel]:
+    """Let the model prefer any matrix kernel that could run; those that were possible."""
+    numbers = random.Random(request.node.name)
+    seen: list[MatrixKernel] = []
+
+    def predict(candidate: MatrixKernel, *given: Any) -> Predicted:
+        possible = isfinite(predict_matrix(candidate, *given).seconds)
+        seen.extend([candidate] * possible)
+        return Predicted(-numbers.random() if possible else 1e9, 0.0, 0.0)
+
+    monkeypatch.setattr(choose, "predict_matrix", predict)
+    return seen
+
+
+def arguments(name: str, dtype: torch.dtype) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    return [r(shape).to(dtype) for shape in PROGRAMS[name][1]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_units_compute_what_pytorch_does(
+    name: str, arch: str, dtype: torch.dtype, kernels: list[MatrixKernel]
+) -> None:
+    function, inputs = PROGRAMS[name][0], arguments(name, dtype)
+    outputs, launches = simulate(function, inputs, arch)
+    assert [str(f) for launch in launches for f in launch.findings] == []
+    # Volta's and Turing's units have no bfloat16.
+    by_units = arch != "sm_75" or dtype is torch.float16
+    assert bool(kernels) == by_units
+    used = sum(launch.counts.instructions.get("matrix", 0) for launch in launches)
+    assert (used > 0) == by_units
+    expected = function(*(x.double() for x in inputs))
+    eager = (function(*inputs).double() - expected).abs().max()
+    found = torch.from_numpy(outputs[0]).view(dtype) if dtype is torch.bfloat16 else outputs[0]
+    error = (torch.as_tensor(found).double() - expected).abs().max()
+    assert error <= 2 * eager + 1e-6
+
+
+def test_not_a_number_stays_in_its_row_and_column(kernels: list[MatrixKernel]) -> None:
+    """What is beyond the last step is zero, and not what happens to lie there."""
+    a, b = r(40, 43).half(), r(43, 24).half()
+    a[7, 42] = torch.nan
+    b[0, 5] = torch.inf
+    (found,), _ = simulate(torch.matmul, [a, b], "sm_80")
+    expected = a.double() @ b.double()
+    found = torch.from_numpy(found).double()
+    assert kernels
+    torch.testing.assert_close(found.isnan(), expected.isnan())
+    torch.testing.assert_close(found.isinf(), expected.isinf())
+
+
+@pytest.mark.parametrize(
+    ("arch", "rows_of_both"),
+    # Without loads by columns pairs of steps are put together, and meet in banks.
+    [("sm_80", True), ("sm_80", False), ("gfx1100", True), ("gfx1200", True)],
+)
+def test_large_products_have_no_conflicts(arch: str, rows_of_both: bool) -> None:
+    """As the model chooses."""
+    a, b = r(256, 128).half(), r(256, 128).half()
+    function = (lambda a, b: a @ b.t()) if rows_of_both else (lambda a, b: a.t() @ b)
+    _, (launch,) = simulate(function, [a, b], arch)
+    assert launch.counts.instructions["matrix"] > 0
+    assert launch.counts.bank_conflicts == 0
+
+
+# --- planted -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def product(kernels: list[MatrixKernel]) -> Callable[[], tuple[bool, list[str]]]:
+    """A product with several stages: whether it is right, and what was found."""
+
+    def run() -> tuple[bool, list[str]]:
+        a, b = r(64, 512).half(), r(64, 512).half()
+        outputs, launches = simulate(lambda a, b: a @ b.t(), [a, b], "sm_80")
+        right = torch.allclose(torch.from_numpy(outputs[0]), a @ b.t(), rtol=1e-2, atol=0.1)
+        return right, [str(f) for launch in launches for f in launch.findings]
+
+    return run
+
+
+def test_nothing_is_found_where_nothing_is_planted(product: Any) -> None:
+    assert product() == (True, [])
+
+
+def test_a_missing_wait_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline.Pipeline, "wait", lambda *given: None)
+    _, found = product()
+    assert any("unwaited copy" in text for text in found), found
+
+
+def test_one_group_too_many_under_way_is_found(
+    product: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = pipeline.Pipeline.wait
+    monkeypatch.setattr(pipeline.Pipeline, "wait", lambda self, n: wait(self, n + 1))
+    _, found = product()
+    assert any("unwaited copy" in text for text in found), found
+
+
+def test_a_dropped_barrier_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emit_matrix, "barrier", lambda code: None)
+    _, found = product()
+    assert any("race" in text or "unwaited" in text for text in found), found
+
+
+def test_a_stage_that_is_filled_while_it_is_read_is_found(
+    product: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emit = emit_matrix.MatrixEmitter._operands
+
+    def other_stage(self: Any, stage: Any, call: int) -> list[Any]:
+        code = self.code
+        later = code.add(stage, code.integer(self.kernel.stages - 1))
+        return emit(self, code.remainder(later, self.kernel.stages), call)
+
+    monkeypatch.setattr(emit_matrix.MatrixEmitter, "_operands", other_stage)
+    right, found = product()
+    assert not right or found
+
+
+def test_a_wrong_bit_of_a_fragment_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two bits of the lane's number add each other's rows, for kernels and not for the chip."""
+
+    def products(parts: Any, units: Any) -> Any:
+        changed = []
+        for unit in units:
+            if unit.fragments is not None:
+                first, *others = unit.fragments
+                a, b, c, d, e = first.lanes
+                wrong = replace(first, lanes=(a, b, d, c, e))
+                unit = replace(unit, fragments=(wrong, *others))
+            changed.append(unit)
+        return products_of(parts, changed)
+
+    monkeypatch.setattr(kernel, "products_of", products)
+    monkeypatch.setattr(scheduled, "products_of", products)
+    right, _ = product()
+    assert not right
+
+
+def test_a_wrong_swizzle_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is read, and not of what is written."""
+    monkeypatch.setattr(emit_matrix, "by_rows", lambda code, kernel, outer, step: step)
+    right, _ = product()
+    assert not right
+
+
+def test_a_tile_that_is_a_row_too_small_is_found(
+    product: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = kernel.MatrixKernel.shape
+
+    def smaller(self: Any, operand: Any) -> tuple[int, ...]:
+        stages, length, depth = shape(self, operand)
+        return stages, length - 1, depth
+
+    monkeypatch.setattr(kernel.MatrixKernel, "shape", smaller)
+    right, found = product()
+    assert not right or found

@@ -1,0 +1,206 @@
+"""Fragments of matrix units against the vendors' documents, and what follows from them.
+
+The fixtures are written as the documents have them, for every lane and element:
+
+- PTX ISA, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16" with .f16 and .bf16: ``groupID`` is
+  ``lane >> 2``, ``threadID_in_group`` is ``lane % 4``.
+- AMD, RDNA3 ISA, 7.9 "Wave Matrix Multiply Accumulate": a lane has a whole row of A, or column of
+  B, that of ``lane % 16``; of D it has column ``lane % 16``, rows ``2 * i + lane // 16``.
+- AMD, RDNA4 ISA, 7.12: lanes 0 to 15 have steps 0 to 7, the others 8 to 15; of D rows
+  ``i + 8 * (lane // 16)``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from polyblocks.codegen.gpu.matrix.fragments import outers_of, steps_given, steps_of
+from polyblocks.options import CompileOptions
+from polyblocks.registry.honoured_options import describe_target
+from polyblocks.simt.matrix import matrix_operation
+from polyblocks.target import Fragment, MatrixUnit
+
+Place = Callable[[int, int], tuple[int, int]]
+
+
+def mma_a(lane: int, i: int) -> tuple[int, int]:
+    group, thread = lane >> 2, lane % 4
+    row = group if i < 2 or 4 <= i < 6 else group + 8
+    return row, thread * 2 + (i & 1) + (8 if i >= 4 else 0)
+
+
+def mma_b(lane: int, i: int) -> tuple[int, int]:
+    step = lane % 4 * 2 + (i & 1) + (8 if i >= 2 else 0)
+    return lane >> 2, step
+
+
+def mma_c(lane: int, i: int) -> tuple[int, int]:
+    return (lane >> 2) + (8 if i >= 2 else 0), lane % 4 * 2 + (i & 1)
+
+
+NVIDIA = (mma_a, mma_b, mma_c)
+RDNA3 = (
+    lambda lane, i: (lane % 16, i),
+    lambda lane, i: (lane % 16, i),
+    lambda lane, i: (2 * i + lane // 16, lane % 16),
+)
+RDNA4 = (
+    lambda lane, i: (lane % 16, i + 8 * (lane // 16)),
+    lambda lane, i: (lane % 16, i + 8 * (lane // 16)),
+    lambda lane, i: (i + 8 * (lane // 16), lane % 16),
+)
+#: Architecture -> what the documents say, and how many units of it are described.
+CHIPS: dict[tuple[str, str], tuple[tuple[Place, Place, Place], int]] = {
+    ("nvgpu", "sm_75"): (NVIDIA, 1),
+    ("nvgpu", "sm_80"): (NVIDIA, 2),
+    ("nvgpu", "sm_89"): (NVIDIA, 2),
+    ("nvgpu", "sm_90a"): (NVIDIA, 2),
+    ("nvgpu", "sm_120"): (NVIDIA, 2),
+    ("amdgpu", "gfx1100"): (RDNA3, 2),
+    ("amdgpu", "gfx1200"): (RDNA4, 2),
+}
+
+
+def units(target: str, arch: str) -> list[MatrixUnit]:
+    description = describe_target(CompileOptions(target=target, arch=arch))
+    return [u for u in description.matrix_units if u.fragments is not None]
+
+
+EVERY = [(chip, unit) for chip in CHIPS for unit in units(*chip)]
+NAMES = [f"{chip[1]} {unit.name} {unit.operands}" for chip, unit in EVERY]
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip[1])
+def test_units_are_described(chip: tuple[str, str]) -> None:
+    assert len(units(*chip)) == CHIPS[chip][1]
+
+
+@pytest.mark.parametrize(("chip", "unit"), EVERY, ids=NAMES)
+def test_fragments_are_the_documents(chip: tuple[str, str], unit: MatrixUnit) -> None:
+    assert unit.fragments is not None
+    for fragment, wanted in zip(unit.fragments, CHIPS[chip][0], strict=True):
+        for lane, place in itertools.product(range(32), range(fragment.elements)):
+            assert fragment.at(place, lane) == wanted(lane, place)
+
+
+@pytest.mark.parametrize(("chip", "unit"), EVERY, ids=NAMES)
+def test_fragments_have_every_element_as_often_as_they_say(
+    chip: tuple[str, str], unit: MatrixUnit
+) -> None:
+    assert unit.fragments is not None
+    m, n, k = unit.shape
+    for fragment, shape in zip(unit.fragments, ((m, k), (n, k), (m, n)), strict=True):
+        counts = np.zeros(shape, int)
+        for lane, place in itertools.product(range(32), range(fragment.elements)):
+            counts[fragment.at(place, lane)] += 1
+        silent = sum(adds == (0, 0) for adds in (*fragment.lanes, *fragment.places))
+        assert (counts == 2**silent).all()
+
+
+@pytest.mark.parametrize(("chip", "unit"), EVERY, ids=NAMES)
+def test_steps_are_given_out_once_and_in_a_row(chip: tuple[str, str], unit: MatrixUnit) -> None:
+    steps = steps_given(unit, 2)
+    assert steps is not None
+    found = [
+        steps.chunk * (lane + steps.lanes * (j // steps.chunk)) + j % steps.chunk
+        for lane in range(steps.lanes)
+        for j in range(steps.of_lane)
+    ]
+    assert sorted(found) == list(range(unit.shape[2]))
+
+
+class Lanes:
+    """As much of the simulator as a unit's meaning needs."""
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        self.mask = np.ones(lanes, bool)
+        self.found: list[str] = []
+
+    def by_subgroup(self, value: np.ndarray) -> np.ndarray:
+        return value.reshape(*value.shape[:-1], -1, 32)
+
+    def report(self, kind: str, message: str, lanes: np.ndarray | None = None) -> None:
+        self.found.append(kind)
+
+
+def registers(fragment: Fragment, matrix: np.ndarray, wanted: Place, bits: int) -> list[np.ndarray]:
+    """The registers of two warps, one after the other, by a document."""
+    places = [
+        np.array(
+            [matrix[warp][wanted(lane, i)] for warp in range(2) for lane in range(32)], matrix.dtype
+        )
+        for i in range(fragment.elements)
+    ]
+    per = fragment.register_bits // bits
+    found = []
+    for first in range(0, len(places), per):
+        part = np.stack(places[first : first + per])
+        if fragment.register.endswith(("i16>", "i32")):
+            halves = (part.astype(np.float32).view(np.uint32) >> 16).astype(np.int64)
+            part = halves if per > 2 else (halves[0] | halves[1] << 16)[None]
+        found.append(part if per > 1 and len(part) > 1 else part[0])
+    return found
+
+
+@pytest.mark.parametrize(("chip", "unit"), EVERY, ids=NAMES)
+def test_a_unit_multiplies_matrices(chip: tuple[str, str], unit: MatrixUnit) -> None:
+    assert unit.fragments is not None
+    random = np.random.default_rng(1)
+    m, n, k = unit.shape
+    a, b, c = (random.integers(-8, 9, (2, *s)) for s in ((m, k), (n, k), (m, n)))
+    machine = Lanes(64)
+    narrow = np.float16 if unit.operands == "float16" else np.float32
+    wanted = CHIPS[chip][0]
+    given = [
+        *registers(unit.fragments[0], a.astype(narrow), wanted[0], 16),
+        *registers(unit.fragments[1], b.astype(narrow), wanted[1], 16),
+        *registers(unit.fragments[2], c.astype(np.float32), wanted[2], 32),
+    ]
+    result = matrix_operation(unit).decode(None)(machine, *given)  # type: ignore[arg-type]
+    expected = c + a @ b.transpose(0, 2, 1)
+    flat = result if isinstance(result, tuple) else (result,)
+    for got, want in zip(
+        flat,
+        registers(unit.fragments[2], expected.astype(np.float32), wanted[2], 32),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(got, want)
+    assert machine.found == []
+
+
+def test_a_half_that_is_no_copy_is_found() -> None:
+    (unit,) = [u for u in units("amdgpu", "gfx1100") if u.operands == "float16"]
+    given = [np.zeros((16, 64), np.float16), np.zeros((16, 64), np.float16)]
+    given[0][3, 17] = 1
+    machine = Lanes(64)
+    matrix_operation(unit).decode(None)(machine, *given, np.zeros((8, 64), np.float32))  # type: ignore[arg-type]
+    assert machine.found == ["replicated half"]
+
+
+def test_a_part_of_a_subgroup_is_found() -> None:
+    (unit,) = [u for u in units("amdgpu", "gfx1200") if u.operands == "float16"]
+    machine = Lanes(64)
+    machine.mask[40] = False
+    operand = np.zeros((8, 64), np.float16)
+    matrix_operation(unit).decode(None)(machine, operand, operand, np.zeros((8, 64), np.float32))  # type: ignore[arg-type]
+    assert machine.found == ["inactive lane"]
+
+
+def test_rows_and_steps_of_a_lane() -> None:
+    (unit,) = units("nvgpu", "sm_75")
+    assert unit.fragments is not None
+    first, second, sums = unit.fragments
+    assert (outers_of(first), steps_of(first)) == ([0, 8], [0, 1])
+    assert (outers_of(second), steps_of(second)) == ([0], [0, 1])
+    assert (outers_of(sums), steps_of(sums)) == ([0, 8], [0, 1])
+
+
+def test_a_register_is_a_type() -> None:
+    assert Fragment((), (), "vector<2xf16>").register_bits == 32
+    with pytest.raises(ValueError, match="'tensor<2xf16>' is no type of a register"):
+        _ = Fragment((), (), "tensor<2xf16>").register_bits
