@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from polyblocks.target import (
+    Fragment,
     Latencies,
+    MatrixUnit,
     MemoryLevel,
     Multiprocessor,
     ParallelLevel,
@@ -34,6 +36,24 @@ CHIP = Multiprocessor(
     cache=32 << 10,
 )
 
+_ROWS = ((1, 0), (2, 0), (4, 0), (8, 0))
+_STEPS = ((0, 1), (0, 2), (0, 4))
+_OPERAND = Fragment((*_ROWS, (0, 8)), _STEPS, "vector<8xf16>")
+#: Half of a warp has the first half of the steps, and of the rows of sums.
+UNIT = MatrixUnit(
+    "unit",
+    (16, 16, 16),
+    "float16",
+    "float32",
+    6e14,
+    fragments=(
+        _OPERAND,
+        _OPERAND,
+        Fragment(((0, 1), (0, 2), (0, 4), (0, 8), (8, 0)), _ROWS[:3], "vector<8xf32>"),
+    ),
+    intrinsic="llvm.imaginary.multiply",
+)
+
 
 def gpu_target(units: int = 132) -> TargetDescription:
     """A chip of so many multiprocessors."""
@@ -53,5 +73,6 @@ def gpu_target(units: int = 132) -> TargetDescription:
             MemoryLevel("main", 0, 4e12, 128, units),
         ),
         flops={"float32": 6e13, "float64": 3e13},
+        matrix_units=(UNIT,),
         multiprocessor=CHIP,
     )

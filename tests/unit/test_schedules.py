@@ -210,6 +210,76 @@ def test_a_wrong_tile_is_refused(name: str, product: Any) -> None:
         emitted(edited(text, 0, **changes))
 
 
+#: A product of halves, as a matrix unit computes it.
+UNITS = (
+    PRODUCT.replace("f32>", "f16>")
+    .replace("arith.mulf %x, %y", "arith.mulf %u, %v")
+    .replace(
+        "        %z =",
+        "        %u = arith.extf %x : f16 to f32\n"
+        "        %v = arith.extf %y : f16 to f32\n        %z =",
+    )
+    .replace(
+        "      affine.store %s,",
+        "      %h = arith.truncf %s : f32 to f16\n      affine.store %h,",
+    )
+    .replace(" IN", "")
+    .replace(" OUT", "")
+    .replace(
+        'thread_tile = [2, 2], threads = [8, 8], depth = 8, kernel = "product"',
+        'unit = ["unit", "float16"], warps = [2, 1], units_of_warp = [1, 2], calls = 2, stages = 2',
+    )
+)
+UNIT: dict[str, tuple[dict[str, Any], str]] = {
+    "unit": (
+        {"unit": ["mma", "float16"]},
+        r"units that compute it are: unit of float16; not \['mma', 'float16'\]",
+    ),
+    "form": ({"unit": "unit"}, "units that compute it are: unit of float16; not 'unit'"),
+    "two": ({"warps": [4]}, r"'warps' is to be 2 whole numbers, not \[4\]"),
+    "zero": ({"units_of_warp": [0, 1]}, "'warps' and 'units_of_warp' are numbers from 1 on"),
+    "stages": ({"stages": 1}, "'stages' is to be a whole number from 2 on, not 1"),
+    "calls": ({"calls": 0}, "'calls' is to be a whole number from 1 on, not 0"),
+    "threads": (
+        {"warps": [8, 8]},
+        "it takes 2048 threads of a block, where imaginary:one has at most 1024",
+    ),
+    "registers": (
+        {"units_of_warp": [8, 8]},
+        r"it takes \d+ registers of a thread, where imaginary:one has at most 255",
+    ),
+    "shared memory": (
+        {"calls": 40, "warps": [4, 4], "units_of_warp": [2, 2]},
+        r"it takes \d+ bytes of shared memory of a block, where imaginary:one has at most 232448",
+    ),
+    "key": (
+        {"call": 3},
+        "'call' is no key of it; keys are calls, stages, unit, units_of_warp, warps",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNIT)
+def test_a_wrong_schedule_of_units_is_refused(name: str) -> None:
+    changes, message = UNIT[name]
+    with pytest.raises(UnsupportedError, match=f"the schedule of .* cannot be: {message}"):
+        emitted(edited(UNITS, 0, **changes))
+
+
+def test_a_schedule_of_units_is_obeyed() -> None:
+    text = str(emitted(edited(UNITS, 0, warps=[1, 2], calls=3, stages=4)))
+    assert "memref<4x16x48xf16, #gpu.address_space<workgroup>>" in text
+    assert "memref<4x64x48xf16, #gpu.address_space<workgroup>>" in text
+    # Each call, in the loop and behind it, of two units; one tile of the reduction, so no turn.
+    assert text.count("llvm.imaginary.multiply") == 2 * 2 * 3
+
+
+def test_units_compute_only_what_they_do(product: Any) -> None:
+    text, _ = product
+    with pytest.raises(UnsupportedError, match="units that compute it are: none; not "):
+        emitted(edited(text, 0, "thread_tile", "threads", "depth", unit=["unit", "float16"]))
+
+
 GROUPS: dict[str, tuple[str, dict[str, Any], str]] = {
     "power": ("softmax", {"group": 48}, "'group' is to be a power of two, not 48"),
     "warp": ("softmax", {"group": 16}, "'group' is to be 1 or a multiple of 32"),

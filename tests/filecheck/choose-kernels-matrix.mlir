@@ -1,0 +1,30 @@
+// PASSES: choose-kernels
+// TARGET: gpu
+//
+// The schedule of a product that a matrix unit computes: warps of a block, units of a warp, calls
+// of a unit for which operands are in shared memory, and how many tiles there are of these.
+
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:   gpu.
+// CHECK:       polyblocks.schedule = {calls = 8 : i64, kernel = "kernel",
+// CHECK-SAME:    predicted = {{{.*}}}, resident = 1 : i64, stages = 2 : i64,
+// CHECK-SAME:    unit = ["unit", "float16"], units_of_warp = [2, 2], warps = [2, 4]}
+func.func @main(%a: memref<1024x512xf16>, %b: memref<1024x512xf16>, %c: memref<1024x1024xf16>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 1024 {
+    affine.for %j = 0 to 1024 {
+      %s = affine.for %k = 0 to 512 iter_args(%t = %zero) -> (f32) {
+        %x = affine.load %a[%i, %k] : memref<1024x512xf16>
+        %y = affine.load %b[%j, %k] : memref<1024x512xf16>
+        %u = arith.extf %x : f16 to f32
+        %v = arith.extf %y : f16 to f32
+        %z = arith.mulf %u, %v fastmath<reassoc,contract> : f32
+        %w = arith.addf %t, %z fastmath<reassoc,contract> : f32
+        affine.yield %w : f32
+      }
+      %h = arith.truncf %s : f32 to f16
+      affine.store %h, %c[%i, %j] : memref<1024x1024xf16>
+    }
+  }
+  return
+}

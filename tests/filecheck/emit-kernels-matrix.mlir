@@ -1,0 +1,54 @@
+// PASSES: choose-kernels,emit-kernels
+// TARGET: gpu
+//
+// A product by a matrix unit. A block copies tiles of both operands to a stage of shared memory, 16
+// bytes at a time, swizzled. In the loop the next tiles are loaded first; each call's operands are
+// read before the call ahead of it multiplies. Sums stay in the unit's registers, and are rounded
+// and stored at the end.
+
+// CHECK:       gpu.func @kernel
+// CHECK-SAME:    workgroup(%[[A:.*]] : memref<2x64x128xf16, #gpu.address_space<workgroup>>, %[[B:.*]] : memref<2x128x128xf16, #gpu.address_space<workgroup>>)
+// CHECK:         vector.load %arg0[{{.*}}] : memref<1024x512xf16>, vector<8xf16>
+// CHECK:         vector.load %arg1[{{.*}}] : memref<1024x512xf16>, vector<8xf16>
+// CHECK:         arith.xori
+// CHECK-NEXT:    vector.store {{.*}}, %[[A]]
+// CHECK:         vector.store {{.*}}, %[[B]]
+// CHECK:         gpu.barrier
+// CHECK:         vector.load %[[A]]
+// CHECK:         vector.load %[[B]]
+// CHECK:         scf.for
+// CHECK-SAME:      iter_args
+// CHECK-NOT:       gpu.barrier
+// CHECK:           vector.load %arg0
+// CHECK:           vector.load %[[A]]
+// CHECK:           vector.load %[[B]]
+// CHECK:           llvm.call_intrinsic "llvm.imaginary.multiply"({{.*}}) : (vector<8xf16>, vector<8xf16>, vector<8xf32>) -> vector<8xf32>
+// CHECK:           vector.store {{.*}}, %[[A]]
+// CHECK:           gpu.barrier
+// CHECK:           vector.load %[[A]]
+// CHECK:           llvm.call_intrinsic "llvm.imaginary.multiply"
+// CHECK:           scf.yield
+// CHECK-NOT:     gpu.barrier
+// CHECK:         llvm.call_intrinsic "llvm.imaginary.multiply"
+// CHECK:         arith.truncf
+// CHECK-NEXT:    memref.store {{.*}}, %arg2
+// CHECK:         gpu.return
+func.func @main(%a: memref<1024x512xf16>, %b: memref<1024x512xf16>, %c: memref<1024x1024xf16>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 1024 {
+    affine.for %j = 0 to 1024 {
+      %s = affine.for %k = 0 to 512 iter_args(%t = %zero) -> (f32) {
+        %x = affine.load %a[%i, %k] : memref<1024x512xf16>
+        %y = affine.load %b[%j, %k] : memref<1024x512xf16>
+        %u = arith.extf %x : f16 to f32
+        %v = arith.extf %y : f16 to f32
+        %z = arith.mulf %u, %v fastmath<reassoc,contract> : f32
+        %w = arith.addf %t, %z fastmath<reassoc,contract> : f32
+        affine.yield %w : f32
+      }
+      %h = arith.truncf %s : f32 to f16
+      affine.store %h, %c[%i, %j] : memref<1024x1024xf16>
+    }
+  }
+  return
+}
