@@ -53,6 +53,11 @@ def normal(*shapes: tuple[int, ...]) -> Callable[[], Arrays]:
     return lambda: tuple(_random().standard_normal(shape, dtype=np.float32) for shape in shapes)
 
 
+def halves(*shapes: tuple[int, ...]) -> Callable[[], Arrays]:
+    """Inputs of normally distributed numbers in float16."""
+    return lambda: tuple(x.astype(np.float16) for x in normal(*shapes)())
+
+
 def uniform(*shapes: tuple[int, ...]) -> Callable[[], Arrays]:
     """Inputs of numbers from 0 to 1."""
     return lambda: tuple(_random().random(shape, dtype=np.float32) for shape in shapes)

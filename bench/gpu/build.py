@@ -83,7 +83,8 @@ def _compile(pair: Pair, size: str, options: Json, path: Path) -> float:
     path.parent.mkdir(parents=True, exist_ok=True)
     torch._dynamo.reset()
     # The values do not matter; pages that nobody writes cost nothing.
-    inputs = [torch.empty(shape) for shape in pair.shapes[size]]
+    dtype = getattr(torch, pair.dtype)
+    inputs = [torch.empty(shape, dtype=dtype) for shape in pair.shapes[size]]
     begin = time.perf_counter()
     with torch.no_grad():
         made = polyblocks.aot(function_of(pair.large.program), inputs, options, frontend="torch")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.table import TOLERANCE, Arrays, Case, elements, normal, uniform
+from bench.table import TOLERANCE, Arrays, Case, elements, halves, normal, uniform
 
 #: Bytes of the largest second-level cache that the sizes are made for: inputs and outputs are
 #: several times as large, so that hardly anything of a call is left there for the next one.
 L2_BYTES = 50 << 20
 
 Shape = tuple[int, ...]
+#: Rows, columns and steps of a product.
+Extents = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,14 @@ class Pair:
     Attributes:
         large: what is timed.
         small: what is checked and simulated; its sizes are no multiples of anything.
-        shapes: of the arguments by size, ``large`` and ``small``; all are float32.
+        shapes: of the arguments by size, ``large`` and ``small``.
+        dtype: of all arguments.
     """
 
     large: Case
     small: Case
     shapes: dict[str, tuple[Shape, ...]]
+    dtype: str = "float32"
 
     @property
     def slug(self) -> str:
@@ -61,6 +66,30 @@ def _pair(
     return Pair(case(large), case(small), shapes)
 
 
+def _product(program: str, large: Extents, small: Extents) -> Pair:
+    """A product of matrices of halves, ``a @ b`` or ``a @ b.T``; rows, columns, steps."""
+    by_rows = program == "product_of_rows"
+
+    def shapes(extents: Extents) -> tuple[Shape, Shape]:
+        m, n, k = extents
+        return (m, k), (n, k) if by_rows else (k, n)
+
+    def case(extents: Extents) -> Case:
+        arguments = shapes(extents)
+        return Case(
+            f"{'a @ b.T' if by_rows else 'a @ b'} float16 {'x'.join(map(str, extents))}",
+            program,
+            halves(*arguments),
+            elements(*arguments, extents[:2]) // 2,
+            tolerance=1e-3,
+            flops=2 * math.prod(extents),
+            operands="float16",
+        )
+
+    sizes = {"large": shapes(large), "small": shapes(small)}
+    return Pair(case(large), case(small), sizes, "float16")
+
+
 def _row(shape: Shape) -> tuple[Shape, ...]:
     return ((shape[-1],), (shape[-1],))
 
@@ -92,6 +121,11 @@ PAIRS: tuple[Pair, ...] = (
     _pair("cumsum over rows", "row_cumsum", (16384, 8192), (5, 700), tolerance=1e-4),
     _pair("transpose", "transpose", (16384, 8192), (100, 77), tolerance=0.0),
     _pair("heat, 10 steps", "heat", (8192, 8192), (70, 70), make=uniform),
+    _product("product", (8192, 8192, 8192), (70, 72, 83)),
+    _product("product_of_rows", (8192, 8192, 8192), (65, 33, 88)),
+    _product("product", (4096, 4096, 4096), (64, 128, 96)),
+    _product("product_of_rows", (4096, 4096, 1024), (96, 64, 264)),
+    _product("product", (1000, 1000, 1000), (33, 40, 40)),
 )
 
 #: Its rate is the copy bandwidth.

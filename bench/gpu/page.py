@@ -23,9 +23,10 @@ def markdown(results: Json, plot: str | None = None) -> str:
     lines = [f"# {results['date']}, {gpu['name']}", ""]
     versions = ", ".join(f"{name} {version}" for name, version in gpu["versions"].items())
     lines += [
-        f"Target {gpu['target']} for {', '.join(gpu['archs'])}; {versions}. float32. Times are "
-        f"those between events on the GPU, the fastest of {results['rounds']} turns of each peer; "
-        "ratios and parts of the copy bandwidth compare turns of the same round.",
+        f"Target {gpu['target']} for {', '.join(gpu['archs'])}; {versions}. float32 unless the "
+        "case says otherwise. Times are those between events on the GPU, the fastest of "
+        f"{results['rounds']} turns of each peer; ratios and parts of the copy bandwidth compare "
+        "turns of the same round.",
     ]
     if gpu["name"] == SIMULATOR:
         lines += ["", "**The times are the simulator's own and say nothing of a chip.**"]
@@ -36,6 +37,8 @@ def markdown(results: Json, plot: str | None = None) -> str:
         lines += ["", f"![percent of the copy bandwidth]({plot})"]
     lines += ["", "## Times, ms", "", *page.times(results)]
     lines += ["", "## Percent of the copy bandwidth", "", *_shares(results)]
+    if any(case.get("flops") for case in results["cases"]):
+        lines += ["", "## Products, TFLOP/s", "", *_products(results)]
     lines += ["", "## The host's part", "", *_host(results["host"])]
     lines += ["", "## Recorded in a graph", "", *_graphs(results.get("graphs", {}))]
     if "checks" in results:
@@ -61,6 +64,23 @@ def _shares(results: Json) -> list[str]:
         rows.append([case["case"], *cells, ratio, model, error])
     heads = ["case", *names, "best / ours", "predicted / ours", "our error"]
     return table(heads, rows)
+
+
+def _products(results: Json) -> list[str]:
+    """A multiply-add is two operations; the peer is the vendor's library where PyTorch calls it."""
+    names = page.names(results)
+    rows = []
+    for case in results["cases"]:
+        if case.get("flops"):
+            by_peer = {row["peer"]: row for row in case["peers"]}
+            times = [by_peer.get(name, {}).get("minimum") for name in names]
+            rows.append(
+                [
+                    case["case"],
+                    *(NONE if t is None else f"{case['flops'] / t / 1e12:.0f}" for t in times),
+                ]
+            )
+    return table(["case", *names], rows)
 
 
 def _host(host: Json) -> list[str]:

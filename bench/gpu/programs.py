@@ -20,6 +20,16 @@ def column_sums(x: Tensor) -> Tensor:
     return x.sum(0)
 
 
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """A product of matrices."""
+    return a @ b
+
+
+def product_of_rows(a: Tensor, b: Tensor) -> Tensor:
+    """The product of each row of one matrix with each row of the other, as in a linear layer."""
+    return a @ b.T
+
+
 def function_of(program: str) -> Callable[..., Any]:
     """A case's function by its name."""
     function: Callable[..., Any] = globals().get(program) or getattr(in_torch, program)
