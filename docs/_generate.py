@@ -143,9 +143,14 @@ def s3_attributes() -> str:
 
 def schedule_keys() -> str:
     """What a schedule of a GPU's kernel says."""
-    from polyblocks.codegen.gpu.mapping.schedule import COMMON, OF_GROUPS, OF_TILES
+    from polyblocks.codegen.gpu.mapping.schedule import COMMON, OF_GROUPS, OF_TILES, OF_UNITS
 
-    kinds = {"all": COMMON, "groups of threads": OF_GROUPS, "tiles of a contraction": OF_TILES}
+    kinds = {
+        "all": COMMON,
+        "groups of threads": OF_GROUPS,
+        "tiles of a contraction": OF_TILES,
+        "a matrix unit": OF_UNITS,
+    }
     rows = [
         f"| `{key}` | {kind} | {sentence(meaning)} |"
         for kind, keys in kinds.items()

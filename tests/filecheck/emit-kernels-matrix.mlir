@@ -7,7 +7,7 @@
 // and stored at the end.
 
 // CHECK:       gpu.func @kernel
-// CHECK-SAME:    workgroup(%[[A:.*]] : memref<2x64x128xf16, #gpu.address_space<workgroup>>, %[[B:.*]] : memref<2x128x128xf16, #gpu.address_space<workgroup>>)
+// CHECK-SAME:    workgroup(%[[A:.*]] : memref<2x64x64xf16, #gpu.address_space<workgroup>>, %[[B:.*]] : memref<2x128x64xf16, #gpu.address_space<workgroup>>)
 // CHECK:         vector.load %arg0[{{.*}}] : memref<1024x512xf16>, vector<8xf16>
 // CHECK:         vector.load %arg1[{{.*}}] : memref<1024x512xf16>, vector<8xf16>
 // CHECK:         arith.xori

@@ -34,7 +34,7 @@ _OF_WARP = (16, 32, 64, 128)
 #: Sums of a warp's tile for each lane, at most: what is left of the registers are operands.
 _SUMS = 128
 #: Calls of a unit one after the other for which the operands are copied at once.
-_CALLS = (1, 2, 4, 8)
+_CALLS = (1, 2, 4)
 #: Tiles of each operand that are in shared memory: one is used and the others are filled; with
 #: copies that take no registers there can be several of these.
 _STAGES = (3, 4, 2)
@@ -51,14 +51,21 @@ class Product:
     """What a matrix unit computes of a nest.
 
     Attributes:
+        parts: of the nest.
         operands: of rows, and of columns.
         unit: that multiplies them.
         steps: how those of a unit are given out to the lanes.
+        along: along what each operand's elements follow each other in memory, a piece at a time:
+            ``steps``, ``outer`` (its rows or columns), or nothing: they are loaded one by one.
+        aligned: whether each operand's pieces are at multiples of their size, if its buffer is.
     """
 
+    parts: Contraction
     operands: tuple[Operand, Operand]
     unit: MatrixUnit
     steps: Steps
+    along: tuple[str, str]
+    aligned: tuple[bool, bool]
 
 
 def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product]:
@@ -78,13 +85,21 @@ def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product
         return []
     rows, columns = (first, second) if first.of_rows else (second, first)
     dtypes = {_DTYPES.get(str(o.load.result.type)) for o in (rows, columns)}
+    size = rows.load.buffer.bytes_per_element
+    pair = (rows, columns)
+    ways = [_along(parts, o, ACCESS_BYTES // size) for o in pair]
+    aligned = [
+        _is_aligned(parts, o, w, ACCESS_BYTES // size) for o, w in zip(pair, ways, strict=True)
+    ]
     found = []
     for unit in units:
         if unit.fragments is None or unit.accumulator != "float32" or dtypes != {unit.operands}:
             continue
-        steps = steps_given(unit, rows.load.buffer.bytes_per_element)
+        steps = steps_given(unit, size)
         if steps is not None:
-            found.append(Product((rows, columns), unit, steps))
+            found.append(
+                Product(parts, pair, unit, steps, (ways[0], ways[1]), (aligned[0], aligned[1]))
+            )
     return found
 
 
@@ -208,26 +223,11 @@ class MatrixKernel(TiledKernel):
         )
 
     def is_asynchronous(self, operand: Operand) -> bool:
-        """Whether an operand is copied past the registers.
-
-        Its chunks have to be aligned, wherever they begin: those of an argument are, if that is.
-        """
-        buffer, chunk = operand.load.buffer, self.piece
+        """Whether an operand is copied past the registers."""
         if self.copies is None or self.copies.bytes != ACCESS_BYTES:
             return False
-        if buffer.viewed is not None:
-            return False
-        if along(self, operand) == "steps":
-            last = self.parts.reduction.order[-1]
-        elif self.is_transposed(operand):
-            last = (self.parts.rows if operand.of_rows else self.parts.columns)[-1]
-        else:
-            return False
-        if buffer.memref_type is not None and buffer.memref_type.get_strides_and_offset()[1]:
-            return False
-        at = address(buffer, operand.load.index)
-        others = [factor for atom, factor in at.terms if atom is not last]
-        return at.const % chunk == 0 and all(factor % chunk == 0 for factor in others)
+        by_rows = along(self, operand) == "steps" or self.is_transposed(operand)
+        return by_rows and self.product.aligned[0 if operand.of_rows else 1]
 
     def pieces(self, operand: Operand) -> int:
         """Pieces of an operand's tile, of which threads copy one at a time."""
@@ -260,19 +260,32 @@ class MatrixKernel(TiledKernel):
 
 
 def along(kernel: MatrixKernel, operand: Operand) -> str:
-    """Along what an operand's elements follow each other in memory, a whole chunk at a time.
+    """See :class:`Product`."""
+    return kernel.product.along[0 if operand.of_rows else 1]
 
-    Returns:
-        ``steps``, ``outer`` (its rows or columns), or nothing: they are loaded one by one.
-    """
-    parts, load, chunk = kernel.parts, operand.load, kernel.piece
+
+def _along(parts: Contraction, operand: Operand, piece: int) -> str:
     last = parts.reduction.order[-1]
-    if last.extent % chunk == 0 and stride_along(load.buffer, load.index, last) == 1:
+    load = operand.load
+    if last.extent % piece == 0 and stride_along(load.buffer, load.index, last) == 1:
         return "steps"
     side = (parts.rows if operand.of_rows else parts.columns)[-1]
-    if side.extent % chunk == 0 and stride_along(load.buffer, load.index, side) == 1:
+    if side.extent % piece == 0 and stride_along(load.buffer, load.index, side) == 1:
         return "outer"
     return ""
+
+
+def _is_aligned(parts: Contraction, operand: Operand, way: str, piece: int) -> bool:
+    buffer = operand.load.buffer
+    if not way or buffer.viewed is not None:
+        return False
+    if buffer.memref_type is not None and buffer.memref_type.get_strides_and_offset()[1]:
+        return False
+    side = parts.rows if operand.of_rows else parts.columns
+    last = (parts.reduction.order if way == "steps" else side)[-1]
+    at = address(buffer, operand.load.index)
+    others = [factor for atom, factor in at.terms if atom is not last]
+    return at.const % piece == 0 and all(factor % piece == 0 for factor in others)
 
 
 def matrix_kernels(
@@ -315,14 +328,12 @@ def matrix_kernel(
     stages: int = 2,
 ) -> MatrixKernel:
     """The kernel with so many warps, of so many units each, and so many stages."""
-    parts = contraction_of(nest.body)
-    assert parts is not None
     assert found.unit.fragments is not None
     sums = found.unit.fragments[2]
     own = (len(outers_of(sums)), len(steps_of(sums)))
     m, n, _ = found.unit.shape
     kernel = MatrixKernel(
-        nest, outer, [f.var for f in outer], body, warp=chip.warp, parts=parts,
+        nest, outer, [f.var for f in outer], body, warp=chip.warp, parts=found.parts,
         of_thread=(of_warp[0] * own[0], of_warp[1] * own[1]),
         across=(warps[0] * m // own[0], warps[1] * n // own[1]),
         depth=calls * found.unit.shape[2], banks=chip.banks,
