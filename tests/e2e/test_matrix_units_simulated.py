@@ -19,6 +19,7 @@ from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 from polyblocks.codegen.gpu.matrix import kernel
 from polyblocks.codegen.gpu.matrix.cost import predict_matrix
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, products_of
+from polyblocks.simt import LaunchResult
 
 pytestmark = pytest.mark.cpu
 
@@ -37,6 +38,15 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "epilogue": (
         lambda x, w, b: torch.relu(functional.linear(x, w, b)),
         ((33, 96), (48, 96), (48,)),
+    ),
+    "residual": (
+        lambda x, w, b, c, g: torch.tanh(x @ w.t() + b) * g[:, None] + c,
+        ((33, 96), (48, 96), (48,), (33, 48), (33,)),
+    ),
+    "results of columns": (lambda a, b: (a @ b).t().contiguous(), ((40, 64), (64, 48))),
+    "a mask of pieces": (
+        lambda a, b: torch.where(torch.arange(40)[:, None] >= torch.arange(64), a @ b, -1.0),
+        ((40, 88), (88, 64)),
     ),
     "mask": (
         lambda a, b: torch.where(torch.arange(33)[:, None] >= torch.arange(65), a @ b, -1.0),
@@ -108,21 +118,42 @@ def test_not_a_number_stays_in_its_row_and_column(kernels: list[MatrixKernel]) -
     # Without loads by columns pairs of steps are put together, and meet in banks.
     [("sm_80", True), ("sm_80", False), ("gfx1100", True), ("gfx1200", True)],
 )
-def test_large_products_have_no_conflicts(arch: str, rows_of_both: bool) -> None:
-    """As the model chooses."""
+def test_large_products_have_no_conflicts(
+    arch: str, rows_of_both: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the model chooses: copies, and reads of operands."""
+    monkeypatch.setattr(emit_matrix, "is_wide", lambda kernel: False)
+    assert launched(arch, rows_of_both).counts.bank_conflicts == 0
+
+
+def test_sums_change_places_without_conflicts_and_fill_sectors() -> None:
+    counts = launched("sm_80", True).counts
+    assert counts.bank_conflicts == 0
+    assert counts.coalescing == 1
+
+
+def launched(arch: str, rows_of_both: bool) -> LaunchResult:
+    """A product of halves, its launch."""
     a, b = r(256, 128).half(), r(256, 128).half()
     function = (lambda a, b: a @ b.t()) if rows_of_both else (lambda a, b: a.t() @ b)
     _, (launch,) = simulate(function, [a, b], arch)
     assert launch.counts.instructions["matrix"] > 0
-    assert launch.counts.bank_conflicts == 0
+    return launch
 
 
 # --- planted -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def product(kernels: list[MatrixKernel]) -> Callable[[], tuple[bool, list[str]]]:
-    """A product with several stages: whether it is right, and what was found."""
+def product(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[bool, list[str]]]:
+    """A product with several stages of several calls: whether it is right, what was found."""
+
+    def predict(candidate: MatrixKernel, *given: Any) -> Predicted:
+        wanted = (candidate.calls, candidate.stages, candidate.warps) == (4, 3, (2, 2))
+        possible = isfinite(predict_matrix(candidate, *given).seconds)
+        return Predicted(-1.0 if wanted and possible else 1e9, 0.0, 0.0)
+
+    monkeypatch.setattr(choose, "predict_matrix", predict)
 
     def run() -> tuple[bool, list[str]]:
         a, b = r(64, 512).half(), r(64, 512).half()

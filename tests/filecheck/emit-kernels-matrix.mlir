@@ -3,8 +3,8 @@
 //
 // A product by a matrix unit. A block copies tiles of both operands to a stage of shared memory, 16
 // bytes at a time, swizzled. In the loop the next tiles are loaded first; each call's operands are
-// read before the call ahead of it multiplies. Sums stay in the unit's registers, and are rounded
-// and stored at the end.
+// read before the call ahead of it multiplies. Sums stay in the unit's registers. At the end they
+// change places through the operands' memory, are rounded, and stored 16 bytes at a time.
 
 // CHECK:       gpu.func @kernel
 // CHECK-SAME:    workgroup(%[[A:.*]] : memref<2x64x64xf16, #gpu.address_space<workgroup>>, %[[B:.*]] : memref<2x128x64xf16, #gpu.address_space<workgroup>>)
@@ -30,8 +30,14 @@
 // CHECK:           scf.yield
 // CHECK-NOT:     gpu.barrier
 // CHECK:         llvm.call_intrinsic "llvm.imaginary.multiply"
+// CHECK:         gpu.barrier
+// CHECK:         vector.bitcast {{.*}} : vector<1xf32> to vector<2xf16>
+// CHECK-NEXT:    vector.store
+// CHECK:         gpu.barrier
+// CHECK:         vector.load {{.*}} vector<8xf16>
+// CHECK-NEXT:    vector.bitcast {{.*}} : vector<8xf16> to vector<4xf32>
 // CHECK:         arith.truncf
-// CHECK-NEXT:    memref.store {{.*}}, %arg2
+// CHECK:         vector.store {{.*}}, %arg2[{{.*}}] : memref<1024x1024xf16>, vector<8xf16>
 // CHECK:         gpu.return
 func.func @main(%a: memref<1024x512xf16>, %b: memref<1024x512xf16>, %c: memref<1024x1024xf16>) {
   %zero = arith.constant 0.0 : f32

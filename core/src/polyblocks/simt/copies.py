@@ -66,6 +66,8 @@ class Copies:
         if source_bytes is None:
             return machine.load(source, 4, size // 4, size, space)
         whole = np.broadcast_to(source_bytes, (machine.lanes,))
+        if (whole[machine.mask] == size).all():
+            return machine.load(source, 4, size // 4, size, space)
         outer, count = machine.mask, machine.active
         words = np.zeros((size // 4, machine.lanes), np.uint32)
         for index in range(size // 4):

@@ -7,12 +7,14 @@ from itertools import product
 from typing import Any
 
 from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Buffer, Op
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter
 from polyblocks.codegen.gpu.emission.pipeline import Pipeline
 from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps
 from polyblocks.codegen.gpu.emission.tile_copy import TileCopy
+from polyblocks.codegen.gpu.emission.wide_epilogue import WideEpilogue, is_wide
 from polyblocks.codegen.gpu.matrix.fragments import TILE, outers_of, steps_of
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
 from polyblocks.mlir import ir
@@ -66,13 +68,25 @@ class MatrixEmitter(ContractionEmitter):
             size = kernel.unit.shape[side]
             corner = code.times(numbers[side], kernel.of_warp[side] * size)
             self.corner.append(corner)
-            first = code.add(corner, self._of_lane([adds[side] for adds in sums.lanes]))
+            first = code.add(corner, self.of_lane([adds[side] for adds in sums.lanes]))
             for unit in range(kernel.of_warp[side]):
                 for offset in own:
                     at = unit * size + offset
                     self.places[side].append(code.add(first, code.integer(at)) if at else first)
 
-    def _of_lane(self, adds: list[int]) -> Any:
+    def row_of_memory(self, memref: Any) -> Any:
+        """All elements of a memref without gaps, as one dimension."""
+        return self._row(memref)
+
+    def inside(self, number: Any, side: int) -> Any:
+        """Whether a row or column exists; None if all do."""
+        return self._inside(number, side)
+
+    def decode(self, number: Any, order: list[Var]) -> None:
+        """Let the variables be those of a row or column."""
+        self._decode(number, order)
+
+    def of_lane(self, adds: list[int]) -> Any:
         """What the bits of the lane's number add up to; bits in a row are taken together."""
         code = self.code
         total = None
@@ -239,11 +253,11 @@ class MatrixEmitter(ContractionEmitter):
                 ):
                     found[unit][offset, 0] = chunk
             return found
-        first = code.add(self.corner[side], self._of_lane([outer for outer, _ in fragment.lanes]))
+        first = code.add(self.corner[side], self.of_lane([outer for outer, _ in fragment.lanes]))
         adds = [0] * len(fragment.lanes)
         for position, bit in enumerate(steps.bits):
             adds[bit] = 1 << position
-        mine = self._of_lane(adds)
+        mine = self.of_lane(adds)
         memref = self.tiles[operand]
         type_ = ir.VectorType.get([steps.chunk], memref.type.element_type)
         found = []
@@ -383,6 +397,12 @@ class MatrixEmitter(ContractionEmitter):
                         (i * len(rows) + rows.index(row), j * len(columns) + columns.index(column))
                         for row, column in places
                     ]
+
+    def _finish(self, carried: list[Any], inside: list[list[Any]]) -> None:
+        if is_wide(self.kernel):
+            WideEpilogue(self, self.code.id("thread")).emit(carried)
+        else:
+            super()._finish(carried, inside)
 
     def _packed(self, values: list[Any]) -> list[Any]:
         """The sums of all elements, in the order of these, as registers."""

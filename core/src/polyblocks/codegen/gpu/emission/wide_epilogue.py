@@ -1,0 +1,285 @@
+"""What happens with the sums of a matrix unit, several neighbouring columns at a time.
+
+A lane has its sums where the unit left them, a column or two of a row. They change places through
+the shared memory that the operands no longer need, a row of units at a time, so that each lane has
+neighbouring columns of one row. What belongs to these is loaded, and they are stored, at once.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.model import Index, Load, Node, Op, Store, Value, results
+from polyblocks.codegen.gpu.emission.combine import barrier
+from polyblocks.codegen.gpu.matrix.fragments import outers_of, steps_of
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
+from polyblocks.mlir import ir
+
+if TYPE_CHECKING:
+    from polyblocks.codegen.gpu.emission.emit_matrix import MatrixEmitter
+
+#: Columns that a lane has at once.
+WIDTH = 8
+#: Numbers of 32 bits in one access of shared memory, and accesses in a line of it.
+_QUAD, _LINE = 4, 8
+
+
+def is_wide(kernel: MatrixKernel) -> bool:
+    """Whether a kernel stores neighbouring columns, whole pieces of them, and has room for it."""
+    parts = kernel.parts
+    last = parts.columns[-1]
+    nodes = [*parts.before, *parts.after]
+    if last.extent % WIDTH or not all(isinstance(n, (Op, Index, Load, Store)) for n in nodes):
+        return False
+    stores = [n for n in nodes if isinstance(n, Store)]
+    if not any(_walk(store, kernel) == 1 and str(store.value.type) != "i1" for store in stores):
+        return False
+    size, _ = _room(kernel)
+    columns = kernel.of_warp[1] * kernel.unit.shape[1]
+    # Swizzles are for powers of two.
+    fits = columns % WIDTH == 0 and columns & (columns - 1) == 0
+    return fits and size >= _bytes_of_warp(kernel) * kernel.threads // kernel.warp
+
+
+def _walk(node: Load | Store, kernel: MatrixKernel) -> int | None:
+    """Elements from an access to that of the next column."""
+    return stride_along(node.buffer, node.index, kernel.parts.columns[-1])
+
+
+def _room(kernel: MatrixKernel) -> tuple[int, int]:
+    """Bytes of the larger operand's tiles, and which one it is."""
+    sizes = []
+    for number, operand in enumerate(kernel.product.operands):
+        size = kernel.element_bytes
+        for extent in kernel.shape(operand):
+            size *= extent
+        sizes.append((size, number))
+    return max(sizes)
+
+
+def _bytes_of_warp(kernel: MatrixKernel) -> int:
+    m, n, _ = kernel.unit.shape
+    return 4 * m * kernel.of_warp[1] * n
+
+
+class WideEpilogue:
+    """Writes the end of a matrix kernel at the current insertion point.
+
+    Args:
+        emitter: of the kernel, behind its reduction.
+        thread: the thread's number.
+    """
+
+    def __init__(self, emitter: MatrixEmitter, thread: Any) -> None:
+        self.emitter, self.code, self.kernel = emitter, emitter.code, emitter.kernel
+        kernel = self.kernel
+        _, number = _room(kernel)
+        self.memory = emitter.row_of_memory(emitter.tiles[kernel.product.operands[number]])
+        self.element = self.memory.type.element_type
+        warp = self.code.quotient(thread, kernel.warp)
+        self.begin = self.code.times(warp, _bytes_of_warp(kernel) // 4)
+        self.pitch = kernel.of_warp[1] * kernel.unit.shape[1]
+        #: The values of all columns; one if they have the same.
+        self.values: dict[Value, list[Any]] = {}
+
+    def emit(self, sums: list[Any]) -> None:
+        """Change places, and do what is to be done.
+
+        Args:
+            sums: of the lane, rows by columns.
+        """
+        code, kernel = self.code, self.kernel
+        m, n, _ = kernel.unit.shape
+        pieces = m * kernel.of_warp[1] * n // WIDTH
+        for unit in range(kernel.of_warp[0]):
+            barrier(code)
+            self._put(unit, sums)
+            barrier(code)
+            for round_ in range(-(-pieces // kernel.warp)):
+                number, mine = code.round_of(self.emitter.lane, round_, pieces, kernel.warp)
+
+                def piece(number: Any = number, unit: int = unit) -> list[Any]:
+                    self._piece(number, unit)
+                    return []
+
+                code.when(mine, piece)
+
+    def _put(self, unit: int, sums: list[Any]) -> None:
+        """The lane's sums of a row of units."""
+        code, kernel = self.code, self.kernel
+        fragment = self.emitter.fragments[2]
+        rows, columns = outers_of(fragment), steps_of(fragment)
+        width = kernel.of_thread[1]
+        first = [self.emitter.of_lane([adds[side] for adds in fragment.lanes]) for side in range(2)]
+        run = len(columns) if columns == list(range(len(columns))) else 1
+        for i, row in enumerate(rows):
+            line = code.add(first[0], code.integer(row))
+            for unit_column in range(kernel.of_warp[1]):
+                for j in range(0, len(columns), run):
+                    at = unit_column * kernel.unit.shape[1] + columns[j]
+                    place = self._place_in(line, code.add(first[1], code.integer(at)))
+                    begin = (unit * len(rows) + i) * width + unit_column * len(columns) + j
+                    self._store(place, sums[begin : begin + run])
+
+    def _place_in(self, row: Any, column: Any) -> Any:
+        """Where a column of a row is in shared memory, in numbers of 32 bits.
+
+        Four columns are together, and the fours of a line are swizzled: warps write pairs of
+        columns of four rows one after the other, and read fours of eight.
+        """
+        code = self.code
+        fours = min(self.pitch // _QUAD, _LINE)
+        line = code.quotient(row, _LINE // fours)
+        low = code.times(code.remainder(line, fours // 2), 2)
+        high = code.remainder(code.quotient(line, fours // 2), 2)
+        by = code.times(code.add(low, high), _QUAD)
+        column = code.value("arith.xori", code.index, column, by)
+        return code.add(self.begin, code.add(code.times(row, self.pitch), column))
+
+    def _store(self, place: Any, values: list[Any]) -> None:
+        """Put numbers of 32 bits into memory of narrower ones."""
+        code, times = self.code, 4 // self.kernel.element_bytes
+        vector = code.value(
+            "vector.from_elements", ir.VectorType.get([len(values)], values[0].type), *values
+        )
+        type_ = ir.VectorType.get([len(values) * times], self.element)
+        narrow = code.value("vector.bitcast", type_, vector)
+        code.op("vector.store", [], [narrow, self.memory, code.times(place, times)])
+
+    def _piece(self, number: Any, unit: int) -> None:
+        """Neighbouring columns of one row."""
+        code, kernel, emitter = self.code, self.kernel, self.emitter
+        m, n, _ = kernel.unit.shape
+        beside = kernel.of_warp[1] * n // WIDTH
+        # Eight rows at a time, for the banks; the pieces of each of them fill sectors.
+        row = code.remainder(number, _LINE)
+        rest = code.quotient(number, _LINE)
+        column = code.times(code.remainder(rest, beside), WIDTH)
+        row = code.add(row, code.times(code.quotient(rest, beside), _LINE))
+        sums = self._taken(row, column)
+        row = code.add(code.add(emitter.corner[0], row), code.integer(unit * m))
+        column = code.add(emitter.corner[1], column)
+        at = [code.add(emitter.first[0], row), code.add(emitter.first[1], column)]
+        conditions = [emitter.inside(number, side) for side, number in enumerate(at)]
+
+        def body() -> list[Any]:
+            parts = kernel.parts
+            emitter.decode(at[0], parts.rows)
+            emitter.decode(at[1], parts.columns)
+            self.values = {}
+            self._run(parts.before)
+            self.values[parts.reduction.loops[0].results[0]] = sums
+            self._run(parts.after)
+            return []
+
+        code.when(code.both([c for c in conditions if c is not None]), body)
+
+    def _taken(self, row: Any, column: Any) -> list[Any]:
+        """Numbers of 32 bits from memory of narrower ones."""
+        code, times = self.code, 4 // self.kernel.element_bytes
+        f32 = ir.F32Type.get()
+        found = []
+        for k in range(0, WIDTH, _QUAD):
+            at = self._place_in(row, code.add(column, code.integer(k)) if k else column)
+            narrow = code.value(
+                "vector.load",
+                ir.VectorType.get([_QUAD * times], self.element),
+                self.memory,
+                code.times(at, times),
+            )
+            four = code.value("vector.bitcast", ir.VectorType.get([_QUAD], f32), narrow)
+            found += self._elements(four)
+        return found
+
+    def _elements(self, vector: Any) -> list[Any]:
+        type_ = vector.type.element_type
+        return [
+            self.code.value(
+                "vector.extract", type_, vector, static_position=ir.DenseI64ArrayAttr.get([k])
+            )
+            for k in range(vector.type.shape[0])
+        ]
+
+    # Nodes
+
+    def _run(self, nodes: list[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, Load):
+                self.values[node.result] = self._load(node)
+            elif isinstance(node, Store):
+                self._store_columns(node)
+            elif isinstance(node, Index):
+                last = self.kernel.parts.columns[-1]
+                moved = last in node.expr.variables()
+                self.values[node.result] = self._of_columns(
+                    partial(self.emitter.expr, node.expr), WIDTH if moved else 1
+                )
+            else:
+                assert isinstance(node, Op)
+                self._op(node)
+
+    def _of_columns(self, made: Any, count: int) -> list[Any]:
+        """What is made with the variables of each column; of the first one alone, if so."""
+        emitter, last = self.emitter, self.kernel.parts.columns[-1]
+        first = emitter.variables[last]
+        found = []
+        for k in range(count):
+            emitter.variables[last] = self.code.add(first, self.code.integer(k)) if k else first
+            found.append(made())
+        emitter.variables[last] = first
+        return found
+
+    def _of(self, value: Value, k: int) -> Any:
+        if value.external is not None:
+            return self.emitter.externals[value.external]
+        found = self.values[value]
+        return found[k if len(found) > 1 else 0]
+
+    def _op(self, node: Op) -> None:
+        inner = [v for v in node.operands if v.external is None]
+        count = max((len(self.values[v]) for v in inner), default=1)
+        types = [r.type for r in node.results]
+        rows = []
+        for k in range(count):
+            operands = [self._of(v, k) for v in node.operands]
+            op = self.code.op(node.name, types, operands, node.attributes, node.location)
+            rows.append(list(op.results))
+        for position, result in enumerate(results(node)):
+            self.values[result] = [row[position] for row in rows]
+
+    def _place(self, node: Load | Store) -> list[Any]:
+        index = [self.emitter.expr(e) for e in node.index]
+        return [self.emitter.memrefs[node.buffer], *index]
+
+    def _load(self, node: Load) -> list[Any]:
+        code, type_ = self.code, node.result.type
+        step = _walk(node, self.kernel)
+        if step == 1 and str(type_) != "i1":
+            vector = ir.VectorType.get([WIDTH], type_)
+            op = code.op("vector.load", [vector], self._place(node), None, node.location)
+            return self._elements(op.results[0])
+
+        def one() -> Any:
+            return code.op("memref.load", [type_], self._place(node), None, node.location).results[
+                0
+            ]
+
+        return self._of_columns(one, 1 if step == 0 else WIDTH)
+
+    def _store_columns(self, node: Store) -> None:
+        code = self.code
+        if _walk(node, self.kernel) == 1 and str(node.value.type) != "i1":
+            elements = [self._of(node.value, k) for k in range(WIDTH)]
+            vector = ir.VectorType.get([WIDTH], node.value.type)
+            value = code.value("vector.from_elements", vector, *elements)
+            code.op("vector.store", [], [value, *self._place(node)], None, node.location)
+            return
+        rest = iter(range(WIDTH))
+
+        def one() -> None:
+            operands = [self._of(node.value, next(rest)), *self._place(node)]
+            code.op("memref.store", [], operands, None, node.location)
+
+        self._of_columns(one, WIDTH)
