@@ -32,10 +32,10 @@
 // CHECK:         llvm.call_intrinsic "llvm.imaginary.multiply"
 // CHECK:         gpu.barrier
 // CHECK:         vector.bitcast {{.*}} : vector<1xf32> to vector<2xf16>
-// CHECK-NEXT:    vector.store
+// CHECK:         vector.store
 // CHECK:         gpu.barrier
 // CHECK:         vector.load {{.*}} vector<8xf16>
-// CHECK-NEXT:    vector.bitcast {{.*}} : vector<8xf16> to vector<4xf32>
+// CHECK:         vector.bitcast {{.*}} : vector<8xf16> to vector<4xf32>
 // CHECK:         arith.truncf
 // CHECK:         vector.store {{.*}}, %arg2[{{.*}}] : memref<1024x1024xf16>, vector<8xf16>
 // CHECK:         gpu.return
