@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from tests.e2e.test_kernels_simulated import simulate
+from tests.support.sweeps import sweep
 from torch.nn import functional
 
 from polyblocks.codegen.gpu.emission import emit_matrix, pipeline
@@ -79,8 +80,8 @@ def arguments(name: str, dtype: torch.dtype) -> list[torch.Tensor]:
     return [r(shape).to(dtype) for shape in PROGRAMS[name][1]]
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("dtype", sweep([torch.float16, torch.bfloat16], torch.float16), ids=str)
+@pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "gfx1100"))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_units_compute_what_pytorch_does(
     name: str, arch: str, dtype: torch.dtype, kernels: list[MatrixKernel]
@@ -98,6 +99,12 @@ def test_units_compute_what_pytorch_does(
     found = torch.from_numpy(outputs[0]).view(dtype) if dtype is torch.bfloat16 else outputs[0]
     error = (torch.as_tensor(found).double() - expected).abs().max()
     assert error <= 2 * eager + 1e-6
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_units_of_each_chip(arch: str, dtype: torch.dtype, kernels: list[MatrixKernel]) -> None:
+    test_units_compute_what_pytorch_does("residual", arch, dtype, kernels)
 
 
 def test_not_a_number_stays_in_its_row_and_column(kernels: list[MatrixKernel]) -> None:
