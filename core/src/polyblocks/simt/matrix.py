@@ -13,7 +13,7 @@ from polyblocks.simt.semantics import Instruction, Operation, Run, width
 from polyblocks.simt.types import Array
 from polyblocks.target import Fragment, MatrixUnit, TransposedLoads
 
-_BITS = {"float16": 16, "bfloat16": 16, "float32": 32}
+_BITS = {"float16": 16, "bfloat16": 16, "int8": 8, "float32": 32, "int32": 32}
 
 
 def matrix_intrinsics(units: Iterable[MatrixUnit]) -> dict[str, Operation]:
@@ -73,7 +73,12 @@ def matrix_operation(unit: MatrixUnit) -> Operation:
                 _matrix(machine, part, table) for part, table in zip(parts, tables, strict=True)
             )
             with np.errstate(all="ignore"):
-                result = (c + np.einsum("gmk,gnk->gmn", a, b)).astype(np.float32)
+                exact = c + np.einsum("gmk,gnk->gmn", a, b)
+            if unit.accumulator == "int32":
+                # Sums wrap around; in float64 they are exact.
+                result = exact.astype(np.int64).astype(np.int32)
+            else:
+                result = exact.astype(np.float32)
             rows, columns = tables[2][0], tables[2][1]
             # (subgroup, place, lane) -> (place, all lanes)
             lanes = result[:, rows, columns]
@@ -130,7 +135,12 @@ def _elements(machine: Any, registers: list[Array], dtype: str) -> Array:
     found = []
     for register in registers:
         whole = np.broadcast_to(register, (*register.shape[:-1], machine.lanes))
-        values = _from_bits(whole) if dtype == "bfloat16" else np.atleast_2d(whole)
+        if dtype == "bfloat16":
+            values = _from_bits(whole)
+        elif dtype == "int8":
+            values = _bytes(whole)
+        else:
+            values = np.atleast_2d(whole)
         found += list(values.astype(np.float64))
     return np.stack(found)
 
@@ -144,6 +154,13 @@ def _from_bits(register: Array) -> Array:
         halves = [bits & 0xFFFF, bits >> 16]
     words = np.stack(halves).astype(np.uint32) << 16
     return words.view(np.float32)
+
+
+def _bytes(register: Array) -> Array:
+    """Numbers of 8 bits with a sign in registers of 32 bits, the lowest one first."""
+    words = np.atleast_2d(register).astype(np.int64)
+    parts = [words >> 8 * k & 0xFF for k in range(4)]
+    return np.stack(parts, axis=1).reshape(-1, words.shape[-1]).astype(np.uint8).view(np.int8)
 
 
 def _matrix(machine: Any, part: Array, table: tuple[Array, Array]) -> Array:

@@ -114,7 +114,7 @@ _VOLTA = tuple(_half_units("mma.m8n8k4", (8, 8, 4), 512, False))
 _XAVIER = (*_VOLTA, UnitRate("wmma.m16n16k16", (16, 16, 16), "int8", "int32", 1024))
 _TURING = (
     *_half_units("mma.m16n8k8", (16, 8, 8), 512, False),
-    UnitRate("mma.m8n8k16", (8, 8, 16), "int8", "int32", 1024),
+    UnitRate("mma.m8n8k16", (8, 8, 16), "int8", "int32", 1024, *UNITS[(8, 8, 16), "int8"]),
 )
 
 
@@ -123,7 +123,9 @@ def _mma(half: int, double: int = 0, float8: int = 0) -> tuple[UnitRate, ...]:
     units = [
         *_half_units("mma.m16n8k16", (16, 8, 16), half, True),
         UnitRate("mma.m16n8k8", (16, 8, 8), "tfloat32", "float32", half // 2),
-        UnitRate("mma.m16n8k32", (16, 8, 32), "int8", "int32", half * 2),
+        UnitRate(
+            "mma.m16n8k32", (16, 8, 32), "int8", "int32", half * 2, *UNITS[(16, 8, 32), "int8"]
+        ),
     ]
     if float8:
         units += _float8_units("mma.m16n8k32", (16, 8, 32), float8)

@@ -1,8 +1,8 @@
 """Which elements the lanes of a warp have in the operands of ``mma.sync``.
 
-Source: PTX ISA, "Matrix Fragments for mma.m16n8k8" and "… mma.m16n8k16": lane ``4 g + t`` has rows
-``g`` and ``g + 8`` of the first operand and of the accumulator, column ``g`` of the second one,
-and pairs of neighbouring steps (columns of the accumulator) from ``2 t`` on.
+Source: PTX ISA, "Matrix Fragments for mma.m16n8k8" and for m16n8k16, m8n8k16 and m16n8k32: lane
+``4 g + t`` has rows ``g`` and ``g + 8`` of the first operand and of the accumulator, column ``g``
+of the second one, and of steps (columns of the accumulator) neighbours from a multiple of ``t`` on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TRANSPOSED = TransposedLoads(
 #: dtype -> type of a register of an operand.
 _REGISTERS = {"float16": "vector<2xf16>", "bfloat16": "i32"}
 
-#: Shape and dtype of the operands -> fragments of a unit that adds in float32, and its function.
+#: Shape and dtype of the operands -> fragments of a unit that adds in 32 bits, and its function.
 UNITS: dict[tuple[tuple[int, int, int], str], tuple[tuple[Fragment, Fragment, Fragment], str]] = {}
 
 for _dtype, _name in (("float16", "f32.f32"), ("bfloat16", "bf16")):
@@ -33,3 +33,23 @@ for _dtype, _name in (("float16", "f32.f32"), ("bfloat16", "bf16")):
             ),
             f"llvm.nvvm.mma.m16n8k{_k}.row.col.{_name}",
         )
+
+#: Pieces of four neighbouring steps of 8 bits.
+_FOURS = ((0, 4), (0, 8))
+_SUMS = Fragment((*_PAIRS, *_GROUPS), ((0, 1), (8, 0)), "i32")
+UNITS[(16, 8, 32), "int8"] = (
+    (
+        Fragment((*_FOURS, *_GROUPS), ((0, 1), (0, 2), (8, 0), (0, 16)), "i32"),
+        Fragment((*_FOURS, *_GROUPS), ((0, 1), (0, 2), (0, 16)), "i32"),
+        _SUMS,
+    ),
+    "llvm.nvvm.mma.m16n8k32.row.col.s8",
+)
+UNITS[(8, 8, 16), "int8"] = (
+    (
+        Fragment((*_FOURS, *_GROUPS), ((0, 1), (0, 2)), "i32"),
+        Fragment((*_FOURS, *_GROUPS), ((0, 1), (0, 2)), "i32"),
+        Fragment((*_PAIRS, *_GROUPS), ((0, 1),), "i32"),
+    ),
+    "llvm.nvvm.mma.m8n8k16.row.col.s8",
+)

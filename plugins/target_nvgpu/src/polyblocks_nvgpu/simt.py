@@ -247,7 +247,14 @@ SEMANTICS = Semantics(
     },
     intrinsics={
         **matrix_intrinsics(
-            MatrixUnit("mma", shape, dtype, "float32", fragments=fragments, intrinsic=intrinsic)
+            MatrixUnit(
+                "mma",
+                shape,
+                dtype,
+                "int32" if dtype == "int8" else "float32",
+                fragments=fragments,
+                intrinsic=intrinsic,
+            )
             for (shape, dtype), (fragments, intrinsic) in UNITS.items()
         ),
         **transposed_intrinsics(TRANSPOSED),

@@ -180,7 +180,10 @@ class TileCopy:
     # Values
 
     def _zeros(self) -> Any:
-        zero = ir.FloatAttr.get(self.element, 0.0)
+        is_float = isinstance(self.element, ir.FloatType)
+        zero = (
+            ir.FloatAttr.get(self.element, 0.0) if is_float else ir.IntegerAttr.get(self.element, 0)
+        )
         return self.code.constant(ir.DenseElementsAttr.get_splat(self.vector, zero))
 
     def _decode(self, number: Any, outer: Any) -> None:

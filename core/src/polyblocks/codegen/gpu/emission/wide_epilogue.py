@@ -81,6 +81,7 @@ class WideEpilogue:
         warp = self.code.quotient(thread, kernel.warp)
         self.begin = self.code.times(warp, _bytes_of_warp(kernel) // 4)
         self.pitch = kernel.of_warp[1] * kernel.unit.shape[1]
+        self.sum_type: Any = None
         #: The values of all columns; one if they have the same.
         self.values: dict[Value, list[Any]] = {}
 
@@ -91,6 +92,7 @@ class WideEpilogue:
             sums: of the lane, rows by columns.
         """
         code, kernel = self.code, self.kernel
+        self.sum_type = sums[0].type
         m, n, _ = kernel.unit.shape
         pieces = m * kernel.of_warp[1] * n // WIDTH
         for unit in range(kernel.of_warp[0]):
@@ -179,7 +181,7 @@ class WideEpilogue:
     def _taken(self, row: Any, column: Any) -> list[Any]:
         """Numbers of 32 bits from memory of narrower ones."""
         code, times = self.code, 4 // self.kernel.element_bytes
-        f32 = ir.F32Type.get()
+        type_ = self.sum_type
         found = []
         for k in range(0, WIDTH, _QUAD):
             at = self._place_in(row, code.add(column, code.integer(k)) if k else column)
@@ -189,7 +191,7 @@ class WideEpilogue:
                 self.memory,
                 code.times(at, times),
             )
-            four = code.value("vector.bitcast", ir.VectorType.get([_QUAD], f32), narrow)
+            four = code.value("vector.bitcast", ir.VectorType.get([_QUAD], type_), narrow)
             found += self._elements(four)
         return found
 

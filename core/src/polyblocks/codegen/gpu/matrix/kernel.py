@@ -43,7 +43,12 @@ _ADDRESSES = 4
 #: Registers for what copies and loops need, beside what every kernel has.
 _OTHER = 16
 
-_DTYPES = {"f16": "float16", "bf16": "bfloat16"}
+_DTYPES = {"f16": "float16", "bf16": "bfloat16", "i8": "int8"}
+#: The unit's sums -> type of the sums, and the operations that add, multiply and convert.
+_ARITHMETIC = {
+    "float32": ("f32", "arith.addf", "arith.mulf", "arith.extf"),
+    "int32": ("i32", "arith.addi", "arith.muli", "arith.extsi"),
+}
 
 
 @dataclass(frozen=True)
@@ -69,12 +74,13 @@ class Product:
 
 
 def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product]:
-    """The units that can compute a contraction: sums of products, in float32, of narrower numbers.
+    """The units that can compute a contraction: sums of products of narrower numbers.
 
-    What a step does has to be what a unit does: two loads, converted to float32, their product, and
-    a sum. That is exact but for the order of the sum, so that nobody has to ask for it.
+    What a step does has to be what a unit does: two loads, converted to the type of the sums, their
+    product, and a sum. That is exact but for the order of the sum, so that nobody has to ask.
     """
-    factors = _factors(parts)
+    of_sums = {name: _factors(parts, *names) for name, names in _ARITHMETIC.items()}
+    accumulator, factors = next(((n, f) for n, f in of_sums.items() if f), ("", None))
     if factors is None:
         return []
     operands = [parts.operand(load) for load in factors]
@@ -93,7 +99,7 @@ def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product
     ]
     found = []
     for unit in units:
-        if unit.fragments is None or unit.accumulator != "float32" or dtypes != {unit.operands}:
+        if unit.fragments is None or unit.accumulator != accumulator or dtypes != {unit.operands}:
             continue
         steps = steps_given(unit, size)
         if steps is not None:
@@ -103,7 +109,9 @@ def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product
     return found
 
 
-def _factors(parts: Contraction) -> list[Load] | None:
+def _factors(
+    parts: Contraction, type_: str, add: str, multiply: str, convert: str
+) -> list[Load] | None:
     """The two loads that a step multiplies and adds to its only sum; None if it does otherwise."""
     loops = parts.reduction.loops
     if not loops or len(loops[-1].arguments) != 1:
@@ -117,17 +125,17 @@ def _factors(parts: Contraction) -> list[Load] | None:
         else:
             return None
     (total,) = loops[-1].yields
-    terms = _made(makers, total, "arith.addf")
+    terms = _made(makers, total, add)
     argument = loops[-1].arguments[0]
-    if terms is None or argument not in terms or str(total.type) != "f32":
+    if terms is None or argument not in terms or str(total.type) != type_:
         return None
     (term,) = [v for v in terms if v is not argument] or [argument]
-    factors = _made(makers, term, "arith.mulf")
+    factors = _made(makers, term, multiply)
     if factors is None:
         return None
     loads = []
     for factor in factors:
-        converted = _made(makers, factor, "arith.extf")
+        converted = _made(makers, factor, convert)
         load = makers.get(converted[0]) if converted else None
         if not isinstance(load, Load):
             return None
