@@ -107,6 +107,27 @@ def test_units_of_each_chip(arch: str, dtype: torch.dtype, kernels: list[MatrixK
     test_units_compute_what_pytorch_does("residual", arch, dtype, kernels)
 
 
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(True, True), (True, False), (False, True), (False, False)]
+)
+def test_bytes_are_multiplied_exactly(
+    rows: bool, columns: bool, arch: str, kernels: list[MatrixKernel]
+) -> None:
+    torch.manual_seed(0)
+    a, b = (torch.randint(-128, 128, shape, dtype=torch.int8) for shape in ((40, 72), (72, 48)))
+    given = [a if rows else a.t().contiguous(), b if columns else b.t().contiguous()]
+
+    def function(a: Any, b: Any) -> Any:
+        return torch._int_mm(a if rows else a.t(), b if columns else b.t())
+
+    (found,), (launch,) = simulate(function, given, arch)
+    assert kernels
+    assert launch.counts.instructions["matrix"] > 0
+    assert [str(f) for f in launch.findings] == []
+    assert torch.equal(torch.from_numpy(found).long(), a.long() @ b.long())
+
+
 def test_not_a_number_stays_in_its_row_and_column(kernels: list[MatrixKernel]) -> None:
     """What is beyond the last step is zero, and not what happens to lie there."""
     a, b = r(40, 43).half(), r(43, 24).half()

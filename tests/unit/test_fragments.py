@@ -2,8 +2,9 @@
 
 The fixtures are written as the documents have them, for every lane and element:
 
-- PTX ISA, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16" with .f16 and .bf16: ``groupID`` is
-  ``lane >> 2``, ``threadID_in_group`` is ``lane % 4``.
+- PTX ISA, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16" with .f16 and .bf16,
+  "mma.m8n8k16" and "mma.m16n8k32" with .s8: ``groupID`` is ``lane >> 2``, ``threadID_in_group`` is
+  ``lane % 4``.
 - AMD, RDNA3 ISA, 7.9 "Wave Matrix Multiply Accumulate": a lane has a whole row of A, or column of
   B, that of ``lane % 16``; of D it has column ``lane % 16``, rows ``2 * i + lane // 16``.
 - AMD, RDNA4 ISA, 7.12: lanes 0 to 15 have steps 0 to 7, the others 8 to 15; of D rows
@@ -42,7 +43,28 @@ def mma_c(lane: int, i: int) -> tuple[int, int]:
     return (lane >> 2) + (8 if i >= 2 else 0), lane % 4 * 2 + (i & 1)
 
 
+def bytes_a(lane: int, i: int) -> tuple[int, int]:
+    """Of m16n8k32."""
+    group, thread = lane >> 2, lane % 4
+    row = group if i < 4 or 8 <= i < 12 else group + 8
+    return row, thread * 4 + (i & 3) + (16 if i >= 8 else 0)
+
+
+def bytes_b(lane: int, i: int) -> tuple[int, int]:
+    return lane >> 2, lane % 4 * 4 + (i & 3) + (16 if i >= 4 else 0)
+
+
+def small_bytes(lane: int, i: int) -> tuple[int, int]:
+    """Both operands of m8n8k16."""
+    return lane >> 2, lane % 4 * 4 + i
+
+
 NVIDIA = (mma_a, mma_b, mma_c)
+#: Shapes of NVIDIA's units of bytes.
+OF_BYTES = {
+    (16, 8, 32): (bytes_a, bytes_b, mma_c),
+    (8, 8, 16): (small_bytes, small_bytes, lambda lane, i: (lane >> 2, lane % 4 * 2 + i)),
+}
 RDNA3 = (
     lambda lane, i: (lane % 16, i),
     lambda lane, i: (lane % 16, i),
@@ -55,19 +77,24 @@ RDNA4 = (
 )
 #: Architecture -> what the documents say, and how many units of it are described.
 CHIPS: dict[tuple[str, str], tuple[tuple[Place, Place, Place], int]] = {
-    ("nvgpu", "sm_75"): (NVIDIA, 1),
-    ("nvgpu", "sm_80"): (NVIDIA, 2),
-    ("nvgpu", "sm_89"): (NVIDIA, 2),
-    ("nvgpu", "sm_90a"): (NVIDIA, 2),
-    ("nvgpu", "sm_120"): (NVIDIA, 2),
-    ("amdgpu", "gfx1100"): (RDNA3, 2),
-    ("amdgpu", "gfx1200"): (RDNA4, 2),
+    ("nvgpu", "sm_75"): (NVIDIA, 2),
+    ("nvgpu", "sm_80"): (NVIDIA, 3),
+    ("nvgpu", "sm_89"): (NVIDIA, 3),
+    ("nvgpu", "sm_90a"): (NVIDIA, 3),
+    ("nvgpu", "sm_120"): (NVIDIA, 3),
+    ("amdgpu", "gfx1100"): (RDNA3, 3),
+    ("amdgpu", "gfx1200"): (RDNA4, 3),
 }
 
 
 def units(target: str, arch: str) -> list[MatrixUnit]:
     description = describe_target(CompileOptions(target=target, arch=arch))
     return [u for u in description.matrix_units if u.fragments is not None]
+
+
+def document(chip: tuple[str, str], unit: MatrixUnit) -> tuple[Place, Place, Place]:
+    """What the documents say of a unit."""
+    return OF_BYTES.get(unit.shape, CHIPS[chip][0])
 
 
 EVERY = [(chip, unit) for chip in CHIPS for unit in units(*chip)]
@@ -82,7 +109,7 @@ def test_units_are_described(chip: tuple[str, str]) -> None:
 @pytest.mark.parametrize(("chip", "unit"), EVERY, ids=NAMES)
 def test_fragments_are_the_documents(chip: tuple[str, str], unit: MatrixUnit) -> None:
     assert unit.fragments is not None
-    for fragment, wanted in zip(unit.fragments, CHIPS[chip][0], strict=True):
+    for fragment, wanted in zip(unit.fragments, document(chip, unit), strict=True):
         for lane, place in itertools.product(range(32), range(fragment.elements)):
             assert fragment.at(place, lane) == wanted(lane, place)
 
@@ -103,7 +130,7 @@ def test_fragments_have_every_element_as_often_as_they_say(
 
 @pytest.mark.parametrize(("chip", "unit"), EVERY, ids=NAMES)
 def test_steps_are_given_out_once_and_in_a_row(chip: tuple[str, str], unit: MatrixUnit) -> None:
-    steps = steps_given(unit, 2)
+    steps = steps_given(unit, 1 if unit.operands == "int8" else 2)
     assert steps is not None
     found = [
         steps.chunk * (lane + steps.lanes * (j // steps.chunk)) + j % steps.chunk
@@ -140,7 +167,10 @@ def registers(fragment: Fragment, matrix: np.ndarray, wanted: Place, bits: int) 
     found = []
     for first in range(0, len(places), per):
         part = np.stack(places[first : first + per])
-        if fragment.register.endswith(("i16>", "i32")):
+        if matrix.dtype == np.int8:
+            words = part.reshape(-1, 4, part.shape[-1]).astype(np.int64) & 0xFF
+            part = (words << np.array([0, 8, 16, 24])[:, None]).sum(1)
+        elif bits == 16 and fragment.register.endswith(("i16>", "i32")):
             halves = (part.astype(np.float32).view(np.uint32) >> 16).astype(np.int64)
             part = halves if per > 2 else (halves[0] | halves[1] << 16)[None]
         found.append(part if per > 1 and len(part) > 1 else part[0])
@@ -154,19 +184,23 @@ def test_a_unit_multiplies_matrices(chip: tuple[str, str], unit: MatrixUnit) -> 
     m, n, k = unit.shape
     a, b, c = (random.integers(-8, 9, (2, *s)) for s in ((m, k), (n, k), (m, n)))
     machine = Lanes(64)
-    narrow = np.float16 if unit.operands == "float16" else np.float32
-    wanted = CHIPS[chip][0]
+    narrow = {"float16": np.float16, "bfloat16": np.float32, "int8": np.int8}[unit.operands]
+    wide = np.int32 if unit.accumulator == "int32" else np.float32
+    bits = 8 if unit.operands == "int8" else 16
+    wanted = document(chip, unit)
     given = [
-        *registers(unit.fragments[0], a.astype(narrow), wanted[0], 16),
-        *registers(unit.fragments[1], b.astype(narrow), wanted[1], 16),
-        *registers(unit.fragments[2], c.astype(np.float32), wanted[2], 32),
+        *registers(unit.fragments[0], a.astype(narrow), wanted[0], bits),
+        *registers(unit.fragments[1], b.astype(narrow), wanted[1], bits),
+        *registers(unit.fragments[2], c.astype(wide), wanted[2], 32),
     ]
+    for position, yes in unit.immediates:
+        given.insert(position, np.array([yes]))
     result = matrix_operation(unit).decode(None)(machine, *given)  # type: ignore[arg-type]
     expected = c + a @ b.transpose(0, 2, 1)
     flat = result if isinstance(result, tuple) else (result,)
     for got, want in zip(
         flat,
-        registers(unit.fragments[2], expected.astype(np.float32), wanted[2], 32),
+        registers(unit.fragments[2], expected.astype(wide), wanted[2], 32),
         strict=True,
     ):
         np.testing.assert_array_equal(got, want)
@@ -191,8 +225,16 @@ def test_a_part_of_a_subgroup_is_found() -> None:
     assert machine.found == ["inactive lane"]
 
 
+def test_sums_of_integers_wrap_around() -> None:
+    (unit,) = [u for u in units("nvgpu", "sm_80") if u.operands == "int8"]
+    most = np.full(64, 2**31 - 1, np.int32)
+    ones = [np.full(64, 0x01010101, np.int32)] * 6
+    result = matrix_operation(unit).decode(None)(Lanes(64), *ones, *[most] * 4)  # type: ignore[arg-type]
+    assert {int(n) for part in result for n in part} == {-(2**31) + 31}
+
+
 def test_rows_and_steps_of_a_lane() -> None:
-    (unit,) = units("nvgpu", "sm_75")
+    (unit,) = [u for u in units("nvgpu", "sm_75") if u.operands == "float16"]
     assert unit.fragments is not None
     first, second, sums = unit.fragments
     assert (outers_of(first), steps_of(first)) == ([0, 8], [0, 1])

@@ -97,16 +97,25 @@ class Fragment:
         return 1 << len(self.places)
 
     @property
+    def register_width(self) -> int:
+        """Elements of a register's own type: 2 of ``vector<2xf16>``, 1 of ``i32``."""
+        return self._register()[0]
+
+    @property
     def register_bits(self) -> int:
         """Bits of a register.
 
         Raises:
             ValueError: ``register`` is the type of none.
         """
+        width, bits = self._register()
+        return width * bits
+
+    def _register(self) -> tuple[int, int]:
         found = _REGISTER.fullmatch(self.register)
         if found is None:
             raise ValueError(f"'{self.register}' is no type of a register")
-        return int(found[1] or 1) * int(found[2])
+        return int(found[1] or 1), int(found[2])
 
     def at(self, place: int, lane: int = 0) -> tuple[int, int]:
         """The element that a lane has at a place."""
@@ -149,6 +158,8 @@ class MatrixUnit:
             second one, and of the accumulator. None otherwise, or where it is not described.
         intrinsic: LLVM's function of such a unit. It takes the registers of the three fragments one
             after the other, and returns the accumulator's: a struct if there are several.
+        immediates: (position, value) of operands of type ``i1`` that the function takes besides,
+            such as whether numbers have a sign; in order.
     """
 
     name: str
@@ -161,6 +172,7 @@ class MatrixUnit:
     registers: int = 0
     fragments: tuple[Fragment, Fragment, Fragment] | None = None
     intrinsic: str = ""
+    immediates: tuple[tuple[int, bool], ...] = ()
 
     @property
     def both(self) -> tuple[str, str]:

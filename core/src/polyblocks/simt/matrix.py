@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,8 @@ def matrix_intrinsics(units: Iterable[MatrixUnit]) -> dict[str, Operation]:
         def decode(instruction: Instruction) -> Run:
             for unit in known:
                 assert unit.fragments is not None
-                elements = unit.fragments[0].register_bits // _BITS[unit.operands]
-                given = instruction.operands[0]
-                if len(known) == 1 or width(given) == elements:
+                given = _without(unit, instruction.operands)[0]
+                if len(known) == 1 or width(given) == unit.fragments[0].register_width:
                     return matrix_operation(unit).decode(instruction)
             raise UnsupportedError(f"no unit of '{known[0].intrinsic}' has such operands")
 
@@ -62,7 +61,7 @@ def matrix_operation(unit: MatrixUnit) -> Operation:
             if not machine.mask.all():
                 # Lanes that pad the last block's subgroup never run.
                 _check_whole(machine)
-            given = iter(operands)
+            given = iter(_without(unit, operands))
             parts = [
                 _elements(machine, [next(given) for _ in range(count)], dtype)
                 for count, dtype in zip(
@@ -91,6 +90,12 @@ def matrix_operation(unit: MatrixUnit) -> Operation:
         return run
 
     return Operation(decode, "matrix")
+
+
+def _without(unit: MatrixUnit, operands: Sequence[Any]) -> list[Any]:
+    """The operands of a call that are no immediates."""
+    places = {position for position, _ in unit.immediates}
+    return [operand for k, operand in enumerate(operands) if k not in places]
 
 
 def transposed_intrinsics(loads: TransposedLoads) -> dict[str, Operation]:

@@ -43,7 +43,7 @@ class UnitRate:
         operands, accumulator: dtypes. Besides those of arrays there are ``tfloat32`` (float32 of
             which ten bits of mantissa are read), ``float8_e4m3`` and ``float8_e5m2``.
         rate: multiply-adds per cycle of one multiprocessor.
-        fragments, intrinsic: see :class:`polyblocks.target.MatrixUnit`.
+        fragments, intrinsic, immediates: see :class:`polyblocks.target.MatrixUnit`.
     """
 
     name: str
@@ -53,6 +53,7 @@ class UnitRate:
     rate: float
     fragments: tuple[Fragment, Fragment, Fragment] | None = None
     intrinsic: str = ""
+    immediates: tuple[tuple[int, bool], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,7 @@ def matrix_units_at(
             2.0 * u.rate * multiprocessors * hertz,
             fragments=u.fragments,
             intrinsic=u.intrinsic,
+            immediates=u.immediates,
         )
         for u in units
     )

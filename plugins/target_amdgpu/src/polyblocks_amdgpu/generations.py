@@ -81,36 +81,43 @@ def _wmma(
     accumulator: str,
     rate: int,
     fragments: tuple[Fragment, Fragment, Fragment] | None = None,
+    immediates: tuple[tuple[int, bool], ...] = (),
 ) -> UnitRate:
     """``kind``: the types, as LLVM's intrinsic function spells them."""
     result, _, inputs = kind.partition(" ")
     name = f"wmma.{result}.16x16x16.{inputs}"
     intrinsic = f"llvm.amdgcn.{name}" if fragments else ""
-    return UnitRate(name, (16, 16, 16), operands, accumulator, rate, fragments, intrinsic)
+    return UnitRate(
+        name, (16, 16, 16), operands, accumulator, rate, fragments, intrinsic, immediates
+    )
 
 
 _SIXTEEN = ((1, 0), (2, 0), (4, 0), (8, 0))
 _COLUMNS = ((0, 1), (0, 2), (0, 4), (0, 8))
 
 
-def _wave32(register: str) -> tuple[Fragment, Fragment, Fragment]:
+#: Both operands have a sign, and sums wrap around.
+_SIGNED = ((0, True), (2, True), (5, False))
+
+
+def _wave32(register: str, sums: str = "f32") -> tuple[Fragment, Fragment, Fragment]:
     """RDNA3: both halves of a wave have all steps of 16 rows; odd rows of sums are the upper's.
 
     Source: AMD's RDNA3 ISA guide, "Wave Matrix Multiply Accumulate (WMMA)".
     """
-    operand = Fragment((*_SIXTEEN, (0, 0)), _COLUMNS, f"vector<16x{register}>")
-    sums = Fragment((*_COLUMNS, (1, 0)), ((2, 0), (4, 0), (8, 0)), "vector<8xf32>")
-    return operand, operand, sums
+    operand = Fragment((*_SIXTEEN, (0, 0)), _COLUMNS, f"vector<{register}>")
+    added = Fragment((*_COLUMNS, (1, 0)), ((2, 0), (4, 0), (8, 0)), f"vector<8x{sums}>")
+    return operand, operand, added
 
 
-def _halves(register: str) -> tuple[Fragment, Fragment, Fragment]:
+def _halves(register: str, sums: str = "f32") -> tuple[Fragment, Fragment, Fragment]:
     """RDNA4: a half of a wave has the first eight steps, and rows of sums, the other one the rest.
 
     Source: AMD's RDNA4 ISA guide, "Wave Matrix Multiply Accumulate (WMMA)".
     """
-    operand = Fragment((*_SIXTEEN, (0, 8)), _COLUMNS[:3], f"vector<8x{register}>")
-    sums = Fragment((*_COLUMNS, (8, 0)), _SIXTEEN[:3], "vector<8xf32>")
-    return operand, operand, sums
+    operand = Fragment((*_SIXTEEN, (0, 8)), _COLUMNS[:3], f"vector<{register}>")
+    added = Fragment((*_COLUMNS, (8, 0)), _SIXTEEN[:3], f"vector<8x{sums}>")
+    return operand, operand, added
 
 
 #: 64 lanes of a compute unit, twice that in float32 where two instructions are issued at once,
@@ -118,19 +125,19 @@ def _halves(register: str) -> tuple[Fragment, Fragment, Fragment]:
 _RDNA3 = Generation(
     rates={"float16": 256, "bfloat16": 256, "float32": 256, "float64": 8, "int32": 128},
     units=(
-        _wmma("f32 f16", "float16", "float32", 512, _wave32("f16")),
+        _wmma("f32 f16", "float16", "float32", 512, _wave32("16xf16")),
         _wmma("f16 f16", "float16", "float16", 512),
-        _wmma("f32 bf16", "bfloat16", "float32", 512, _wave32("i16")),
-        _wmma("i32 iu8", "int8", "int32", 512),
+        _wmma("f32 bf16", "bfloat16", "float32", 512, _wave32("16xi16")),
+        _wmma("i32 iu8", "int8", "int32", 512, _wave32("4xi32", "i32"), _SIGNED),
     ),
 )
 _RDNA4 = Generation(
     rates={"float16": 256, "bfloat16": 256, "float32": 256, "float64": 4, "int32": 128},
     units=(
-        _wmma("f32 f16", "float16", "float32", 1024, _halves("f16")),
+        _wmma("f32 f16", "float16", "float32", 1024, _halves("8xf16")),
         _wmma("f16 f16", "float16", "float16", 1024),
-        _wmma("f32 bf16", "bfloat16", "float32", 1024, _halves("i16")),
-        _wmma("i32 iu8", "int8", "int32", 2048),
+        _wmma("f32 bf16", "bfloat16", "float32", 1024, _halves("8xi16")),
+        _wmma("i32 iu8", "int8", "int32", 2048, _halves("2xi32", "i32"), _SIGNED),
         _wmma("f32 fp8.fp8", "float8_e4m3", "float32", 2048),
         _wmma("f32 bf8.bf8", "float8_e5m2", "float32", 2048),
     ),

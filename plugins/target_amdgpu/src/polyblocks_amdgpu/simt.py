@@ -225,6 +225,7 @@ SEMANTICS = Semantics(
                 u.accumulator,
                 fragments=u.fragments,
                 intrinsic=u.intrinsic,
+                immediates=u.immediates,
             )
             for u in UNITS
         ),

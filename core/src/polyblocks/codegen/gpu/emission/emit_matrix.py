@@ -210,6 +210,8 @@ class MatrixEmitter(ContractionEmitter):
         if len(types) > 1:
             result = ir.Type.parse(f"!llvm.struct<({', '.join(map(str, types))})>")
         given = [*operands, *sums]
+        for position, yes in self.kernel.unit.immediates:
+            given.insert(position, code.constant(ir.IntegerAttr.get(code.i1, int(yes))))
         attributes = {
             "intrin": ir.StringAttr.get(self.kernel.unit.intrinsic),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(given), 0]),

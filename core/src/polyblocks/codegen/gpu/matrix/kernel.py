@@ -249,11 +249,11 @@ class MatrixKernel(TiledKernel):
         """32-bit registers: sums, operands of this call and the next one, copies, and addresses."""
         r, c = self.of_thread
         assert self.unit.fragments is not None
-        first, second, _ = self.unit.fragments
+        first, second, sums = self.unit.fragments
         held = 0
         for fragment, units in ((first, self.of_warp[0]), (second, self.of_warp[1])):
-            # Registers that are tuples of many have to be put together.
-            times = 3 if fragment.register_bits > 64 else 2
+            # Registers that are tuples of several have to be put together.
+            times = 3 if fragment.register_bits > 32 else 2
             held += times * units * fragment.elements * self.element_bytes // 4
         copied = 0
         for operand in self.product.operands:
@@ -264,7 +264,9 @@ class MatrixKernel(TiledKernel):
             rounds = -(-self.pieces(operand) // self.threads)
             pairs = along(self, operand) == "outer" and not self.is_transposed(operand)
             copied += rounds * (8 if pairs else 4)
-        return r * c + held + copied + _OTHER
+        # Tuples of sums leave gaps between them.
+        gaps = r * c // 4 if sums.register_width > 1 else 0
+        return r * c + gaps + held + copied + _OTHER
 
 
 def along(kernel: MatrixKernel, operand: Operand) -> str:
