@@ -188,7 +188,7 @@ ROOMS: dict[str, str] = {
     "passes/schedule": "affine affine/analysis affine/contraction affine/cost affine/mlir "
     "affine/rewrites affine/vectors passes",
     "passes/map": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/vectors "
-    "codegen/gpu/emission codegen/gpu/mapping passes",
+    "codegen/gpu/emission codegen/gpu/mapping codegen/gpu/matrix passes",
     "affine": "",
     "affine/contraction": "affine affine/analysis affine/cost affine/vectors",
     "affine/analysis": "affine",

@@ -564,6 +564,20 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             "p runs in 2 blocks of 64 threads, tile 8x8; predicted 1 ms",
         ),
         (
+            {
+                "what": "mapped",
+                "nest": "p",
+                "blocks": 2,
+                "threads": 64,
+                "tile": [32, 32, 64],
+                "unit": "mma.m16n8k16",
+                "operands": "float16",
+                "predicted_seconds": 1e-3,
+            },
+            "p runs in 2 blocks of 64 threads, tile 32x32x64, products of float16 by the matrix unit "
+            "mma.m16n8k16; predicted 1 ms",
+        ),
+        (
             {"what": "one block", "nest": "p", "threads": 64},
             "p runs in one block of 64 threads: what is in memory decides how often it runs",
         ),

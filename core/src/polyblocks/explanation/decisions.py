@@ -412,6 +412,8 @@ def _mapped(d: Decision) -> str:
     text = f"{d['nest']} runs in {units.several(d['blocks'], 'block')} of {d['threads']} threads"
     if d.get("tile"):
         text += f", tile {units.shape(d['tile'])}"
+    if d.get("unit"):
+        text += f", products of {d['operands']} by the matrix unit {d['unit']}"
     if d["predicted_seconds"] is None:
         return text
     return f"{text}; predicted {units.seconds(d['predicted_seconds'])}"

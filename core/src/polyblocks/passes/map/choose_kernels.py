@@ -104,6 +104,7 @@ class _Choice:
             registers=registers(kernel),
             resident=resident,
             barriers=len(kernel.barriers),
+            **_unit(kernel),
             **predicted.numbers(),
         )
 
@@ -128,6 +129,15 @@ class _Choice:
                 _attach(nest, schedule_of(kernel, numbered, name, 1, None))
         threads = kernels[0].threads if kernels else chip.warp
         self.context.decide(self.owner, name, "one block", threads=threads)
+
+
+def _unit(kernel: Any) -> dict[str, str]:
+    """The matrix unit of a kernel, if it has one, and the dtype of its operands."""
+    from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
+
+    if not isinstance(kernel, MatrixKernel):
+        return {}
+    return {"unit": kernel.unit.name, "operands": kernel.unit.operands}
 
 
 def _attach(nest: Nest, schedule: dict[str, Any]) -> None:
