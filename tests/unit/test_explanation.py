@@ -574,8 +574,8 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
                 "operands": "float16",
                 "predicted_seconds": 1e-3,
             },
-            "p runs in 2 blocks of 64 threads, tile 32x32x64, products of float16 by the matrix unit "
-            "mma.m16n8k16; predicted 1 ms",
+            "p runs in 2 blocks of 64 threads, tile 32x32x64, products of float16 by the matrix "
+            "unit mma.m16n8k16; predicted 1 ms",
         ),
         (
             {"what": "one block", "nest": "p", "threads": 64},
