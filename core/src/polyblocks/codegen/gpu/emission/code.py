@@ -46,6 +46,30 @@ class Code:
         """The result of an operation with one."""
         return self.op(name, [type_], operands, attributes).results[0]
 
+    def intrinsic(
+        self, name: str, results: Sequence[Any], operands: Sequence[Any], location: Any = None
+    ) -> list[Any]:
+        """The results of a function of LLVM's."""
+        attributes = {
+            "intrin": ir.StringAttr.get(name),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        }
+        op = self.op("llvm.call_intrinsic", results, operands, attributes, location)
+        return list(op.results)
+
+    def pointer(self, at: Any, space: int) -> Any:
+        """An address (of type index) as LLVM's pointer into an address space."""
+        number = self.value("arith.index_cast", self.i64, at)
+        return self.value("llvm.inttoptr", ir.Type.parse(f"!llvm.ptr<{space}>"), number)
+
+    def fields(self, struct: Any, types: Sequence[Any]) -> list[Any]:
+        """The fields of a struct of LLVM's."""
+        return [
+            self.value("llvm.extractvalue", t, struct, position=ir.DenseI64ArrayAttr.get([k]))
+            for k, t in enumerate(types)
+        ]
+
     def id(self, of: str) -> Any:
         """Which ``thread`` of its block, or which ``block`` of the grid, along x."""
         return self.value(f"gpu.{of}_id", self.index, dimension=ir.Attribute.parse("#gpu<dim x>"))

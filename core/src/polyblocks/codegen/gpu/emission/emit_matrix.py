@@ -11,7 +11,7 @@ from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Buffer, Op
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter
-from polyblocks.codegen.gpu.emission.pipeline import Pipeline
+from polyblocks.codegen.gpu.emission.pipeline import SHARED, Pipeline
 from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps
 from polyblocks.codegen.gpu.emission.tile_copy import TileCopy
 from polyblocks.codegen.gpu.emission.wide_epilogue import WideEpilogue, is_wide
@@ -212,21 +212,8 @@ class MatrixEmitter(ContractionEmitter):
         given = [*operands, *sums]
         for position, yes in self.kernel.unit.immediates:
             given.insert(position, code.constant(ir.IntegerAttr.get(code.i1, int(yes))))
-        attributes = {
-            "intrin": ir.StringAttr.get(self.kernel.unit.intrinsic),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(given), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        }
-        location = self._location()
-        op = code.op("llvm.call_intrinsic", [result], given, attributes, location)
-        if len(types) == 1:
-            return [op.results[0]]
-        return [
-            code.value(
-                "llvm.extractvalue", t, op.results[0], position=ir.DenseI64ArrayAttr.get([k])
-            )
-            for k, t in enumerate(types)
-        ]
+        made = code.intrinsic(self.kernel.unit.intrinsic, [result], given, self._location())
+        return made if len(types) == 1 else code.fields(made[0], types)
 
     def _location(self) -> Any:
         """Of the sum, for findings and errors."""
@@ -298,24 +285,11 @@ class MatrixEmitter(ContractionEmitter):
         place = code.times(code.add(code.times(stage, kernel.depth), step), length)
         begin = code.value("memref.extract_aligned_pointer_as_index", code.index, memref)
         address = code.add(begin, code.times(code.add(place, column), kernel.element_bytes))
-        pointer = code.value(
-            "llvm.inttoptr",
-            ir.Type.parse("!llvm.ptr<3>"),
-            code.value("arith.index_cast", code.i64, address),
-        )
+        four = [code.i32] * 4
         result = ir.Type.parse("!llvm.struct<(i32, i32, i32, i32)>")
-        attributes = {
-            "intrin": ir.StringAttr.get(kernel.transposed.intrinsic),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        }
-        op = code.op("llvm.call_intrinsic", [result], [pointer], attributes, operand.load.location)
-        words = [
-            code.value(
-                "llvm.extractvalue", code.i32, op.results[0], position=ir.DenseI64ArrayAttr.get([k])
-            )
-            for k in range(4)
-        ]
+        pointer, location = code.pointer(address, SHARED), operand.load.location
+        (struct,) = code.intrinsic(kernel.transposed.intrinsic, [result], [pointer], location)
+        words = code.fields(struct, four)
         type_ = ir.VectorType.get([steps.chunk], memref.type.element_type)
         pair = ir.VectorType.get([2], code.i32)
         return [

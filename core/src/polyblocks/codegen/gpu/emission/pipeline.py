@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.mlir import ir
 from polyblocks.target import AsynchronousCopies
+
+#: Address spaces of memory and of shared memory, alike for all GPUs that LLVM knows.
+GLOBAL, SHARED = 1, 3
 
 
 class Pipeline:
@@ -29,28 +31,16 @@ class Pipeline:
             count: bytes that are read (``i32``); the rest are zeros.
             location: of what is copied.
         """
-        operands = [self._pointer(to, 3), self._pointer(source, 1), count]
-        self._call(self._copies.start, operands, location)
+        code = self._code
+        operands = [code.pointer(to, SHARED), code.pointer(source, GLOBAL), count]
+        code.intrinsic(self._copies.start, [], operands, location)
 
     def close(self) -> None:
         """Close the group of copies that were started since the one before."""
-        self._call(self._copies.close, [])
+        self._code.intrinsic(self._copies.close, [], [])
 
     def wait(self, on_their_way: int) -> None:
         """Wait for all groups but so many."""
         code = self._code
         number = code.constant(ir.IntegerAttr.get(code.i32, on_their_way))
-        self._call(self._copies.wait, [number])
-
-    def _pointer(self, at: Any, space: int) -> Any:
-        code = self._code
-        number = code.value("arith.index_cast", code.i64, at)
-        return code.value("llvm.inttoptr", ir.Type.parse(f"!llvm.ptr<{space}>"), number)
-
-    def _call(self, name: str, operands: Sequence[Any], location: Any = None) -> None:
-        attributes = {
-            "intrin": ir.StringAttr.get(name),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        }
-        self._code.op("llvm.call_intrinsic", [], operands, attributes, location)
+        code.intrinsic(self._copies.wait, [], [number])
