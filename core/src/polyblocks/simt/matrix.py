@@ -58,9 +58,7 @@ def matrix_operation(unit: MatrixUnit) -> Operation:
         del instruction
 
         def run(machine: Any, *operands: Array) -> Any:
-            if not machine.mask.all():
-                # Lanes that pad the last block's subgroup never run.
-                _check_whole(machine)
+            _check_whole(machine)
             given = iter(_without(unit, operands))
             parts = [
                 _elements(machine, [next(given) for _ in range(count)], dtype)

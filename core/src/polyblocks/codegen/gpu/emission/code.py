@@ -63,6 +63,26 @@ class Code:
         number = self.value("arith.index_cast", self.i64, at)
         return self.value("llvm.inttoptr", ir.Type.parse(f"!llvm.ptr<{space}>"), number)
 
+    def place(self, memref: Any, index: Sequence[Any]) -> Any:
+        """Elements from the beginning of a memref without gaps to one of them."""
+        total = index[0]
+        for extent, at in zip(memref.type.shape[1:], index[1:], strict=True):
+            total = self.add(self.times(total, extent), at)
+        return total
+
+    def address(self, memref: Any, elements: Any, size: int) -> Any:
+        """The address so many elements, of ``size`` bytes, from the beginning of a memref."""
+        begin = self.value("memref.extract_aligned_pointer_as_index", self.index, memref)
+        return self.add(begin, self.times(elements, size))
+
+    def elements(self, vector: Any) -> list[Any]:
+        """The elements of a vector of one dimension."""
+        type_ = vector.type.element_type
+        places = (ir.DenseI64ArrayAttr.get([k]) for k in range(vector.type.shape[0]))
+        return [
+            self.value("vector.extract", type_, vector, static_position=place) for place in places
+        ]
+
     def fields(self, struct: Any, types: Sequence[Any]) -> list[Any]:
         """The fields of a struct of LLVM's."""
         return [

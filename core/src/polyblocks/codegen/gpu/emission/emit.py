@@ -608,11 +608,7 @@ class WideBody:
         op = code.op(
             "vector.load", [vector], self._place(node), self._attributes(node), node.location
         )
-        places = (ir.DenseI64ArrayAttr.get([i]) for i in range(self.width))
-        return [
-            code.value("vector.extract", type_, op.results[0], static_position=place)
-            for place in places
-        ]
+        return code.elements(op.results[0])
 
     def _store(self, node: Store) -> None:
         code = self.emitter.code

@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any
 
 from polyblocks.affine.analysis.contractions import Operand
-from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Buffer, Op
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter
@@ -73,18 +72,6 @@ class MatrixEmitter(ContractionEmitter):
                 for offset in own:
                     at = unit * size + offset
                     self.places[side].append(code.add(first, code.integer(at)) if at else first)
-
-    def row_of_memory(self, memref: Any) -> Any:
-        """All elements of a memref without gaps, as one dimension."""
-        return self._row(memref)
-
-    def inside(self, number: Any, side: int) -> Any:
-        """Whether a row or column exists; None if all do."""
-        return self._inside(number, side)
-
-    def decode(self, number: Any, order: list[Var]) -> None:
-        """Let the variables be those of a row or column."""
-        self._decode(number, order)
 
     def of_lane(self, adds: list[int]) -> Any:
         """What the bits of the lane's number add up to; bits in a row are taken together."""
@@ -281,10 +268,8 @@ class MatrixEmitter(ContractionEmitter):
         outer = code.add(outer, code.times(code.quotient(tile, 2), at[1] - at[0]))
         column = by_steps(code, kernel, step, outer)
         step = code.add(step, code.integer(call * kernel.unit.shape[2]))
-        _, length = memref.type.shape[1:]
-        place = code.times(code.add(code.times(stage, kernel.depth), step), length)
-        begin = code.value("memref.extract_aligned_pointer_as_index", code.index, memref)
-        address = code.add(begin, code.times(code.add(place, column), kernel.element_bytes))
+        place = code.place(memref, [stage, step, column])
+        address = code.address(memref, place, kernel.element_bytes)
         four = [code.i32] * 4
         result = ir.Type.parse("!llvm.struct<(i32, i32, i32, i32)>")
         pointer, location = code.pointer(address, SHARED), operand.load.location
@@ -397,12 +382,8 @@ class MatrixEmitter(ContractionEmitter):
         code, width = self.code, self.kernel.of_thread[1]
         found: list[Any] = [None] * len(list(self._elements()))
         for elements, register in zip(self._order(), registers, strict=True):
-            for k, (i, j) in enumerate(elements):
-                value = register
-                if isinstance(register.type, ir.VectorType):
-                    at = ir.DenseI64ArrayAttr.get([k])
-                    value = code.value(
-                        "vector.extract", register.type.element_type, register, static_position=at
-                    )
+            is_vector = isinstance(register.type, ir.VectorType)
+            values = code.elements(register) if is_vector else [register]
+            for (i, j), value in zip(elements, values, strict=True):
                 found[i * width + j] = value
         return found

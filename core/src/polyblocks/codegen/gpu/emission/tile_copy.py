@@ -116,29 +116,16 @@ class TileCopy:
                 if here is not None:
                     none = code.constant(ir.IntegerAttr.get(code.i32, 0))
                     count = code.value("arith.select", code.i32, here, count, none)
-                to = self._offset(tile, [stage, *self._place(step, outer)])
+                to = code.place(tile, [stage, *self._place(step, outer)])
                 pipeline.start(
-                    self._address(tile, to, size),
-                    self._address(memref, source, size),
+                    code.address(tile, to, size),
+                    code.address(memref, source, size),
                     count,
                     load.location,
                 )
                 return []
 
             code.when(mine, one)
-
-    def _offset(self, memref: Any, index: list[Any]) -> Any:
-        """Elements from the beginning of a memref without gaps."""
-        code, shape = self.code, memref.type.shape
-        total = index[0]
-        for extent, place in zip(shape[1:], index[1:], strict=True):
-            total = code.add(code.times(total, extent), place)
-        return total
-
-    def _address(self, memref: Any, elements: Any, size: int) -> Any:
-        code = self.code
-        begin = code.value("memref.extract_aligned_pointer_as_index", code.index, memref)
-        return code.add(begin, code.times(elements, size))
 
     def store(self, stage: Any, loaded: Iterator[Any]) -> None:
         """Put what was loaded into a stage of the tile."""

@@ -76,7 +76,7 @@ class WideEpilogue:
         self.emitter, self.code, self.kernel = emitter, emitter.code, emitter.kernel
         kernel = self.kernel
         _, number = _room(kernel)
-        self.memory = emitter.row_of_memory(emitter.tiles[kernel.product.operands[number]])
+        self.memory = emitter._row(emitter.tiles[kernel.product.operands[number]])
         self.element = self.memory.type.element_type
         warp = self.code.quotient(thread, kernel.warp)
         self.begin = self.code.times(warp, _bytes_of_warp(kernel) // 4)
@@ -164,12 +164,12 @@ class WideEpilogue:
         row = code.add(code.add(emitter.corner[0], row), code.integer(unit * m))
         column = code.add(emitter.corner[1], column)
         at = [code.add(emitter.first[0], row), code.add(emitter.first[1], column)]
-        conditions = [emitter.inside(number, side) for side, number in enumerate(at)]
+        conditions = [emitter._inside(number, side) for side, number in enumerate(at)]
 
         def body() -> list[Any]:
             parts = kernel.parts
-            emitter.decode(at[0], parts.rows)
-            emitter.decode(at[1], parts.columns)
+            emitter._decode(at[0], parts.rows)
+            emitter._decode(at[1], parts.columns)
             self.values = {}
             self._run(parts.before)
             self.values[parts.reduction.loops[0].results[0]] = sums
@@ -192,17 +192,8 @@ class WideEpilogue:
                 code.times(at, times),
             )
             four = code.value("vector.bitcast", ir.VectorType.get([_QUAD], type_), narrow)
-            found += self._elements(four)
+            found += code.elements(four)
         return found
-
-    def _elements(self, vector: Any) -> list[Any]:
-        type_ = vector.type.element_type
-        return [
-            self.code.value(
-                "vector.extract", type_, vector, static_position=ir.DenseI64ArrayAttr.get([k])
-            )
-            for k in range(vector.type.shape[0])
-        ]
 
     # Nodes
 
@@ -261,7 +252,7 @@ class WideEpilogue:
         if step == 1 and str(type_) != "i1":
             vector = ir.VectorType.get([WIDTH], type_)
             op = code.op("vector.load", [vector], self._place(node), None, node.location)
-            return self._elements(op.results[0])
+            return code.elements(op.results[0])
 
         def one() -> Any:
             return code.op("memref.load", [type_], self._place(node), None, node.location).results[
