@@ -1,4 +1,4 @@
-"""Sizes of element types in memory."""
+"""Sizes of element types in memory, and their zeros."""
 
 from __future__ import annotations
 
@@ -13,3 +13,11 @@ def element_bytes(type_: Any) -> int:
     if text.startswith("complex"):
         return 2 * element_bytes(text[8:-1])
     return ELEMENT_BYTES.get(text, 8)
+
+
+def zero_of(type_: Any) -> Any:
+    """The attribute of an integer or floating-point type's (positive) zero."""
+    from polyblocks.mlir import ir
+
+    is_float = isinstance(type_, ir.FloatType)
+    return ir.FloatAttr.get(type_, 0.0) if is_float else ir.IntegerAttr.get(type_, 0)

@@ -137,12 +137,16 @@ class Index:
 
 @dataclass(eq=False)
 class Load:
-    """``result = buffer[index]`` with affine indices."""
+    """``result = buffer[index]`` with affine indices.
+
+    Nothing is read where one of ``where`` is negative: the result is zero there.
+    """
 
     result: Value
     buffer: Buffer
     index: tuple[Expr, ...]
     location: Any = None
+    where: tuple[Expr, ...] = ()
 
 
 @dataclass(eq=False)
@@ -550,7 +554,8 @@ def clone(
         elif isinstance(n, Index):
             out.append(Index(fresh(n.result), n.expr.substitute(variables)))
         elif isinstance(n, Load):
-            out.append(Load(fresh(n.result), buffer(n.buffer), at(n.index), n.location))
+            moved, where_ = at(n.index), at(n.where)
+            out.append(Load(fresh(n.result), buffer(n.buffer), moved, n.location, where_))
         elif isinstance(n, Store):
             value, moved = use(n.value), at(n.index)
             out.append(Store(value, buffer(n.buffer), moved, n.location, n.stream, n.peel))
@@ -627,6 +632,8 @@ def transform_indices(nodes: Iterable[Node], change: Callable[[Expr], Expr]) -> 
     for node in walk(nodes):
         if isinstance(node, (Load, Store)):
             node.index = tuple(change(e) for e in node.index)
+            if isinstance(node, Load):
+                node.where = tuple(change(e) for e in node.where)
         elif isinstance(node, Index):
             node.expr = change(node.expr)
         elif isinstance(node, For) and node.bounded:

@@ -16,6 +16,7 @@ from polyblocks.passes.bufferize.hoist_buffers import HoistBuffersPass
 from polyblocks.passes.bufferize.lower_scatters import LowerScattersPass
 from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
+from polyblocks.passes.fuse.absorb_margins import AbsorbMarginsPass
 from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
@@ -138,6 +139,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FuseSlicesPass(),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
                 NarrowAccumulatorsPass(),
+                # Before what makes a margin becomes part of a tile.
+                *only(blocks, AbsorbMarginsPass()),
                 FuseTilesPass(),
                 InlineProducersPass(),
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from polyblocks.affine.element import element_bytes
+from polyblocks.affine.element import element_bytes, zero_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.index_values import apply_map
 from polyblocks.affine.mlir.views import VIEWS, IndexMap, view_index
@@ -350,6 +350,8 @@ class _Reader:
             index = self._map(op.attributes["map"], list(op.operands)[1:], values, variables)
             buffer, index = self._place(op.operands[0], index)
             body.append(Load(result, buffer, index, op.location))
+        elif name == "affine.if":
+            body.append(self._load_where(op, values, variables))
         elif name == "affine.store":
             index = self._map(op.attributes["map"], list(op.operands)[2:], values, variables)
             buffer, index = self._place(op.operands[1], index)
@@ -394,6 +396,24 @@ class _Reader:
             raise _Unreadable
         else:
             raise _Unreadable
+
+    def _load_where(self, op: Any, values: dict[Any, Value], variables: dict[Any, Expr]) -> Load:
+        """A load under conditions, which is zero where they do not hold."""
+        blocks = [list(block.operations) for region in op.regions for block in region.blocks]
+        if len(op.results) != 1 or [len(b) for b in blocks] != [2, 2]:
+            raise _Unreadable
+        (load, yielded), (zero, otherwise) = ([o.operation for o in b] for b in blocks)
+        if (
+            (load.name, zero.name) != ("affine.load", "arith.constant")
+            or [list(y.operands) for y in (yielded, otherwise)] != [[load.result], [zero.result]]
+            or zero.attributes["value"] != zero_of(zero.result.type)
+            or self._is_at_run_time(load, variables)
+        ):
+            raise _Unreadable
+        where = self._map(_map_of_set(op.attributes["condition"]), list(op.operands), {}, variables)
+        index = self._map(load.attributes["map"], list(load.operands)[1:], values, variables)
+        buffer, index = self._place(load.operands[0], index)
+        return Load(self._define(op.results[0], values), buffer, index, load.location, where)
 
     def _loop(
         self, op: Any, body: list[Node], values: dict[Any, Value], variables: dict[Any, Expr]
@@ -674,6 +694,15 @@ def _number(attributes: Any, name: str) -> int:
 def _text(attributes: Any, name: str) -> str:
     """A string attribute; empty if it is not there."""
     return str(ir.StringAttr(attributes[name]).value) if name in attributes else ""
+
+
+def _map_of_set(attribute: Any) -> Any:
+    """The map whose results an integer set wants not to be negative."""
+    text = str(attribute)
+    if "==" in text:
+        raise _Unreadable
+    text = text.replace("affine_set", "affine_map").replace(" : ", " -> ").replace(" >= 0", "")
+    return ir.Attribute.parse(text)
 
 
 def _constant_bound(attribute: Any) -> int | None:

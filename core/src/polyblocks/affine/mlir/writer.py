@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Mod, Var
 from polyblocks.affine.model import (
     Alloca,
@@ -134,14 +135,7 @@ class _Writer:
             self.values[node.result] = value
             return None if isinstance(value.owner, ir.Block) else value.owner.operation
         if isinstance(node, Load):
-            amap, operands = self._map(node.index)
-            op = ir.Operation.create(
-                "affine.load",
-                results=[node.result.type],
-                operands=[self.memref(node.buffer), *operands],
-                attributes={"map": amap},
-                loc=node.location or self.unknown,
-            )
+            op = self._load_where(node) if node.where else self._load(node)
             self.values[node.result] = op.results[0]
             return op
         if isinstance(node, Store):
@@ -180,6 +174,40 @@ class _Writer:
         # Atomic updates are formed in kernels, which are written elsewhere.
         assert isinstance(node, For)
         return self._parallel(node) if node.level else self._for(node)
+
+    def _load(self, node: Load) -> Any:
+        amap, operands = self._map(node.index)
+        return ir.Operation.create(
+            "affine.load",
+            results=[node.result.type],
+            operands=[self.memref(node.buffer), *operands],
+            attributes={"map": amap},
+            loc=node.location or self.unknown,
+        )
+
+    def _load_where(self, node: Load) -> Any:
+        """A load where conditions hold, and zero elsewhere."""
+        amap, operands = self._map(node.where)
+        exprs = list(amap.value.results)
+        holds = ir.IntegerSet.get(amap.value.n_dims, 0, exprs, [False] * len(exprs))
+        type_, location = node.result.type, node.location or self.unknown
+        op = ir.Operation.create(
+            "affine.if",
+            results=[type_],
+            operands=operands,
+            attributes={"condition": ir.IntegerSetAttr.get(holds)},
+            regions=2,
+            loc=location,
+        )
+        for region, holds_there in zip(op.regions, (True, False), strict=True):
+            with ir.InsertionPoint(region.blocks.append()):
+                made = self._load(node) if holds_there else self._zero(type_)
+                dialect("affine").AffineYieldOp([made.results[0]])
+        return op
+
+    def _zero(self, type_: Any) -> Any:
+        value = {"value": zero_of(type_)}
+        return ir.Operation.create("arith.constant", results=[type_], attributes=value)
 
     def apply(self, expr: Expr) -> Any:
         """An affine expression of the loops around, as a value of type index."""

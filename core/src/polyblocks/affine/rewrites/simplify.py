@@ -46,7 +46,7 @@ def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value
             key = ("index", node.expr)
             results = [node.result]
         elif isinstance(node, Load):
-            key = ("load", node.buffer.base, node.buffer, node.index)
+            key = ("load", node.buffer.base, node.buffer, node.index, node.where)
             results = [node.result]
         elif isinstance(node, (Store, IndirectStore)):
             forget(known, {node.buffer.base})

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
+from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
@@ -19,6 +20,7 @@ from polyblocks.affine.model import (
     Load,
     Nest,
     Node,
+    Op,
     Sequence,
     Store,
     Value,
@@ -102,6 +104,9 @@ class FuseSlicesPass(NestPass):
         if not all(candidate.may_inline(users, c) for c in candidate.consumers):
             return None
         if not all(producer.is_plain_in(c.body) for c in candidate.consumers):
+            return None
+        target = context.target
+        if any(not _may_hold(c, producer, target) for c in candidate.consumers):
             return None
         if not self._worth(candidate, producer, context):
             return None
@@ -225,6 +230,19 @@ class FuseSlicesPass(NestPass):
         producer.changed = True
         users.refresh(producer)
         return consumer
+
+
+def _may_hold(consumer: Nest, producer: Producer, target: TargetDescription) -> bool:
+    """Whether a consumer that a matrix unit computes still is one, with a producer inside.
+
+    A unit multiplies elements of memory, some of them under conditions.
+    """
+    if not is_product(consumer.body, target):
+        return True
+    found = contraction_of(consumer.body)
+    loads = [o.load for o in found.operands if o.load.buffer is producer.buffer] if found else []
+    copies = not any(isinstance(n, Op) for n in producer.body)
+    return not loads or (copies and not any(load.where for load in loads))
 
 
 def _scatters(consumer: Nest, candidate: Candidate, producer: Producer) -> bool:

@@ -45,4 +45,6 @@ class InlineProducersPass(FuseSlicesPass):
         if recompute is None or traffic is None:
             return super().is_cheaper(candidate, producer, times, target)
         numbers = {"recompute_seconds": recompute, "traffic_seconds": traffic}
-        return recompute <= traffic, numbers
+        # On targets with blocks of threads it would be a kernel of its own.
+        launch = target.shared_level.overhead if target.multiprocessor is not None else 0.0
+        return recompute <= traffic + launch, numbers

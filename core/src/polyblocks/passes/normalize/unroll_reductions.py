@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.access import address
 from polyblocks.affine.contraction.choice import has_tiles, is_tiled
+from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     For,
@@ -33,7 +34,7 @@ class UnrollReductionsPass(NestPass):
     A small stencil or window is then a point-wise nest: its taps are separate loads, constant
     weights are constants, and it can be fused like any other point-wise nest. Contractions that
     ``tile-contractions`` will tile are left as they are, also those whose products other nests
-    still compute for them.
+    still compute for them; and so are those that a matrix unit computes.
 
     Before::
 
@@ -62,11 +63,14 @@ class UnrollReductionsPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Unroll in every nest."""
         # It stays right: unrolled nests read and write what they did before.
-        users = Users(sequence) if has_tiles(context.target) else None
+        target = context.target
+        users = Users(sequence) if has_tiles(target) else None
         for nest in sequence.nests():
             if not any(isinstance(n, For) and n.inits for n in walk(nest.body)):
                 continue
-            if users is not None and is_tiled(with_producers(nest, users), context.target):
+            if users is not None and is_tiled(with_producers(nest, users), target):
+                continue
+            if is_product(nest.body, target):
                 continue
             mapping: dict[Value, Value] = {}
             window = self.max_trips if users is None else self.max_window

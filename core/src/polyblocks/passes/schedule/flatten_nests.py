@@ -74,7 +74,8 @@ def _flatten(nodes: list[Node], views: FlatViews) -> list[Node] | None:
     exprs = {id(n): address(n.buffer, n.index) for n in flat}
     exprs |= {id(n): n.expr for n in inside if isinstance(n, Index)}
     known = {id(n) for n in flat}
-    fixed = _fixed_variables([*shell, *chain], [n for n in inside if id(n) not in known])
+    rest = [n for n in inside if id(n) not in known]
+    fixed = _fixed_variables([*shell, *chain], inside, rest)
     # A loop that was one before may stand for two indices: its address is one all the same.
     joined = any(
         len(n.index) > 1 and _divides(n.index) and not _divides([exprs[id(n)]]) for n in flat
@@ -109,9 +110,10 @@ def _divides(exprs: Iterable[Expr]) -> bool:
     return any(not isinstance(atom, Var) for e in exprs for atom, _ in e.terms)
 
 
-def _fixed_variables(loops: list[For], nodes: list[Node]) -> set[Var]:
-    """Variables that bounds, or indices of accesses that stay as they are, speak of."""
+def _fixed_variables(loops: list[For], inside: list[Node], nodes: list[Node]) -> set[Var]:
+    """Variables that bounds, conditions, or indices of accesses that stay speak of."""
     exprs = [e for loop in loops for e in loop.bounds]
+    exprs += [e for node in inside if isinstance(node, Load) for e in node.where]
     for node in nodes:
         if isinstance(node, (Load, Store)):
             exprs += node.index

@@ -105,7 +105,7 @@ def invariants(loop: For) -> tuple[list[Node], list[Node]]:
         elif isinstance(node, Index):
             fixed = loop.var not in set(node.expr.variables())
         elif isinstance(node, Load):
-            fixed = all(loop.var not in set(e.variables()) for e in node.index)
+            fixed = all(loop.var not in set(e.variables()) for e in (*node.index, *node.where))
             fixed = fixed and node.buffer.base not in written and node.buffer not in local
         elif isinstance(node, IndirectLoad):
             # What is still checked inside may be what makes this index right.

@@ -9,7 +9,7 @@ from polyblocks.affine.expr import Expr, Mod, Var
 from polyblocks.mlir import ir
 
 #: Predicates of ``arith.cmpi``.
-_PREDICATES = {"eq": 0, "slt": 2, "sge": 5, "ult": 6}
+_PREDICATES = {"eq": 0, "slt": 2, "sle": 3, "sge": 5, "ult": 6}
 
 
 class Code:
@@ -147,7 +147,7 @@ class Code:
         return self.value("arith.remui", self.index, a, self.integer(divisor))
 
     def compare(self, predicate: str, a: Any, b: Any) -> Any:
-        """``i1`` of a comparison of integers: eq, slt, sge, ult."""
+        """``i1`` of a comparison of integers: eq, slt, sle, sge, ult."""
         attribute = ir.IntegerAttr.get(self.i64, _PREDICATES[predicate])
         return self.value("arith.cmpi", self.i1, a, b, predicate=attribute)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from math import prod
 from typing import Any
 
 from polyblocks import mlir
 from polyblocks.affine.analysis.reductions import ROUNDING, identity
+from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Alloca,
@@ -267,8 +269,28 @@ class Emitter:
         return [memref, *self._at(node.buffer, [self.use(v) for v in node.index])]
 
     def _load(self, node: Load | IndirectLoad, place: list[Any]) -> None:
-        op = self.code.op("memref.load", [node.result.type], place, None, node.location)
-        self.values[node.result] = op.results[0]
+        type_ = node.result.type
+
+        def load() -> list[Any]:
+            return list(self.code.op("memref.load", [type_], place, None, node.location).results)
+
+        where = node.where if isinstance(node, Load) else ()
+        (self.values[node.result],) = self.code.when(
+            self.holds(where), load, lambda: [self._zero(type_)], [type_]
+        )
+
+    def holds(self, where: Iterable[Expr]) -> Any:
+        """Whether none of these is negative; None if there are none."""
+        code = self.code
+        conditions = []
+        for condition in where:
+            # As bounds of what varies: two of one sum are then seen to be a range.
+            moving = Expr(0, dict(condition.terms))
+            below = bool(moving.terms) and moving.terms[0][1] < 0
+            value = self.expr(moving * -1 if below else moving)
+            bound = code.integer(condition.const if below else -condition.const)
+            conditions.append(code.compare("sle" if below else "sge", value, bound))
+        return code.both(conditions)
 
     def _store(self, node: Store | IndirectStore, place: list[Any], uniform: bool) -> None:
         operands = [self.use(node.value), *place]
@@ -310,9 +332,7 @@ class Emitter:
         return self.code.both([first] if self.valid is None else [first, self.valid])
 
     def _zero(self, type_: Any) -> Any:
-        if isinstance(type_, ir.FloatType):
-            return self.code.constant(ir.FloatAttr.get(type_, 0.0))
-        return self.code.constant(ir.IntegerAttr.get(type_, 0))
+        return self.code.constant(zero_of(type_))
 
     # Loops
 

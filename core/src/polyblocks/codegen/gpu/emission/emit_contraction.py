@@ -168,8 +168,8 @@ class ContractionEmitter(Emitter):
                     at = self._clamped(code.add(self.first[side], place), side)
                     self.variables.update(self._values(at, side))
                     index = [self.expr(e) for e in load.index]
-                    type_ = load.result.type
-                    return [code.value("memref.load", type_, self.memrefs[load.buffer], *index)]
+                    self._load(load, [self.memrefs[load.buffer], *index])
+                    return [self.values[load.result]]
 
                 type_ = load.result.type
                 found += code.when(mine, element, partial(self._nothing, type_), [type_])
@@ -275,10 +275,12 @@ class ContractionEmitter(Emitter):
         if operand is not None:
             place = self.places[0][i] if operand.of_rows else self.places[1][j]
             given = [self.tiles[operand], step, place]
-        else:
-            self._move(i, j)
-            given = [self.memrefs[node.buffer], *(self.expr(e) for e in node.index)]
-        return [code.op("memref.load", [node.result.type], given, None, node.location).results[0]]
+            return list(
+                code.op("memref.load", [node.result.type], given, None, node.location).results
+            )
+        self._move(i, j)
+        self._load(node, [self.memrefs[node.buffer], *(self.expr(e) for e in node.index)])
+        return [self.values[node.result]]
 
     def _move(self, i: int, j: int) -> None:
         """Let the outer variables be those of an element."""

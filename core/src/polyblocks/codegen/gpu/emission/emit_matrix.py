@@ -37,6 +37,7 @@ class MatrixEmitter(ContractionEmitter):
         #: Where the warp's tile begins, along rows and along columns of the block's.
         self.corner: list[Any] = []
         self._aligned_memrefs: dict[Buffer, Any] = {}
+        self._flat_memrefs: dict[Buffer, Any] = {}
 
     def aligned(self, buffer: Buffer, nbytes: int) -> Any:
         """The memref of a buffer that has to begin at a multiple of so many bytes."""
@@ -55,6 +56,35 @@ class MatrixEmitter(ContractionEmitter):
                     alignment=ir.IntegerAttr.get(self.code.i32, nbytes),
                 )
         return self._aligned_memrefs[buffer]
+
+    def flat(self, buffer: Buffer) -> Any:
+        """All elements that a buffer's strides reach, as a memref of one dimension."""
+        memref = self.memrefs[buffer]
+        steps, offset = memref.type.get_strides_and_offset()
+        if steps == [1]:
+            return memref
+        if buffer not in self._flat_memrefs:
+            pairs = zip(memref.type.shape, steps, strict=True)
+            span = 1 + sum((extent - 1) * stride for extent, stride in pairs)
+            layout = ir.StridedLayoutAttr.get(offset, [1])
+            type_ = ir.MemRefType.get(
+                [span], memref.type.element_type, layout, memref.type.memory_space
+            )
+            with (
+                ir.InsertionPoint.at_block_begin(self.code.entry)
+                if isinstance(memref.owner, ir.Block)
+                else ir.InsertionPoint.after(memref.owner)
+            ):
+                self._flat_memrefs[buffer] = self.code.value(
+                    "memref.reinterpret_cast",
+                    type_,
+                    memref,
+                    operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+                    static_offsets=ir.DenseI64ArrayAttr.get([offset]),
+                    static_sizes=ir.DenseI64ArrayAttr.get([span]),
+                    static_strides=ir.DenseI64ArrayAttr.get([1]),
+                )
+        return self._flat_memrefs[buffer]
 
     def _place_elements(self, thread: Any) -> None:
         """The rows and columns of the lane's sums, as numbers in the block's tile."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.affine.element import zero_of
 from polyblocks.codegen.gpu.emission.pipeline import Pipeline
 from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps
 from polyblocks.codegen.gpu.matrix.kernel import along
@@ -36,6 +37,7 @@ class TileCopy:
         self.side = 0 if operand.of_rows else 1
         self.chunk = self.kernel.piece
         self.along = along(self.kernel, operand)
+        self.linear = self.kernel.product.linear[self.side]
         self.element = operand.load.result.type
         self.vector = ir.VectorType.get([self.chunk], self.element)
         self.length = self.kernel.tile[self.side]
@@ -75,19 +77,18 @@ class TileCopy:
         found = []
         for round_ in self._rounds:
             mine, step, outer = self._piece(round_)
-            number = self.code.add(begin, step)
             rows = self.code.add(self.emitter.first[self.side], outer)
             count = 2 if self._in_pairs else 1
 
-            def one(number: Any = number, rows: Any = rows) -> list[Any]:
+            def one(step: Any = step, rows: Any = rows) -> list[Any]:
                 if self.along == "steps":
-                    return [self._whole(number, rows, self.chunk)]
+                    return [self._whole(begin, step, rows, self.chunk)]
                 if self.transposed:
-                    return [self._whole(number, rows, 1)]
+                    return [self._whole(begin, step, rows, 1)]
                 if self.along == "outer":
-                    next_ = self.code.add(number, self.code.integer(1))
-                    return [self._whole(n, rows, 1) for n in (number, next_)]
-                return [self._gathered(number, rows)]
+                    next_ = self.code.add(step, self.code.integer(1))
+                    return [self._whole(begin, n, rows, 1) for n in (step, next_)]
+                return [self._gathered(begin, step, rows)]
 
             def nothing(count: int = count) -> list[Any]:
                 return [self._zeros()] * count
@@ -107,11 +108,8 @@ class TileCopy:
             mine, step, outer = self._piece(round_)
 
             def one(step: Any = step, outer: Any = outer) -> list[Any]:
-                size_of = (1, self.chunk) if self.transposed else (self.chunk, 1)
-                number, here = self._inside(code.add(begin, step), size_of[0])
-                rows = self._outer(code.add(self.emitter.first[self.side], outer), size_of[1])
-                self._decode(number, rows)
-                source = self.emitter.expr(address(load.buffer, load.index))
+                rows = code.add(self.emitter.first[self.side], outer)
+                source, here = self._source(begin, step, rows, 1 if self.transposed else self.chunk)
                 count = code.constant(ir.IntegerAttr.get(code.i32, self.chunk * size))
                 if here is not None:
                     none = code.constant(ir.IntegerAttr.get(code.i32, 0))
@@ -167,23 +165,42 @@ class TileCopy:
     # Values
 
     def _zeros(self) -> Any:
-        is_float = isinstance(self.element, ir.FloatType)
-        zero = (
-            ir.FloatAttr.get(self.element, 0.0) if is_float else ir.IntegerAttr.get(self.element, 0)
+        return self.code.constant(
+            ir.DenseElementsAttr.get_splat(self.vector, zero_of(self.element))
         )
-        return self.code.constant(ir.DenseElementsAttr.get_splat(self.vector, zero))
 
-    def _decode(self, number: Any, outer: Any) -> None:
-        """Let the variables be those of a step and of a row (or column)."""
-        emitter = self.emitter
-        emitter._decode(number, self.kernel.parts.reduction.order)
+    def _source(self, begin: Any, step: Any, outer: Any, steps: int) -> tuple[Any, Any]:
+        """Where a piece begins in memory, in elements, and whether it is there; None: always.
+
+        Args:
+            begin: the first step of the tile.
+            step, outer: of the piece, counted from there, and the row (or column).
+            steps: of the piece; 1 where it is of so many rows (or columns), or of one element.
+        """
+        code, emitter = self.code, self.emitter
+        order, load = self.kernel.product.order, self.operand.load
+        whole = self.along == "outer"
+        outer = self._outer(outer, self.chunk if whole else 1)
+        last = order[-1]
+        if not self.linear and last.extent % self.kernel.depth == 0:
+            # All of a tile's steps have the other loops' variables in common.
+            emitter._decode(begin, order)
+            emitter.variables[last] = code.add(emitter.variables[last], step)
+            here = None
+        else:
+            number, here = self._inside(code.add(begin, step), steps)
+            if self.linear:
+                emitter.variables.update(dict.fromkeys(order, code.integer(0)))
+                emitter.variables[last] = number
+            else:
+                emitter._decode(number, order)
         emitter.variables.update(emitter._values(outer, self.side))
-
-    def _at(self, number: Any, outer: Any) -> list[Any]:
-        """The place of an element in memory."""
-        emitter, load = self.emitter, self.operand.load
-        self._decode(number, outer)
-        return [emitter.memrefs[load.buffer], *(emitter.expr(e) for e in load.index)]
+        source = emitter.expr(address(load.buffer, load.index))
+        holds = emitter.holds(load.where)
+        conditions = [c for c in (here, holds) if c is not None]
+        if holds is not None:
+            source = code.value("arith.select", code.index, holds, source, code.integer(0))
+        return source, code.both(conditions)
 
     def _inside(self, number: Any, size: int) -> tuple[Any, Any]:
         """A step from which as many as ``size`` exist, and whether it is that one; None: always."""
@@ -202,28 +219,26 @@ class TileCopy:
         last = self.code.integer(count - size)
         return self.code.value("arith.minui", self.code.index, number, last)
 
-    def _whole(self, number: Any, outer: Any, steps: int) -> Any:
+    def _whole(self, begin: Any, step: Any, outer: Any, steps: int) -> Any:
         """A chunk that lies in memory as it is: of steps, or of rows."""
-        code = self.code
-        number, here = self._inside(number, steps)
-        place = self._at(number, self._outer(outer, self.chunk if steps == 1 else 1))
-        value = code.op(
-            "vector.load", [self.vector], place, None, self.operand.load.location
-        ).results[0]
+        code, load = self.code, self.operand.load
+        source, here = self._source(begin, step, outer, steps)
+        memref = self.emitter.flat(load.buffer)
+        value = code.op("vector.load", [self.vector], [memref, source], None, load.location)
         if here is None:
-            return value
-        return code.value("arith.select", self.vector, here, value, self._zeros())
+            return value.results[0]
+        return code.value("arith.select", self.vector, here, value.results[0], self._zeros())
 
-    def _gathered(self, number: Any, outer: Any) -> Any:
+    def _gathered(self, begin: Any, step: Any, outer: Any) -> Any:
         """A chunk of steps, element by element."""
-        code = self.code
-        outer = self.emitter._clamped(outer, self.side)
+        code, load = self.code, self.operand.load
+        memref = self.emitter.flat(load.buffer)
         zero = self.emitter._zero(self.element)
         elements = []
         for k in range(self.chunk):
-            step, here = self._inside(code.add(number, code.integer(k)) if k else number, 1)
-            place = self._at(step, outer)
-            op = code.op("memref.load", [self.element], place, None, self.operand.load.location)
+            at = code.add(step, code.integer(k)) if k else step
+            source, here = self._source(begin, at, outer, 1)
+            op = code.op("memref.load", [self.element], [memref, source], None, load.location)
             value = op.results[0]
             if here is not None:
                 value = code.value("arith.select", self.element, here, value, zero)

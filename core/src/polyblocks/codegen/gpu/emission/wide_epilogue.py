@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from polyblocks.affine.access import stride_along
+from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.model import Index, Load, Node, Op, Store, Value, results
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.matrix.fragments import outers_of, steps_of
@@ -32,6 +32,8 @@ def is_wide(kernel: MatrixKernel) -> bool:
     last = parts.columns[-1]
     nodes = [*parts.before, *parts.after]
     if last.extent % WIDTH or not all(isinstance(n, (Op, Index, Load, Store)) for n in nodes):
+        return False
+    if any(isinstance(n, Load) and n.where for n in nodes):
         return False
     stores = [n for n in nodes if isinstance(n, Store)]
     if not any(_walk(store, kernel) == 1 and str(store.value.type) != "i1" for store in stores):
@@ -243,8 +245,8 @@ class WideEpilogue:
             self.values[result] = [row[position] for row in rows]
 
     def _place(self, node: Load | Store) -> list[Any]:
-        index = [self.emitter.expr(e) for e in node.index]
-        return [self.emitter.memrefs[node.buffer], *index]
+        place = self.emitter.expr(address(node.buffer, node.index))
+        return [self.emitter.flat(node.buffer), place]
 
     def _load(self, node: Load) -> list[Any]:
         code, type_ = self.code, node.result.type

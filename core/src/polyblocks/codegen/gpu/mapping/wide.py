@@ -31,6 +31,8 @@ def widest(kernel: Kernel, chip: Multiprocessor) -> int:
         return 1
     last = kernel.order[-1]
     for node in (n for n in kernel.body if isinstance(n, (Load, Store))):
+        if isinstance(node, Load) and node.where:
+            return 1
         if not is_whole(node.buffer) or node.buffer in kernel.places:
             return 1
         place = address(node.buffer, node.index)

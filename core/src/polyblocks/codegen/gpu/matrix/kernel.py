@@ -9,7 +9,9 @@ from math import prod
 
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
-from polyblocks.affine.model import For, Load, Nest, Node, Op, Value
+from polyblocks.affine.contraction.factors import factors_of
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import Buffer, For, Nest, Node
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent
 from polyblocks.codegen.gpu.matrix.fragments import (
     ACCESS_BYTES,
@@ -43,13 +45,6 @@ _ADDRESSES = 4
 #: Registers for what copies and loops need, beside what every kernel has.
 _OTHER = 16
 
-_DTYPES = {"f16": "float16", "bf16": "bfloat16", "i8": "int8"}
-#: The unit's sums -> type of the sums, and the operations that add, multiply and convert.
-_ARITHMETIC = {
-    "float32": ("f32", "arith.addf", "arith.mulf", "arith.extf"),
-    "int32": ("i32", "arith.addi", "arith.muli", "arith.extsi"),
-}
-
 
 @dataclass(frozen=True)
 class Product:
@@ -60,8 +55,11 @@ class Product:
         operands: of rows, and of columns.
         unit: that multiplies them.
         steps: how those of a unit are given out to the lanes.
+        order: the loops over all steps, the one that is run through first last.
         along: along what each operand's elements follow each other in memory, a piece at a time:
             ``steps``, ``outer`` (its rows or columns), or nothing: they are loaded one by one.
+        linear: whether the address of each operand's elements is that of the first step and the
+            number of the step.
         aligned: whether each operand's pieces are at multiples of their size, if its buffer is.
     """
 
@@ -69,7 +67,9 @@ class Product:
     operands: tuple[Operand, Operand]
     unit: MatrixUnit
     steps: Steps
+    order: list[Var]
     along: tuple[str, str]
+    linear: tuple[bool, bool]
     aligned: tuple[bool, bool]
 
 
@@ -79,76 +79,35 @@ def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product
     What a step does has to be what a unit does: two loads, converted to the type of the sums, their
     product, and a sum. That is exact but for the order of the sum, so that nobody has to ask.
     """
-    of_sums = {name: _factors(parts, *names) for name, names in _ARITHMETIC.items()}
-    accumulator, factors = next(((n, f) for n, f in of_sums.items() if f), ("", None))
+    factors = factors_of(parts)
     if factors is None:
         return []
-    operands = [parts.operand(load) for load in factors]
-    if None in operands:
-        return []
-    first, second = (o for o in operands if o is not None)
-    if first.of_rows == second.of_rows:
-        return []
-    rows, columns = (first, second) if first.of_rows else (second, first)
-    dtypes = {_DTYPES.get(str(o.load.result.type)) for o in (rows, columns)}
+    rows, columns = factors.rows, factors.columns
     size = rows.load.buffer.bytes_per_element
     pair = (rows, columns)
-    ways = [_along(parts, o, ACCESS_BYTES // size) for o in pair]
-    aligned = [
-        _is_aligned(parts, o, w, ACCESS_BYTES // size) for o, w in zip(pair, ways, strict=True)
-    ]
+    piece = ACCESS_BYTES // size
+
+    def ways(order: list[Var]) -> tuple[str, str]:
+        return _along(parts, rows, order, piece), _along(parts, columns, order, piece)
+
+    order = max(_orders(parts), key=lambda o: (sum(map(bool, ways(o))), ways(o).count("steps")))
+    along = ways(order)
+    aligned = [_is_aligned(parts, o, order, way, piece) for o, way in zip(pair, along, strict=True)]
+    linear = [_runs_on(o, order) == len(order) for o in pair]
     found = []
     for unit in units:
-        if unit.fragments is None or unit.accumulator != accumulator or dtypes != {unit.operands}:
+        if not factors.computed_by(unit):
             continue
         steps = steps_given(unit, size)
         if steps is not None:
             found.append(
-                Product(parts, pair, unit, steps, (ways[0], ways[1]), (aligned[0], aligned[1]))
+                Product(
+                    *(parts, pair, unit, steps, order, along),
+                    linear=(linear[0], linear[1]),
+                    aligned=(aligned[0], aligned[1]),
+                )
             )
     return found
-
-
-def _factors(
-    parts: Contraction, type_: str, add: str, multiply: str, convert: str
-) -> list[Load] | None:
-    """The two loads that a step multiplies and adds to its only sum; None if it does otherwise."""
-    loops = parts.reduction.loops
-    if not loops or len(loops[-1].arguments) != 1:
-        return None
-    makers: dict[Value, Node] = {}
-    for node in loops[-1].body:
-        if isinstance(node, Load):
-            makers[node.result] = node
-        elif isinstance(node, Op) and len(node.results) == 1:
-            makers[node.results[0]] = node
-        else:
-            return None
-    (total,) = loops[-1].yields
-    terms = _made(makers, total, add)
-    argument = loops[-1].arguments[0]
-    if terms is None or argument not in terms or str(total.type) != type_:
-        return None
-    (term,) = [v for v in terms if v is not argument] or [argument]
-    factors = _made(makers, term, multiply)
-    if factors is None:
-        return None
-    loads = []
-    for factor in factors:
-        converted = _made(makers, factor, convert)
-        load = makers.get(converted[0]) if converted else None
-        if not isinstance(load, Load):
-            return None
-        loads.append(load)
-    # Nothing else is computed on the way.
-    used = 2 + len({id(v) for v in factors}) + len({id(load) for load in loads})
-    return loads if used == len(makers) else None
-
-
-def _made(makers: dict[Value, Node], value: Value, name: str) -> list[Value] | None:
-    """What an operation computes a value of; None if another one made it."""
-    node = makers.get(value)
-    return list(node.operands) if isinstance(node, Op) and node.name == name else None
 
 
 @dataclass(eq=False)
@@ -274,28 +233,54 @@ def along(kernel: MatrixKernel, operand: Operand) -> str:
     return kernel.product.along[0 if operand.of_rows else 1]
 
 
-def _along(parts: Contraction, operand: Operand, piece: int) -> str:
-    last = parts.reduction.order[-1]
-    load = operand.load
-    if last.extent % piece == 0 and stride_along(load.buffer, load.index, last) == 1:
+def _orders(parts: Contraction) -> Iterator[list[Var]]:
+    """Orders of the loops over steps: as they are, and with each of them as the innermost one."""
+    order = [v for v in parts.reduction.order if v.extent > 1] or parts.reduction.order
+    yield order
+    for var in order[:-1]:
+        yield [*(v for v in order if v is not var), var]
+
+
+def _runs_on(operand: Operand, order: list[Var]) -> int:
+    """Of how many of the innermost loops the steps follow each other in memory."""
+    load, run, step = operand.load, 0, 1
+    fixed = {v for e in load.where for v in e.variables()}
+    for var in reversed(order):
+        if var in fixed or stride_along(load.buffer, load.index, var) != step:
+            break
+        run, step = run + 1, step * var.extent
+    return run
+
+
+def _along(parts: Contraction, operand: Operand, order: list[Var], piece: int) -> str:
+    run = _runs_on(operand, order)
+    if run and extent(order[-run:]) % piece == 0:
         return "steps"
+    load = operand.load
     side = (parts.rows if operand.of_rows else parts.columns)[-1]
-    if side.extent % piece == 0 and stride_along(load.buffer, load.index, side) == 1:
+    fixed = any(side in set(e.variables()) for e in load.where)
+    if not fixed and side.extent % piece == 0 and stride_along(load.buffer, load.index, side) == 1:
         return "outer"
     return ""
 
 
-def _is_aligned(parts: Contraction, operand: Operand, way: str, piece: int) -> bool:
-    buffer = operand.load.buffer
-    if not way or buffer.viewed is not None:
-        return False
-    if buffer.memref_type is not None and buffer.memref_type.get_strides_and_offset()[1]:
+def _is_aligned(
+    parts: Contraction, operand: Operand, order: list[Var], way: str, piece: int
+) -> bool:
+    load = operand.load
+    if not way or any(_begins_inside(b) for b in (load.buffer, load.buffer.base)):
         return False
     side = parts.rows if operand.of_rows else parts.columns
-    last = (parts.reduction.order if way == "steps" else side)[-1]
-    at = address(buffer, operand.load.index)
-    others = [factor for atom, factor in at.terms if atom is not last]
+    along = order[-_runs_on(operand, order) :] if way == "steps" else side[-1:]
+    at = address(load.buffer, load.index)
+    others = [factor for atom, factor in at.terms if atom not in along]
     return at.const % piece == 0 and all(factor % piece == 0 for factor in others)
+
+
+def _begins_inside(buffer: Buffer) -> bool:
+    """Whether a buffer's first element may not be where its memory begins."""
+    type_ = buffer.memref_type
+    return type_ is not None and type_.get_strides_and_offset()[1] != 0
 
 
 def matrix_kernels(

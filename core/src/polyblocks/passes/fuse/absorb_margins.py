@@ -1,0 +1,150 @@
+"""absorb-margins: matrix units read zeros around an array that are nowhere in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.analysis.boxes import Box
+from polyblocks.affine.analysis.margins import Margin, is_zero, margins_of
+from polyblocks.affine.contraction.factors import is_product
+from polyblocks.affine.expr import Expr
+from polyblocks.affine.model import Buffer, Load, Nest, Op, Sequence, Store, Value, walk
+from polyblocks.affine.users import Users
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.normalize.classify_nests import name_nests
+from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
+
+
+@dataclass(frozen=True)
+class AbsorbMarginsPass(NestPass):
+    """Leave out the zeros around what a product on a matrix unit reads: its loads make them.
+
+    So the padding of a convolution takes no memory and no kernel. What is inside of the margin has
+    a buffer of its own, or is read where it was copied from.
+
+    Before, with zeros in ``%p[0]`` and ``%p[9]``::
+
+        affine.for %i = 0 to 8 {
+          %v = affine.load %x[%i]
+          affine.store %v, %p[%i + 1] }
+        ... affine.load %p[%i + %k] ...
+
+    After::
+
+        ... affine.if (%i + %k - 1 >= 0, 8 - %i - %k >= 0) { affine.load %x[%i + %k - 1] }
+            else { 0.0 } ...
+    """
+
+    name: ClassVar[str] = "absorb-margins"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Absorb the margins of all buffers that only such products read."""
+        if not any(unit.fragments for unit in context.target.matrix_units):
+            return
+        users = Users(sequence)
+        done = False
+        for buffer, margin in margins_of(sequence).items():
+            readers = users.readers(buffer)
+            products = [
+                r for r in readers if isinstance(r, Nest) and is_product(r.body, context.target)
+            ]
+            if not readers or len(products) != len(readers):
+                continue
+            if not all(_reads_whole(nest, buffer) for nest in products):
+                continue
+            source = _source(buffer, margin, users, products)
+            inside = source or _like(buffer, margin.inside)
+            for nest in products:
+                _read_inside(nest, buffer, inside, margin.inside)
+            if source is None:
+                for writer in users.writers(buffer):
+                    assert isinstance(writer, Nest)
+                    _write_inside(writer, buffer, inside, margin.inside)
+            for item in {*products, *users.writers(buffer)}:
+                users.refresh(item)
+            done = True
+            context.decide(
+                self.name,
+                products[0].name,
+                "margin absorbed",
+                buffer=list(buffer.shape),
+                inside=[high - low for low, high in margin.inside],
+                copied=source is None,
+            )
+        if done:
+            drop_dead_nests(sequence)
+            name_nests(self.name, sequence, context)
+
+
+def _reads_whole(nest: Nest, buffer: Buffer) -> bool:
+    """Whether a nest reads a buffer by loads that have no conditions yet, and does not write it."""
+    accesses = [n for n in walk(nest.body) if getattr(n, "buffer", None) is buffer]
+    return all(isinstance(n, Load) and not n.where for n in accesses)
+
+
+def _like(buffer: Buffer, box: Box) -> Buffer:
+    """A buffer for the elements in a box."""
+    shape = tuple(high - low for low, high in box)
+    return Buffer(shape, buffer.element, "alloc", bytes_per_element=buffer.bytes_per_element)
+
+
+def _source(buffer: Buffer, margin: Margin, users: Users, products: list[Nest]) -> Buffer | None:
+    """The buffer that holds just what is inside of the margin; None if there is none.
+
+    It is read in the place of its copy, so nobody may write it before the last product.
+    """
+    found: Buffer | None = None
+    writer: Nest | None = None
+    for nest in users.writers(buffer):
+        assert isinstance(nest, Nest)
+        loads = {n.result: n for n in walk(nest.body) if isinstance(n, Load)}
+        zeros = _zeros(nest)
+        for node in walk(nest.body):
+            if isinstance(node, Store) and node.buffer is buffer and node.value not in zeros:
+                load = loads.get(node.value)
+                if found is not None or load is None or load.where:
+                    return None
+                shape = tuple(high - low for low, high in margin.inside)
+                moved = [e - low for e, (low, _) in zip(node.index, margin.inside, strict=True)]
+                if load.buffer.shape != shape or list(load.index) != moved:
+                    return None
+                found, writer = load.buffer, nest
+    if found is None or writer is None or found.element != buffer.element:
+        return None
+    last = max(products, key=users.position)
+    if users.written_between({found.base}, writer, last, set()):
+        return None
+    if any(found.base in {b.base for b in nest.effects()[1]} for nest in products):
+        return None
+    return found
+
+
+def _read_inside(nest: Nest, buffer: Buffer, inside: Buffer, box: Box) -> None:
+    """Let the loads of a buffer read what is inside of a box, with zeros around."""
+    for node in walk(nest.body):
+        if isinstance(node, Load) and node.buffer is buffer:
+            where: list[Expr] = []
+            for expr, (low, high) in zip(node.index, box, strict=True):
+                least, most = expr.range()
+                if least < low:
+                    where.append(expr - low)
+                if most >= high:
+                    where.append(Expr(high - 1) - expr)
+            node.index = tuple(e - low for e, (low, _) in zip(node.index, box, strict=True))
+            node.buffer, node.where = inside, tuple(where)
+    nest.changed = True
+
+
+def _write_inside(nest: Nest, buffer: Buffer, inside: Buffer, box: Box) -> None:
+    """Store what is inside of a box to the buffer for it; zeros are left to their own fate."""
+    zeros = _zeros(nest)
+    for node in walk(nest.body):
+        if isinstance(node, Store) and node.buffer is buffer and node.value not in zeros:
+            node.index = tuple(e - low for e, (low, _) in zip(node.index, box, strict=True))
+            node.buffer = inside
+    nest.changed = True
+
+
+def _zeros(nest: Nest) -> set[Value]:
+    return {n.results[0] for n in walk(nest.body) if isinstance(n, Op) and is_zero(n)}
