@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import zero_of
 from polyblocks.codegen.gpu.emission.pipeline import Pipeline
+from polyblocks.codegen.gpu.emission.sources import Source, Sources, Sum
 from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps
+from polyblocks.codegen.gpu.matrix.fragments import ACCESS_BYTES, PHASE_BYTES, TILE
 from polyblocks.codegen.gpu.matrix.kernel import along
 from polyblocks.mlir import ir
 
@@ -37,7 +38,7 @@ class TileCopy:
         self.side = 0 if operand.of_rows else 1
         self.chunk = self.kernel.piece
         self.along = along(self.kernel, operand)
-        self.linear = self.kernel.product.linear[self.side]
+        self.sources = Sources(emitter, operand)
         self.element = operand.load.result.type
         self.vector = ir.VectorType.get([self.chunk], self.element)
         self.length = self.kernel.tile[self.side]
@@ -53,42 +54,56 @@ class TileCopy:
     def _rounds(self) -> range:
         return range(-(-self.pieces // self.kernel.threads))
 
-    def _piece(self, round_: int) -> tuple[Any, Any, Any]:
+    def _piece(self, round_: int) -> tuple[Any, Sum, Sum]:
         """Whether a thread has a piece in a round, its first step and its first row or column."""
-        code, kernel = self.code, self.kernel
-        number, mine = code.round_of(self.thread, round_, self.pieces, kernel.threads)
+        code, threads = self.code, self.kernel.threads
+        number, mine = code.round_of(self.thread, round_, self.pieces, threads)
+        # Rounds that are as long as what is counted apart differ by constants.
+        inner, outer = self._counted
+        if threads % inner == 0 and (
+            threads % (inner * outer) == 0 or inner * outer % threads == 0
+        ):
+            done = round_ * (threads // inner)
+            return mine, *self._of(self.thread, done // outer, done % outer)
+        return mine, *self._of(number, 0, 0)
+
+    @property
+    def _counted(self) -> tuple[int, int]:
+        """Pieces that follow each other, and how many such rows of them make a group."""
         if self.transposed:
-            chunks = self.length // self.chunk
-            outer = code.times(code.remainder(number, chunks), self.chunk)
-            return mine, code.quotient(number, chunks), outer
+            return self.length // self.chunk, self.kernel.depth
         if self.along == "outer":
-            pairs = kernel.depth // 2
-            step = code.times(code.remainder(number, pairs), 2)
-            return mine, step, code.times(code.quotient(number, pairs), self.chunk)
-        beside = kernel.beside
-        rest = code.quotient(number, beside)
-        outer = code.remainder(rest, self.length)
-        group = code.times(code.quotient(rest, self.length), beside)
-        chunk = code.add(group, code.remainder(number, beside))
-        return mine, code.times(chunk, self.chunk), outer
+            return self.kernel.depth // 2, self.length // self.chunk
+        return self.kernel.beside, self.length
+
+    def _of(self, number: Any, groups: int, rows: int) -> tuple[Sum, Sum]:
+        """The first step and the first row (or column) of a piece, so many groups and rows on."""
+        code = self.code
+        inner, outer = self._counted
+        first, rest = code.remainder(number, inner), code.quotient(number, inner)
+        if self.transposed:
+            return Sum(rest, groups * outer + rows), Sum(code.times(first, self.chunk))
+        if self.along == "outer":
+            row = code.times(rest, self.chunk)
+            return Sum(code.times(first, 2)), Sum(row, (groups * outer + rows) * self.chunk)
+        group = code.times(code.quotient(rest, outer), inner)
+        step = code.times(code.add(group, first), self.chunk)
+        on = groups * inner * self.chunk
+        return Sum(step, on), Sum(code.remainder(rest, outer), rows)
 
     def load(self, begin: Any) -> list[Any]:
         """What the thread copies of the tile that begins at a step."""
         found = []
         for round_ in self._rounds:
             mine, step, outer = self._piece(round_)
-            rows = self.code.add(self.emitter.first[self.side], outer)
             count = 2 if self._in_pairs else 1
 
-            def one(step: Any = step, rows: Any = rows) -> list[Any]:
-                if self.along == "steps":
-                    return [self._whole(begin, step, rows, self.chunk)]
-                if self.transposed:
-                    return [self._whole(begin, step, rows, 1)]
-                if self.along == "outer":
-                    next_ = self.code.add(step, self.code.integer(1))
-                    return [self._whole(begin, n, rows, 1) for n in (step, next_)]
-                return [self._gathered(begin, step, rows)]
+            def one(step: Sum = step, outer: Sum = outer) -> list[Any]:
+                if not self.along:
+                    return [self._gathered(begin, step, outer)]
+                if not self._in_pairs:
+                    return [self._whole(begin, step, outer)]
+                return [self._whole(begin, Sum(step.value, step.plus + k), outer) for k in (0, 1)]
 
             def nothing(count: int = count) -> list[Any]:
                 return [self._zeros()] * count
@@ -107,17 +122,17 @@ class TileCopy:
         for round_ in self._rounds:
             mine, step, outer = self._piece(round_)
 
-            def one(step: Any = step, outer: Any = outer) -> list[Any]:
-                rows = code.add(self.emitter.first[self.side], outer)
-                source, here = self._source(begin, step, rows, 1 if self.transposed else self.chunk)
+            def one(step: Sum = step, outer: Sum = outer) -> list[Any]:
+                source = self.sources.at(begin, step, outer, self._size, safe=False)
                 count = code.constant(ir.IntegerAttr.get(code.i32, self.chunk * size))
-                if here is not None:
+                if source.there is not None:
                     none = code.constant(ir.IntegerAttr.get(code.i32, 0))
-                    count = code.value("arith.select", code.i32, here, count, none)
-                to = code.place(tile, [stage, *self._place(step, outer)])
+                    count = code.value("arith.select", code.i32, source.there, count, none)
+                place, plus = self._place(step, outer)
+                to = code.address(tile, code.place(tile, [stage, *place]), size)
                 pipeline.start(
-                    code.address(tile, to, size),
-                    code.address(memref, source, size),
+                    code.add(to, code.integer(plus * size)) if plus else to,
+                    self._address(memref, source, size),
                     count,
                     load.location,
                 )
@@ -125,13 +140,28 @@ class TileCopy:
 
             code.when(mine, one)
 
+    def _address(self, memref: Any, source: Source, size: int) -> Any:
+        """Where a piece is in memory: the same for all threads, and what each adds to it."""
+        code = self.code
+        address = code.address(memref, source.of_steps, size)
+        address = code.add(address, code.times(source.of_rows, size))
+        return self._behind(address, source.plus * size)
+
+    def _behind(self, number: Any, plus: int) -> Any:
+        return self.code.add(number, self.code.integer(plus)) if plus else number
+
+    @property
+    def _size(self) -> tuple[int, int]:
+        """Steps and rows (or columns) of a piece that lies in memory as it is."""
+        return (1, self.chunk) if self.along == "outer" else (self.chunk, 1)
+
     def store(self, stage: Any, loaded: Iterator[Any]) -> None:
         """Put what was loaded into a stage of the tile."""
         for round_ in self._rounds:
             mine, step, outer = self._piece(round_)
             values = [next(loaded) for _ in range(2 if self._in_pairs else 1)]
 
-            def put(values: list[Any] = values, step: Any = step, outer: Any = outer) -> list[Any]:
+            def put(values: list[Any] = values, step: Sum = step, outer: Sum = outer) -> list[Any]:
                 if self._in_pairs:
                     self._put_pairs(stage, step, outer, *values)
                 else:
@@ -140,27 +170,43 @@ class TileCopy:
 
             self.code.when(mine, put)
 
-    def _put_pairs(self, stage: Any, step: Any, outer: Any, first: Any, second: Any) -> None:
+    def _put_pairs(self, stage: Any, step: Sum, outer: Sum, first: Any, second: Any) -> None:
         """Two steps of a chunk of rows: a pair for each row."""
         code = self.code
         pair = ir.VectorType.get([2], self.element)
         for k in range(self.chunk):
             mask = ir.DenseI64ArrayAttr.get([k, self.chunk + k])
             value = code.value("vector.shuffle", pair, first, second, mask=mask)
-            self._put(stage, step, code.add(outer, code.integer(k)) if k else outer, value)
+            # The swizzle depends on the row.
+            row = self._behind(outer.value, k)
+            self._put(stage, step, Sum(row, outer.plus), value)
 
-    def _put(self, stage: Any, step: Any, outer: Any, value: Any) -> None:
-        place = [stage, *self._place(step, outer)]
-        self.code.op(
-            "vector.store", [], [value, self.emitter.tiles[self.operand], *place],
-            None, self.operand.load.location,
-        )  # fmt: skip
+    def _put(self, stage: Any, step: Sum, outer: Sum, value: Any) -> None:
+        place, plus = self._place(step, outer)
+        tile = self.emitter.tiles[self.operand]
+        row, column = divmod(plus, tile.type.shape[-1])
+        place = [stage, self._behind(place[0], row), self._behind(place[1], column)]
+        self.code.op("vector.store", [], [value, tile, *place], None, self.operand.load.location)
 
-    def _place(self, step: Any, outer: Any) -> list[Any]:
-        """Where a step of a row (or column) is in a stage."""
+    def _place(self, step: Sum, outer: Sum) -> tuple[list[Any], int]:
+        """Where a step of a row (or column) is in a stage, and how many elements behind that.
+
+        Swizzles come again after so many rows, or steps.
+        """
+        code, kernel = self.code, self.kernel
         if self.transposed:
-            return [step, by_steps(self.code, self.kernel, step, outer)]
-        return [outer, by_rows(self.code, self.kernel, outer, step)]
+            period = TILE // 2 * kernel.product.steps.chunk
+            here, plus = step.plus % period, step.plus // period * period * self.length
+            first = self._behind(step.value, here)
+            assert not outer.plus
+            return [first, by_steps(code, kernel, first, outer.value)], plus
+        line = PHASE_BYTES // kernel.element_bytes
+        period = PHASE_BYTES // ACCESS_BYTES
+        here, plus = outer.plus % period, outer.plus // period * period * kernel.depth
+        row = self._behind(outer.value, here)
+        on = step.plus % line
+        column = self._behind(step.value, on)
+        return [row, by_rows(code, kernel, row, column)], plus + step.plus - on
 
     # Values
 
@@ -169,78 +215,26 @@ class TileCopy:
             ir.DenseElementsAttr.get_splat(self.vector, zero_of(self.element))
         )
 
-    def _source(self, begin: Any, step: Any, outer: Any, steps: int) -> tuple[Any, Any]:
-        """Where a piece begins in memory, in elements, and whether it is there; None: always.
-
-        Args:
-            begin: the first step of the tile.
-            step, outer: of the piece, counted from there, and the row (or column).
-            steps: of the piece; 1 where it is of so many rows (or columns), or of one element.
-        """
-        code, emitter = self.code, self.emitter
-        order, load = self.kernel.product.order, self.operand.load
-        whole = self.along == "outer"
-        outer = self._outer(outer, self.chunk if whole else 1)
-        last = order[-1]
-        if not self.linear and last.extent % self.kernel.depth == 0:
-            # All of a tile's steps have the other loops' variables in common.
-            emitter._decode(begin, order)
-            emitter.variables[last] = code.add(emitter.variables[last], step)
-            here = None
-        else:
-            number, here = self._inside(code.add(begin, step), steps)
-            if self.linear:
-                emitter.variables.update(dict.fromkeys(order, code.integer(0)))
-                emitter.variables[last] = number
-            else:
-                emitter._decode(number, order)
-        emitter.variables.update(emitter._values(outer, self.side))
-        source = emitter.expr(address(load.buffer, load.index))
-        holds = emitter.holds(load.where)
-        conditions = [c for c in (here, holds) if c is not None]
-        if holds is not None:
-            source = code.value("arith.select", code.index, holds, source, code.integer(0))
-        return source, code.both(conditions)
-
-    def _inside(self, number: Any, size: int) -> tuple[Any, Any]:
-        """A step from which as many as ``size`` exist, and whether it is that one; None: always."""
-        code, count = self.code, self.kernel.counts[2]
-        if count % self.kernel.depth == 0:
-            return number, None
-        last = code.integer(count - size)
-        here = code.compare("ult", number, code.integer(count))
-        return code.value("arith.minui", code.index, number, last), here
-
-    def _outer(self, number: Any, size: int) -> Any:
-        """A row (or column) from which as many as ``size`` exist."""
-        count = self.kernel.counts[self.side]
-        if count % self.length == 0:
-            return number
-        last = self.code.integer(count - size)
-        return self.code.value("arith.minui", self.code.index, number, last)
-
-    def _whole(self, begin: Any, step: Any, outer: Any, steps: int) -> Any:
+    def _whole(self, begin: Any, step: Sum, outer: Sum) -> Any:
         """A chunk that lies in memory as it is: of steps, or of rows."""
-        code, load = self.code, self.operand.load
-        source, here = self._source(begin, step, outer, steps)
-        memref = self.emitter.flat(load.buffer)
-        value = code.op("vector.load", [self.vector], [memref, source], None, load.location)
-        if here is None:
-            return value.results[0]
-        return code.value("arith.select", self.vector, here, value.results[0], self._zeros())
+        source = self.sources.at(begin, step, outer, self._size, safe=True)
+        return self._loaded(source, "vector.load", self.vector, self._zeros())
 
-    def _gathered(self, begin: Any, step: Any, outer: Any) -> Any:
+    def _gathered(self, begin: Any, step: Sum, outer: Sum) -> Any:
         """A chunk of steps, element by element."""
-        code, load = self.code, self.operand.load
-        memref = self.emitter.flat(load.buffer)
         zero = self.emitter._zero(self.element)
         elements = []
         for k in range(self.chunk):
-            at = code.add(step, code.integer(k)) if k else step
-            source, here = self._source(begin, at, outer, 1)
-            op = code.op("memref.load", [self.element], [memref, source], None, load.location)
-            value = op.results[0]
-            if here is not None:
-                value = code.value("arith.select", self.element, here, value, zero)
-            elements.append(value)
-        return code.value("vector.from_elements", self.vector, *elements)
+            at = Sum(step.value, step.plus + k)
+            source = self.sources.at(begin, at, outer, (1, 1), safe=True)
+            elements.append(self._loaded(source, "memref.load", self.element, zero))
+        return self.code.value("vector.from_elements", self.vector, *elements)
+
+    def _loaded(self, source: Source, name: str, type_: Any, zero: Any) -> Any:
+        code, load = self.code, self.operand.load
+        elements = code.add(source.of_rows, source.of_steps)
+        place = [self.emitter.flat(load.buffer), self._behind(elements, source.plus)]
+        value = code.op(name, [type_], place, None, load.location).results[0]
+        if source.there is None:
+            return value
+        return code.value("arith.select", type_, source.there, value, zero)

@@ -203,6 +203,17 @@ class MatrixKernel(TiledKernel):
             return self.depth // 2 * (length // chunk)
         return self.depth // chunk * length
 
+    def of_places(self, operand: Operand) -> int:
+        """Registers of a place in memory that is not a constant away from that of other rows.
+
+        An address, and a number for each dimension that a condition is about.
+        """
+        side = 0 if operand.of_rows else 1
+        order = (self.parts.rows, self.parts.columns)[side]
+        if len(order) == 1 and self.counts[side] % self.tile[side] == 0:
+            return 0
+        return 2 + len({frozenset(e.variables()) for e in operand.load.where})
+
     @property
     def words(self) -> int:
         """32-bit registers: sums, operands of this call and the next one, copies, and addresses."""
@@ -218,9 +229,10 @@ class MatrixKernel(TiledKernel):
         for operand in self.product.operands:
             # Swizzles make the addresses of calls differ by more than a constant.
             copied += _ADDRESSES * self.calls if self.is_transposed(operand) else self.calls
+            rounds = -(-self.pieces(operand) // self.threads)
+            copied += rounds * self.of_places(operand)
             if self.is_asynchronous(operand):
                 continue
-            rounds = -(-self.pieces(operand) // self.threads)
             pairs = along(self, operand) == "outer" and not self.is_transposed(operand)
             copied += rounds * (8 if pairs else 4)
         # Tuples of sums leave gaps between them.
