@@ -8,8 +8,11 @@
 
 // CHECK:       gpu.func @kernel
 // CHECK-SAME:    workgroup(%[[A:.*]] : memref<2x64x64xf16, #gpu.address_space<workgroup>>, %[[B:.*]] : memref<2x128x64xf16, #gpu.address_space<workgroup>>)
-// CHECK:         vector.load %arg0[{{.*}}] : memref<1024x512xf16>, vector<8xf16>
-// CHECK:         vector.load %arg1[{{.*}}] : memref<1024x512xf16>, vector<8xf16>
+// CHECK-DAG:     %[[C0:.*]] = memref.reinterpret_cast %arg0 to offset: [0], sizes: [524288], strides: [1]
+// CHECK-DAG:     %[[C1:.*]] = memref.reinterpret_cast %arg1 to offset: [0], sizes: [524288], strides: [1]
+// CHECK-DAG:     %[[C2:.*]] = memref.reinterpret_cast %arg2 to offset: [0], sizes: [1048576], strides: [1]
+// CHECK:         vector.load %[[C0]][{{.*}}] : memref<524288xf16, strided<[1]>>, vector<8xf16>
+// CHECK:         vector.load %[[C1]][{{.*}}] : memref<524288xf16, strided<[1]>>, vector<8xf16>
 // CHECK:         arith.xori
 // CHECK-NEXT:    vector.store {{.*}}, %[[A]]
 // CHECK:         vector.store {{.*}}, %[[B]]
@@ -19,7 +22,7 @@
 // CHECK:         scf.for
 // CHECK-SAME:      iter_args
 // CHECK-NOT:       gpu.barrier
-// CHECK:           vector.load %arg0
+// CHECK:           vector.load %[[C0]]
 // CHECK:           vector.load %[[A]]
 // CHECK:           vector.load %[[B]]
 // CHECK:           llvm.call_intrinsic "llvm.imaginary.multiply"({{.*}}) : (vector<8xf16>, vector<8xf16>, vector<8xf32>) -> vector<8xf32>
@@ -37,7 +40,7 @@
 // CHECK:         vector.load {{.*}} vector<8xf16>
 // CHECK:         vector.bitcast {{.*}} : vector<8xf16> to vector<4xf32>
 // CHECK:         arith.truncf
-// CHECK:         vector.store {{.*}}, %arg2[{{.*}}] : memref<1024x1024xf16>, vector<8xf16>
+// CHECK:         vector.store {{.*}}, %[[C2]][{{.*}}] : memref<1048576xf16, strided<[1]>>, vector<8xf16>
 // CHECK:         gpu.return
 func.func @main(%a: memref<1024x512xf16>, %b: memref<1024x512xf16>, %c: memref<1024x1024xf16>) {
   %zero = arith.constant 0.0 : f32

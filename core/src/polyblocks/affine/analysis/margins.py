@@ -43,7 +43,8 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
 
     Elements that nothing stores count as zeros: nothing reads these.
     """
-    zeros: dict[Buffer, set[Any]] = defaultdict(set)
+    # Equal locations are different objects.
+    zeros: dict[Buffer, dict[str, Any]] = defaultdict(dict)
     inside: dict[Buffer, list[Box]] = defaultdict(list)
     others: set[Buffer] = set()
     for item in sequence.items:
@@ -57,14 +58,14 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
             if store.buffer.base is not store.buffer:
                 others.add(store.buffer.base)
             elif store.value in constants:
-                zeros[store.buffer].add(store.location)
+                zeros[store.buffer].setdefault(str(store.location), store.location)
             else:
                 inside[store.buffer].append(tuple(reach(e, loops) for e in store.index))
         for node in walk(item.body):
             if isinstance(node, (IndirectStore, IndirectAtomic)):
                 others.add(node.buffer.base)
     return {
-        buffer: Margin(reduce(hull, inside[buffer]), locations.pop())
+        buffer: Margin(reduce(hull, inside[buffer]), next(iter(locations.values())))
         for buffer, locations in zeros.items()
         if len(locations) == 1
         and inside[buffer]

@@ -64,7 +64,7 @@ class Sources:
         self.few = 1 + sum((extent - 1) * abs(step) for extent, step in pairs) <= _FEW
         self.number = self.code.i32 if self.few else self.code.index
 
-    def at(self, begin: Any, step: Sum, outer: Sum, size: tuple[int, int], safe: bool) -> Source:
+    def at(self, begin: Any, step: Sum, outer: Sum, size: tuple[int, int]) -> Source:
         """The piece that begins at a step of a row (or column).
 
         Args:
@@ -72,7 +72,6 @@ class Sources:
             step: counted from there.
             outer: the row (or column), counted from the first one of the tile.
             size: steps, and rows (or columns), of the piece.
-            safe: whether what is not there may not even be looked at.
         """
         code, load = self.code, self.load
         plus, inside = self._steps(begin, step, size[0])
@@ -81,12 +80,6 @@ class Sources:
         plus += place.const
         of_rows, of_steps = self._parts(place)
         holds = code.both([self._holds(e) for e in load.where])
-        if holds is not None and safe:
-            none = [code.integer(number) for number in (0, -plus)]
-            of_rows, of_steps = (
-                code.value("arith.select", code.index, holds, part, instead)
-                for part, instead in zip((of_rows, of_steps), none, strict=True)
-            )
         there = code.both([c for c in (inside, holds) if c is not None])
         return Source(of_rows, of_steps, plus, there)
 

@@ -4,7 +4,7 @@ A *piece* is what a thread copies at once, and the memory serves a *line* of 128
 Neighbouring threads copy the pieces of one line of memory, which becomes one line of shared memory:
 that is what a chip's asynchronous copies keep together on their way through its caches. Inside of
 the line pieces change places with each other, depending on the row, such that a warp's reads of
-different rows, a few steps of each, fill lines as well.
+different rows, a few steps of each, fill lines as well, and so do stores of a piece for each row.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ def by_rows(code: Code, kernel: MatrixKernel, outer: Any, step: Any) -> Any:
         step: number of the step in the tile.
     """
     in_line = PHASE_BYTES // ACCESS_BYTES
-    of_row = min(kernel.depth // kernel.piece, in_line)
-    different = of_row // kernel.together
-    if different < 2:
+    of_row, together = min(kernel.depth // kernel.piece, in_line), kernel.together
+    if of_row < 2:
         return step
-    line = code.remainder(code.quotient(outer, in_line // of_row), different)
-    by = code.times(line, kernel.together * kernel.piece)
+    # What a warp reads of a row stays together; where whole pieces are stored row by row, those of
+    # the rows that have the same place for it change places inside.
+    line = code.quotient(outer, in_line // of_row)
+    by = code.times(code.remainder(line, of_row // together), together)
+    inside = code.remainder(code.quotient(line, of_row // together), together)
+    by = code.times(code.add(by, inside), kernel.piece)
     return code.value("arith.xori", code.index, step, by)
 
 

@@ -1,8 +1,10 @@
 """Copies of an operand's tile from memory to shared memory, through registers or past them.
 
 A piece is what a thread takes at once: a chunk of steps of one row (or column); or, where rows (or
-columns) follow each other in memory, a chunk of them for two steps. What is beyond the last step is
-zero in both operands; what is beyond the last row is any other row, and is not stored.
+columns) follow each other in memory, a chunk of them for two steps; or a single step, where steps
+follow each other but no chunk of them can be loaded at once. Where nothing does, neighbouring
+threads take neighbouring rows, and load a chunk of steps one by one. What is beyond the last step
+is zero in both operands; what is beyond the last row is any other row, and is not stored.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ class TileCopy:
         self.emitter, self.operand, self.thread = emitter, operand, thread
         self.code, self.kernel = emitter.code, emitter.kernel
         self.side = 0 if operand.of_rows else 1
-        self.chunk = self.kernel.piece
         self.along = along(self.kernel, operand)
+        self.chunk = self.kernel.piece if self.along != "step" else 1
         self.sources = Sources(emitter, operand)
         self.element = operand.load.result.type
         self.vector = ir.VectorType.get([self.chunk], self.element)
@@ -69,11 +71,15 @@ class TileCopy:
 
     @property
     def _counted(self) -> tuple[int, int]:
-        """Pieces that follow each other, and how many such rows of them make a group."""
+        """Pieces that neighbouring threads take, and how many such lines of them make a group."""
         if self.transposed:
             return self.length // self.chunk, self.kernel.depth
         if self.along == "outer":
             return self.kernel.depth // 2, self.length // self.chunk
+        if self.along == "step":
+            return self.kernel.depth, self.length
+        if not self.along:
+            return self.length, self.kernel.depth // self.chunk
         return self.kernel.beside, self.length
 
     def _of(self, number: Any, groups: int, rows: int) -> tuple[Sum, Sum]:
@@ -86,6 +92,10 @@ class TileCopy:
         if self.along == "outer":
             row = code.times(rest, self.chunk)
             return Sum(code.times(first, 2)), Sum(row, (groups * outer + rows) * self.chunk)
+        if not self.along:
+            return Sum(code.times(rest, self.chunk), (groups * outer + rows) * self.chunk), Sum(
+                first
+            )
         group = code.times(code.quotient(rest, outer), inner)
         step = code.times(code.add(group, first), self.chunk)
         on = groups * inner * self.chunk
@@ -123,7 +133,7 @@ class TileCopy:
             mine, step, outer = self._piece(round_)
 
             def one(step: Sum = step, outer: Sum = outer) -> list[Any]:
-                source = self.sources.at(begin, step, outer, self._size, safe=False)
+                source = self.sources.at(begin, step, outer, self._size)
                 count = code.constant(ir.IntegerAttr.get(code.i32, self.chunk * size))
                 if source.there is not None:
                     none = code.constant(ir.IntegerAttr.get(code.i32, 0))
@@ -217,7 +227,7 @@ class TileCopy:
 
     def _whole(self, begin: Any, step: Sum, outer: Sum) -> Any:
         """A chunk that lies in memory as it is: of steps, or of rows."""
-        source = self.sources.at(begin, step, outer, self._size, safe=True)
+        source = self.sources.at(begin, step, outer, self._size)
         return self._loaded(source, "vector.load", self.vector, self._zeros())
 
     def _gathered(self, begin: Any, step: Sum, outer: Sum) -> Any:
@@ -226,15 +236,20 @@ class TileCopy:
         elements = []
         for k in range(self.chunk):
             at = Sum(step.value, step.plus + k)
-            source = self.sources.at(begin, at, outer, (1, 1), safe=True)
+            source = self.sources.at(begin, at, outer, (1, 1))
             elements.append(self._loaded(source, "memref.load", self.element, zero))
         return self.code.value("vector.from_elements", self.vector, *elements)
 
     def _loaded(self, source: Source, name: str, type_: Any, zero: Any) -> Any:
         code, load = self.code, self.operand.load
-        elements = code.add(source.of_rows, source.of_steps)
-        place = [self.emitter.flat(load.buffer), self._behind(elements, source.plus)]
-        value = code.op(name, [type_], place, None, load.location).results[0]
+
+        def value() -> list[Any]:
+            elements = code.add(source.of_rows, source.of_steps)
+            place = [self.emitter.flat(load.buffer), self._behind(elements, source.plus)]
+            return list(code.op(name, [type_], place, None, load.location).results)
+
+        if load.where:
+            return code.when(source.there, value, lambda: [zero], [type_])[0]
         if source.there is None:
-            return value
-        return code.value("arith.select", type_, source.there, value, zero)
+            return value()[0]
+        return code.value("arith.select", type_, source.there, value()[0], zero)

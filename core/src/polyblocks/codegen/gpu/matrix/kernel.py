@@ -40,6 +40,8 @@ _CALLS = (1, 2, 4)
 #: Tiles of each operand that are in shared memory: one is used and the others are filled; with
 #: copies that take no registers there can be several of these.
 _STAGES = (3, 4, 2)
+#: How elements of an operand follow each other in memory, the best way last.
+_PREFERRED = ("", "step", "outer", "steps")
 #: Registers that the addresses of operands take for each call where tiles are read by columns.
 _ADDRESSES = 4
 #: Registers for what copies and loops need, beside what every kernel has.
@@ -57,7 +59,8 @@ class Product:
         steps: how those of a unit are given out to the lanes.
         order: the loops over all steps, the one that is run through first last.
         along: along what each operand's elements follow each other in memory, a piece at a time:
-            ``steps``, ``outer`` (its rows or columns), or nothing: they are loaded one by one.
+            ``steps``, ``outer`` (its rows or columns); or ``step``: steps follow each other, but
+            no piece of them can be loaded at once; or nothing.
         linear: whether the address of each operand's elements is that of the first step and the
             number of the step.
         aligned: whether each operand's pieces are at multiples of their size, if its buffer is.
@@ -90,7 +93,7 @@ def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product
     def ways(order: list[Var]) -> tuple[str, str]:
         return _along(parts, rows, order, piece), _along(parts, columns, order, piece)
 
-    order = max(_orders(parts), key=lambda o: (sum(map(bool, ways(o))), ways(o).count("steps")))
+    order = max(_orders(parts), key=lambda o: sum(_PREFERRED.index(way) for way in ways(o)))
     along = ways(order)
     aligned = [_is_aligned(parts, o, order, way, piece) for o, way in zip(pair, along, strict=True)]
     linear = [_runs_on(o, order) == len(order) for o in pair]
@@ -199,6 +202,8 @@ class MatrixKernel(TiledKernel):
     def pieces(self, operand: Operand) -> int:
         """Pieces of an operand's tile, of which threads copy one at a time."""
         length, chunk = self.tile[0 if operand.of_rows else 1], self.piece
+        if along(self, operand) == "step":
+            return self.depth * length
         if along(self, operand) == "outer" and not self.is_transposed(operand):
             return self.depth // 2 * (length // chunk)
         return self.depth // chunk * length
@@ -234,7 +239,8 @@ class MatrixKernel(TiledKernel):
             if self.is_asynchronous(operand):
                 continue
             pairs = along(self, operand) == "outer" and not self.is_transposed(operand)
-            copied += rounds * (8 if pairs else 4)
+            single = along(self, operand) == "step"
+            copied += rounds * (1 if single else 8 if pairs else 4)
         # Tuples of sums leave gaps between them.
         gaps = r * c // 4 if sums.register_width > 1 else 0
         return r * c + gaps + held + copied + _OTHER
@@ -273,7 +279,9 @@ def _along(parts: Contraction, operand: Operand, order: list[Var], piece: int) -
     fixed = any(side in set(e.variables()) for e in load.where)
     if not fixed and side.extent % piece == 0 and stride_along(load.buffer, load.index, side) == 1:
         return "outer"
-    return ""
+    # Each of a thread's many rows would be a place of its own.
+    apart = load.where or len(parts.rows if operand.of_rows else parts.columns) > 1
+    return "step" if run and not apart else ""
 
 
 def _is_aligned(
