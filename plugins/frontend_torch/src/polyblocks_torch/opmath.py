@@ -65,6 +65,19 @@ def converted(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.ops.prims.convert_element_type(value, dtype)
 
 
+def wide_product(op: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A product of matrices whose sums are not rounded to the 16 bits of its operands.
+
+    Args:
+        op: ``aten.mm`` or ``aten.bmm``.
+        a, b: of one type.
+
+    Returns:
+        float32 if that is narrow, else the same type.
+    """
+    return op.dtype(a, b, torch.float32) if a.dtype in NARROW else op(a, b)
+
+
 def rounds_between(nodes: Collection[fx.Node]) -> bool:
     """Whether what one operation is made of rounds to 16 bits more often than at its end.
 

@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from polyblocks.errors import UnsupportedError
 from polyblocks_torch.control_flow.operators import is_control_flow
+from polyblocks_torch.decomp.registry import ROUNDED
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.opmath import in_float32, in_steps, need_not_round, rounds_between
@@ -136,7 +137,7 @@ class _Decomposer:
         operands = pytree.tree_map_only(fx.Node, self.made.__getitem__, (node.args, node.kwargs))
         args, kwargs = pytree.tree_map_only(fx.Node, self._value, operands)
         result = self._run(node, node.target, args, kwargs)
-        if rounds_between(self.recorder.made):
+        if node.target not in ROUNDED and rounds_between(self.recorder.made):
             # Nothing uses what was recorded so far.
             self.recorder.begin(node)
             computed = in_float32(node.target, node.meta["val"])  # type: ignore[arg-type]

@@ -31,6 +31,7 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into, is_plain
 from polyblocks.affine.rewrites.moving import in_the_way, move_before
 from polyblocks.affine.rewrites.simplify import eliminate_common
@@ -60,6 +61,10 @@ class FuseSlicesPass(NestPass):
       body moves behind the producer's, reductions included. What it needs besides is computed
       before the producer then, unless the producer reduces nothing and that is large.
 
+    On targets with a grid of blocks the epilogues of contractions come first, so that what is kept
+    of them is no wider than the program wants it, and they may count with other loops than the
+    contraction: these are split then.
+
     Before::
 
         affine.for %i = 0 to 9 { ... affine.store %v, %b[%i] }
@@ -81,7 +86,10 @@ class FuseSlicesPass(NestPass):
             return
         users = Users(sequence)
         # Slices first: what can be computed inside its consumers leaves nothing for an epilogue.
-        for form in (self._slice, self._epilogue):
+        forms = [self._slice, self._epilogue]
+        if context.target.multiprocessor is not None:
+            forms.insert(0, self._of_contraction)
+        for form in forms:
             for buffer in _candidates(sequence):
                 candidate = Candidate.of(users, buffer)
                 gone = None
@@ -158,6 +166,19 @@ class FuseSlicesPass(NestPass):
         stored = body + 2.0 + reads_
         return anew <= stored, {"slots_anew": anew, "slots_stored": stored}
 
+    def _of_contraction(
+        self, sequence: Sequence, users: Users, candidate: Candidate, context: Any
+    ) -> Nest | None:
+        """As :meth:`_epilogue`, where only that reads a contraction, and keeps no more of it."""
+        if len(candidate.consumers) != 1 or not candidate.only_nests_read:
+            return None
+        if candidate.buffer.kind == "output" or contraction_of(candidate.producer.body) is None:
+            return None
+        made = sum(b.nbytes for b in writes(candidate.consumers[0]))
+        if made > candidate.buffer.nbytes:
+            return None
+        return self._epilogue(sequence, users, candidate, context)
+
     def _epilogue(
         self, sequence: Sequence, users: Users, candidate: Candidate, context: Any
     ) -> Nest | None:
@@ -182,7 +203,8 @@ class FuseSlicesPass(NestPass):
         if found is None:
             return None
         substitution = iteration_at(found, candidate.buffer.shape, store.index)
-        if not is_plain(substitution.values(), store.index):
+        plain = is_plain(substitution.values(), store.index)
+        if not plain and not _may_split(candidate, context.target):
             return None
         needs = {b.base for b in reads(consumer)} - {candidate.buffer}
         makes = {b.base for b in writes(consumer)}
@@ -224,6 +246,8 @@ class FuseSlicesPass(NestPass):
             moved=[nest.name for nest in moving],
         )
         producer = candidate.producer
+        if not plain:
+            split_at_digits(perfect_loops(producer.body)[0])
         _absorb(producer, consumer)
         eliminate_common(producer.body)
         remove_dead(producer.body)
@@ -266,6 +290,16 @@ def _scatters(consumer: Nest, candidate: Candidate, producer: Producer) -> bool:
         if not any(stride_along(source.buffer, source.index, v) == 1 for v in sides):
             return True
     return False
+
+
+def _may_split(candidate: Candidate, target: TargetDescription) -> bool:
+    """Whether the loops that count through what a contraction makes may become several each."""
+    if target.multiprocessor is None or contraction_of(candidate.producer.body) is None:
+        return False
+    return all(
+        len(e.terms) <= 1 and e.const == 0 and all(factor == 1 for _, factor in e.terms)
+        for e in candidate.store.index
+    )
 
 
 def _reduces(nest: Nest) -> bool:

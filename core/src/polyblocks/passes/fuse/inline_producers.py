@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.cost import rates
+from polyblocks.affine.model import For, Load, walk
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.target import TargetDescription
@@ -27,7 +28,8 @@ class InlineProducersPass(FuseSlicesPass):
           ... }
 
     After: one nest, also where ``%v`` takes longer than a load from a first-level cache, if that is
-    quicker than to write ``%b`` and to read it.
+    quicker than to write ``%b`` and to read it. On a grid of blocks a nest less is a launch less,
+    which counts unless steps of a reduction would compute ``%v``: contractions load their operands.
     """
 
     name: ClassVar[str] = "inline-producers"
@@ -45,6 +47,17 @@ class InlineProducersPass(FuseSlicesPass):
         if recompute is None or traffic is None:
             return super().is_cheaper(candidate, producer, times, target)
         numbers = {"recompute_seconds": recompute, "traffic_seconds": traffic}
-        # On targets with blocks of threads it would be a kernel of its own.
-        launch = target.shared_level.overhead if target.multiprocessor is not None else 0.0
-        return recompute <= traffic + launch, numbers
+        if target.multiprocessor is not None and not _read_in_steps(candidate):
+            numbers["launch_seconds"] = target.shared_level.overhead
+        return recompute <= traffic + numbers.get("launch_seconds", 0.0), numbers
+
+
+def _read_in_steps(candidate: Candidate) -> bool:
+    """Whether steps of a reduction read the buffer."""
+    return any(
+        isinstance(n, Load) and n.buffer is candidate.buffer
+        for consumer in candidate.consumers
+        for loop in walk(consumer.body)
+        if isinstance(loop, For) and loop.inits
+        for n in walk(loop.body)
+    )

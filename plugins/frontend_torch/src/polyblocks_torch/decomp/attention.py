@@ -1,8 +1,9 @@
 """Scaled dot-product attention and its gradients, as the contractions and sums that they are.
 
 PyTorch's own decomposition of the CPU's operation gives the weights in the place of the logarithms
-that the gradients start from, and there is none of the gradients. What eager mode computes in
-(float32 for 16-bit operands) is kept until the end.
+that the gradients start from, and there is none of the gradients. As in eager mode, products of 16
+bits have factors of 16 bits, weights included, and sums in float32, which everything else is
+computed in; so units that multiply such numbers can be used.
 
 Queries of several heads may share one head of keys and values (grouped-query attention). Such heads
 are neighbours, so that they are rows of one matrix: H heads of L rows are Hk of (H / Hk) * L.
@@ -14,17 +15,28 @@ import math
 
 import torch
 from torch import Tensor
-from torch._prims_common import get_computation_dtype
 
 from polyblocks_torch.decomp.registry import decomposition
+from polyblocks_torch.opmath import NARROW, converted, wide_product
 
 aten = torch.ops.aten
 
 
-def _rows(x: Tensor, heads: int, dtype: torch.dtype) -> Tensor:
+def _rows(x: Tensor, heads: int) -> Tensor:
     """[N, H, L, E] -> [N * heads, H / heads * L, E]."""
     batch, all_heads, length, width = x.shape
-    return x.to(dtype).reshape(batch * heads, all_heads // heads * length, width)
+    return x.reshape(batch * heads, all_heads // heads * length, width)
+
+
+def _wide(x: Tensor) -> Tensor:
+    return converted(x, torch.float32) if x.dtype in NARROW else x
+
+
+def _scaled(a: Tensor, b: Tensor, scale: float) -> Tensor:
+    """The scaled product of matrices; what is left out of 16 bits is not rounded to them."""
+    if a.dtype in NARROW:
+        return wide_product(aten.bmm, a, b) * scale
+    return torch.bmm(a * scale, b)
 
 
 def _scores(
@@ -36,7 +48,7 @@ def _scores(
     shape: torch.Size,
 ) -> Tensor:
     """Scaled, masked products of rows of queries and keys, as ``shape`` = [N, H, L, S]."""
-    scores = torch.bmm(query * scale, key.transpose(1, 2)).reshape(shape)
+    scores = _scaled(query, key.transpose(1, 2), scale).reshape(shape)
     if mask is not None:
         scores = scores + mask.to(scores.dtype)
     if is_causal:
@@ -50,7 +62,7 @@ def _scale(query: Tensor, scale: float | None) -> float:
     return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
 
 
-@decomposition(aten._scaled_dot_product_flash_attention_for_cpu.default)
+@decomposition(aten._scaled_dot_product_flash_attention_for_cpu.default, rounds=True)
 def attention(
     query: Tensor,
     key: Tensor,
@@ -71,21 +83,22 @@ def attention(
         attn_mask: added to the scores; of any shape that broadcasts to [N, H, L, S].
         scale: of the scores; None: 1 / sqrt(E).
     """
-    dtype, heads = get_computation_dtype(query.dtype), key.shape[1]
+    heads = key.shape[1]
     shape = torch.Size((*query.shape[:3], key.shape[2]))
-    q, k, v = (_rows(x, heads, dtype) for x in (query, key, value))
+    q, k, v = (_rows(x, heads) for x in (query, key, value))
     scores = _scores(q, k, attn_mask, is_causal, _scale(query, scale), shape)
     largest = scores.amax(-1, keepdim=True)
     # A row of which nothing is seen gives zeros, and 0 as its logarithm.
     largest = torch.where(largest == -math.inf, 0.0, largest)
     weights = torch.exp(scores - largest)
+    factors = converted(weights, v.dtype).reshape(*q.shape[:2], shape[3])
     total = weights.sum(-1, keepdim=True)
     total = torch.where(total == 0, 1.0, total)
-    output = torch.bmm(weights.reshape(*q.shape[:2], shape[3]), v).reshape(query.shape) / total
-    return output.to(query.dtype), (largest + total.log()).squeeze(-1)
+    output = wide_product(aten.bmm, factors, v).reshape(query.shape) / total
+    return converted(output, query.dtype), (largest + total.log()).squeeze(-1)
 
 
-@decomposition(aten._scaled_dot_product_flash_attention_for_cpu_backward.default)
+@decomposition(aten._scaled_dot_product_flash_attention_for_cpu_backward.default, rounds=True)
 def attention_backward(
     grad_out: Tensor,
     query: Tensor,
@@ -105,21 +118,22 @@ def attention_backward(
     B.2): what they took part in is linear in the output, so one sum per row, of ``out`` and its
     gradient, stands for the normalization.
     """
-    dtype, heads = get_computation_dtype(query.dtype), key.shape[1]
+    dtype, heads = query.dtype, key.shape[1]
     shape = torch.Size((*query.shape[:3], key.shape[2]))
     scale = _scale(query, scale)
-    q, k, v, grad = (_rows(x, heads, dtype) for x in (query, key, value, grad_out))
+    q, k, v, grad = (_rows(x, heads) for x in (query, key, value, grad_out))
     scores = _scores(q, k, attn_mask, is_causal, scale, shape)
     weights = torch.exp(scores - logsumexp.unsqueeze(-1))
-    grad_weights = torch.bmm(grad, v.transpose(1, 2)).reshape(shape)
-    share = (grad_out.to(dtype) * out.to(dtype)).sum(-1, keepdim=True)
+    grad_weights = wide_product(aten.bmm, grad, v.transpose(1, 2)).reshape(shape)
+    share = (_wide(grad_out) * _wide(out)).sum(-1, keepdim=True)
     matrix = (*q.shape[:2], shape[3])
-    grad_scores = (weights * (grad_weights - share)).reshape(matrix)
-    grad_query = torch.bmm(grad_scores, k) * scale
-    grad_key = torch.bmm(grad_scores.transpose(1, 2), q) * scale
-    grad_value = torch.bmm(weights.reshape(matrix).transpose(1, 2), grad)
+    grad_scores = converted(weights * (grad_weights - share), dtype).reshape(matrix)
+    factors = converted(weights, dtype).reshape(matrix)
+    grad_query = wide_product(aten.bmm, grad_scores, k) * scale
+    grad_key = wide_product(aten.bmm, grad_scores.transpose(1, 2), q) * scale
+    grad_value = wide_product(aten.bmm, factors.transpose(1, 2), grad)
     return (
-        grad_query.reshape(query.shape).to(query.dtype),
-        grad_key.reshape(key.shape).to(key.dtype),
-        grad_value.reshape(value.shape).to(value.dtype),
+        converted(grad_query.reshape(query.shape), dtype),
+        converted(grad_key.reshape(key.shape), dtype),
+        converted(grad_value.reshape(value.shape), dtype),
     )

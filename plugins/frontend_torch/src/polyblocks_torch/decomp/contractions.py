@@ -5,13 +5,11 @@ Of 16 bits it rounds the product before it adds; here the sum of both is rounded
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from polyblocks_torch.decomp.registry import decomposition
-from polyblocks_torch.opmath import NARROW, converted
+from polyblocks_torch.opmath import NARROW, converted, wide_product
 
 aten = torch.ops.aten
 
@@ -20,16 +18,12 @@ aten = torch.ops.aten
 def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     if x.is_floating_point() and x.dtype not in NARROW:
         return NotImplemented
-    return _sum(x, _product(aten.mm, a, b), beta, alpha)
+    return _sum(x, wide_product(aten.mm, a, b), beta, alpha)
 
 
 @decomposition(aten.baddbmm.default)
 def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    return _sum(x, _product(aten.bmm, a, b), beta, alpha)
-
-
-def _product(op: Any, a: Tensor, b: Tensor) -> Tensor:
-    return op.dtype(a, b, torch.float32) if a.dtype in NARROW else op(a, b)
+    return _sum(x, wide_product(aten.bmm, a, b), beta, alpha)
 
 
 def _sum(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
