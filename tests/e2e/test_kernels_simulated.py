@@ -35,17 +35,18 @@ def simulate(
     inputs: list[torch.Tensor],
     arch: str,
     change: Callable[[dict[str, Any]], None] = lambda plan: None,
+    options: dict[str, Any] | None = None,
 ) -> tuple[list[np.ndarray], tuple[LaunchResult, ...]]:
     """Outputs of a program on the simulated chip, and what its launches did.
 
-    ``change`` may change the launch plan.
+    ``change`` may change the launch plan, and ``options`` are others than target and architecture.
     """
     package = f"polyblocks_{TARGETS[arch]}"
-    options = CompileOptions(target=TARGETS[arch], arch=arch)
-    target = importlib.import_module(f"{package}.describe").describe(options)
+    chosen = CompileOptions(target=TARGETS[arch], arch=arch, **(options or {}))
+    target = importlib.import_module(f"{package}.describe").describe(chosen)
     module = captured(function, inputs).module
-    context = PassContext.create(target, options)
-    standard_pipeline(target, options).run(module, context)
+    context = PassContext.create(target, chosen)
+    standard_pipeline(target, chosen).run(module, context)
     signature.keep(module)
     passes = importlib.import_module(f"{package}.lower").stage_s4(target)
     run_stage("S4", passes, module, context)

@@ -3,8 +3,8 @@
 The fixtures are written as the documents have them, for every lane and element:
 
 - PTX ISA, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16" with .f16 and .bf16,
-  "mma.m8n8k16" and "mma.m16n8k32" with .s8: ``groupID`` is ``lane >> 2``, ``threadID_in_group`` is
-  ``lane % 4``.
+  "mma.m8n8k16" and "mma.m16n8k32" with .s8, "mma.m16n8k8" with .tf32: ``groupID`` is
+  ``lane >> 2``, ``threadID_in_group`` is ``lane % 4``.
 - AMD, RDNA3 ISA, 7.9 "Wave Matrix Multiply Accumulate": a lane has a whole row of A, or column of
   B, that of ``lane % 16``; of D it has column ``lane % 16``, rows ``2 * i + lane // 16``.
 - AMD, RDNA4 ISA, 7.12: lanes 0 to 15 have steps 0 to 7, the others 8 to 15; of D rows
@@ -24,6 +24,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks.simt.matrix import matrix_operation
 from polyblocks.target import Fragment, MatrixUnit
+from polyblocks_nvgpu.simt import SEMANTICS
 
 Place = Callable[[int, int], tuple[int, int]]
 
@@ -59,6 +60,16 @@ def small_bytes(lane: int, i: int) -> tuple[int, int]:
     return lane >> 2, lane % 4 * 4 + i
 
 
+def words_a(lane: int, i: int) -> tuple[int, int]:
+    """Of m16n8k8 with .tf32: a0 and a2 are of row groupID, a0 and a1 of step threadID_in_group."""
+    group, thread = lane >> 2, lane % 4
+    return group if i in (0, 2) else group + 8, thread if i < 2 else thread + 4
+
+
+def words_b(lane: int, i: int) -> tuple[int, int]:
+    return lane >> 2, lane % 4 if i == 0 else lane % 4 + 4
+
+
 NVIDIA = (mma_a, mma_b, mma_c)
 #: Shapes of NVIDIA's units of bytes.
 OF_BYTES = {
@@ -78,10 +89,10 @@ RDNA4 = (
 #: Architecture -> what the documents say, and how many units of it are described.
 CHIPS: dict[tuple[str, str], tuple[tuple[Place, Place, Place], int]] = {
     ("nvgpu", "sm_75"): (NVIDIA, 2),
-    ("nvgpu", "sm_80"): (NVIDIA, 3),
-    ("nvgpu", "sm_89"): (NVIDIA, 3),
-    ("nvgpu", "sm_90a"): (NVIDIA, 3),
-    ("nvgpu", "sm_120"): (NVIDIA, 3),
+    ("nvgpu", "sm_80"): (NVIDIA, 4),
+    ("nvgpu", "sm_89"): (NVIDIA, 4),
+    ("nvgpu", "sm_90a"): (NVIDIA, 4),
+    ("nvgpu", "sm_120"): (NVIDIA, 4),
     ("amdgpu", "gfx1100"): (RDNA3, 3),
     ("amdgpu", "gfx1200"): (RDNA4, 3),
 }
@@ -94,6 +105,8 @@ def units(target: str, arch: str) -> list[MatrixUnit]:
 
 def document(chip: tuple[str, str], unit: MatrixUnit) -> tuple[Place, Place, Place]:
     """What the documents say of a unit."""
+    if unit.operands == "tfloat32":
+        return words_a, words_b, mma_c
     return OF_BYTES.get(unit.shape, CHIPS[chip][0])
 
 
@@ -130,7 +143,7 @@ def test_fragments_have_every_element_as_often_as_they_say(
 
 @pytest.mark.parametrize(("chip", "unit"), EVERY, ids=NAMES)
 def test_steps_are_given_out_once_and_in_a_row(chip: tuple[str, str], unit: MatrixUnit) -> None:
-    steps = steps_given(unit, 1 if unit.operands == "int8" else 2)
+    steps = steps_given(unit, {"int8": 1, "tfloat32": 4}.get(unit.operands, 2))
     assert steps is not None
     found = [
         steps.chunk * (lane + steps.lanes * (j // steps.chunk)) + j % steps.chunk
@@ -170,6 +183,8 @@ def registers(fragment: Fragment, matrix: np.ndarray, wanted: Place, bits: int) 
         if matrix.dtype == np.int8:
             words = part.reshape(-1, 4, part.shape[-1]).astype(np.int64) & 0xFF
             part = (words << np.array([0, 8, 16, 24])[:, None]).sum(1)
+        elif bits == 32 and fragment.register == "i32" and matrix.dtype == np.float32:
+            part = part.astype(np.float32).view(np.int32)
         elif bits == 16 and fragment.register.endswith(("i16>", "i32")):
             halves = (part.astype(np.float32).view(np.uint32) >> 16).astype(np.int64)
             part = halves if per > 2 else (halves[0] | halves[1] << 16)[None]
@@ -184,9 +199,9 @@ def test_a_unit_multiplies_matrices(chip: tuple[str, str], unit: MatrixUnit) -> 
     m, n, k = unit.shape
     a, b, c = (random.integers(-8, 9, (2, *s)) for s in ((m, k), (n, k), (m, n)))
     machine = Lanes(64)
-    narrow = {"float16": np.float16, "bfloat16": np.float32, "int8": np.int8}[unit.operands]
+    narrow = {"float16": np.float16, "int8": np.int8}.get(unit.operands, np.float32)
     wide = np.int32 if unit.accumulator == "int32" else np.float32
-    bits = 8 if unit.operands == "int8" else 16
+    bits = {"int8": 8, "tfloat32": 32}.get(unit.operands, 16)
     wanted = document(chip, unit)
     given = [
         *registers(unit.fragments[0], a.astype(narrow), wanted[0], bits),
@@ -231,6 +246,20 @@ def test_sums_of_integers_wrap_around() -> None:
     ones = [np.full(64, 0x01010101, np.int32)] * 6
     result = matrix_operation(unit).decode(None)(Lanes(64), *ones, *[most] * 4)  # type: ignore[arg-type]
     assert {int(n) for part in result for n in part} == {-(2**31) + 31}
+
+
+def test_tf32_is_rounded_to_nearest_and_read_without_its_last_bits() -> None:
+    """``cvt.rna.tf32.f32`` of the PTX ISA: ties away from zero; 13 bits of a register do not count."""
+    numbers = np.array([1 + 2**-11, -1 - 2**-11, 1 + 2**-12, np.inf, 3.4028235e38, 0.0], np.float32)
+    rounded = np.array([1 + 2**-10, -1 - 2**-10, 1, np.inf, np.inf, 0.0], np.float32)
+    function = SEMANTICS.intrinsics["llvm.nvvm.f2tf32.rna"].decode(None)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(function(None, numbers).view(np.float32), rounded)
+    assert np.isnan(function(None, np.array([0x7F800001], np.int32).view(np.float32)).view(np.float32))
+    (unit,) = [u for u in units("nvgpu", "sm_80") if u.operands == "tfloat32"]
+    machine = Lanes(32)
+    bits = np.full(32, 0x3F801FFF, np.int32)
+    result = matrix_operation(unit).decode(None)(machine, *[bits] * 6, *[np.zeros(32)] * 4)  # type: ignore[arg-type]
+    assert {float(n) for part in result for n in part} == {8.0}
 
 
 def test_rows_and_steps_of_a_lane() -> None:

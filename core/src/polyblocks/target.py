@@ -160,6 +160,8 @@ class MatrixUnit:
             after the other, and returns the accumulator's: a struct if there are several.
         immediates: (position, value) of operands of type ``i1`` that the function takes besides,
             such as whether numbers have a sign; in order.
+        rounding: of a unit whose operands are ``tfloat32`` LLVM's function that makes one of a
+            float32: it returns the bits (``i32``).
     """
 
     name: str
@@ -173,6 +175,7 @@ class MatrixUnit:
     fragments: tuple[Fragment, Fragment, Fragment] | None = None
     intrinsic: str = ""
     immediates: tuple[tuple[int, bool], ...] = ()
+    rounding: str = ""
 
     @property
     def both(self) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from polyblocks.simt.semantics import Instruction, Operation, Run, width
 from polyblocks.simt.types import Array
 from polyblocks.target import Fragment, MatrixUnit, TransposedLoads
 
-_BITS = {"float16": 16, "bfloat16": 16, "int8": 8, "float32": 32, "int32": 32}
+_BITS = {"tfloat32": 32, "float16": 16, "bfloat16": 16, "int8": 8, "float32": 32, "int32": 32}
 
 
 def matrix_intrinsics(units: Iterable[MatrixUnit]) -> dict[str, Operation]:
@@ -142,10 +142,18 @@ def _elements(machine: Any, registers: list[Array], dtype: str) -> Array:
             values = _from_bits(whole)
         elif dtype == "int8":
             values = _bytes(whole)
+        elif dtype == "tfloat32":
+            values = np.atleast_2d(_read_bits(whole))
         else:
             values = np.atleast_2d(whole)
         found += list(values.astype(np.float64))
     return np.stack(found)
+
+
+def _read_bits(register: Array) -> Array:
+    """float32 of which the lowest 13 bits are not read."""
+    bits = np.ascontiguousarray(register).astype(np.int64).astype(np.uint32)
+    return (bits & 0xFFFFE000).astype(np.uint32).view(np.float32)
 
 
 def _from_bits(register: Array) -> Array:

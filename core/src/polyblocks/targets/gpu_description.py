@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from polyblocks.options import PRECISION_MODES
 from polyblocks.target import (
     Fragment,
     Latencies,
@@ -43,7 +44,7 @@ class UnitRate:
         operands, accumulator: dtypes. Besides those of arrays there are ``tfloat32`` (float32 of
             which ten bits of mantissa are read), ``float8_e4m3`` and ``float8_e5m2``.
         rate: multiply-adds per cycle of one multiprocessor.
-        fragments, intrinsic, immediates: see :class:`polyblocks.target.MatrixUnit`.
+        fragments, intrinsic, immediates, rounding: see :class:`polyblocks.target.MatrixUnit`.
     """
 
     name: str
@@ -54,6 +55,7 @@ class UnitRate:
     fragments: tuple[Fragment, Fragment, Fragment] | None = None
     intrinsic: str = ""
     immediates: tuple[tuple[int, bool], ...] = ()
+    rounding: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,17 @@ class Figures:
 #: 3.35 TB/s (bench/results); refreshing DRAM and turning its bus around takes some on any chip.
 STREAMED = 0.9
 
-#: What all GPUs honour: contractions are computed in the types of their operands.
+#: Modes of contractions that take no unit, and those that take one of so many (operands, sums).
+_PLAIN_MODES = ("fp32", "int32")
+_MODES = {
+    ("float16", "float32"): ("fp16", "mixed_fp16_fp32"),
+    ("bfloat16", "float32"): ("mixed_bf16_fp32",),
+    ("tfloat32", "float32"): ("tf32",),
+    ("int8", "int32"): ("mixed_int8_int32",),
+}
+
+#: What all GPUs honour, besides the modes that their units have.
 OPTIONS: Mapping[str, tuple[Any, ...]] = {
-    "mm_conv_precision_mode": ("fp32",),
     "polyblocks_gpu_no_tensor_core": (True,),
     "on_gpu_tensors": (True,),
     "device_one_time_load": (False,),
@@ -110,12 +120,20 @@ OPTIONS: Mapping[str, tuple[Any, ...]] = {
 }
 
 
+def precision_modes(units: Iterable[UnitRate]) -> tuple[str, ...]:
+    """The values of ``mm_conv_precision_mode`` that a chip has: those of units that it can use."""
+    has = {(u.operands, u.accumulator) for u in units if u.fragments is not None}
+    found = {*_PLAIN_MODES, *(mode for types, modes in _MODES.items() if types in has for mode in modes)}
+    return tuple(mode for mode in PRECISION_MODES if mode in found)
+
+
 def describe_gpu(
     name: str,
     arch: str,
     multiprocessor: Multiprocessor,
     figures: Figures,
     matrix_units: tuple[MatrixUnit, ...],
+    modes: tuple[str, ...],
     properties: Mapping[str, Any],
 ) -> TargetDescription:
     """The description with all levels and rates.
@@ -126,6 +144,7 @@ def describe_gpu(
         multiprocessor: its limits.
         figures: of the chip.
         matrix_units: from :func:`matrix_units_at`.
+        modes: from :func:`precision_modes`.
         properties: for the target's own lowering.
     """
     limits = multiprocessor
@@ -153,7 +172,7 @@ def describe_gpu(
         flops={d: 2.0 * rate * count * figures.hertz for d, rate in figures.rates.items()},
         matrix_units=matrix_units,
         multiprocessor=limits,
-        options=OPTIONS,
+        options={"mm_conv_precision_mode": modes, **OPTIONS},
         properties=properties,
     )
 
@@ -172,6 +191,7 @@ def matrix_units_at(
             fragments=u.fragments,
             intrinsic=u.intrinsic,
             immediates=u.immediates,
+            rounding=u.rounding,
         )
         for u in units
     )

@@ -7,7 +7,13 @@ from dataclasses import replace
 from polyblocks.errors import TargetError
 from polyblocks.options import CompileOptions
 from polyblocks.target import TargetDescription
-from polyblocks.targets.gpu_description import Cache, Figures, describe_gpu, matrix_units_at
+from polyblocks.targets.gpu_description import (
+    Cache,
+    Figures,
+    describe_gpu,
+    matrix_units_at,
+    precision_modes,
+)
 from polyblocks.targets.target_choice import no_device
 from polyblocks_amdgpu.archs import lookup
 from polyblocks_amdgpu.chips import Chip, nearest
@@ -76,5 +82,6 @@ def _description(arch: str, chip: Chip, options: CompileOptions) -> TargetDescri
             shared_units=UNITS_PER_WGP,
         ),
         matrix_units_at(units, chip.multiprocessors, clock),
+        precision_modes(generation.units),
         {"cpu": arch, "wavefront": limits.warp, "mode": "wgp", "chip": chip.name},
     )

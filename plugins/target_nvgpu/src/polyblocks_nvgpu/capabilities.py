@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from polyblocks.target import AsynchronousCopies, Multiprocessor
 from polyblocks.targets.gpu_description import COMMON_LATENCIES, UnitRate
-from polyblocks_nvgpu.fragments import TRANSPOSED, UNITS
+from polyblocks_nvgpu.fragments import TF32_ROUNDING, TRANSPOSED, UNITS
 
 KIB = 1024
 WARP = 32
@@ -122,7 +122,11 @@ def _mma(half: int, double: int = 0, float8: int = 0) -> tuple[UnitRate, ...]:
     """``mma.sync`` of 8.0 and later; the other types' rates follow from float16's."""
     units = [
         *_half_units("mma.m16n8k16", (16, 8, 16), half, True),
-        UnitRate("mma.m16n8k8", (16, 8, 8), "tfloat32", "float32", half // 2),
+        UnitRate(
+            *("mma.m16n8k8", (16, 8, 8), "tfloat32", "float32", half // 2),
+            *UNITS[(16, 8, 8), "tfloat32"],
+            rounding=TF32_ROUNDING,
+        ),
         UnitRate(
             "mma.m16n8k32", (16, 8, 32), "int8", "int32", half * 2, *UNITS[(16, 8, 32), "int8"]
         ),

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 from polyblocks.options import CompileOptions
 from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
-from polyblocks.targets.gpu_description import Cache, Figures, describe_gpu, matrix_units_at
+from polyblocks.targets.gpu_description import (
+    Cache,
+    Figures,
+    describe_gpu,
+    matrix_units_at,
+    precision_modes,
+)
 from polyblocks.targets.target_choice import no_device
 from polyblocks_nvgpu.archs import PRODUCTS, Arch, best_arch, capability_of, lookup
 from polyblocks_nvgpu.chips import Chip, representative
@@ -87,6 +93,7 @@ def _description(
             launch_overhead=LAUNCH_OVERHEAD,
         ),
         () if options.polyblocks_gpu_no_tensor_core else _matrix_units(arch, chip),
+        precision_modes(capability.units),
         {
             "cpu": arch.name,
             "capability": list(arch.capability),

@@ -3,6 +3,7 @@
 Source: PTX ISA, "Matrix Fragments for mma.m16n8k8" and for m16n8k16, m8n8k16 and m16n8k32: lane
 ``4 g + t`` has rows ``g`` and ``g + 8`` of the first operand and of the accumulator, column ``g``
 of the second one, and of steps (columns of the accumulator) neighbours from a multiple of ``t`` on.
+Of .tf32 it has steps ``t`` and ``t + 4``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,18 @@ for _dtype, _name in (("float16", "f32.f32"), ("bfloat16", "bf16")):
             ),
             f"llvm.nvvm.mma.m16n8k{_k}.row.col.{_name}",
         )
+
+#: ``cvt.rna.tf32.f32``
+TF32_ROUNDING = "llvm.nvvm.f2tf32.rna"
+_ONES = ((0, 1), (0, 2))
+UNITS[(16, 8, 8), "tfloat32"] = (
+    (
+        Fragment((*_ONES, *_GROUPS), ((8, 0), (0, 4)), "i32"),
+        Fragment((*_ONES, *_GROUPS), ((0, 4),), "i32"),
+        _ACCUMULATOR,
+    ),
+    "llvm.nvvm.mma.m16n8k8.row.col.tf32",
+)
 
 #: Pieces of four neighbouring steps of 8 bits.
 _FOURS = ((0, 4), (0, 8))

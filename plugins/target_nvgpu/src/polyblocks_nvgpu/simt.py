@@ -16,7 +16,7 @@ from polyblocks.simt.semantics import Instruction, Operation, Run, Semantics
 from polyblocks.simt.subgroups import ballot, check_members, exchange, reduce_lanes
 from polyblocks.simt.types import Int, Pointer, signed, unsigned
 from polyblocks.target import MatrixUnit
-from polyblocks_nvgpu.fragments import TRANSPOSED, UNITS
+from polyblocks_nvgpu.fragments import TF32_ROUNDING, TRANSPOSED, UNITS
 
 _AXES = "xyz"
 
@@ -194,6 +194,13 @@ def _copy_async(instruction: Instruction, size: int = 0) -> Run:
     return run
 
 
+def _tf32(x: Any) -> Any:
+    """``cvt.rna.tf32.f32``: the bits of the nearest number with 10 bits of fraction, ties away."""
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+    return np.where(np.isnan(x), np.uint32(0x7FFFFFFF), rounded).astype(np.uint32).view(np.int32)
+
+
 def _wait_intrinsic(instruction: Instruction) -> Run:
     del instruction
     return lambda m, keep: m.copies.wait(m, int(np.asarray(keep).reshape(-1)[0]))
@@ -268,6 +275,7 @@ SEMANTICS = Semantics(
             for name in ("f", "d")
         },
         **{f"llvm.nvvm.sqrt.rn.{name}": LLVM["llvm.intr.sqrt"] for name in ("f", "d")},
+        TF32_ROUNDING: Operation(lambda i: lambda m, a: _tf32(a), "conversion"),
         "llvm.nvvm.rcp.rn.f": _unary(lambda a: 1 / a),
         "llvm.nvvm.rcp.rn.d": _unary(lambda a: 1 / a),
         "llvm.nvvm.rcp.approx.ftz.f": _unary(lambda a: 1 / a.astype(np.float64)),

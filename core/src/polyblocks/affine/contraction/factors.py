@@ -1,4 +1,8 @@
-"""Sums of products of two loads: what the matrix units of blocks of threads compute."""
+"""Sums of products of two loads: what the matrix units of blocks of threads compute.
+
+What is loaded may be rounded on its way: a unit's operands pass through registers or memory where
+that can be done. So a contraction of float32 numbers that are rounded to float16 is one of float16.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,10 @@ from polyblocks.affine.model import Load, Node, Op, Value
 from polyblocks.target import MatrixUnit, TargetDescription
 
 _DTYPES = {"f16": "float16", "bf16": "bfloat16", "i8": "int8"}
+#: dtype of operands -> the type that memory has for them.
+ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "int8": "i8", "tfloat32": "f32"}
+#: What may be done with an element on its way. Zero stays zero: that is what is beyond the end.
+ON_THE_WAY = ("arith.extf", "arith.truncf", "arith.negf", "arith.bitcast", "llvm.call_intrinsic")
 #: A unit's sums -> type of the sums, and the operations that add, multiply and convert.
 _ARITHMETIC = {
     "float32": ("f32", "arith.addf", "arith.mulf", "arith.extf"),
@@ -24,17 +32,23 @@ class Factors:
         rows, columns: one operand of each, both of ``dtype``.
         dtype: of the operands.
         accumulator: dtype of the sum.
+        on_the_way: what is done with an element of the rows', and of the columns', operand, one
+            operation of the other's result; nothing if it is multiplied as it is loaded.
+        rounding: the function that rounds to ``tfloat32``, see
+            :class:`polyblocks.target.MatrixUnit`.
     """
 
     rows: Operand
     columns: Operand
     dtype: str
     accumulator: str
+    on_the_way: tuple[tuple[Op, ...], tuple[Op, ...]] = ((), ())
+    rounding: str = ""
 
     def computed_by(self, unit: MatrixUnit) -> bool:
         """Whether a unit computes this and says how."""
         same = (unit.operands, unit.accumulator) == (self.dtype, self.accumulator)
-        return unit.fragments is not None and same
+        return unit.fragments is not None and same and unit.rounding == self.rounding
 
 
 def is_product(nodes: list[Node], target: TargetDescription) -> bool:
@@ -49,27 +63,42 @@ def is_product(nodes: list[Node], target: TargetDescription) -> bool:
 def factors_of(parts: Contraction) -> Factors | None:
     """The factors of a contraction; None if a step does anything else.
 
-    What a step does has to be what a unit does: two loads, converted to the type of the sums, their
-    product, and a sum. That is exact but for the order of the sum, so that nobody has to ask.
+    What a step does has to be what a unit does: two loads, perhaps rounded, converted to the type
+    of the sums, their product, and a sum. That is exact but for the order of the sum, so that
+    nobody has to ask.
     """
     for accumulator, names in _ARITHMETIC.items():
-        loads = _factors(parts, *names)
-        if loads is None:
+        found = _factors(parts, *names)
+        if found is None:
             continue
-        first, second = (parts.operand(load) for load in loads)
+        first, second = (parts.operand(factor.load) for factor in found)
         if first is None or second is None or first.of_rows == second.of_rows:
             return None
-        rows, columns = (first, second) if first.of_rows else (second, first)
-        dtypes = {_DTYPES.get(str(load.result.type), "") for load in loads}
-        dtype = dtypes.pop()
-        return Factors(rows, columns, dtype, accumulator) if dtype and not dtypes else None
+        if not first.of_rows:
+            first, second, found = second, first, found[::-1]
+        kinds = {(factor.dtype, factor.rounding) for factor in found}
+        dtype, rounding = kinds.pop()
+        if not dtype or kinds:
+            return None
+        on_the_way = (found[0].on_the_way, found[1].on_the_way)
+        return Factors(first, second, dtype, accumulator, on_the_way, rounding)
     return None
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """One of the two numbers that a step multiplies."""
+
+    load: Load
+    on_the_way: tuple[Op, ...]
+    dtype: str
+    rounding: str
 
 
 def _factors(
     parts: Contraction, type_: str, add: str, multiply: str, convert: str
-) -> list[Load] | None:
-    """The two loads that a step multiplies and adds to its only sum; None if it does otherwise."""
+) -> list[_Factor] | None:
+    """What a step multiplies and adds to its only sum; None if it does otherwise."""
     loops = parts.reduction.loops
     if not loops or len(loops[-1].arguments) != 1:
         return None
@@ -87,19 +116,38 @@ def _factors(
     if terms is None or argument not in terms or str(total.type) != type_:
         return None
     (term,) = [v for v in terms if v is not argument] or [argument]
-    factors = _made(makers, term, multiply)
-    if factors is None:
+    values = _made(makers, term, multiply)
+    if values is None:
         return None
-    loads = []
-    for factor in factors:
-        converted = _made(makers, factor, convert)
-        load = makers.get(converted[0]) if converted else None
-        if not isinstance(load, Load):
+    found, used = [], {makers[total], makers[term]}
+    for value in values:
+        if converted := _made(makers, value, convert):
+            used.add(makers[value])
+            (value,) = converted
+        factor = _factor(makers, value)
+        if factor is None:
             return None
-        loads.append(load)
+        used.update((factor.load, *factor.on_the_way))
+        found.append(factor)
     # Nothing else is computed on the way.
-    used = 2 + len({id(v) for v in factors}) + len({id(load) for load in loads})
-    return loads if used == len(makers) else None
+    return found if len(used) == len(makers) else None
+
+
+def _factor(makers: dict[Value, Node], value: Value) -> _Factor | None:
+    """The load that a factor comes from; None if it is made in another way."""
+    dtype, done = _DTYPES.get(str(value.type), ""), []
+    node = makers.get(value)
+    while isinstance(node, Op):
+        if node.name not in ON_THE_WAY or len(node.operands) != 1:
+            return None
+        done.append(node)
+        node = makers.get(node.operands[0])
+    if not isinstance(node, Load):
+        return None
+    rounding = ""
+    if str(value.type) == "f32" and [op.name for op in done[:2]] == list(ON_THE_WAY[3:]):
+        dtype, rounding = "tfloat32", done[1].attributes["intrin"].value
+    return _Factor(node, tuple(reversed(done)), dtype, rounding)
 
 
 def _made(makers: dict[Value, Node], value: Value, name: str) -> list[Value] | None:

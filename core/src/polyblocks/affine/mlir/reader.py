@@ -43,6 +43,8 @@ from polyblocks.mlir import ir
 
 #: Dialects whose operations without regions compute scalars from scalars.
 SCALAR_DIALECTS = ("arith.", "math.", "complex.", "index.")
+#: A function of LLVM's, which passes let nests call: one that computes a number from numbers.
+INTRINSIC = "llvm.call_intrinsic"
 #: What else may stand at the top of ``@main`` without a loop around it.
 STRAIGHT_LINE = {
     "affine.apply",
@@ -382,7 +384,7 @@ class _Reader:
                 if applied is None:
                     raise _Unreadable
                 values[op.results[0]] = applied
-        elif name.startswith(SCALAR_DIALECTS) and not len(op.regions):
+        elif name.startswith((*SCALAR_DIALECTS, INTRINSIC)) and not len(op.regions):
             operands = [self._use(v, body, values, variables) for v in op.operands]
             attributes = {n: op.attributes[n] for n in op.attributes}
             results = [self._define(r, values) for r in op.results]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
-from polyblocks.affine.contraction.factors import is_product
+from polyblocks.affine.contraction.factors import ON_THE_WAY, is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
@@ -157,10 +157,10 @@ class FuseSlicesPass(NestPass):
         self, candidate: Candidate, producer: Producer, times: int, target: TargetDescription
     ) -> tuple[bool, dict[str, float]]:
         """Whether computing an element anew for each read costs less than a cache does."""
-        del target
         reads_ = times / max(candidate.buffer.numel, 1)
-        # A load extends integers by itself.
-        body = slots([n for n in producer.body if getattr(n, "name", "") not in EXTENSIONS])
+        # A load extends integers by itself, and steps of a unit have narrow operands.
+        free = EXTENSIONS if target.multiprocessor is None else (*EXTENSIONS, "arith.extf")
+        body = slots([n for n in producer.body if getattr(n, "name", "") not in free])
         anew = reads_ * body
         # Computed once, stored, and loaded at every read.
         stored = body + 2.0 + reads_
@@ -259,13 +259,13 @@ class FuseSlicesPass(NestPass):
 def _may_hold(consumer: Nest, producer: Producer, target: TargetDescription) -> bool:
     """Whether a consumer that a matrix unit computes still is one, with a producer inside.
 
-    A unit multiplies elements of memory, some of them under conditions.
+    A unit multiplies elements of memory, some of them under conditions, and may convert them.
     """
     if not is_product(consumer.body, target):
         return True
     found = contraction_of(consumer.body)
     loads = [o.load for o in found.operands if o.load.buffer is producer.buffer] if found else []
-    copies = not any(isinstance(n, Op) for n in producer.body)
+    copies = not any(isinstance(n, Op) and n.name not in ON_THE_WAY for n in producer.body)
     return not loads or (copies and not any(load.where for load in loads))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
@@ -11,6 +12,7 @@ from polyblocks.affine.model import Nest, Node, Op, Sequence, Value, operands, r
 from polyblocks.options import FLOAT_MODES
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.precision_modes import check_factors, products
+from polyblocks.target import TargetDescription
 
 #: Factors of these types are rounded; what is kept in float64 stays so.
 _ROUNDED = ("f16", "bf16", "f32")
@@ -22,7 +24,8 @@ class SetPrecisionPass(NestPass):
 
     Products and sums stay in float32, which holds products of two such numbers exactly; with
     ``fp16`` the sums are rounded to float16 at the end. Where a chip multiplies these types
-    itself, ``tile-contractions`` finds that. Modes for integers are refused here where a program
+    itself, ``tile-contractions`` or ``choose-kernels`` finds that; a chip with units for TF32
+    rounds to that itself, ties away from zero, others to even. Modes for integers are refused here where a program
     multiplies others; what they do is up to ``narrow-accumulators``.
 
     Before, with ``mixed_bf16_fp32``::
@@ -62,7 +65,7 @@ class SetPrecisionPass(NestPass):
         """Round the factors of all products of a step."""
         body = contraction.reduction.loops[-1].body
         kind = FLOAT_MODES[mode]
-        rounding = _to(kind) if kind else _tf32
+        rounding = _to(kind) if kind else _to_tf32(context.target)
         found = 0
         for product in products(contraction):
             if product.name != "arith.mulf" or str(product.results[0].type) not in _ROUNDED:
@@ -104,6 +107,29 @@ def _to(kind: str) -> Callable[[Value, list[Node]], Value]:
         return result
 
     return rounded
+
+
+def _to_tf32(target: TargetDescription) -> Callable[[Value, list[Node]], Value]:
+    """Rounds to TF32 as the target's units have it."""
+    for unit in target.matrix_units:
+        if unit.rounding and unit.fragments is not None:
+            return partial(_by_function, unit.rounding)
+    return _tf32
+
+
+def _by_function(function: str, value: Value, out: list[Node]) -> Value:
+    """Rounds by a function that returns the bits."""
+    from polyblocks.mlir import ir
+
+    attributes = {
+        "intrin": ir.StringAttr.get(function),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+    }
+    bits, result = Value(ir.IntegerType.get_signless(32)), Value(value.type)
+    out.append(Op("llvm.call_intrinsic", [value], attributes, [bits]))
+    out.append(Op("arith.bitcast", [bits], {}, [result]))
+    return result
 
 
 def _tf32(value: Value, out: list[Node]) -> Value:

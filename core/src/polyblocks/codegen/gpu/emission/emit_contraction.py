@@ -312,6 +312,6 @@ class ContractionEmitter(Emitter):
 def tile_types(kernel: TiledKernel, space: Any) -> list[Any]:
     """Types of the operands' tiles, in their order."""
     return [
-        ir.MemRefType.get(list(kernel.shape(o)), o.load.buffer.element, memory_space=space)
+        ir.MemRefType.get(list(kernel.shape(o)), kernel.element_of(o), memory_space=space)
         for o in kernel.parts.operands
     ]

@@ -43,6 +43,7 @@ class TileCopy:
         self.sources = Sources(emitter, operand)
         self.element = operand.load.result.type
         self.vector = ir.VectorType.get([self.chunk], self.element)
+        self.on_the_way = self.kernel.product.on_the_way[self.side]
         self.length = self.kernel.tile[self.side]
         self.pieces = self.kernel.pieces(operand)
         self.transposed = self.kernel.is_transposed(operand)
@@ -172,6 +173,7 @@ class TileCopy:
             values = [next(loaded) for _ in range(2 if self._in_pairs else 1)]
 
             def put(values: list[Any] = values, step: Sum = step, outer: Sum = outer) -> list[Any]:
+                values = [self._rounded(value) for value in values]
                 if self._in_pairs:
                     self._put_pairs(stage, step, outer, *values)
                 else:
@@ -183,7 +185,7 @@ class TileCopy:
     def _put_pairs(self, stage: Any, step: Sum, outer: Sum, first: Any, second: Any) -> None:
         """Two steps of a chunk of rows: a pair for each row."""
         code = self.code
-        pair = ir.VectorType.get([2], self.element)
+        pair = ir.VectorType.get([2], first.type.element_type)
         for k in range(self.chunk):
             mask = ir.DenseI64ArrayAttr.get([k, self.chunk + k])
             value = code.value("vector.shuffle", pair, first, second, mask=mask)
@@ -219,6 +221,22 @@ class TileCopy:
         return [row, by_rows(code, kernel, row, column)], plus + step.plus - on
 
     # Values
+
+    def _rounded(self, vector: Any) -> Any:
+        """What becomes of elements of memory on their way."""
+        code = self.code
+        for op in self.on_the_way:
+            type_ = ir.VectorType.get([self.chunk], op.results[0].type)
+            if op.name != "llvm.call_intrinsic":
+                done = code.op(op.name, [type_], [vector], op.attributes, op.location)
+                vector = done.results[0]
+                continue
+            elements = [
+                code.op(op.name, [type_.element_type], [e], op.attributes, op.location).results[0]
+                for e in code.elements(vector)
+            ]
+            vector = code.value("vector.from_elements", type_, *elements)
+        return vector
 
     def _zeros(self) -> Any:
         return self.code.constant(

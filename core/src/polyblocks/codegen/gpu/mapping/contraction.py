@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from typing import Any
 
 from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
 from polyblocks.affine.expr import Var
@@ -87,6 +88,10 @@ class TiledKernel(Kernel):
         length = self.tile[0 if operand.of_rows else 1]
         pad = max(1, self.banks // self.depth) if operand.steps_first and self.depth > 1 else 0
         return self.depth, length + pad
+
+    def element_of(self, operand: Operand) -> Any:
+        """The MLIR type of an element of an operand's tile."""
+        return operand.load.buffer.element
 
     def shared_bytes(self) -> int:
         """Bytes of the operands' tiles."""

@@ -43,6 +43,7 @@ def predict_matrix(
     rows, columns, depth = kernel.tile
     steps = ceil(kernel.counts[2] / depth)
     copied = blocks * steps * depth * (rows + columns) * width
+    fetched = blocks * steps * depth * kernel.copied_bytes
     stored = blocks * rows * columns * width
     shared = target.memory_level("shared")
     on_chip = None if shared is None else rates.bandwidth(target, shared, units)
@@ -54,7 +55,7 @@ def predict_matrix(
     takes = chip.latencies
     known = None not in (matrix, on_chip)
     return Predicted(
-        memory=None if cache is None else (copied + stored) / cache,
+        memory=None if cache is None else (fetched + stored) / cache,
         # Tiles are written to shared memory once more than they come from the caches.
         compute=max(matrix or 0.0, (reads + copied) / (on_chip or 1.0)) * shares / busy
         if known

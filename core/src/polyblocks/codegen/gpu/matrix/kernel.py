@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from typing import Any
 
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
-from polyblocks.affine.contraction.factors import factors_of
+from polyblocks.affine.contraction.factors import ELEMENTS, factors_of
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Buffer, For, Nest, Node
+from polyblocks.affine.model import Buffer, For, Nest, Node, Op
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent
 from polyblocks.codegen.gpu.matrix.fragments import (
     ACCESS_BYTES,
@@ -46,6 +47,8 @@ _PREFERRED = ("", "step", "outer", "steps")
 _ADDRESSES = 4
 #: Registers for what copies and loops need, beside what every kernel has.
 _OTHER = 16
+#: dtype of operands -> bytes.
+_BYTES = {"float16": 2, "bfloat16": 2, "int8": 1, "tfloat32": 4}
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class Product:
         linear: whether the address of each operand's elements is that of the first step and the
             number of the step.
         aligned: whether each operand's pieces are at multiples of their size, if its buffer is.
+        on_the_way: what each operand's elements are rounded by, see
+            :class:`polyblocks.affine.contraction.factors.Factors`.
     """
 
     parts: Contraction
@@ -74,6 +79,12 @@ class Product:
     along: tuple[str, str]
     linear: tuple[bool, bool]
     aligned: tuple[bool, bool]
+    on_the_way: tuple[tuple[Op, ...], tuple[Op, ...]] = ((), ())
+
+    @property
+    def element(self) -> str:
+        """The type of an element in shared memory."""
+        return ELEMENTS[self.unit.operands]
 
 
 def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product]:
@@ -86,7 +97,7 @@ def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product
     if factors is None:
         return []
     rows, columns = factors.rows, factors.columns
-    size = rows.load.buffer.bytes_per_element
+    size = _BYTES[factors.dtype]
     pair = (rows, columns)
     piece = ACCESS_BYTES // size
 
@@ -108,6 +119,7 @@ def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product
                     *(parts, pair, unit, steps, order, along),
                     linear=(linear[0], linear[1]),
                     aligned=(aligned[0], aligned[1]),
+                    on_the_way=factors.on_the_way,
                 )
             )
     return found
@@ -145,8 +157,8 @@ class MatrixKernel(TiledKernel):
 
     @property
     def element_bytes(self) -> int:
-        """Of an element of an operand."""
-        return self.product.operands[0].load.buffer.bytes_per_element
+        """Of an element of an operand in shared memory."""
+        return _BYTES[self.unit.operands]
 
     @property
     def piece(self) -> int:
@@ -196,8 +208,25 @@ class MatrixKernel(TiledKernel):
         """Whether an operand is copied past the registers."""
         if self.copies is None or self.copies.bytes != ACCESS_BYTES:
             return False
+        side = 0 if operand.of_rows else 1
         by_rows = along(self, operand) == "steps" or self.is_transposed(operand)
-        return by_rows and self.product.aligned[0 if operand.of_rows else 1]
+        return by_rows and self.product.aligned[side] and not self.product.on_the_way[side]
+
+    def element_of(self, operand: Operand) -> Any:
+        """The MLIR type of an element of an operand's tile."""
+        from polyblocks.mlir import ir
+
+        return ir.Type.parse(self.product.element)
+
+    def shared_bytes(self) -> int:
+        """Bytes of the operands' tiles."""
+        return sum(prod(self.shape(o)) for o in self.product.operands) * self.element_bytes
+
+    @property
+    def copied_bytes(self) -> int:
+        """Of memory that a step of a tile takes."""
+        pairs = zip(self.product.operands, self.tile[:2], strict=True)
+        return sum(o.load.buffer.bytes_per_element * size for o, size in pairs)
 
     def pieces(self, operand: Operand) -> int:
         """Pieces of an operand's tile, of which threads copy one at a time."""
@@ -239,8 +268,10 @@ class MatrixKernel(TiledKernel):
             if self.is_asynchronous(operand):
                 continue
             pairs = along(self, operand) == "outer" and not self.is_transposed(operand)
+            # Rounded when they have come.
+            words = 4 * operand.load.buffer.bytes_per_element // self.element_bytes
             single = along(self, operand) == "step"
-            copied += rounds * (1 if single else 8 if pairs else 4)
+            copied += rounds * (1 if single else 2 * words if pairs else words)
         # Tuples of sums leave gaps between them.
         gaps = r * c // 4 if sums.register_width > 1 else 0
         return r * c + gaps + held + copied + _OTHER
