@@ -20,6 +20,7 @@ from polyblocks.passes.fuse.absorb_margins import AbsorbMarginsPass
 from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
+from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
@@ -137,6 +138,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # Before what is made once is fused with what is made at each call.
                 *only(keeps, PrepareArgumentsPass()),
                 FuseSlicesPass(),
+                # When copies between what is scaled and what multiplies it are gone.
+                *only(blocks, HoistFactorsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
                 NarrowAccumulatorsPass(),
                 # Before what makes a margin becomes part of a tile.

@@ -90,7 +90,7 @@ class FuseSlicesPass(NestPass):
         if context.target.multiprocessor is not None:
             forms.insert(0, self._of_contraction)
         for form in forms:
-            for buffer in _candidates(sequence):
+            for buffer in candidate_buffers(sequence):
                 candidate = Candidate.of(users, buffer)
                 gone = None
                 if candidate is not None:
@@ -329,7 +329,7 @@ def _may_interleave(
     return not makes & {b.base for b in reads(producer) | writes(producer)}
 
 
-def _candidates(sequence: Sequence) -> list[Buffer]:
+def candidate_buffers(sequence: Sequence) -> list[Buffer]:
     """Buffers in the order in which they are produced."""
     seen: dict[Buffer, None] = {}
     for item in sequence.items:

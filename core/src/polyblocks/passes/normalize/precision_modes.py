@@ -5,7 +5,7 @@ from __future__ import annotations
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.mlir.source import sources
-from polyblocks.affine.model import Nest, Op
+from polyblocks.affine.model import Nest, Node, Op
 from polyblocks.errors import OptionError
 from polyblocks.options import FLOAT_MODES
 
@@ -58,3 +58,10 @@ def check_factors(
                 f"mm_conv_precision_mode={mode!r} expects products of {wanted}, not of {met} as "
                 f"in {where}; convert its operands, or give one of {', '.join(FLOAT_MODES)}"
             )
+
+
+def container_of(nodes: list[Node], loop: Node) -> list[Node]:
+    """The nodes among which a loop stands."""
+    while loop not in nodes:
+        nodes = nodes[0].body  # type: ignore[union-attr]
+    return nodes

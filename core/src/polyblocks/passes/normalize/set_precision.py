@@ -11,7 +11,7 @@ from polyblocks.affine.analysis.contractions import Contraction, contraction_of
 from polyblocks.affine.model import Nest, Node, Op, Sequence, Value, operands, replace_values
 from polyblocks.options import FLOAT_MODES
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.precision_modes import check_factors, products
+from polyblocks.passes.normalize.precision_modes import check_factors, container_of, products
 from polyblocks.target import TargetDescription
 
 #: Factors of these types are rounded; what is kept in float64 stays so.
@@ -162,7 +162,7 @@ def _round_results(nest: Nest, contraction: Contraction) -> None:
     """Let what follows a reduction see its results rounded to float16."""
     first = contraction.reduction.loops[0]
     rounding = _to("f16")
-    container = _container(nest.body, first)
+    container = container_of(nest.body, first)
     after = container[container.index(first) + 1 :]
     new: list[Node] = []
     for result in first.results:
@@ -180,10 +180,3 @@ def _is_rounding(node: Node) -> bool:
     if not isinstance(node, Op) or node.name != "arith.truncf":
         return False
     return str(node.results[0].type) == "f16"
-
-
-def _container(nodes: list[Node], loop: Node) -> list[Node]:
-    """The nodes among which a loop stands."""
-    while loop not in nodes:
-        nodes = nodes[0].body  # type: ignore[union-attr]
-    return nodes

@@ -1,0 +1,223 @@
+"""hoist-factors: a constant factor of all terms of a sum of products is a factor of the sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.analysis.contractions import Contraction, contraction_of
+from polyblocks.affine.mlir.source import together
+from polyblocks.affine.model import (
+    Load,
+    Nest,
+    Node,
+    Op,
+    Sequence,
+    Value,
+    operands,
+    remove_dead,
+    replace_values,
+    walk,
+)
+from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into
+from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.affine.users import Users
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.fuse.fuse_slices import candidate_buffers
+from polyblocks.passes.normalize.classify_nests import name_nests
+from polyblocks.passes.normalize.precision_modes import container_of, products
+
+#: Type of what is multiplied -> the largest factor, and the inverse of the smallest, that may move.
+#: Products of float16 numbers are multiples of 2^-48 below 2^32, far from what float32 rounds or
+#: has no room for; those of bfloat16 are anything, as the terms of a sum in another order are.
+_FACTORS = {"f16": 2.0**60, "bf16": 2.0**16}
+
+
+@dataclass(frozen=True)
+class HoistFactorsPass(NestPass):
+    """Multiply the sum where an operand of 16 bits was converted, scaled and stored in float32.
+
+    What is left of the operand is a conversion, which contractions do themselves: a matrix unit
+    then multiplies 16 bits. Only positive factors move, out of sums that may be reassociated. A
+    power of two changes no bit of what is in range.
+
+    Before::
+
+        %x = affine.load %a[%i, %k] ...
+        %w = arith.extf %x : f16 to f32
+        %s = arith.mulf %w, %c fastmath<reassoc> : f32
+        affine.store %s, %b[%i, %k]
+        ...
+        %r = affine.for %k = 0 to 64 iter_args(%t = %zero) -> (f32) {
+          ... arith.mulf (affine.load %b[%i, %k]), %y ... }
+        affine.store %r, %d[%i, %j]
+
+    After::
+
+        %r = affine.for %k = 0 to 64 iter_args(%t = %zero) -> (f32) {
+          ... arith.mulf (arith.extf (affine.load %a[%i, %k])), %y ... }
+        %s = arith.mulf %r, %c fastmath<reassoc> : f32
+        affine.store %s, %d[%i, %j]
+    """
+
+    name: ClassVar[str] = "hoist-factors"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Move the factors of all buffers that only contractions read."""
+        if context.options.polyblocks_disable_affine_fusion:
+            return
+        if not any(unit.fragments for unit in context.target.matrix_units):
+            return
+        users = Users(sequence)
+        done = False
+        for buffer in candidate_buffers(sequence):
+            candidate = Candidate.of(users, buffer)
+            scaling = None if candidate is None else _Scaling.of(candidate, users)
+            if candidate is None or scaling is None:
+                continue
+            scaling.move()
+            for consumer in candidate.consumers:
+                consumer.sources = together([candidate.producer, consumer])
+                users.refresh(consumer)
+            sequence.items.remove(candidate.producer)
+            users.drop(candidate.producer)
+            done = True
+            context.decide(
+                self.name,
+                candidate.producer.name,
+                "moved",
+                factor=scaling.factor,
+                consumers=[c.name for c in candidate.consumers],
+            )
+        if done:
+            name_nests(self.name, sequence, context)
+
+
+@dataclass
+class _Scaling:
+    """A nest that only converts and scales, and the contractions that read what it makes.
+
+    Attributes:
+        candidate: the buffer between them.
+        product: the multiplication by the constant.
+        constant: the constant's node.
+        converted: what is multiplied.
+        sums: of each consumer its parts, and how often the factor is in each of its terms.
+    """
+
+    candidate: Candidate
+    product: Op
+    constant: Op
+    converted: Value
+    sums: list[tuple[Nest, Contraction, int]]
+
+    @property
+    def factor(self) -> float:
+        """The constant."""
+        return float(self.constant.attributes["value"].value)
+
+    @classmethod
+    def of(cls, candidate: Candidate, users: Users) -> _Scaling | None:
+        """None if it is anything else, or the factor may not move."""
+        producer = Producer.of(candidate)
+        buffer = candidate.buffer
+        if producer is None or not candidate.only_nests_read or buffer.kind == "output":
+            return None
+        makers = {n.results[0]: n for n in producer.body if isinstance(n, Op)}
+        product = makers.get(producer.value)
+        if product is None or product.name != "arith.mulf" or not _may_reassociate(product):
+            return None
+        pairs = (product.operands, product.operands[::-1])
+        for value, other in pairs:
+            extension, constant = makers.get(value), makers.get(other)
+            if extension is None or constant is None or constant.name != "arith.constant":
+                continue
+            if extension.name != "arith.extf" or str(value.type) != "f32":
+                continue
+            most = _FACTORS.get(str(extension.operands[0].type), 0.0)
+            found = cls(candidate, product, constant, value, [])
+            if most and 1 / most <= found.factor <= most and found._may_move(users, producer):
+                return found
+        return None
+
+    def _may_move(self, users: Users, producer: Producer) -> bool:
+        """Whether all consumers are sums of products that can be scaled at their end."""
+        for consumer in self.candidate.consumers:
+            if not self.candidate.may_inline(users, consumer):
+                return False
+            if not producer.is_plain_in(consumer.body):
+                return False
+            parts = contraction_of(consumer.body)
+            times = 0 if parts is None else _times(consumer, parts, self.candidate)
+            if parts is None or not times:
+                return False
+            self.sums.append((consumer, parts, times))
+        return True
+
+    def move(self) -> None:
+        """Scale the sums, and convert where they are computed."""
+        for consumer, parts, times in self.sums:
+            loop = parts.reduction.loops[0]
+            container = container_of(consumer.body, loop)
+            at = container.index(loop) + 1
+            after, result, new = container[at:], loop.results[0], list[Node]()
+            value = result
+            for _ in range(times):
+                constant, scaled = Value(result.type), Value(result.type)
+                new.append(Op("arith.constant", [], self.constant.attributes, [constant]))
+                new.append(
+                    Op(
+                        "arith.mulf", [value, constant], self.product.attributes, [scaled],
+                        self.product.location,
+                    )
+                )  # fmt: skip
+                value = scaled
+            replace_values(after, {result: value})
+            container[at:at] = new
+        self.candidate.store.value = self.converted
+        remove_dead(self.candidate.producer.body)
+        producer = Producer.of(self.candidate)
+        assert producer is not None
+        for consumer in self.candidate.consumers:
+            inline_into(consumer.body, producer)
+            eliminate_common(consumer.body)
+            remove_dead(consumer.body)
+            consumer.changed = True
+
+
+def _times(nest: Nest, parts: Contraction, candidate: Candidate) -> int:
+    """How often an element of the buffer is a factor of each term of the only sum; 0 if unlike."""
+    loops = parts.reduction.loops
+    if not loops or len(loops[-1].arguments) != 1 or not _begins_at_zero(parts):
+        return 0
+    body, combiners = loops[-1].body, parts.combiners
+    found = products(parts)
+    if len(found) != 1 or not combiners or combiners[0].name != "arith.addf":
+        return 0
+    (product,) = found
+    if not (_may_reassociate(product) and _may_reassociate(combiners[0])):
+        return 0
+    # The sum has that term and no other.
+    if {*combiners[0].operands} != {loops[-1].arguments[0], product.results[0]}:
+        return 0
+    mine = {n.result for n in walk(nest.body) if isinstance(n, Load) and n.buffer is candidate.buffer}
+    inside = {n.result for n in body if isinstance(n, Load) and n.buffer is candidate.buffer}
+    others = (v for n in walk(nest.body) if n is not product for v in operands(n))
+    if mine != inside or any(v in mine for v in others):
+        return 0
+    return sum(v in mine for v in product.operands)
+
+
+def _begins_at_zero(parts: Contraction) -> bool:
+    (init,) = parts.reduction.loops[0].inits
+    makers = {n.results[0]: n for n in parts.before if isinstance(n, Op)}
+    maker = makers.get(init)
+    return (
+        maker is not None
+        and maker.name == "arith.constant"
+        and float(maker.attributes["value"].value) == 0.0
+    )
+
+
+def _may_reassociate(op: Op) -> bool:
+    return "reassoc" in str(op.attributes.get("fastmath", ""))
