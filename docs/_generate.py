@@ -258,6 +258,28 @@ def nvgpu_archs() -> str:
     return "\n".join(rows)
 
 
+def gpu_modes() -> str:
+    """Which values of ``mm_conv_precision_mode`` each GPU takes, and by which instruction."""
+    from polyblocks.options import PRECISION_MODES, CompileOptions
+    from polyblocks.registry.honoured_options import describe_target
+    from polyblocks_amdgpu.generations import ARCHS
+    from polyblocks_nvgpu.archs import ARCHS as SM
+
+    option = "mm_conv_precision_mode"
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for target, names in (("nvgpu", SM), ("amdgpu", ARCHS)):
+        for name in names:
+            found = describe_target(CompileOptions(target=target, arch=name))
+            row = tuple(mode for mode in PRECISION_MODES if mode in found.options[option])
+            alike.setdefault(row, []).append(f"`{name}`")
+    lines = [f"| chips | values of `{option}` |", "|---|---|"]
+    lines += [
+        f"| {', '.join(names)} | {', '.join(f'`{mode}`' for mode in row)} |"
+        for row, names in alike.items()
+    ]
+    return "\n".join(lines)
+
+
 def amdgpu_archs() -> str:
     """Architectures of the target amdgpu, and the chips of each."""
     from polyblocks_amdgpu.chips import CHIPS
@@ -286,6 +308,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "archs": archs,
     "nvgpu-archs": nvgpu_archs,
     "amdgpu-archs": amdgpu_archs,
+    "gpu-modes": gpu_modes,
 }
 
 

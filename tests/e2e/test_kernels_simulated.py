@@ -24,7 +24,7 @@ from polyblocks.simt import LaunchResult, Semantics, Simulator
 pytestmark = pytest.mark.cpu
 
 TARGETS = {
-    **dict.fromkeys(("sm_75", "sm_80", "sm_90a"), "nvgpu"),
+    **dict.fromkeys(("sm_70", "sm_75", "sm_80", "sm_90a"), "nvgpu"),
     **dict.fromkeys(("gfx1100", "gfx1200"), "amdgpu"),
 }
 r = torch.randn

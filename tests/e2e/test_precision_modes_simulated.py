@@ -50,6 +50,7 @@ PROGRAMS: dict[str, tuple[Program, tuple[tuple[int, ...], ...]]] = {
 }
 #: Architecture -> the modes for floats that it has a unit for, and what the instruction is called.
 INSTRUCTIONS: dict[str, dict[str, str]] = {
+    "sm_70": dict.fromkeys(("fp16", "mixed_fp16_fp32"), r"mma\.sync\S*m8n8k4\S*\.f32\.f16\.f16\.f32"),
     "sm_75": dict.fromkeys(("fp16", "mixed_fp16_fp32"), r"mma\.sync\S*m16n8k8\S*\.f32\.f16\.f16\.f32"),
     "sm_80": {
         **dict.fromkeys(

@@ -5,6 +5,9 @@ The fixtures are written as the documents have them, for every lane and element:
 - PTX ISA, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16" with .f16 and .bf16,
   "mma.m8n8k16" and "mma.m16n8k32" with .s8, "mma.m16n8k8" with .tf32: ``groupID`` is
   ``lane >> 2``, ``threadID_in_group`` is ``lane % 4``.
+- PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16": a quad pair is lanes ``4 p ... 4 p + 3`` and
+  those 16 above, and each of them multiplies 8 x 8 x 4. Pairs 0 and 2 are given the rows 0 to 7 of
+  16, pairs 0 and 1 the columns 0 to 7.
 - AMD, RDNA3 ISA, 7.9 "Wave Matrix Multiply Accumulate": a lane has a whole row of A, or column of
   B, that of ``lane % 16``; of D it has column ``lane % 16``, rows ``2 * i + lane // 16``.
 - AMD, RDNA4 ISA, 7.12: lanes 0 to 15 have steps 0 to 7, the others 8 to 15; of D rows
@@ -70,6 +73,24 @@ def words_b(lane: int, i: int) -> tuple[int, int]:
     return lane >> 2, lane % 4 if i == 0 else lane % 4 + 4
 
 
+def of_pairs_a(lane: int, i: int) -> tuple[int, int]:
+    """Row-major A: row ``lane % 4``, 4 more for lanes from 16 on, step i."""
+    return lane % 4 + (4 if lane >= 16 else 0) + 8 * (lane // 4 % 2), i
+
+
+def of_pairs_b(lane: int, i: int) -> tuple[int, int]:
+    """Column-major B: column ``lane % 4``, 4 more for lanes from 16 on, step i."""
+    return lane % 4 + (4 if lane >= 16 else 0) + 8 * (lane // 8 % 2), i
+
+
+def of_pairs_c(lane: int, i: int) -> tuple[int, int]:
+    """.f32: row (lane & 1) + (i & 2), 4 more from lane 16 on; column (i & 4) + (lane & 2) + (i & 1)."""
+    row = (lane & 1) + (i & 2) + (4 if lane >= 16 else 0)
+    column = (i & 4) + (lane & 2) + (i & 1)
+    return row + 8 * (lane // 4 % 2), column + 8 * (lane // 8 % 2)
+
+
+VOLTA = (of_pairs_a, of_pairs_b, of_pairs_c)
 NVIDIA = (mma_a, mma_b, mma_c)
 #: Shapes of NVIDIA's units of bytes.
 OF_BYTES = {
@@ -88,6 +109,7 @@ RDNA4 = (
 )
 #: Architecture -> what the documents say, and how many units of it are described.
 CHIPS: dict[tuple[str, str], tuple[tuple[Place, Place, Place], int]] = {
+    ("nvgpu", "sm_70"): (VOLTA, 1),
     ("nvgpu", "sm_75"): (NVIDIA, 2),
     ("nvgpu", "sm_80"): (NVIDIA, 4),
     ("nvgpu", "sm_89"): (NVIDIA, 4),

@@ -29,8 +29,8 @@ class Arch:
 
 #: Versions of PTX: the release notes in NVIDIA's manual of the PTX instruction set.
 _TABLE = (
-    Arch("sm_70", (7, 0), 60),
-    Arch("sm_72", (7, 2), 61),
+    Arch("sm_70", (7, 0), 64),
+    Arch("sm_72", (7, 2), 64),
     Arch("sm_75", (7, 5), 65),
     Arch("sm_80", (8, 0), 70),
     Arch("sm_86", (8, 6), 71),

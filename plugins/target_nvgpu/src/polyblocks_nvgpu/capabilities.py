@@ -110,7 +110,8 @@ def _float8_units(name: str, shape: tuple[int, int, int], rate: int) -> list[Uni
     return [UnitRate(name, shape, o, "float32", rate) for o in ("float8_e4m3", "float8_e5m2")]
 
 
-_VOLTA = tuple(_half_units("mma.m8n8k4", (8, 8, 4), 512, False))
+#: Four of 8 x 8 x 4.
+_VOLTA = tuple(_half_units("mma.m8n8k4", (16, 16, 4), 512, False))
 _XAVIER = (*_VOLTA, UnitRate("wmma.m16n16k16", (16, 16, 16), "int8", "int32", 1024))
 _TURING = (
     *_half_units("mma.m16n8k8", (16, 8, 8), 512, False),

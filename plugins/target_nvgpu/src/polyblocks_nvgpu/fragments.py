@@ -4,6 +4,10 @@ Source: PTX ISA, "Matrix Fragments for mma.m16n8k8" and for m16n8k16, m8n8k16 an
 ``4 g + t`` has rows ``g`` and ``g + 8`` of the first operand and of the accumulator, column ``g``
 of the second one, and of steps (columns of the accumulator) neighbours from a multiple of ``t`` on.
 Of .tf32 it has steps ``t`` and ``t + 4``.
+
+"Matrix Fragments for mma.m8n8k4 with .f16 floating point type": four groups of lanes, ``4 p`` to
+``4 p + 3`` and those 16 above, multiply 8 x 8 x 4 each. Here bit 0 of ``p`` is for which of two
+blocks of rows, and bit 1 for which of two blocks of columns, so that they are one unit together.
 """
 
 from __future__ import annotations
@@ -34,6 +38,16 @@ for _dtype, _name in (("float16", "f32.f32"), ("bfloat16", "bf16")):
             ),
             f"llvm.nvvm.mma.m16n8k{_k}.row.col.{_name}",
         )
+
+_HIGH, _SAME = 4, (0, 0)
+UNITS[(16, 16, 4), "float16"] = (
+    (
+        Fragment(((1, 0), (2, 0), (8, 0), _SAME, (_HIGH, 0)), ((0, 1), (0, 2)), "vector<2xf16>"),
+        Fragment(((1, 0), (2, 0), _SAME, (8, 0), (_HIGH, 0)), ((0, 1), (0, 2)), "vector<2xf16>"),
+        Fragment(((1, 0), (0, 2), (8, 0), (0, 8), (_HIGH, 0)), ((0, 1), (2, 0), (0, 4)), "f32"),
+    ),
+    "llvm.nvvm.mma.m8n8k4.row.col.f32.f32",
+)
 
 #: ``cvt.rna.tf32.f32``
 TF32_ROUNDING = "llvm.nvvm.f2tf32.rna"
