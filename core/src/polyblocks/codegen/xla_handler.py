@@ -12,8 +12,9 @@ from __future__ import annotations
 #: The handler's name, and the name of the table that it reads.
 HANDLER, TABLE = "polyblocks_xla_handler", "polyblocks_xla_table"
 
-#: Version of the interface that the handler is written for.
-API_MAJOR, API_MINOR = 0, 3
+#: Version of the interface that the handler asks for: the oldest whose structures are those below.
+#: XLA keeps to a version for a year at least; that of JAX 0.10, which has 0.3, takes 0.1 as well.
+API_MAJOR, API_MINOR = 0, 1
 
 #: Where an address comes from, in a row of the table: the data of an argument or of a result of
 #: the call, a word of the handler's own for the program's status, the workspace, or the row itself,

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from polyblocks.errors import UnsupportedError
 from polyblocks.hookspecs import Capture
 from polyblocks.program import Argument, Result
+from polyblocks_jax.compat import jaxprs_in_params
 from polyblocks_jax.evaluate import evaluate
 from polyblocks_jax.location import source_location
 from polyblocks_jax.meshes import without_mesh

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
+from polyblocks_jax.compat import host_array
 from polyblocks_jax.location import source_location
 from polyblocks_jax.specs import memory_dtype, text_of
 
@@ -27,7 +28,11 @@ def is_small(value: Any) -> bool:
     """Whether a constant is known now and small enough to be part of the program."""
     if isinstance(value, jax.core.Tracer):
         return False
-    return int(getattr(value, "nbytes", 0)) <= INLINE_BYTES
+    return _bytes_of(value) <= INLINE_BYTES
+
+
+def _bytes_of(value: Any) -> int:
+    return int(getattr(host_array(value), "nbytes", 0))
 
 
 def is_traced(value: Any) -> bool:
@@ -75,7 +80,7 @@ def warn_of_copied(closed: ClosedJaxpr, copied: Sequence[Any], name: str) -> Non
     found = [
         f"{text_of(var.aval)}{_used_at(closed.jaxpr.eqns, var)}"
         for var, value in zip(closed.jaxpr.constvars, closed.consts, strict=True)
-        if getattr(value, "nbytes", 0) > WARN_BYTES and any(value is each for each in copied)
+        if _bytes_of(value) > WARN_BYTES and any(value is each for each in copied)
     ]
     if found:
         warnings.warn(
@@ -100,7 +105,8 @@ def known_values(closed: ClosedJaxpr, constants: Sequence[Any]) -> dict[int, np.
     They stay as they are: arrays of NumPy, which somebody may write to, are copied.
     """
     found: dict[int, np.ndarray[Any, Any]] = {}
-    for number, (value, aval) in enumerate(zip(constants, closed.in_avals, strict=False)):
+    values = map(host_array, constants)
+    for number, (value, aval) in enumerate(zip(values, closed.in_avals, strict=False)):
         if isinstance(value, (jax.Array, np.ndarray)) and str(value.dtype) == memory_dtype(aval):
             fixed = value.copy() if isinstance(value, np.ndarray) else np.asarray(value)
             found[number] = np.ascontiguousarray(fixed).reshape(aval.shape)

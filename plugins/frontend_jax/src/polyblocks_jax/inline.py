@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jax.extend.core import ClosedJaxpr, DropVar, JaxprEqn, Literal, Var
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var
 
-from polyblocks_jax.location import source_location
+from polyblocks_jax.compat import FIRST_CALL_PLACES, DropVar
+from polyblocks_jax.location import is_library, source_location
 
 #: Primitive -> the parameter with the function that it calls, where it means just that function.
 _CALLS = {
@@ -74,8 +75,9 @@ class _Writer:
 
         What a library computes has the place in the user's source where the library was called.
         """
+        misplaced = FIRST_CALL_PLACES and is_library(jaxpr)
         for eqn in jaxpr.eqns:
-            if caller is not None and not source_location(eqn):
+            if caller is not None and (misplaced or not source_location(eqn)):
                 eqn = eqn.replace(source_info=caller.source_info)
             inputs = [v if isinstance(v, Literal) else names[v] for v in eqn.invars]
             called = _called(eqn)

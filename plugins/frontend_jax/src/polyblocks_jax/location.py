@@ -36,6 +36,12 @@ def source_location(eqn: Any) -> str:
     return _user_line((frame.file_name, frame.line_num) for frame in frames)
 
 
+def is_library(jaxpr: Any) -> bool:
+    """Whether a function is a library's, and not the user's."""
+    file: str | None = jaxpr.debug_info.func_filename
+    return file is not None and file.startswith(_prefixes())
+
+
 def current_location() -> str:
     """The same of what Python runs now: where a function is called that JAX lowers."""
     return _user_line(

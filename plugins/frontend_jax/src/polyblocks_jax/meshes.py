@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-from jax._src.core import JaxprEqnContext
 from jax._src.sharding_impls import SPMDAxisContext
-from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, Literal, Var
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
 from polyblocks.errors import UnsupportedError
+from polyblocks_jax.compat import DropVar, context_of_now, varying_axes
 
 #: Equations that say something of devices and compute nothing.
 _STATEMENTS = ("pvary", "reshard", "sharding_constraint", "mesh_cast")
@@ -57,7 +57,7 @@ def _mentions_mesh(jaxpr: Jaxpr) -> bool:
 def _on_mesh(aval: Any) -> bool:
     if not isinstance(aval, jax.core.ShapedArray):
         return False
-    return bool(aval.mat.varying) or not aval.sharding.mesh.empty
+    return bool(varying_axes(aval)) or not aval.sharding.mesh.empty
 
 
 def _cleared(jaxpr: Jaxpr) -> Jaxpr:
@@ -119,4 +119,4 @@ def _context(eqn: Any) -> Any:
     """As the equation was traced, but on no mesh."""
     none = jax.sharding.get_abstract_mesh()
     with eqn.ctx.manager, jax.sharding.use_abstract_mesh(none):
-        return JaxprEqnContext()
+        return context_of_now()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from jax.extend.core import jaxprs_in_params
-
 from polyblocks.frontends.partition import FallbackOp, check_may_stay
+from polyblocks_jax.compat import jaxprs_in_params
 
 if TYPE_CHECKING:
     from polyblocks_jax.compiler import Site

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from jax.extend.core import jaxprs_in_params
-
 from polyblocks.errors import FallbackError
 from polyblocks.frontends.function_report import Variant
 from polyblocks.frontends.partition import UNSUPPORTED
+from polyblocks_jax.compat import jaxprs_in_params
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.location import source_location
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import jax
-from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE as under_a_jit
+
+from polyblocks_jax.compat import under_a_jit
 
 
 def is_tracing() -> bool:

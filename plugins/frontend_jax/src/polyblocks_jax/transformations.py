@@ -17,6 +17,7 @@ from jax._src.interpreters import ad, batching
 from jax._src.interpreters import partial_eval as pe
 from jax.extend.core import ClosedJaxpr
 
+from polyblocks_jax.compat import linearize_jaxpr, register_linearization
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.primitive import Updates, polyblocks_call_p
 from polyblocks_jax.pruning import prune
@@ -71,7 +72,7 @@ def _linearize(
     updates: Updates,
 ) -> tuple[Any, Any, Any, Any]:
     del kind, updates
-    primal, count, varies_out, forwarded, linear = ad.linearize_jaxpr(jaxpr, varies, is_vjp=is_vjp)
+    primal, count, varies_out, forwarded, linear = linearize_jaxpr(jaxpr, varies, is_vjp)
     results = bind(primal, site, FORWARD, primals)
     outputs, made = results[: len(results) - count], iter(results[len(results) - count :])
     linear, forwarded = _capturing(linear, forwarded, jaxpr.consts)
@@ -236,7 +237,7 @@ def _renumbered(used: Sequence[bool]) -> dict[int, int]:
 
 
 ad.primitive_jvps[polyblocks_call_p] = _jvp
-ad.primitive_linearizations[polyblocks_call_p] = _linearize
+register_linearization(polyblocks_call_p, _linearize)
 ad.primitive_transposes[polyblocks_call_p] = _transpose
 batching.fancy_primitive_batchers[polyblocks_call_p] = _batch
 pe.custom_partial_eval_rules[polyblocks_call_p] = _partial_eval

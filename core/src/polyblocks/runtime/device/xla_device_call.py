@@ -13,8 +13,8 @@ from typing import Any
 
 from polyblocks.errors import InputError
 
-#: Version of the interface that this is written for.
-_MAJOR, _MINOR = 0, 3
+#: Version of the interface that this asks for, as that handler does.
+_MAJOR, _MINOR = 0, 1
 
 # Offsets of fields in bytes, on machines with 64-bit pointers.
 _FRAME_EXTENSION, _FRAME_API, _FRAME_CONTEXT, _FRAME_ARGS, _FRAME_RETS = 8, 16, 24, 72, 112

@@ -1,0 +1,95 @@
+"""Names and signatures that differ between the releases of JAX that ``pyproject.toml`` accepts.
+
+Each is looked for by its newest spelling first. ``jax._src`` is where ``jax.extend`` takes them
+from; JAX 0.10 is the first that lists all of them there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax._src import config, core, xla_metadata_lib
+from jax._src.interpreters import ad
+
+try:  # JAX 0.10
+    from jax.extend.core import DropVar, jaxprs_in_params
+    from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE as under_a_jit
+except ImportError:  # JAX 0.8, 0.9
+    DropVar = core.DropVar  # type: ignore[misc]
+    jaxprs_in_params = core.jaxprs_in_params
+    under_a_jit = core.unsafe_am_i_under_a_jit
+
+__all__ = [
+    "FIRST_CALL_PLACES",
+    "DropVar",
+    "context_of_now",
+    "host_array",
+    "jaxprs_in_params",
+    "linearize_jaxpr",
+    "register_linearization",
+    "under_a_jit",
+    "varying_axes",
+]
+
+#: Whether the equations of a function that JAX has traced once, as most of ``jax.numpy``, have the
+#: place in the user's source where that was called first. JAX 0.9.1 gives them none.
+FIRST_CALL_PLACES = jax.__version_info__ < (0, 9, 1)
+
+#: Rules learn since JAX 0.9.1 whether a pullback is made of what they give.
+_TELLS_VJP = "is_vjp" in inspect.signature(ad.linearize_jaxpr).parameters
+
+
+def register_linearization(primitive: Any, rule: Callable[..., Any]) -> None:
+    """Make the rule known that linearizes a primitive.
+
+    Args:
+        primitive: whose rule it is.
+        rule: called with ``is_vjp``, which arguments vary, the arguments and parameters.
+    """
+
+    def untold(*args: Any, **params: Any) -> Any:
+        return rule(False, *args, **params)
+
+    ad.primitive_linearizations[primitive] = rule if _TELLS_VJP else untold
+
+
+def linearize_jaxpr(jaxpr: Any, varies: Sequence[bool], is_vjp: bool) -> Any:
+    """JAX's own of the same name.
+
+    Args:
+        jaxpr: the function.
+        varies: for each input, whether it has a tangent.
+        is_vjp: see :func:`register_linearization`.
+    """
+    told = {"is_vjp": is_vjp} if _TELLS_VJP else {}
+    return ad.linearize_jaxpr(jaxpr, varies, **told)
+
+
+def host_array(value: Any) -> Any:
+    """A constant of a jaxpr, as an array of NumPy if it is on the host; others as they are.
+
+    Until JAX 0.9.1 the class that says of an array that it is a constant was no ``np.ndarray``.
+    """
+    return value.val if type(value).__name__ == "TypedNdArray" else value
+
+
+def varying_axes(aval: Any) -> frozenset[Any]:
+    """Axes of the mesh, those that ``jax.shard_map`` is over, along which an array differs."""
+    if hasattr(aval, "mat"):  # JAX 0.10
+        return frozenset(aval.mat.varying)
+    return frozenset(aval.vma)
+
+
+def context_of_now() -> Any:
+    """The context that an equation has which is traced now."""
+    made: Any = core.JaxprEqnContext
+    if not inspect.signature(made).parameters:  # JAX 0.10
+        return made()
+    return made(
+        config.compute_on_context_manager.value,
+        config.threefry_partitionable.value,
+        xla_metadata_lib.current_xla_metadata(),
+    )
