@@ -17,6 +17,10 @@ if getattr(polyblocks, "__distribution__", "") != "polyblocks-compiler":
         "polyblocks, then install polyblocks-compiler with --force-reinstall --no-deps"
     )
 
+from polyblocks.frontends.framework_version import check_framework
+
+check_framework("polyblocks-jax", "jax")
+
 if TYPE_CHECKING:
     from polyblocks_jax.api import polyblocks_jit_jax, polymage_jit_jax
     from polyblocks_jax.constants import CapturedConstantWarning

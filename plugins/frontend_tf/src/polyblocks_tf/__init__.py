@@ -17,6 +17,10 @@ if getattr(polyblocks, "__distribution__", "") != "polyblocks-compiler":
         "polyblocks, then install polyblocks-compiler with --force-reinstall --no-deps"
     )
 
+from polyblocks.frontends.framework_version import check_framework
+
+check_framework("polyblocks-tf", "tensorflow", builds=("tensorflow-cpu",))
+
 if TYPE_CHECKING:
     from polyblocks_tf.api import polyblocks_jit_tf, polymage_jit_tf
 

@@ -17,6 +17,10 @@ if getattr(polyblocks, "__distribution__", "") != "polyblocks-compiler":
         "polyblocks, then install polyblocks-compiler with --force-reinstall --no-deps"
     )
 
+from polyblocks.frontends.framework_version import check_framework
+
+check_framework("polyblocks-torch", "torch")
+
 if TYPE_CHECKING:
     from polyblocks_torch.api import polyblocks_jit_torch, polymage_jit_torch
 
