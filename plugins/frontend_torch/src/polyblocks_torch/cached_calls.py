@@ -17,8 +17,8 @@ import torch
 from torch import _guards, compiler
 from torch._dynamo import eval_frame
 from torch._dynamo.eval_frame import OptimizeContext
-from torch.fx import _symbolic_trace
 
+from polyblocks_torch.compat import is_fx_tracing
 from polyblocks_torch.gate import Gate
 
 #: The stance in which nothing is asked for; :func:`torch.compiler.set_stance` makes others.
@@ -122,7 +122,7 @@ def _is_usual() -> bool:
     """Whether a call is neither traced nor forbidden: what Dynamo's own wrapper asks for."""
     return not (
         _is_traced()
-        or _symbolic_trace._is_fx_tracing_flag
+        or is_fx_tracing()
         or compiler._is_exporting_flag
         or eval_frame._stance is not _USUAL_STANCE
     )
