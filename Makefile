@@ -20,7 +20,7 @@ WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPENDENCIES))
 
 .PHONY: help demo test test-all lint bench bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
-.PHONY: gpu-conformance gpu-resources models acceptance-users format clean
+.PHONY: gpu-conformance gpu-resources models test-versions acceptance-users format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -41,6 +41,8 @@ help:
 	@echo "make jax-sweep  JAX's primitives, 3000 samples (up to 30 minutes)"
 	@echo "make tf-sweep  TensorFlow's operations, against TensorFlow and its XLA (up to an hour)"
 	@echo "make models  about a hundred architectures, compiled whole (up to 15 minutes)"
+	@echo "make test-versions  the frontends' tests with the lowest and newest frameworks (an hour);"
+	@echo "             VERSIONS='jax --end low' for one of them"
 	@echo "make acceptance-users  what users were promised, a row each (up to 30 minutes)"
 	@echo "make format  let ruff rewrite the code"
 
@@ -98,6 +100,9 @@ jax-sweep: $(VENV)/.done-test
 
 tf-sweep: $(VENV)/.done-test
 	$(PY) tests/tf_sweep/run.py
+
+test-versions: $(VENV)/.done-test
+	$(PY) tests/versions/run.py $(VERSIONS)
 
 models: $(VENV)/.done-test
 	$(PY) tests/models/run.py $(MODELS)

@@ -292,8 +292,34 @@ def amdgpu_archs() -> str:
     return "\n".join(rows)
 
 
+def releases() -> str:
+    """Releases of the frameworks and of NumPy that the distributions accept."""
+    projects = {
+        "PyTorch": ("torch", "plugins/frontend_torch"),
+        "JAX": ("jax", "plugins/frontend_jax"),
+        "TensorFlow": ("tensorflow", "plugins/frontend_tf"),
+        "NumPy": ("numpy", "core"),
+    }
+    rows = ["| | releases |", "|---|---|"]
+    for title, (name, project) in projects.items():
+        text = (DOCS.parent / project / "pyproject.toml").read_text()
+        (needed,) = re.findall(rf'^    "{name}>=([\d.]+)(?:,<([\d.]+))?",$', text, re.MULTILINE)
+        rows.append(f"| {title} | {_from_to(*needed)} |")
+    return "\n".join(rows)
+
+
+def _from_to(low: str, below: str) -> str:
+    """``2.13 to 2.15`` for ``>=2.13,<2.16``."""
+    if not below:
+        return f"{low} and newer"
+    major, minor = below.split(".")
+    assert int(minor) > 0, f"<{below} does not say which release is the last"
+    return f"{low} to {major}.{int(minor) - 1}"
+
+
 GENERATORS: dict[str, Callable[[], str]] = {
     "options": options,
+    "releases": releases,
     "passes": passes,
     "cpu-passes": cpu_passes,
     "gpu-passes": gpu_passes,

@@ -1,0 +1,94 @@
+"""``make test-versions``: which releases it tries, and with which tests."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.versions.ranges import HIGH, LOW, changed, range_of, without
+from tests.versions.subjects import SUBJECTS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A file with one dependency."""
+
+    def make(dependency: str) -> Path:
+        path = tmp_path / "pyproject.toml"
+        path.write_text(f'[project]\ndependencies = ["other>=1", "{dependency}"]\n')
+        return path
+
+    return make
+
+
+def test_what_pip_is_asked_for(project):
+    accepted = range_of(project("Frame_Work>=2.9,<2.16"), "frame-work")
+    assert accepted.requirement(LOW) == "Frame_Work==2.9"
+    assert accepted.requirement(HIGH) == "Frame_Work>=2.9,<2.16"
+    assert accepted.requirement(LOW, "framework-cpu") == "framework-cpu==2.9"
+    assert range_of(project("numpy>=2.0"), "numpy").requirement(HIGH) == "numpy>=2.0"
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("2.9.0+cpu", True), ("2.15.7", True), ("2.16.0", False), ("2.8.9", False)],
+)
+def test_what_is_in_a_range(project, version, expected):
+    assert (version in range_of(project("torch>=2.9,<2.16"), "torch")) is expected
+
+
+@pytest.mark.parametrize("bounds", ["", "==2.9", ">2.9", ">=2.9,<2.16,!=2.10", "<2.16"])
+def test_bounds_that_name_no_lowest_release(project, bounds):
+    with pytest.raises(ValueError, match=r"expected torch>=LOW or torch>=LOW,<BELOW, not torch"):
+        range_of(project(f"torch{bounds}"), "torch")
+
+
+def test_a_project_that_does_not_depend_on_it(project):
+    with pytest.raises(ValueError, match=r"depends on no jax: add it to its dependencies"):
+        range_of(project("torch>=2.9"), "jax")
+
+
+def test_constraints_but_for_what_changes():
+    text = "# why\njax==0.10.2\njax_lib==0.10.2\n\nflax==0.12.8\n"
+    assert without(text, ("jax", "jax-lib")) == "flax==0.12.8\n"
+
+
+def test_what_pip_would_change():
+    report = {
+        "install": [
+            {"metadata": {"name": "jaxlib", "version": "0.8.0"}},
+            {"metadata": {"name": "jax", "version": "0.8.0"}},
+        ]
+    }
+    assert changed(report) == ["jax==0.8.0", "jaxlib==0.8.0"]
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_every_subject_has_a_range_and_tests(name):
+    subject = SUBJECTS[name]
+    range_of(ROOT / subject.pyproject, subject.name)
+    for pattern in subject.tests:
+        assert list(ROOT.glob(pattern)), pattern
+
+
+def test_development_uses_releases_in_the_ranges():
+    pinned = dict(
+        re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    )
+    for subject in SUBJECTS.values():
+        if subject.installed in pinned:
+            accepted = range_of(ROOT / subject.pyproject, subject.name)
+            assert pinned[subject.installed] in accepted
+
+
+def test_every_frontend_is_a_subject():
+    frontends = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.glob("plugins/*/pyproject.toml")
+        if "polyblocks.frontends" in tomllib.loads(path.read_text())["project"]["entry-points"]
+    }
+    assert frontends <= {subject.pyproject for subject in SUBJECTS.values()}

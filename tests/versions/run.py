@@ -1,0 +1,145 @@
+"""``make test-versions``: the tests of each frontend, at both ends of the range that it accepts.
+
+Ranges are read from the projects' ``pyproject.toml``. pip says what would change in this
+environment for an end; that alone is installed, into a folder that comes first in PYTHONPATH, so
+that everything else stays as it is. Prints a row for each end; the exit status is 1 if a test
+failed, or none ran.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from ranges import HIGH, LOW, changed, range_of, without  # noqa: E402
+from subjects import ROOT, SUBJECTS, Subject  # noqa: E402
+
+#: Where the installed releases lie; they are made once.
+OVERLAYS = ROOT / "build" / "versions"
+
+
+def main() -> int:
+    """Run all, or what is named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("subjects", nargs="*", help=f"of {', '.join(SUBJECTS)}; default: all")
+    parser.add_argument("--end", choices=(LOW, HIGH), help="default: both")
+    parser.add_argument("--processes", type=int, default=1, help="of pytest")
+    parser.add_argument("--pytest", default="", help="more arguments for pytest, by spaces")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.subjects) - set(SUBJECTS):
+        parser.error(f"no such subject: {', '.join(sorted(unknown))}; of {', '.join(SUBJECTS)}")
+    options = ["-n", str(arguments.processes if arguments.processes > 1 else 0)]
+    options += ["--dist", "loadfile", *arguments.pytest.split()]
+    rows = [
+        _row(name, end, options)
+        for name in arguments.subjects or SUBJECTS
+        for end in ([arguments.end] if arguments.end else (LOW, HIGH))
+    ]
+    print("\n| subject | end | version | passed | failed | skipped | seconds |")
+    print("|---|---|---|---|---|---|---|")
+    for _, row in rows:
+        print(f"| {row} |")
+    return int(not all(good for good, _ in rows))
+
+
+def _row(name: str, end: str, options: Sequence[str]) -> tuple[bool, str]:
+    """Whether an end is good, and the row that says so."""
+    subject = SUBJECTS[name]
+    folder = OVERLAYS / f"{name}-{end}"
+    print(f"== {name}, {end} end", flush=True)
+    try:
+        _install(subject, end, folder)
+        version = _version(subject, folder)
+    except subprocess.CalledProcessError as error:
+        print(error.stderr or error, file=sys.stderr)
+        return False, f"{name} | {end} | not installed | | | |"
+    began = time.monotonic()
+    results = folder.with_suffix(".xml")
+    results.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    command += ["-m", "not slow", f"--junitxml={results}", *subject.files()]
+    status = subprocess.run(command, cwd=ROOT, env=_environment(folder), check=False).returncode
+    passed, failed, skipped = _counts(results) if results.exists() else (0, 0, 0)
+    seconds = time.monotonic() - began
+    good = status == 0 and passed > 0
+    row = f"{name} | {end} | {version} | {passed} | {failed} | {skipped} | {seconds:.0f}"
+    return good, row if good or failed else f"{row}, pytest exited with {status}"
+
+
+def _install(subject: Subject, end: str, folder: Path) -> None:
+    """Make the folder with what differs from this environment, unless it is there already.
+
+    Raises:
+        subprocess.CalledProcessError: pip found no such set of releases.
+    """
+    pyproject = ROOT / subject.pyproject
+    wanted = [range_of(pyproject, subject.name).requirement(end, subject.installed)]
+    wanted += [*subject.used, *(subject.lowest if end == LOW else ())]
+    done = folder / "wanted.json"
+    if done.exists() and json.loads(done.read_text()) == wanted:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    free = (subject.name, subject.installed, *subject.used, *subject.pinned)
+    constraints = folder / "constraints.txt"
+    constraints.write_text(without((ROOT / "constraints.txt").read_text(), free))
+    # What is in the environment stays, but for what is asked for.
+    upgraded = ["--upgrade"] if end == HIGH else []
+    report = _pip(constraints, "--dry-run", "--report", "-", *upgraded, *wanted)
+    if replaced := changed(json.loads(report)):
+        print(f"installs {' '.join(replaced)}", flush=True)
+        _pip(constraints, "--no-deps", "--upgrade", "--target", str(folder), *replaced)
+    done.write_text(json.dumps(wanted))
+
+
+def _pip(constraints: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", *arguments]
+    environment = {**os.environ, "PIP_CONSTRAINT": str(constraints)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def _version(subject: Subject, folder: Path) -> str:
+    """The version that the tests will import.
+
+    Raises:
+        subprocess.CalledProcessError: it is outside of the range.
+    """
+    code = f"import importlib.metadata as m; print(m.version({subject.installed!r}))"
+    command = [sys.executable, "-c", code]
+    environment = _environment(folder)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    version = done.stdout.strip()
+    accepted = range_of(ROOT / subject.pyproject, subject.name)
+    if version not in accepted:
+        text = f"{subject.installed} {version} is what Python imports, outside of {accepted}"
+        raise subprocess.CalledProcessError(1, command, stderr=text)
+    return version
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """This environment's variables, with a folder before all others in the path."""
+    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
+    return {**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
+
+
+def _counts(results: Path) -> tuple[int, int, int]:
+    """Tests that passed, failed and were skipped, of a file in JUnit's form."""
+    (suite,) = ET.parse(results).getroot().iter("testsuite")
+    total, failures, errors, skipped = (
+        int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")
+    )
+    return total - failures - errors - skipped, failures + errors, skipped
+
+
+if __name__ == "__main__":
+    sys.exit(main())
