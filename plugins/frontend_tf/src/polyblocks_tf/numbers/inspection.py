@@ -17,8 +17,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-#: Where libraries are installed. Their functions are not looked into.
-_LIBRARIES = (*(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), "<frozen")
+import tensorflow as tf
+
+#: Where libraries are installed, which TensorFlow need not be in the usual place. Their functions
+#: are not looked into.
+_LIBRARIES = (
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+    str(Path(tf.__file__).parents[1]),
+    "<frozen",
+)
 #: Where this frontend is, whose wrappers hold functions of the user's.
 _OURS = str(Path(__file__).parents[1])
 #: Attributes of wrappers (functools, TensorFlow, this frontend) that hold what they wrap.
