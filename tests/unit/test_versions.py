@@ -38,7 +38,12 @@ def test_what_pip_is_asked_for(project):
     [("2.9.0+cpu", True), ("2.15.7", True), ("2.16.0", False), ("2.8.9", False)],
 )
 def test_what_is_in_a_range(project, version, expected):
-    assert (version in range_of(project("torch>=2.9,<2.16"), "torch")) is expected
+    assert range_of(project("torch>=2.9,<2.16"), "torch").holds(version) is expected
+
+
+@pytest.mark.parametrize(("version", "expected"), [("2.9.0+cpu", True), ("2.9.1", False)])
+def test_the_low_end_is_one_release(project, version, expected):
+    assert range_of(project("torch>=2.9,<2.16"), "torch").holds(version, LOW) is expected
 
 
 @pytest.mark.parametrize("bounds", ["", "==2.9", ">2.9", ">=2.9,<2.16,!=2.10", "<2.16"])
@@ -82,7 +87,7 @@ def test_development_uses_releases_in_the_ranges():
     for subject in SUBJECTS.values():
         if subject.installed in pinned:
             accepted = range_of(ROOT / subject.pyproject, subject.name)
-            assert pinned[subject.installed] in accepted
+            assert accepted.holds(pinned[subject.installed])
 
 
 def test_every_frontend_is_a_subject():

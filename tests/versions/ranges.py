@@ -41,9 +41,11 @@ class Range:
             return f"{name}=={self.low}"
         return f"{name}>={self.low}" + (f",<{self.below}" if self.below else "")
 
-    def __contains__(self, version: str) -> bool:
-        """Whether a release is among them; ``2.13.0+cpu`` is 2.13.0."""
+    def holds(self, version: str, end: str = HIGH) -> bool:
+        """Whether a release is what is asked for; ``2.13.0+cpu`` is 2.13.0."""
         release = Version(Version(version).public)
+        if end == LOW:
+            return release == self.low
         return release >= self.low and (self.below is None or release < self.below)
 
 

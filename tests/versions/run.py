@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -59,7 +60,7 @@ def _row(name: str, end: str, options: Sequence[str]) -> tuple[bool, str]:
     print(f"== {name}, {end} end", flush=True)
     try:
         _install(subject, end, folder)
-        version = _version(subject, folder)
+        version = _version(subject, end, folder)
     except subprocess.CalledProcessError as error:
         print(error.stderr or error, file=sys.stderr)
         return False, f"{name} | {end} | not installed | | | |"
@@ -88,7 +89,8 @@ def _install(subject: Subject, end: str, folder: Path) -> None:
     done = folder / "wanted.json"
     if done.exists() and json.loads(done.read_text()) == wanted:
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     free = (subject.name, subject.installed, *subject.used, *subject.pinned)
     constraints = folder / "constraints.txt"
     constraints.write_text(without((ROOT / "constraints.txt").read_text(), free))
@@ -108,11 +110,11 @@ def _pip(constraints: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def _version(subject: Subject, folder: Path) -> str:
+def _version(subject: Subject, end: str, folder: Path) -> str:
     """The version that the tests will import.
 
     Raises:
-        subprocess.CalledProcessError: it is outside of the range.
+        subprocess.CalledProcessError: it is not the one that was asked for.
     """
     code = f"import importlib.metadata as m; print(m.version({subject.installed!r}))"
     command = [sys.executable, "-c", code]
@@ -120,8 +122,9 @@ def _version(subject: Subject, folder: Path) -> str:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     version = done.stdout.strip()
     accepted = range_of(ROOT / subject.pyproject, subject.name)
-    if version not in accepted:
-        text = f"{subject.installed} {version} is what Python imports, outside of {accepted}"
+    if not accepted.holds(version, end):
+        wanted = accepted.requirement(end, subject.installed)
+        text = f"{subject.installed} {version} is what Python imports, not {wanted}"
         raise subprocess.CalledProcessError(1, command, stderr=text)
     return version
 
