@@ -20,6 +20,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.simt import LaunchResult, Semantics, Simulator
+from polyblocks.simt.llvm_ir.reader import read_module
 
 pytestmark = pytest.mark.cpu
 
@@ -36,10 +37,12 @@ def simulate(
     arch: str,
     change: Callable[[dict[str, Any]], None] = lambda plan: None,
     options: dict[str, Any] | None = None,
+    optimize: Callable[[str], str] = str,
 ) -> tuple[list[np.ndarray], tuple[LaunchResult, ...]]:
     """Outputs of a program on the simulated chip, and what its launches did.
 
-    ``change`` may change the launch plan, and ``options`` are others than target and architecture.
+    ``change`` may change the launch plan, ``optimize`` the LLVM IR that LLVM has optimized, and
+    ``options`` are others than target and architecture.
     """
     package = f"polyblocks_{TARGETS[arch]}"
     chosen = CompileOptions(target=TARGETS[arch], arch=arch, **(options or {}))
@@ -71,7 +74,9 @@ def simulate(
             outputs.append(arrays[-1])
     semantics = importlib.import_module(f"{package}.simt").SEMANTICS
     assert isinstance(semantics, Semantics)
-    return outputs, Simulator(module, semantics).run_plan(plan, arrays)
+    optimized_ir = importlib.import_module(f"{package}.emit").optimized_ir
+    text = optimize(optimized_ir(module, context))
+    return outputs, Simulator(read_module(text), semantics).run_plan(plan, arrays)
 
 
 PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]] = {

@@ -23,6 +23,7 @@ import numpy as np
 
 from polyblocks.artifact import Artifact
 from polyblocks.simt import Simulator
+from polyblocks.simt.llvm_ir.reader import read_module
 from polyblocks.simt.types import Float, Pointer
 
 OUT_OF_MEMORY, INVALID_IMAGE, NOT_FOUND, ILLEGAL_ADDRESS = 2, 200, 500, 700
@@ -226,11 +227,9 @@ class StandIn:
         return self.load_module(place, image) or 0
 
     def load_module(self, place: int, image: int) -> int | None:
-        from polyblocks import mlir
-
-        text = ctypes.string_at(image)
+        text = ctypes.string_at(image).decode()
         device = self.current or 0
-        simulator = Simulator(mlir.parse(text), self.semantics, self.chips[self.archs[device]])
+        simulator = Simulator(read_module(text), self.semantics, self.chips[self.archs[device]])
         module = next(self._numbers)
         self.modules[module] = device, simulator
         _put(place, module)
@@ -445,7 +444,7 @@ def for_stand_in(artifact: Artifact, form: str, **more: Any) -> Artifact:
         more: keys of the manifest.
     """
     blobs = {
-        name.removesuffix("mlir") + form if name.endswith(".mlir") else name: data
+        name.removesuffix("ll") + form if name.endswith(".ll") else name: data
         for name, data in artifact.blobs.items()
     }
     return Artifact({**artifact.manifest, **more}, blobs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,13 @@ _TERMINATORS = {
     "llvm.return",
     "llvm.unreachable",
 }
+#: Intrinsics of which the ops of the llvm dialect keep operands as attributes.
+_WITH_ATTRIBUTES = {
+    "is.fpclass", "vector.extract", "vector.insert", "masked.load", "masked.store",
+    "masked.gather", "masked.scatter",
+}  # fmt: skip
+#: A type in the name of an overloaded intrinsic.
+_TYPE = re.compile(r"(?:v\d+)?(?:i\d+|f\d+|bf16|p\d+)")
 #: Ops whose results are the same in all lanes and known before the kernel runs.
 _CONSTANTS = {"llvm.mlir.undef", "llvm.mlir.poison", "llvm.mlir.zero"}
 
@@ -106,10 +114,8 @@ class Decoder:
         name, known = instruction.name, self.semantics
         found: Operation | None
         if name == "llvm.call_intrinsic":
-            name = instruction.text("intrin").strip('"')
-            found = known.intrinsics.get(name) or LLVM.get(
-                f"llvm.intr.{name[5:].rpartition('.')[0]}"
-            )
+            name = intrinsic_name(instruction.op)
+            found = self.intrinsic(name)
         elif name == "llvm.call":
             name = instruction.text("callee")
             found = known.functions.get(name.lstrip("@"))
@@ -122,6 +128,32 @@ class Decoder:
                 location=describe(instruction.op.location) or None,
             )
         return found
+
+    def intrinsic(self, name: str) -> Operation | None:
+        """The meaning of an intrinsic; types at the end of its name need not be in the table."""
+        while name:
+            found = self.semantics.intrinsics.get(name)
+            if found is None and name[5:] not in _WITH_ATTRIBUTES:
+                found = LLVM.get(f"llvm.intr.{name[5:]}")
+            if found is not None:
+                return found
+            name, _, suffix = name.rpartition(".")
+            if _TYPE.fullmatch(suffix) is None:
+                return None
+        return None
+
+    def waits(self, op: Any) -> bool:
+        """Whether all threads of a block meet at an op."""
+        if op.name == "llvm.call_intrinsic":
+            known = self.intrinsic(intrinsic_name(op))
+        else:
+            known = self.semantics.operations.get(op.name)
+        return known is not None and known.barrier
+
+
+def intrinsic_name(op: Any) -> str:
+    """The name of the intrinsic that an ``llvm.call_intrinsic`` calls."""
+    return str(op.attributes["intrin"].value)
 
 
 class _KernelDecoder:
@@ -237,13 +269,7 @@ class _KernelDecoder:
                 continue
             item = _Item(op, ins, [write(v) for v in op.results])
             self._pieces[at].items.append(item)
-            instruction_name = name
-            known = self._shared.semantics.operations.get(instruction_name)
-            if known is None and name == "llvm.call_intrinsic":
-                known = self._shared.semantics.intrinsics.get(
-                    str(op.attributes["intrin"]).strip('"')
-                )
-            if known is not None and known.barrier:
+            if self._shared.waits(op):
                 self._pieces.append(_Piece())
                 following = len(self._pieces) - 1
                 self._pieces[at].successors = [following]

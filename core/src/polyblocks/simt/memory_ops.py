@@ -167,7 +167,9 @@ def _copy(instruction: Instruction) -> Run:
     to, source = space_of(instruction, 0), space_of(instruction, 1)
     fixed = instruction.integer("len")
 
-    def run(m: Accesses, address: Array, other: Array, length: Array | None = None) -> None:
+    def run(
+        m: Accesses, address: Array, other: Array, length: Array | None = None, *flags: Array
+    ) -> None:
         asked = np.array([fixed]) if length is None else length
         for count in _lengths(m, asked):
             m.store(address, m.load(other, 1, count, 1, source), 1, to)
@@ -178,7 +180,9 @@ def _copy(instruction: Instruction) -> Run:
 def _fill(instruction: Instruction) -> Run:
     to, fixed = space_of(instruction, 0), instruction.integer("len")
 
-    def run(m: Accesses, address: Array, value: Array, length: Array | None = None) -> None:
+    def run(
+        m: Accesses, address: Array, value: Array, length: Array | None = None, *flags: Array
+    ) -> None:
         asked = np.array([fixed]) if length is None else length
         for count in _lengths(m, asked):
             words = np.broadcast_to(value.view(np.uint8), (count, value.shape[-1]))

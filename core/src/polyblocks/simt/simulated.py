@@ -161,10 +161,11 @@ class SimulatedExecutable(Executable):
 
     @functools.cached_property
     def _simulator(self) -> Any:
-        from polyblocks import mlir
         from polyblocks.simt import Simulator
+        from polyblocks.simt.llvm_ir.reader import read_module
 
-        return Simulator(mlir.parse(self._text), self._semantics, chip_of(self._description))
+        module = read_module(self._text.decode())
+        return Simulator(module, self._semantics, chip_of(self._description))
 
 
 def load_simulated(artifact: Artifact, semantics: Semantics) -> SimulatedExecutable:

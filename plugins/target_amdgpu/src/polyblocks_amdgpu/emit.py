@@ -34,7 +34,7 @@ def compile_object(module: Any, context: PassContext) -> bytes:
     Raises:
         UnsupportedError: LLVM rejects the code, or it calls a function.
     """
-    parsed, target_machine = optimized(module, machine(context.target), context, rewrite=_rewrite)
+    parsed, target_machine = _optimized(module, context)
     if context.dump_folder is not None:
         # Of a copy: this code generator changes the module, and does not take it twice.
         copy = llvm.parse(str(parsed), machine(context.target))
@@ -45,8 +45,17 @@ def compile_object(module: Any, context: PassContext) -> bytes:
 
 def assembly(module: Any, context: PassContext) -> str:
     """The assembly that :func:`compile_object` makes an object of."""
-    parsed, target_machine = optimized(module, machine(context.target), context, rewrite=_rewrite)
+    parsed, target_machine = _optimized(module, context)
     return llvm.emit_assembly(parsed, target_machine)
+
+
+def optimized_ir(module: Any, context: PassContext) -> str:
+    """The LLVM IR that :func:`compile_object` makes an object of, with the places of the source."""
+    return str(_optimized(module, context, places=True)[0])
+
+
+def _optimized(module: Any, context: PassContext, places: bool = False) -> tuple[Any, Any]:
+    return optimized(module, machine(context.target), context, rewrite=_rewrite, places=places)
 
 
 def _rewrite(text: str) -> str:

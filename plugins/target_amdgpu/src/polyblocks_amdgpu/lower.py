@@ -15,7 +15,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.target import TargetDescription
 from polyblocks_amdgpu import code_object, linker, register_pressure
-from polyblocks_amdgpu.emit import assembly, compile_object
+from polyblocks_amdgpu.emit import assembly, compile_object, optimized_ir
 from polyblocks_amdgpu.passes.permit_atomics import PermitAtomicsPass
 
 
@@ -43,7 +43,7 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
     Raises:
         TargetError: there is no linker.
     """
-    return lower_kernels(module, target, options, stage_s4(target), _build)
+    return lower_kernels(module, target, options, stage_s4(target), _build, optimized_ir)
 
 
 def _build(module: Any, context: PassContext) -> tuple[dict[str, bytes], dict[str, Resources]]:

@@ -121,23 +121,35 @@ def _update_dpp(instruction: Instruction) -> Run:
     control = instruction.integer("dppCtrl")
     rows, banks = instruction.integer("rowMask", 15), instruction.integer("bankMask", 15)
     zero_fill = bool(instruction.integer("boundCtrl"))
+    return lambda m, old, value: _move_dpp(m, old, value, control, rows, banks, zero_fill)
 
-    def run(m: Any, old: Any, value: Any) -> Any:
-        source, exists = _dpp_source(control, m.lane, m.chip.subgroup_width)
-        row, bank = (m.lane >> 4) & 3, (m.lane >> 2) & 3
-        enabled = ((rows >> row) & 1 == 1) & ((banks >> bank) & 1 == 1)
-        valid = exists & m.is_active(source)
-        missing = np.zeros_like(old) if zero_fill else old
-        moved = np.where(valid, m.read_lanes(value, source), missing)
-        return np.where(enabled, moved, old)
+
+def _update_dpp_intrinsic(instruction: Instruction) -> Run:
+    """As the op; what that has as attributes are constant operands."""
+
+    def run(m: Any, old: Any, value: Any, *constants: Any) -> Any:
+        control, rows, banks, zero_fill = (int(c.reshape(-1)[0]) for c in constants)
+        return _move_dpp(m, old, value, control, rows, banks, bool(zero_fill))
 
     return run
+
+
+def _move_dpp(
+    m: Any, old: Any, value: Any, control: int, rows: int, banks: int, zero_fill: bool
+) -> Any:
+    source, exists = _dpp_source(control, m.lane, m.chip.subgroup_width)
+    row, bank = (m.lane >> 4) & 3, (m.lane >> 2) & 3
+    enabled = ((rows >> row) & 1 == 1) & ((banks >> bank) & 1 == 1)
+    valid = exists & m.is_active(source)
+    missing = np.zeros_like(old) if zero_fill else old
+    moved = np.where(valid, m.read_lanes(value, source), missing)
+    return np.where(enabled, moved, old)
 
 
 def _permlane_cross(instruction: Instruction) -> Run:
     """``permlanex16``: from the other row of 16 lanes, chosen by 4 bits per lane."""
 
-    def run(m: Any, old: Any, value: Any, low: Any, high: Any) -> Any:
+    def run(m: Any, old: Any, value: Any, low: Any, high: Any, *flags: Any) -> Any:
         within = m.lane & 15
         word = np.where(within < 8, unsigned(low, 32), unsigned(high, 32)).astype(np.int64)
         chosen = word >> (4 * (within & 7)) & 15
@@ -229,7 +241,21 @@ SEMANTICS = Semantics(
             )
             for u in UNITS
         ),
+        **{f"llvm.amdgcn.{name}": op for name, op in _INDICES.items()},
         "llvm.amdgcn.s.barrier": Operation(_nothing, "control", barrier=True),
+        "llvm.amdgcn.s.barrier.wait": Operation(_nothing, "control", barrier=True),
+        "llvm.amdgcn.wave.barrier": Operation(_wave_barrier, "control"),
+        **{f"llvm.amdgcn.{name}": Operation(_nothing, "control") for name in _WITHOUT_EFFECT},
+        "llvm.amdgcn.mbcnt.lo": Operation(_count_below(False), "integer"),
+        "llvm.amdgcn.mbcnt.hi": Operation(_count_below(True), "integer"),
+        "llvm.amdgcn.ballot": Operation(_ballot, "shuffle"),
+        "llvm.amdgcn.readfirstlane": Operation(_read_first, "shuffle"),
+        "llvm.amdgcn.readlane": Operation(_read_lane, "shuffle"),
+        "llvm.amdgcn.ds.bpermute": Operation(_permute_by_address, "shuffle"),
+        "llvm.amdgcn.ds.swizzle": Operation(_swizzle, "shuffle"),
+        "llvm.amdgcn.update.dpp": Operation(_update_dpp_intrinsic, "shuffle"),
+        "llvm.amdgcn.permlanex16": Operation(_permlane_cross, "shuffle"),
+        "llvm.amdgcn.fmed3": Operation(_medium, "float"),
         "llvm.amdgcn.rcp": _unary(lambda a: 1 / a.astype(np.float64)),
         "llvm.amdgcn.rsq": _unary(lambda a: 1 / np.sqrt(a.astype(np.float64))),
         "llvm.amdgcn.sqrt": _unary(lambda a: np.sqrt(a.astype(np.float64))),

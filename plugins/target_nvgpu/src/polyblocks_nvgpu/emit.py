@@ -34,14 +34,26 @@ def compile_ptx(module: Any, context: PassContext, level: int = 3) -> str:
     Raises:
         UnsupportedError: LLVM rejects the code, or it calls a function.
     """
-    # What has no LLVM intrinsic becomes inline assembly.
-    parsed, target_machine = optimized(
-        module,
-        replace(machine(context.target), opt_level=level),
-        context,
-        "convert-nvvm-to-llvm,reconcile-unrealized-casts",
-    )
+    parsed, target_machine = _optimized(module, context, level)
     text = llvm.emit_assembly(parsed, target_machine)
     dump(context, "code.ptx", text)
     refuse_calls(_EXTERNAL.findall(text))
     return text
+
+
+def optimized_ir(module: Any, context: PassContext) -> str:
+    """The LLVM IR that :func:`compile_ptx` makes PTX of, with the places of the source."""
+    return str(_optimized(module, context, places=True)[0])
+
+
+def _optimized(
+    module: Any, context: PassContext, level: int = 3, places: bool = False
+) -> tuple[Any, Any]:
+    # What has no LLVM intrinsic becomes inline assembly.
+    return optimized(
+        module,
+        replace(machine(context.target), opt_level=level),
+        context,
+        "convert-nvvm-to-llvm,reconcile-unrealized-casts",
+        places=places,
+    )

@@ -17,7 +17,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.target import TargetDescription
 from polyblocks_nvgpu import ptxas, register_pressure
-from polyblocks_nvgpu.emit import compile_ptx
+from polyblocks_nvgpu.emit import compile_ptx, optimized_ir
 from polyblocks_nvgpu.passes.finish_kernels import FinishKernelsPass
 
 
@@ -45,7 +45,7 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
     The artifact's blobs are ``kernels.ARCH.ptx``, and ``kernels.ARCH.cubin`` if an assembler is
     found that knows the architecture; a driver compiles PTX when it loads it.
     """
-    return lower_kernels(module, target, options, stage_s4(target), _build)
+    return lower_kernels(module, target, options, stage_s4(target), _build, optimized_ir)
 
 
 def _build(module: Any, context: PassContext) -> tuple[dict[str, bytes], dict[str, Resources]]:

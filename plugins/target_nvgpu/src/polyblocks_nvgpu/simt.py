@@ -14,7 +14,7 @@ from polyblocks.simt.matrix import matrix_intrinsics, transposed_intrinsics
 from polyblocks.simt.operations import LLVM
 from polyblocks.simt.semantics import Instruction, Operation, Run, Semantics
 from polyblocks.simt.subgroups import ballot, check_members, exchange, reduce_lanes
-from polyblocks.simt.types import Int, Pointer, signed, unsigned
+from polyblocks.simt.types import Int, Pointer, Struct, signed, unsigned
 from polyblocks.target import MatrixUnit
 from polyblocks_nvgpu.fragments import TF32_ROUNDING, TRANSPOSED, UNITS
 
@@ -93,10 +93,15 @@ def _warp_barrier(instruction: Instruction) -> Run:
     return run
 
 
-def _shuffle(instruction: Instruction) -> Run:
-    kind = instruction.text("kind").split()[-1].rstrip(">")
-    pair = instruction.has("return_value_and_is_valid")
+def _kind(instruction: Instruction) -> str:
+    return instruction.text("kind").split()[-1].rstrip(">")
 
+
+def _shuffle(instruction: Instruction) -> Run:
+    return _shuffled(_kind(instruction), instruction.has("return_value_and_is_valid"))
+
+
+def _shuffled(kind: str, pair: bool) -> Run:
     def run(m: Any, mask: Any, value: Any, offset: Any, clamp: Any) -> Any:
         members = _members(m, mask)
         step = unsigned(offset, 32).astype(np.int64) & 31
@@ -122,8 +127,10 @@ def _shuffle(instruction: Instruction) -> Run:
 
 
 def _vote(instruction: Instruction) -> Run:
-    kind = instruction.text("kind").split()[-1].rstrip(">")
+    return _voted(_kind(instruction))
 
+
+def _voted(kind: str) -> Run:
     def run(m: Any, mask: Any, predicate: Any) -> Any:
         members = _members(m, mask)
         yes = ballot(m, predicate) & members
@@ -138,7 +145,10 @@ def _vote(instruction: Instruction) -> Run:
 
 
 def _reduce(instruction: Instruction) -> Run:
-    kind = instruction.text("kind").split()[-1].rstrip(">")
+    return _reduced(_kind(instruction))
+
+
+def _reduced(kind: str) -> Run:
     ufunc: Any = {
         "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
         "max": np.maximum, "min": np.minimum, "umax": np.maximum, "umin": np.minimum,
@@ -155,8 +165,10 @@ def _reduce(instruction: Instruction) -> Run:
 
 
 def _match(instruction: Instruction) -> Run:
-    everyone = "all" in instruction.text("kind")
+    return _matched("all" in instruction.text("kind"))
 
+
+def _matched(everyone: bool) -> Run:
     def run(m: Any, mask: Any, value: Any) -> Any:
         members = _members(m, mask)
         table = m.by_subgroup(value)
@@ -173,9 +185,15 @@ def _match(instruction: Instruction) -> Run:
 
 
 def _elect(instruction: Instruction) -> Run:
+    # As an op it says who is elected; as an intrinsic it has the elected lane before that.
+    both = isinstance(instruction.result, Struct)
+
     def run(m: Any, *mask: Any) -> Any:
         here = ballot(m, np.ones(1, bool))
-        return (here & -here) == (np.int64(1) << m.lane)
+        first = here & -here
+        elected = first == (np.int64(1) << m.lane)
+        lane = np.log2(np.maximum(first, 1)).astype(np.int32)
+        return (lane, elected) if both else elected
 
     return run
 
@@ -226,6 +244,43 @@ def _unary(function: Callable[[Any], Any]) -> Operation:
 
 def _no_effect(instruction: Instruction) -> Run:
     return lambda m, *operands: None
+
+
+def _shuffles() -> dict[str, Operation]:
+    """By kind; ``i32p`` and ``f32p`` also say whether there was such a lane."""
+
+    def of(kind: str, pair: bool) -> Operation:
+        return Operation(lambda i: _shuffled(kind, pair), "shuffle")
+
+    found = {}
+    for kind in ("up", "down", "bfly", "idx"):
+        name = f"llvm.nvvm.shfl.sync.{kind}"
+        found[name] = of(kind, pair=False)
+        found[f"{name}.i32p"] = found[f"{name}.f32p"] = of(kind, pair=True)
+    return found
+
+
+def _of_kinds(name: str, kinds: str, run: Callable[[str], Run]) -> dict[str, Operation]:
+    """An intrinsic per kind; ``name`` has an asterisk where the kind stands."""
+
+    def of(kind: str) -> Operation:
+        return Operation(lambda i: run(kind), "shuffle")
+
+    return {name.replace("*", kind): of(kind) for kind in kinds.split()}
+
+
+def _copies() -> dict[str, Operation]:
+    """Asynchronous copies by size; with ``.s`` the bytes to read are an operand."""
+
+    def of(size: int) -> Operation:
+        return Operation(lambda i: _copy_async(i, size), "memory")
+
+    return {
+        f"llvm.nvvm.cp.async.{cache}.shared.global.{size}{suffix}": of(size)
+        for cache, sizes in (("ca", (4, 8, 16)), ("cg", (16,)))
+        for size in sizes
+        for suffix in ("", ".s")
+    }
 
 
 _FMA = LLVM["llvm.intr.fma"]
@@ -282,10 +337,32 @@ SEMANTICS = Semantics(
         "llvm.nvvm.ex2.approx.f": _unary(lambda a: np.exp2(a.astype(np.float64))),
         "llvm.nvvm.lg2.approx.f": _unary(lambda a: np.log2(a.astype(np.float64))),
         "llvm.nvvm.rsqrt.approx.f": _unary(lambda a: 1 / np.sqrt(a.astype(np.float64))),
-        "llvm.nvvm.barrier0": Operation(_barrier, "control", barrier=True),
-        "llvm.nvvm.cp.async.cg.shared.global.16.s": Operation(
-            lambda i: _copy_async(i, 16), "memory"
+        **{f"llvm.nvvm.read.ptx.sreg.{name}": op for name, op in _REGISTERS.items()},
+        **{
+            f"llvm.nvvm.{name}": Operation(_barrier, "control", barrier=True)
+            for name in (
+                "barrier0",
+                "barrier.cta.sync.aligned.all",
+                "barrier.cta.sync.aligned.count",
+                "barrier.cta.sync.all",
+                "barrier.cta.sync.count",
+            )
+        },
+        "llvm.nvvm.bar.warp.sync": Operation(_warp_barrier, "control"),
+        **_shuffles(),
+        **_of_kinds("llvm.nvvm.vote.*.sync", "ballot any all uni", _voted),
+        **_of_kinds(
+            "llvm.nvvm.redux.sync.*", "add and or xor max min umax umin fmax fmin", _reduced
         ),
+        "llvm.nvvm.match.any.sync": Operation(lambda i: _matched(everyone=False), "shuffle"),
+        **{
+            f"llvm.nvvm.match.all.sync.{kind}": Operation(lambda i: _matched(True), "shuffle")
+            for kind in ("i32p", "i64p")
+        },
+        "llvm.nvvm.elect.sync": Operation(_elect, "shuffle"),
+        **_copies(),
+        "llvm.nvvm.fence.sc.cluster": _membar(whole_device=True),
+        "llvm.nvvm.nanosleep": Operation(_no_effect, "control"),
         "llvm.nvvm.cp.async.commit.group": Operation(
             lambda i: lambda m: m.copies.close(m), "control"
         ),

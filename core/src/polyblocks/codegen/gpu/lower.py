@@ -8,10 +8,9 @@ from typing import Any
 from polyblocks.artifact import Artifact
 from polyblocks.codegen.gpu.machine_code import stage
 from polyblocks.codegen.gpu.manifest import (
-    LOWERED,
+    OPTIMIZED,
     Resources,
     blob_name,
-    lowered_text,
     manifest_of,
     timed,
 )
@@ -22,6 +21,8 @@ from polyblocks.target import TargetDescription
 
 #: From a module in form L to code by form (endings of blobs), and the kernels' resources.
 Build = Callable[[Any, PassContext], tuple[dict[str, bytes], dict[str, Resources]]]
+#: From a module in form L to the optimized LLVM IR with the places of the source, as text.
+Optimize = Callable[[Any, PassContext], str]
 
 
 def lower_kernels(
@@ -30,16 +31,18 @@ def lower_kernels(
     options: CompileOptions,
     passes: list[Any],
     build: Build,
+    optimize: Optimize,
 ) -> Artifact:
     """Lower a module after S3 to an Artifact.
 
     Args:
         module: consumed; ends in form L (:mod:`polyblocks.codegen.gpu.stage`).
         target: a description made by the target.
-        options: the checked options. With ``simulate`` the artifact holds form L as text
-            (``kernels.ARCH.mlir``) and no machine code.
+        options: the checked options. With ``simulate`` the artifact holds what LLVM made of the
+            kernels as text (``kernels.ARCH.ll``) and no machine code.
         passes: those of S4.
         build: S5 of the target.
+        optimize: S5 of the target as far as LLVM's optimizer, for the simulator.
 
     Raises:
         PassError: a pass failed.
@@ -50,7 +53,9 @@ def lower_kernels(
     forms: dict[str, bytes] = {}
     resources: dict[str, Resources] = {}
     if options.simulate:
-        forms = {LOWERED: lowered_text(module)}
+        with stage():
+            text = optimize(module, context) if kernels(module) else ""
+        forms = {OPTIMIZED: text.encode()}
     elif kernels(module):
         with stage():
             forms, resources = build(module, context)

@@ -9,7 +9,9 @@ from typing import Any
 
 from polyblocks import events
 from polyblocks.codegen import llvm
+from polyblocks.codegen.gpu.line_numbers import attach_tables, number_places
 from polyblocks.codegen.gpu.plan import kernel_module, kernels, name_of
+from polyblocks.codegen.gpu.resident_blocks import block_sizes
 from polyblocks.errors import UnsupportedError
 from polyblocks.pipeline import PassContext
 
@@ -31,6 +33,7 @@ def optimized(
     context: PassContext,
     textual: str = "",
     rewrite: Callable[[str], str] = str,
+    places: bool = False,
 ) -> tuple[Any, Any]:
     """LLVM's module of the kernels, optimized, and its target machine.
 
@@ -40,6 +43,8 @@ def optimized(
         context: where dumps go.
         textual: passes inside of the ``gpu.module`` right before it is translated.
         rewrite: changes the text of the LLVM IR, for what the two dialects say differently.
+        places: keep the places of the source, see :mod:`polyblocks.codegen.gpu.line_numbers`.
+            The code is the same with and without them.
 
     Raises:
         UnsupportedError: LLVM does not accept the code, or the code calls a function.
@@ -48,11 +53,14 @@ def optimized(
 
     names = [name_of(kernel) for kernel in kernels(module)]
     with events.timed_pass(STAGE, "translate-to-llvm"):
-        copy = mlir.parse(module.operation.get_asm(enable_debug_info=False), module.context)
+        copy = mlir.parse(module.operation.get_asm(enable_debug_info=places), module.context)
+        lines = number_places(copy) if places else []
         if textual:
             mlir.run_textual(copy, f"gpu.module({textual})")
         text = str(mlir.dialect("llvm").translate_module_to_llvmir(kernel_module(copy)))
     text = rewrite(llvm.attach_attributes(text, machine, names))
+    if places:
+        text = attach_tables(text, lines, block_sizes(module))
     dump(context, "input.ll", text)
     with events.timed_pass(STAGE, "optimize-llvm"):
         parsed, target_machine = llvm.parse(text, machine)

@@ -23,8 +23,8 @@ from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches
 
 #: The manifest's ``entry``: there is no function to call, the launches are the program.
 ENTRY = "launches"
-#: Ending of the blob with form L, for the simulator.
-LOWERED = "mlir"
+#: Ending of the blob with the optimized LLVM IR, for the simulator.
+OPTIMIZED = "ll"
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,6 @@ class Resources:
 def blob_name(arch: str, form: str) -> str:
     """The blob with the kernels for one architecture, in one form: source, object ..."""
     return f"kernels.{arch}.{form}"
-
-
-def lowered_text(module: Any) -> bytes:
-    """Form L as text, with the places of the source, for the simulator."""
-    return str(module.operation.get_asm(enable_debug_info=True)).encode()
 
 
 def manifest_of(module: Any, resources: Mapping[str, Resources]) -> dict[str, Any]:

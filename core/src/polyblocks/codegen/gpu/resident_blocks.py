@@ -27,6 +27,15 @@ def threads_of(kernel: Any) -> int:
     return int(x * y * z)
 
 
+def block_sizes(module: Any) -> dict[str, tuple[int, ...]]:
+    """Threads of a block along x, y and z, by kernel of a module in form L; where it is known."""
+    return {
+        name_of(kernel): tuple(int(size) for size in kernel.attributes[_SIZE])
+        for kernel in kernels(module)
+        if _SIZE in kernel.attributes
+    }
+
+
 def resident_blocks_by_kernel(
     module: Any, chip: Multiprocessor, resources: Mapping[str, Resources]
 ) -> dict[str, int]:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _PREFIX = "kernels."
 
-#: The form of code that the simulator runs: the module before it becomes machine code.
-SIMULATED = "mlir"
+#: The form of code that the simulator runs: LLVM IR, right before it becomes machine code.
+SIMULATED = "ll"
 
 
 def code_name(arch: str, form: str) -> str:
