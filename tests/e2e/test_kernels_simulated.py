@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -153,3 +154,50 @@ def test_what_is_read_twice_is_read_once(name: str, size: list[int]) -> None:
     # A tile of the blur reads two rows and columns of its neighbours.
     assert moved <= floor * (1.25 if name == "blur" else 1.0)
     assert launch.counts.bank_conflicts == 0
+
+
+# --- planted in what LLVM made -----------------------------------------------------------------
+
+_SHARED_STORE = re.compile(r"(?m)^  store float (%\S+), ptr addrspace\(3\).*\n")
+_SHARED_LOAD = re.compile(r"(?m)^  (%\S+) = load float, ptr addrspace\(3\).*\n")
+_BARRIER = re.compile(r"(?m)^  tail call void @llvm\.\w+\.(?:s\.)?barrier.*\n")
+
+
+def dropped_load(text: str) -> str:
+    """A load after the barrier becomes what the thread itself stored before it."""
+    barrier = _BARRIER.search(text)
+    assert barrier is not None
+    stored = list(_SHARED_STORE.finditer(text, 0, barrier.start()))[-1][1]
+    load = list(_SHARED_LOAD.finditer(text, barrier.end()))[1]
+    rest = re.sub(rf"{re.escape(load[1])}\b", stored, text[load.end() :])
+    return text[: load.start()] + rest
+
+
+def late_store(text: str) -> str:
+    """The barrier comes before the store that it follows."""
+    barrier = _BARRIER.search(text)
+    assert barrier is not None
+    store = list(_SHARED_STORE.finditer(text, 0, barrier.start()))[-1]
+    before, between = text[: store.start()], text[store.end() : barrier.start()]
+    return before + barrier[0] + store[0] + between + text[barrier.end() :]
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
+def test_a_load_that_is_dropped_after_a_barrier_is_found(arch: str) -> None:
+    """As LLVM may do it where a barrier is said to touch no memory: nothing races, it is wrong."""
+    inputs = [r(100, 77)]
+    (right,), _ = simulate(in_torch.column_means, inputs, arch)
+    expected = in_torch.column_means(*inputs)
+    torch.testing.assert_close(torch.from_numpy(right), expected, rtol=2e-4, atol=1e-4)
+    (wrong,), _ = simulate(in_torch.column_means, inputs, arch, optimize=dropped_load)
+    assert not torch.allclose(torch.from_numpy(wrong), expected, rtol=2e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
+def test_a_store_that_moved_behind_a_barrier_is_found_and_named(arch: str) -> None:
+    _, (launch,) = simulate(in_torch.column_means, [r(100, 77)], arch, optimize=late_store)
+    races = [finding for finding in launch.findings if finding.kind == "race"]
+    assert races
+    assert "llvm.load" in races[0].op
+    assert races[0].location
+    assert "llvm.store" in races[0].message

@@ -151,6 +151,7 @@ def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
     # (load PRE) it becomes a shuffle once the loop is vectorized, which costs more than an
     # unaligned load: a 3x3 convolution takes 12 % longer.
     _set_load_elimination(False)
+    _set_vector_combining(True)
     module, target_machine = parse(text, machine)
     if machine.opt_level and SCALAR_LOOPS in text:
         _optimize_loops(module, target_machine, machine.opt_level)
@@ -199,6 +200,9 @@ def optimize_kernels(module: Any, target_machine: Any, level: int) -> None:
         _run_on_functions(module, target_machine, level, ["sroa"])
         return
     _set_load_elimination(True)
+    # For some chips LLVM takes loads of vectors apart, and its code generator puts them together
+    # again. The machine code is the same without, and the IR says how wide the accesses are.
+    _set_vector_combining(False)
     tuning = binding.create_pipeline_tuning_options(level)
     tuning.loop_vectorization = False
     tuning.loop_interleaving = False
@@ -282,6 +286,13 @@ def _set_load_elimination(wanted: bool) -> None:
     value = "true" if wanted else "false"
     for option in (f"-enable-load-pre={value}", f"-enable-loop-load-elim={value}"):
         binding.set_option("polyblocks", option)
+
+
+def _set_vector_combining(wanted: bool) -> None:
+    """LLVM has this as an option of the process alone, so it is set each time."""
+    from llvmlite import binding
+
+    binding.set_option("polyblocks", f"-disable-vector-combine={'false' if wanted else 'true'}")
 
 
 def _target_machine(machine: Machine) -> Any:
