@@ -21,6 +21,7 @@ PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPEN
 
 .PHONY: help demo test test-all lint bench bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
 .PHONY: gpu-conformance gpu-resources models test-versions acceptance-users format clean
+.PHONY: gpu-conformance gpu-resources gpu-static models acceptance-users format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -38,6 +39,8 @@ help:
 	@echo "make opinfo-gpu  150 of these entries on a simulated GPU (10 minutes or more)"
 	@echo "make gpu-conformance  the end-to-end tests on simulated GPUs (up to an hour)"
 	@echo "make gpu-resources  what their kernels take of a multiprocessor (20 minutes or more)"
+	@echo "make gpu-static  how fast kernels of matrix units can be, from their machine code (10 minutes);"
+	@echo "             GPU_STATIC_ARGS='--arch sm_80 --groups resnet-50' for other chips and cases"
 	@echo "make jax-sweep  JAX's primitives, 3000 samples (up to 30 minutes)"
 	@echo "make tf-sweep  TensorFlow's operations, against TensorFlow and its XLA (up to an hour)"
 	@echo "make models  about a hundred architectures, compiled whole (up to 15 minutes)"
@@ -94,6 +97,9 @@ $(GPU_PROGRAMS):
 
 gpu-resources: $(VENV)/.done-test $(GPU_PROGRAMS)
 	$(PY) tests/gpu_conformance/assemble.py $(GPU_PROGRAMS)
+
+gpu-static: $(VENV)/.done-test $(VENV)/.done-bench
+	$(PY) -m bench.gpu_static $(GPU_STATIC_ARGS)
 
 jax-sweep: $(VENV)/.done-test
 	$(PY) tests/jax_sweep/run.py

@@ -1,0 +1,253 @@
+"""What others have measured of matrix units, and of kernels that use them. Data only.
+
+Each row was read where its source says. :mod:`bench.gpu_static.against` holds the tables of chips
+and the static model against them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a number stands; ``year`` is 0 where the page does not say."""
+
+    title: str
+    authors: str
+    year: int
+    url: str
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What a matrix instruction does where nothing else limits it.
+
+    Attributes:
+        chip: by the target's name of it.
+        operands, accumulator: dtypes, as in descriptions of targets.
+        value: the number.
+        unit: of it: ``TFLOP/s`` of the chip, ``FLOP/clk`` of a multiprocessor (of AMD: a compute
+            unit), or ``clocks`` of one instruction of 16 by 16 by 16.
+        source: of it.
+        stated: by the vendor, not measured.
+    """
+
+    chip: str
+    operands: str
+    accumulator: str
+    value: float
+    unit: str
+    source: Source
+    stated: bool = False
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The time of one kernel, whose machine code is in ``bench/gpu_static/published``.
+
+    Attributes:
+        chip: by the target's name of it.
+        listing: name of the file.
+        extents: rows, columns and steps of the product.
+        result_bytes: of an element of the result.
+        milliseconds: measured.
+        tile: rows and columns of a block.
+        threads, registers, shared_bytes: of a block, a thread, a block.
+        source: of the number.
+        gigahertz: the clock that the measurement names; 0 for that of the chip's description.
+        between_launches: the time is from the end of the launch before.
+    """
+
+    chip: str
+    listing: str
+    extents: tuple[int, int, int]
+    result_bytes: int
+    milliseconds: float
+    tile: tuple[int, int]
+    threads: int
+    registers: int
+    shared_bytes: int
+    source: Source
+    gigahertz: float = 0.0
+    between_launches: bool = False
+
+    @property
+    def teraflops(self) -> float:
+        """A multiply-add is two operations."""
+        m, n, k = self.extents
+        return 2e-9 * m * n * k / self.milliseconds
+
+
+@dataclass(frozen=True)
+class Library:
+    """A product by a vendor's library, whose machine code is not at hand.
+
+    Attributes:
+        chip: by the target's name of it.
+        name: of the library.
+        operands, accumulator: dtypes.
+        extents: rows, columns and steps.
+        teraflops: measured.
+        source: of the number.
+    """
+
+    chip: str
+    name: str
+    operands: str
+    accumulator: str
+    extents: tuple[int, int, int]
+    teraflops: float
+    source: Source
+
+
+_PROBE = Source(
+    "Blackwell Tensor Core Kernels: results/mma_rate_probe.csv",
+    "Wei Cheng Chiu",
+    2026,
+    "https://github.com/waynehacking8/blackwell-tensorcore-kernels",
+)
+_PROFILE = Source(
+    "Blackwell Tensor Core Kernels: results/ncu_sm120_mma_warptile_8192.txt",
+    "Wei Cheng Chiu",
+    2026,
+    "https://github.com/waynehacking8/blackwell-tensorcore-kernels",
+)
+_LADDER = Source(
+    "Blackwell Tensor Core Kernels: results/bench.csv",
+    "Wei Cheng Chiu",
+    2026,
+    "https://github.com/waynehacking8/blackwell-tensorcore-kernels",
+)
+_VKPEAK = Source("vkpeak: README", "nihui", 2026, "https://github.com/nihui/vkpeak")
+_VKPEAK_RDNA3 = Source(
+    "phoronix-test-suite/test-profiles, issue 284",
+    "nihui",
+    2023,
+    "https://github.com/phoronix-test-suite/test-profiles/issues/284",
+)
+_RDNA3 = Source(
+    "How to accelerate AI applications on RDNA 3 using WMMA",
+    "A. Vasishta, AMD GPUOpen",
+    0,
+    "https://gpuopen.com/learn/wmma_on_rdna3/",
+)
+_RDNA4 = Source(
+    "Using the Matrix Cores of AMD RDNA 4 architecture GPUs",
+    "T. Harada, A. Yoshimura, AMD GPUOpen",
+    0,
+    "https://gpuopen.com/learn/using_matrix_core_amd_rdna4",
+)
+_A100 = Source(
+    "Double precision tensor core performance on A100 (NVIDIA's answer quotes the white paper)",
+    "NVIDIA Developer Forums",
+    0,
+    "https://forums.developer.nvidia.com/t/double-precision-tensor-core-performance-on-a100/259131",
+)
+_GA102 = Source(
+    "Dense vs Sparse Tensor Core Performance (FP16) (quotes table 6 of the GA102 white paper)",
+    "NVIDIA Developer Forums",
+    2024,
+    "https://forums.developer.nvidia.com/t/dense-vs-sparse-tensor-core-performance-fp16/314261",
+)
+_ADA = Source(
+    "Fast Tensor Core matmul on the Ada Architecture",
+    "Sam Patterson",
+    2024,
+    "https://github.com/spatters/mma-matmul",
+)
+_OURS = Source(
+    "bench/results/2026-11-26-nvidia-h100-80gb-hbm3.md",
+    "PolyBlocks",
+    2026,
+    "bench/results/2026-11-26-nvidia-h100-80gb-hbm3.json",
+)
+_MAMF = Source(
+    "Machine Learning Engineering: Maximum Achievable Matmul FLOPS comparison table",
+    "Stas Bekman",
+    2026,
+    "https://github.com/stas00/ml-engineering/tree/master/compute/accelerator",
+)
+_WMMA_GEMM = Source(
+    "rocm_wmma_gemm: docs/gfx1100_square.md, docs/gfx1151_square.md",
+    "Adel Johar",
+    2026,
+    "https://github.com/adelj88/rocm_wmma_gemm",
+)
+
+RATES = (
+    Rate("rtx-pro-6000", "float16", "float32", 1023.8, "FLOP/clk", _PROBE),
+    Rate("rtx-pro-6000", "float16", "float16", 1023.7, "FLOP/clk", _PROBE),
+    Rate("rtx-5060-ti", "float16", "float16", 101.48535, "TFLOP/s", _VKPEAK),
+    Rate("rtx-5060-ti", "int8", "int32", 202.9478, "TFLOP/s", _VKPEAK),
+    Rate("rx-9060-xt", "float16", "float32", 105.33766, "TFLOP/s", _VKPEAK),
+    Rate("rx-9060-xt", "bfloat16", "float32", 105.09982, "TFLOP/s", _VKPEAK),
+    Rate("rx-9060-xt", "int8", "int32", 194.47641, "TFLOP/s", _VKPEAK),
+    Rate("rx-9060-xt", "float8_e4m3", "float32", 205.06172, "TFLOP/s", _VKPEAK),
+    Rate("rx-9060-xt", "float8_e5m2", "float32", 208.23402, "TFLOP/s", _VKPEAK),
+    # "130Tflops+ measured on my 7900xtx graphic".
+    Rate("rx-7900-xtx", "float16", "float32", 130.0, "TFLOP/s", _VKPEAK_RDNA3),
+    Rate("rx-7900-xtx", "float16", "float32", 32, "clocks", _RDNA3, stated=True),
+    Rate("rx-7900-xtx", "float16", "float32", 512, "FLOP/clk", _RDNA4, stated=True),
+    Rate("rx-7900-xtx", "bfloat16", "float32", 512, "FLOP/clk", _RDNA4, stated=True),
+    Rate("rx-7900-xtx", "int8", "int32", 512, "FLOP/clk", _RDNA4, stated=True),
+    Rate("rx-9070-xt", "float16", "float32", 1024, "FLOP/clk", _RDNA4, stated=True),
+    Rate("rx-9070-xt", "bfloat16", "float32", 1024, "FLOP/clk", _RDNA4, stated=True),
+    Rate("rx-9070-xt", "int8", "int32", 2048, "FLOP/clk", _RDNA4, stated=True),
+    # 256 multiply-adds of each of four tensor cores.
+    Rate("a100", "float16", "float32", 2048, "FLOP/clk", _A100, stated=True),
+    # 512 multiply-adds of a multiprocessor.
+    Rate("a40", "float16", "float32", 1024, "FLOP/clk", _GA102, stated=True),
+)
+
+
+def _ada(listing: str, milliseconds: float, tile: int, *needs: int) -> Kernel:
+    """With the clock locked at 2520 MHz."""
+    extents = (4096, 4096, 4096)
+    return Kernel(
+        "rtx-4090", listing, extents, 4, milliseconds, (tile, tile), 256, *needs, _ADA, 2.52
+    )
+
+
+def _ours(listing: str, extents: tuple[int, int, int], ms: float, *needs: int) -> Kernel:
+    return Kernel("h100", listing, extents, 2, ms, (256, 128), 256, *needs, _OURS, 0.0, True)
+
+
+#: Kernels whose accesses of shared memory meet hardly any bank conflicts, as the model does not see
+#: addresses, and whose clock was measured or locked; but for ours, where the chip's had to do.
+KERNELS = (
+    # 6 936 768 cycles, at the profiler's clock.
+    Kernel(
+        "rtx-pro-6000",
+        "sm_120-mma-warptile",
+        (8192, 8192, 8192),
+        4,
+        6.75,
+        (128, 128),
+        128,
+        186,
+        32768,
+        _PROFILE,
+        1.02766,
+    ),
+    _ada("sm_89-kernel-2.0", 1.08, 64, 44, 8192),
+    _ada("sm_89-kernel-2.1", 1.03, 64, 54, 8192),
+    _ada("sm_89-kernel-3.0", 1.0, 64, 64, 24576),
+    _ada("sm_89-kernel-3.1", 0.895, 128, 128, 49152),
+    _ours("sm_90a-product", (8192, 8192, 8192), 3.01, 246, 73728),
+    _ours("sm_90a-product", (4096, 4096, 4096), 0.420, 246, 73728),
+    _ours("sm_90a-product-of-rows", (8192, 8192, 8192), 2.87, 237, 147456),
+    _ours("sm_90a-product-of-rows", (4096, 4096, 1024), 0.147, 237, 147456),
+)
+
+LIBRARIES = (
+    Library("a100", "cuBLAS", "bfloat16", "float32", (1024, 10240, 5120), 271.2, _MAMF),
+    Library("a100-pcie-80gb", "cuBLAS", "bfloat16", "float32", (2048, 5120, 6144), 252.9, _MAMF),
+    Library("h100", "cuBLAS", "bfloat16", "float32", (2048, 2048, 13312), 794.5, _MAMF),
+    Library("h100", "cuBLAS", "float16", "float32", (8192, 8192, 8192), 749.89, _LADDER),
+    Library("rtx-4090", "cuBLAS", "float16", "float32", (4096, 4096, 4096), 153.6, _ADA),
+    Library("rtx-pro-6000", "cuBLAS", "float16", "float32", (8192, 8192, 8192), 225.75, _LADDER),
+    Library("rx-7900-gre", "rocBLAS", "float16", "float16", (8192, 8192, 8192), 78.13, _WMMA_GEMM),
+    Library("rx-7900-gre", "rocBLAS", "float16", "float16", (4096, 4096, 4096), 75.27, _WMMA_GEMM),
+    Library("8060s", "rocBLAS", "float16", "float16", (4096, 4096, 4096), 40.38, _WMMA_GEMM),
+)

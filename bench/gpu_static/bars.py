@@ -1,0 +1,125 @@
+"""What kernels are to reach, by size and kind of chip, and which of it does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean
+from typing import Any
+
+from bench.gpu_static.machines import Machine
+
+Json = dict[str, Any]
+
+#: Extents of products of 16-bit numbers -> least reach: of NVIDIA's chips, of AMD's.
+REACH = {
+    "8192x8192x8192": (0.85, 0.80),
+    "4096x4096x4096": (0.80, 0.75),
+    "4096x4096x1024": (0.70, 0.70),
+    "1000x1000x1000": (0.50, 0.50),
+}
+#: The geometric mean over the convolutions of ResNet-50.
+RESNET = (0.60, 0.55)
+#: Matrix instructions over all of the main loop, of chips that issue one instruction per cycle.
+MATRIX_SLOTS = 0.45
+#: Other vector instructions for each matrix one where they share a pipe, by their cycles.
+VECTOR_PER_MATRIX = {32: 3.0, 16: 2.0, 8: 2.0}
+#: Seconds for which the copies that are on their way have to keep the memory busy.
+IN_FLIGHT = 0.8e-6
+#: How far apart the mapping's prediction and this model may be, as a factor.
+MAPPING = 1.25
+#: int8 over float16 at the same size, by how much more the units do.
+INTEGER = 0.95
+INTEGER_OF_TWICE = 1.7
+
+
+@dataclass(frozen=True)
+class Miss:
+    """What does not hold."""
+
+    case: str
+    arch: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.case} for {self.arch}: {self.what}"
+
+
+def bar(row: Json, machine: Machine) -> float | None:
+    """The least reach of a case; None if it has none."""
+    if row["dtype"] == "int8" or row["group"] != "products":
+        return None
+    pair = REACH.get(row["size"])
+    return pair[machine.one_pipe] if pair else None
+
+
+def misses(row: Json, machine: Machine) -> list[Miss]:
+    """What one row does not hold of what stands for it alone."""
+    found = []
+
+    def check(holds: bool, what: str) -> None:
+        if not holds:
+            found.append(Miss(row["case"], row["arch"], what))
+
+    least = bar(row, machine)
+    if least is not None:
+        check(row["reach"] >= least, f"reach {row['reach']:.2f}, at least {least}")
+    check(not row["spill_bytes"], f"{row['spill_bytes']} bytes of registers are spilled")
+    check(not row["stack_bytes"], f"{row['stack_bytes']} bytes are on the stack")
+    check(
+        row["resident"] >= row["assumed"],
+        f"{row['resident']} blocks at once, the mapping assumes {row['assumed']}",
+    )
+    if row["conflicts"] is not None:
+        check(not row["conflicts"], f"{row['conflicts']} simulated bank conflicts")
+    if row["group"] == "products" and row["bytes_in_flight"] is not None:
+        needed = machine.bandwidth * IN_FLIGHT
+        check(
+            row["bytes_in_flight"] >= needed,
+            f"{row['bytes_in_flight'] / 1e6:.2f} MB in flight, at least {needed / 1e6:.2f}",
+        )
+    if row["matrix_slots"] is None:
+        check(row["group"] != "products", "no matrix unit computes it")
+    elif not machine.one_pipe:
+        check(
+            row["matrix_slots"] >= MATRIX_SLOTS,
+            f"{row['matrix_slots']:.0%} of the loop's instructions are matrix ones, at least "
+            f"{MATRIX_SLOTS:.0%}",
+        )
+    else:
+        most = VECTOR_PER_MATRIX[round(row["matrix_cycles"])]
+        check(
+            row["vector_per_matrix"] <= most,
+            f"{row['vector_per_matrix']:.1f} vector instructions for each matrix one, at most "
+            f"{most:.0f}",
+        )
+    if row["mapping_seconds"] is not None:
+        ratio = row["mapping_seconds"] / row["seconds"]
+        check(
+            1 / MAPPING <= ratio <= MAPPING,
+            f"the mapping predicts {ratio:.2f} times as much",
+        )
+    return found
+
+
+def together(rows: Sequence[Json], machine: Machine) -> list[Miss]:
+    """What the rows of one chip do not hold together."""
+    found = []
+    convolutions = [row["reach"] for row in rows if row["group"] == "resnet-50"]
+    if convolutions:
+        mean, least = geometric_mean(convolutions), RESNET[machine.one_pipe]
+        if mean < least:
+            text = f"geometric mean of the reach {mean:.2f}, at least {least}"
+            found.append(Miss("convolutions of ResNet-50", rows[0]["arch"], text))
+    halves = {row["shape"]: row["seconds"] for row in rows if row["dtype"] == "float16"}
+    for row in rows:
+        if row["dtype"] != "int8" or row["shape"] not in halves:
+            continue
+        rates = machine.rates
+        twice = rates["int8", "int32"] > rates["float16", "float32"]
+        least = INTEGER_OF_TWICE if twice else INTEGER
+        ratio = halves[row["shape"]] / row["seconds"]
+        if ratio < least:
+            text = f"{ratio:.2f} times as fast as float16, at least {least}"
+            found.append(Miss(row["case"], row["arch"], text))
+    return found

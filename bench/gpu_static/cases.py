@@ -1,0 +1,167 @@
+"""What is built: products of matrices, and the convolutions of ResNet-50."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bench.gpu_static.model import Problem
+
+#: Bytes of an element.
+SIZES = {"float16": 2, "bfloat16": 2, "int8": 1}
+#: Images of a batch.
+BATCH = 32
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One program.
+
+    Attributes:
+        name: of the case.
+        group: ``products`` or ``resnet-50``.
+        dtype: of the arguments.
+        shapes: of the arguments.
+        problem: what it computes.
+        make: the function, of PyTorch's tensors; imports PyTorch when it is called.
+        size: by which the bars of :mod:`bench.gpu_static.bars` know it.
+    """
+
+    name: str
+    group: str
+    dtype: str
+    shapes: tuple[Shape, ...]
+    problem: Problem
+    make: Callable[[], Callable[..., Any]]
+    size: str = ""
+
+
+def _product() -> Callable[..., Any]:
+    return lambda a, b: a @ b
+
+
+def _rows() -> Callable[..., Any]:
+    return lambda x, w: x @ w.T
+
+
+def _integer_rows() -> Callable[..., Any]:
+    import torch
+
+    return lambda x, w: torch._int_mm(x, w.T)
+
+
+def product(dtype: str, rows: int, columns: int, steps: int, *, transposed: bool = False) -> Case:
+    """``a @ b``, or ``x @ w.T``."""
+    size = SIZES[dtype]
+    result = rows * columns * (4 if dtype == "int8" else size)
+    extents = "x".join(map(str, (rows, columns, steps)))
+    made = _integer_rows if dtype == "int8" else _rows if transposed else _product
+    return Case(
+        f"{'x @ w.T' if transposed else 'a @ b'} {dtype} {extents}",
+        "products",
+        dtype,
+        ((rows, steps), (columns, steps) if transposed else (steps, columns)),
+        Problem(rows, columns, steps, (rows + columns) * steps * size + result),
+        made,
+        extents,
+    )
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution of square images without a bias: channels, size of the window, and steps."""
+
+    inputs: int
+    outputs: int
+    window: int
+    stride: int
+    image: int
+
+    @property
+    def result(self) -> int:
+        """Rows of an image of the result; windows begin half a window outside."""
+        return (self.image + self.window // 2 * 2 - self.window) // self.stride + 1
+
+
+def resnet_50() -> list[Layer]:
+    """The 53 convolutions, in order (He et al., "Deep Residual Learning for Image Recognition",
+    2016, with the strides of PyTorch's ``torchvision``: on the windows of 3 by 3)."""
+    layers = [Layer(3, 64, 7, 2, 224)]
+    inputs, image = 64, 56
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        width = 64 << stage
+        for block in range(blocks):
+            stride = 2 if stage and not block else 1
+            layers.append(Layer(inputs, width, 1, 1, image))
+            layers.append(Layer(width, width, 3, stride, image))
+            layers.append(Layer(width, 4 * width, 1, 1, image // stride))
+            if not block:
+                layers.append(Layer(inputs, 4 * width, 1, stride, image))
+            inputs, image = 4 * width, image // stride
+    return layers
+
+
+def convolution(number: int, layer: Layer, dtype: str = "float16") -> Case:
+    """A layer as a case; ``number`` is its place in the network."""
+    size = SIZES[dtype]
+    shapes = (
+        (BATCH, layer.inputs, layer.image, layer.image),
+        (layer.outputs, layer.inputs, layer.window, layer.window),
+    )
+    pixels = BATCH * layer.result**2
+    steps = layer.inputs * layer.window**2
+    read = BATCH * layer.inputs * layer.image**2 + layer.outputs * steps
+
+    def make() -> Callable[..., Any]:
+        from torch.nn.functional import conv2d
+
+        return lambda x, w: conv2d(x, w, stride=layer.stride, padding=layer.window // 2)
+
+    return Case(
+        f"convolution {number} {dtype}: {layer.window}x{layer.window} /{layer.stride} "
+        f"{layer.inputs}->{layer.outputs}, {layer.image}x{layer.image}",
+        "resnet-50",
+        dtype,
+        shapes,
+        Problem(layer.outputs, pixels, steps, (read + layer.outputs * pixels) * size),
+        make,
+    )
+
+
+PRODUCTS = (
+    *(
+        product(dtype, *extents, transposed=transposed)
+        for dtype in ("float16", "bfloat16")
+        for extents, transposed in (
+            ((8192, 8192, 8192), False),
+            ((8192, 8192, 8192), True),
+            ((4096, 4096, 4096), False),
+            ((4096, 4096, 1024), True),
+            ((1000, 1000, 1000), False),
+        )
+    ),
+    product("int8", 8192, 8192, 8192, transposed=True),
+)
+CONVOLUTIONS = tuple(convolution(n, layer) for n, layer in enumerate(resnet_50(), 1))
+GROUPS = {"products": PRODUCTS, "resnet-50": CONVOLUTIONS}
+
+
+def named(groups: str, only: str = "") -> list[Case]:
+    """The cases of groups whose names contain one of the parts of ``only``.
+
+    Raises:
+        ValueError: a group is unknown, or a part fits no case; lists what there is.
+    """
+    wanted = groups.split(",")
+    if unknown := [g for g in wanted if g not in GROUPS]:
+        raise ValueError(f"no group {unknown[0]!r}; the groups are {', '.join(GROUPS)}")
+    every = [case for group in wanted for case in GROUPS[group]]
+    parts = [part.strip() for part in only.split(",")]
+    for part in parts:
+        if not any(part in case.name for case in every):
+            names = "; ".join(case.name for case in every)
+            raise ValueError(f"no case contains {part!r}; the cases are {names}")
+    return [case for case in every if any(part in case.name for part in parts)]

@@ -1,0 +1,68 @@
+"""The main loop of a kernel: the innermost one that multiplies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.gpu_static.instructions import Code, Instruction, Kind, products
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A kernel around its main loop.
+
+    Attributes:
+        before, loop, after: instructions; a kernel without a loop is all ``loop``.
+        is_loop: whether there is one.
+    """
+
+    before: tuple[Instruction, ...]
+    loop: tuple[Instruction, ...]
+    after: tuple[Instruction, ...]
+    is_loop: bool
+
+    @property
+    def multiplier(self) -> Kind:
+        """What multiplies in the loop."""
+        return multiplier(self.loop)
+
+
+def multiplier(instructions: Sequence[Instruction]) -> Kind:
+    """Matrix units if there are any, else multiply-adds."""
+    return Kind.MATRIX if products(instructions, Kind.MATRIX) else Kind.FLOAT
+
+
+def loops(code: Code) -> list[tuple[int, int]]:
+    """First and last instruction of each loop: those around branches that go back.
+
+    Branches to the same place end the same loop.
+    """
+    last: dict[int, int] = {}
+    for number, instruction in enumerate(code.instructions):
+        begin = code.labels.get(instruction.target)
+        if begin is not None and begin <= number:
+            last[begin] = number
+    return list(last.items())
+
+
+def split(code: Code) -> Parts:
+    """A kernel's main loop and what is around it.
+
+    It is the loop that does most multiply-adds, by matrix units if there are any, of those in which
+    no other loop does any.
+    """
+    every = loops(code)
+    kind = multiplier(code.instructions)
+    weighed = [(products(code.instructions[b : e + 1], kind), b, e) for b, e in every]
+    weighed = [(most, b, e) for most, b, e in weighed if most]
+    weighed = [
+        (most, b, e)
+        for most, b, e in weighed
+        if not any((b, e) != (c, f) and b <= c and f <= e for _, c, f in weighed)
+    ]
+    most, begin, end = max(weighed, default=(0, 0, 0))
+    if not most:
+        return Parts((), code.instructions, (), False)
+    i = code.instructions
+    return Parts(i[:begin], i[begin : end + 1], i[end + 1 :], True)

@@ -1,0 +1,271 @@
+"""Seconds of a kernel, from its machine code and its launch.
+
+A multiprocessor runs its blocks in waves of as many as it holds. Of a wave, the main loop takes as
+many cycles as its warps' schedule (:mod:`bench.gpu_static.schedule`), which is never less than the
+busiest resource's, and a part of those of the cache, whose requests meet other multiprocessors';
+the compiler's own models take the same part. In front of it stands the prologue, until the first
+operands are there, behind it the epilogue, until results are stored. Where several blocks are held,
+one computes while another one begins or ends. All reads hit the cache that all share; the main
+memory moves every argument and result once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+from bench.gpu_static.instructions import VECTOR, Instruction, Kind, count, products
+from bench.gpu_static.loops import Parts
+from bench.gpu_static.machines import Machine
+from bench.gpu_static.schedule import cycles_once, cycles_per_iteration
+from polyblocks.affine.cost.rates import NOT_HIDDEN
+from polyblocks.occupancy import occupancy, warps_of_block
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a kernel is launched, and what it takes.
+
+    Attributes:
+        blocks: of the grid.
+        threads: of a block.
+        registers: of a thread.
+        shared_bytes: of a block.
+    """
+
+    blocks: int
+    threads: int
+    registers: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a kernel computes: a product of matrices, or what is one.
+
+    Attributes:
+        rows, columns, steps: of it.
+        floor_bytes: of all arguments and the result.
+    """
+
+    rows: int
+    columns: int
+    steps: int
+    floor_bytes: int
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds that are needed."""
+        return self.rows * self.columns * self.steps
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Cycles of a multiprocessor that code of some warps keeps each resource busy, at least."""
+
+    matrix: float
+    issue: float
+    shared: float
+    cache: float
+
+    @property
+    def most(self) -> tuple[str, float]:
+        """The busiest resource."""
+        every = {
+            "matrix": self.matrix,
+            "issue": self.issue,
+            "shared": self.shared,
+            "cache": self.cache,
+        }
+        name = max(every, key=every.__getitem__)
+        return name, every[name]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A kernel's time and where it comes from.
+
+    Attributes:
+        seconds: of the launch.
+        matrix_seconds: if the busiest unit of these types of the chip did nothing but the products
+            that are needed.
+        memory_seconds: of every argument and the result, once.
+        resident: blocks that a multiprocessor holds at once.
+        trips: iterations of the main loop.
+        busy: of an iteration of all blocks that are held.
+        scheduled: cycles of an iteration, as the warps are scheduled.
+        prologue, epilogue: cycles.
+        limit: what an iteration is limited by: a resource, or ``schedule``.
+        matrix_slots: matrix instructions over all instructions of the main loop.
+        vector_per_matrix: other instructions of the vector unit for each matrix one.
+        bytes_in_flight: copies on their way at once, on the whole chip.
+    """
+
+    seconds: float
+    matrix_seconds: float
+    memory_seconds: float
+    resident: int
+    trips: int
+    busy: Busy
+    scheduled: float
+    prologue: float
+    epilogue: float
+    limit: str
+    matrix_slots: float
+    vector_per_matrix: float | None
+    bytes_in_flight: int
+
+    @property
+    def reach(self) -> float:
+        """The part of the time that nobody could save: the unit's, or the memory's."""
+        return max(self.matrix_seconds, self.memory_seconds) / self.seconds
+
+
+def busy(code: Sequence[Instruction], machine: Machine, warps: int) -> Busy:
+    """What code of so many warps of a multiprocessor keeps busy."""
+    partitions = machine.chip.partitions
+    share = warps / partitions
+    of_kind: dict[Kind, float] = {}
+    for instruction in code:
+        pipe = machine.pipe(instruction.kind)
+        of_kind[pipe] = of_kind.get(pipe, 0.0) + machine.busy(instruction)
+    shared = of_kind.pop(Kind.SHARED, 0.0) + of_kind.pop(Kind.COPY, 0.0)
+    matrix = of_kind.pop(machine.pipe(Kind.MATRIX), 0.0)
+    moved = sum(i.bytes for i in code if i.kind in (Kind.LOAD, Kind.STORE, Kind.COPY) and i.active)
+    if machine.ports:
+        slots: dict[Kind, int] = {}
+        for instruction in code:
+            pipe = machine.pipe(instruction.kind)
+            slots[pipe] = slots.get(pipe, 0) + 1
+        issue = float(max(slots.values(), default=0))
+    else:
+        issue = float(len(code))
+    # Pipes of other arithmetic count as slots, those of few lanes as several.
+    issue = max(issue, *of_kind.values(), 0.0)
+    return Busy(matrix * share, issue * share, shared * warps, moved * warps / machine.cache_rate)
+
+
+def sums_of_warp(code: Sequence[Instruction], kind: Kind) -> int:
+    """Elements of the result that a warp adds up: chains of sums times what each has."""
+    written: set[str] = set()
+    sums = 0
+    for instruction in code:
+        if instruction.kind is not kind or not instruction.products:
+            continue
+        if instruction.addend not in written:
+            m, n, _ = instruction.shape or (instruction.products, 1, 1)
+            sums += m * n
+        written.add(instruction.sums)
+    return sums
+
+
+def trips_of(parts: Parts, problem: Problem, launch: Launch, warps: int) -> int:
+    """Iterations of the main loop: what its sums need, less what is done around it.
+
+    Blocks that are more than the result needs share its steps.
+    """
+    if not parts.is_loop:
+        return 1
+    kind = parts.multiplier
+    sums = sums_of_warp(parts.loop, kind)
+    covered = launch.blocks * warps * sums
+    parted = max(1, covered // (problem.rows * problem.columns))
+    steps = ceil(problem.steps / parted)
+    outside = products((*parts.before, *parts.after), kind)
+    return max(1, ceil((steps * sums - outside) / max(products(parts.loop, kind), 1)))
+
+
+def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) -> Estimate:
+    """The time of a launch.
+
+    Raises:
+        LookupError: the code has matrix instructions that the target's description lacks.
+        ValueError: a block does not fit into a multiprocessor.
+    """
+    chip, count_of = machine.chip, machine.multiprocessors
+    warps = warps_of_block(chip, launch.threads)
+    holds = occupancy(chip, launch.registers, launch.shared_bytes, launch.threads).blocks
+    if not holds:
+        raise ValueError(f"no block of {launch} fits into a multiprocessor")
+    resident = min(holds, ceil(launch.blocks / count_of))
+    trips = trips_of(parts, problem, launch, warps)
+
+    @functools.cache
+    def cycles_with(blocks: int, cache_rate: float) -> tuple[float, float, float]:
+        """Of the prologue, of an iteration, and of the epilogue."""
+        given = machine, warps, blocks, cache_rate
+        # The first operands are in no cache yet.
+        cold = replace(machine, cache_cycles=machine.chip.latencies.memory * machine.hertz)
+        return (
+            cycles_once(parts.before, cold, *given[1:]),
+            cycles_per_iteration(parts.loop, *given),
+            cycles_once(parts.after, *given),
+        )
+
+    def wave(blocks: int, of_grid: int) -> tuple[float, float]:
+        """Cycles of the loop's iterations, and of what is around them.
+
+        Where some multiprocessors have fewer blocks than others, these get more of the cache.
+        """
+        more = machine.cache_rate * blocks * count_of / of_grid
+        given = replace(machine, cache_rate=min(more, machine.most_cache_rate))
+        before, loop, after = cycles_with(blocks, given.cache_rate)
+        used = busy(parts.loop, given, warps * blocks)
+        loop = max(loop, used.most[1]) + NOT_HIDDEN * used.cache
+        return trips * loop, before + after
+
+    at_once = count_of * resident
+    full, rest = divmod(launch.blocks, at_once)
+    cycles = ends = 0.0
+    if full:
+        loop, ends = wave(resident, at_once)
+        cycles += full * loop
+    if rest:
+        loop, last = wave(ceil(rest / count_of), rest)
+        cycles, ends = cycles + loop, max(ends, last)
+    # While one block begins or ends, the others that are held go on.
+    cycles += ends * (1 + (full + (rest > 0) - 1) / resident)
+    used = busy(parts.loop, machine, warps * resident)
+    prologue, scheduled, epilogue = cycles_with(resident, machine.cache_rate)
+    name, most = used.most
+    matrix = count(parts.loop, Kind.MATRIX)
+    memory_seconds = problem.floor_bytes / machine.bandwidth
+    return Estimate(
+        seconds=max(cycles / machine.hertz, memory_seconds),
+        matrix_seconds=problem.products / _best_rate(parts, machine) / count_of / machine.hertz,
+        memory_seconds=memory_seconds,
+        resident=resident,
+        trips=trips,
+        busy=used,
+        scheduled=scheduled,
+        prologue=prologue,
+        epilogue=epilogue,
+        limit=name if most >= 0.98 * scheduled else "schedule",
+        matrix_slots=matrix / len(parts.loop),
+        vector_per_matrix=count(parts.loop, *VECTOR) / matrix if matrix else None,
+        bytes_in_flight=in_flight(parts.loop) * warps * resident * count_of,
+    )
+
+
+def in_flight(loop: Sequence[Instruction]) -> int:
+    """Bytes of a warp's copies, or loads, that are on their way at once.
+
+    Copies are waited for in groups: those of the iterations that may be outstanding, and of the one
+    that has begun since.
+    """
+    copied = sum(i.bytes for i in loop if i.kind is Kind.COPY and i.active)
+    if not copied:
+        return sum(i.bytes for i in loop if i.kind is Kind.LOAD)
+    closed = {counter for i in loop if i.closes for counter in i.signals}
+    ahead = [w.at_most for i in loop for w in i.waits if w.counter in closed and w.at_most]
+    return copied * (1 + max(ahead, default=0))
+
+
+def _best_rate(parts: Parts, machine: Machine) -> float:
+    """Multiply-adds per cycle of a multiprocessor that the best unit of the loop's types does."""
+    for instruction in parts.loop:
+        if instruction.kind is Kind.MATRIX:
+            return machine.best[instruction.operands, instruction.accumulator]
+    return machine.chip.partitions * machine.chip.warp / machine.cycles[Kind.FLOAT]
