@@ -20,8 +20,7 @@ WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPENDENCIES))
 
 .PHONY: help demo test test-all lint bench bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
-.PHONY: gpu-conformance gpu-resources models test-versions acceptance-users format clean
-.PHONY: gpu-conformance gpu-resources gpu-static models acceptance-users format clean
+.PHONY: gpu-conformance gpu-resources gpu-static models test-versions acceptance-users format clean
 .DELETE_ON_ERROR:
 
 help:
