@@ -74,7 +74,7 @@ SUBJECTS: Mapping[str, Subject] = {
         "tensorflow-cpu",
         (*_frontend("tf"), *_SHARED),
         used=("keras",),
-        lowest=("keras==3.5",),  # the lowest that TensorFlow 2.19 asks for
+        lowest=("keras==3.10",),  # the lowest that TensorFlow 2.20 asks for
     ),
     "numpy": Subject(
         "core/pyproject.toml",
