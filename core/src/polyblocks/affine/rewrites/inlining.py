@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
@@ -27,6 +27,10 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.affine.users import Users
+
+
+#: What makes wider numbers of the same value.
+EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 
 
 @dataclass
@@ -144,10 +148,32 @@ def with_producers(nest: Nest, users: Users) -> list[Node]:
     So it may be when nests have been fused: a point-wise producer is inside if every element that
     it makes is read once.
     """
+    return _with(nest, users, lambda nodes: _reads_once(nodes, 1), lambda producer: True)
+
+
+def with_conversions(nest: Nest, users: Users) -> list[Node]:
+    """As :func:`with_producers`, of those that copy or extend numbers, however often it reads them."""
+
+    def extends(producer: Producer) -> bool:
+        return all(isinstance(n, Load) or getattr(n, "name", "") in EXTENSIONS for n in producer.body)
+
+    def loaded(nodes: list[Node]) -> Iterator[Buffer]:
+        return (n.buffer for n in walk(nodes) if isinstance(n, Load) and n.buffer.kind == "alloc")
+
+    return _with(nest, users, loaded, extends)
+
+
+def _with(
+    nest: Nest,
+    users: Users,
+    read: Callable[[list[Node]], Iterator[Buffer]],
+    wanted: Callable[[Producer], bool],
+) -> list[Node]:
+    """A copy of a nest's code, wanted producers of what it reads inside."""
     body = clone(nest.body, {}, {})
     seen: set[Buffer] = set()
     while True:
-        found = [b for b in _reads_once(body, 1) if b not in seen]
+        found = [b for b in read(body) if b not in seen]
         if not found:
             return body
         seen.add(found[0])
@@ -155,7 +181,7 @@ def with_producers(nest: Nest, users: Users) -> list[Node]:
         if candidate is None or not candidate.may_inline(users, nest):
             continue
         producer = Producer.of(candidate)
-        if producer is not None and producer.is_plain_in(body):
+        if producer is not None and wanted(producer) and producer.is_plain_in(body):
             inline_into(body, producer)
 
 

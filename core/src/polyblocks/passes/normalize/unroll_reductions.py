@@ -20,7 +20,7 @@ from polyblocks.affine.model import (
     replace_values,
     walk,
 )
-from polyblocks.affine.rewrites.inlining import with_producers
+from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
@@ -64,16 +64,17 @@ class UnrollReductionsPass(NestPass):
         """Unroll in every nest."""
         # It stays right: unrolled nests read and write what they did before.
         target = context.target
-        users = Users(sequence) if has_tiles(target) else None
+        tiles, units = has_tiles(target), any(unit.fragments for unit in target.matrix_units)
+        users = Users(sequence) if tiles or units else None
         for nest in sequence.nests():
             if not any(isinstance(n, For) and n.inits for n in walk(nest.body)):
                 continue
-            if users is not None and is_tiled(with_producers(nest, users), target):
+            if tiles and is_tiled(with_producers(nest, users), target):
                 continue
-            if is_product(nest.body, target):
+            if units and is_product(with_conversions(nest, users), target):
                 continue
             mapping: dict[Value, Value] = {}
-            window = self.max_trips if users is None else self.max_window
+            window = self.max_window if tiles else self.max_trips
             nest.body = self._unroll(nest.body, mapping, window)
             if mapping:
                 replace_values(nest.body, mapping)

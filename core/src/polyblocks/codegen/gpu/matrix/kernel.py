@@ -347,7 +347,10 @@ def matrix_kernels(
         return
     for found in products_of(parts, units)[:1]:
         m, n, _ = found.unit.shape
-        for warps, height, width, calls in product(_WARPS, _OF_WARP, _OF_WARP, _CALLS):
+        # Of so few columns that they are those of one unit there is a tile of one.
+        few = extent(parts.columns) <= n
+        widths = (n,) if few else _OF_WARP
+        for warps, height, width, calls in product(_WARPS, _OF_WARP, widths, _CALLS):
             if height % m or width % n or height * width > _SUMS * chip.warp:
                 continue
             given = (nest, outer, body, chip, found, warps, (height // m, width // n), calls)
