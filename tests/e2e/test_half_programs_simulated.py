@@ -1,7 +1,7 @@
-"""Programs in 16 bits on simulated GPUs: their products are those of matrix units, and nothing else.
+"""Programs in 16 bits on simulated GPUs: their products are those of matrix units.
 
-How many kernels there are is part of it: a product that leaves float32 behind, for another kernel to
-round or to add a bias to, would be as right and slower.
+How many kernels there are is part of it: a product that leaves float32 behind, for another kernel
+to round or to add a bias to, would be as right and slower.
 """
 
 from __future__ import annotations

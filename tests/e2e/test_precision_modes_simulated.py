@@ -1,4 +1,4 @@
-"""`mm_conv_precision_mode` on simulated GPUs: which matrix instruction each mode takes, and what it gives."""
+"""`mm_conv_precision_mode` on simulated GPUs: what each mode gives, and by which instruction."""
 
 from __future__ import annotations
 
@@ -50,8 +50,12 @@ PROGRAMS: dict[str, tuple[Program, tuple[tuple[int, ...], ...]]] = {
 }
 #: Architecture -> the modes for floats that it has a unit for, and what the instruction is called.
 INSTRUCTIONS: dict[str, dict[str, str]] = {
-    "sm_70": dict.fromkeys(("fp16", "mixed_fp16_fp32"), r"mma\.sync\S*m8n8k4\S*\.f32\.f16\.f16\.f32"),
-    "sm_75": dict.fromkeys(("fp16", "mixed_fp16_fp32"), r"mma\.sync\S*m16n8k8\S*\.f32\.f16\.f16\.f32"),
+    "sm_70": dict.fromkeys(
+        ("fp16", "mixed_fp16_fp32"), r"mma\.sync\S*m8n8k4\S*\.f32\.f16\.f16\.f32"
+    ),
+    "sm_75": dict.fromkeys(
+        ("fp16", "mixed_fp16_fp32"), r"mma\.sync\S*m16n8k8\S*\.f32\.f16\.f16\.f32"
+    ),
     "sm_80": {
         **dict.fromkeys(
             ("fp16", "mixed_fp16_fp32"), r"mma\.sync\S*m16n8k16\S*\.f32\.f16\.f16\.f32"
@@ -91,9 +95,7 @@ def arguments(name: str) -> list[torch.Tensor]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_operands_are_rounded_on_their_way(name: str, arch: str, mode: str) -> None:
     function, inputs = PROGRAMS[name][0], arguments(name)
-    (found,), launches = simulate(
-        function, inputs, arch, options={"mm_conv_precision_mode": mode}
-    )
+    (found,), launches = simulate(function, inputs, arch, options={"mm_conv_precision_mode": mode})
     assert [str(f) for launch in launches for f in launch.findings] == []
     assert len(launches) == 1
     assert launches[0].counts.instructions["matrix"] > 0
@@ -176,7 +178,9 @@ def test_special_values_of_tf32() -> None:
     # A NaN whose bits are all behind those that are kept.
     a.view(torch.int32)[0, 0] = 0x7F800001
     b = torch.ones(40, 8)
-    (found,), _ = simulate(torch.matmul, [a, b], "sm_80", options={"mm_conv_precision_mode": "tf32"})
+    (found,), _ = simulate(
+        torch.matmul, [a, b], "sm_80", options={"mm_conv_precision_mode": "tf32"}
+    )
     result, expected = torch.from_numpy(found), a @ b
     assert torch.equal(result.isnan(), expected.isnan())
     assert torch.equal(result.nan_to_num(), expected.nan_to_num())

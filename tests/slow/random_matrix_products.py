@@ -3,8 +3,8 @@
 ``python tests/slow/random_matrix_products.py --count 160``: sizes from 1 to 300, transpositions,
 batches, slices, both 16-bit types, float32 with the modes of ``mm_conv_precision_mode`` that the
 chip has, conversions and factors before the product, epilogues. Every other sample takes any kernel
-of a unit that could be chosen in the place of the best one. An error may be twice PyTorch's own; with
-a mode, PyTorch's is that of the product of rounded numbers.
+of a unit that could be chosen in the place of the best one. An error may be twice PyTorch's own;
+with a mode, PyTorch's is that of the product of rounded numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT)]
 
 from tests.e2e.test_kernels_simulated import TARGETS, simulate  # noqa: E402
-
 from tests.e2e.test_precision_modes_simulated import ROUNDED, options  # noqa: E402
 
 from polyblocks.codegen.gpu.mapping import choose  # noqa: E402
@@ -86,7 +85,8 @@ def run(number: int, arch: str) -> tuple[str, str]:
 
     anything = number % 2 == 1
     told = (
-        f"{dtype} {mode} {prologue} {m}x{n}x{k} rows={rows} columns={columns} batch={batch} step={step} {epilogue} "
+        f"{dtype} {mode} {prologue} {m}x{n}x{k} "
+        f"rows={rows} columns={columns} batch={batch} step={step} {epilogue} "
         f"any={anything}"
     )
 

@@ -84,7 +84,7 @@ def of_pairs_b(lane: int, i: int) -> tuple[int, int]:
 
 
 def of_pairs_c(lane: int, i: int) -> tuple[int, int]:
-    """.f32: row (lane & 1) + (i & 2), 4 more from lane 16 on; column (i & 4) + (lane & 2) + (i & 1)."""
+    """.f32: row ``(lane & 1) + (i & 2)``, 4 more from lane 16 on, and the column."""
     row = (lane & 1) + (i & 2) + (4 if lane >= 16 else 0)
     column = (i & 4) + (lane & 2) + (i & 1)
     return row + 8 * (lane // 4 % 2), column + 8 * (lane // 8 % 2)
@@ -271,12 +271,14 @@ def test_sums_of_integers_wrap_around() -> None:
 
 
 def test_tf32_is_rounded_to_nearest_and_read_without_its_last_bits() -> None:
-    """``cvt.rna.tf32.f32`` of the PTX ISA: ties away from zero; 13 bits of a register do not count."""
+    """``cvt.rna.tf32.f32`` of the PTX ISA: ties away from zero; 13 bits do not count."""
     numbers = np.array([1 + 2**-11, -1 - 2**-11, 1 + 2**-12, np.inf, 3.4028235e38, 0.0], np.float32)
     rounded = np.array([1 + 2**-10, -1 - 2**-10, 1, np.inf, np.inf, 0.0], np.float32)
     function = SEMANTICS.intrinsics["llvm.nvvm.f2tf32.rna"].decode(None)  # type: ignore[arg-type]
     np.testing.assert_array_equal(function(None, numbers).view(np.float32), rounded)
-    assert np.isnan(function(None, np.array([0x7F800001], np.int32).view(np.float32)).view(np.float32))
+    assert np.isnan(
+        function(None, np.array([0x7F800001], np.int32).view(np.float32)).view(np.float32)
+    )
     (unit,) = [u for u in units("nvgpu", "sm_80") if u.operands == "tfloat32"]
     machine = Lanes(32)
     bits = np.full(32, 0x3F801FFF, np.int32)

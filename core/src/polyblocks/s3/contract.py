@@ -117,7 +117,7 @@ VECTORS = {
     "llvm.call_intrinsic": Operation(
         _ANYWHERE,
         "`llvm.polyblocks.dot.NAME`: the matrix unit NAME of the target's description, on each "
-        "lane; see Matrix units",
+        "lane; see Matrix units. Or the function `rounding` of a unit of the description",
     ),
     "vector.extract": Operation(_ANYWHERE, "at a constant position"),
     "vector.insert": Operation(_ANYWHERE, "at a constant position"),

@@ -123,7 +123,10 @@ OPTIONS: Mapping[str, tuple[Any, ...]] = {
 def precision_modes(units: Iterable[UnitRate]) -> tuple[str, ...]:
     """The values of ``mm_conv_precision_mode`` that a chip has: those of units that it can use."""
     has = {(u.operands, u.accumulator) for u in units if u.fragments is not None}
-    found = {*_PLAIN_MODES, *(mode for types, modes in _MODES.items() if types in has for mode in modes)}
+    found = {
+        *_PLAIN_MODES,
+        *(mode for types, modes in _MODES.items() if types in has for mode in modes),
+    }
     return tuple(mode for mode in PRECISION_MODES if mode in found)
 
 

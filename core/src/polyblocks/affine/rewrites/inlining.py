@@ -28,7 +28,6 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.users import Users
 
-
 #: What makes wider numbers of the same value.
 EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 
@@ -152,10 +151,12 @@ def with_producers(nest: Nest, users: Users) -> list[Node]:
 
 
 def with_conversions(nest: Nest, users: Users) -> list[Node]:
-    """As :func:`with_producers`, of those that copy or extend numbers, however often it reads them."""
+    """As :func:`with_producers`, of those that copy or extend numbers, read however often."""
 
     def extends(producer: Producer) -> bool:
-        return all(isinstance(n, Load) or getattr(n, "name", "") in EXTENSIONS for n in producer.body)
+        return all(
+            isinstance(n, Load) or getattr(n, "name", "") in EXTENSIONS for n in producer.body
+        )
 
     def loaded(nodes: list[Node]) -> Iterator[Buffer]:
         return (n.buffer for n in walk(nodes) if isinstance(n, Load) and n.buffer.kind == "alloc")

@@ -200,7 +200,9 @@ def _times(nest: Nest, parts: Contraction, candidate: Candidate) -> int:
     # The sum has that term and no other.
     if {*combiners[0].operands} != {loops[-1].arguments[0], product.results[0]}:
         return 0
-    mine = {n.result for n in walk(nest.body) if isinstance(n, Load) and n.buffer is candidate.buffer}
+    mine = {
+        n.result for n in walk(nest.body) if isinstance(n, Load) and n.buffer is candidate.buffer
+    }
     inside = {n.result for n in body if isinstance(n, Load) and n.buffer is candidate.buffer}
     others = (v for n in walk(nest.body) if n is not product for v in operands(n))
     if mine != inside or any(v in mine for v in others):

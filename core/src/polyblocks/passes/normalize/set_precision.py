@@ -25,8 +25,8 @@ class SetPrecisionPass(NestPass):
     Products and sums stay in float32, which holds products of two such numbers exactly; with
     ``fp16`` the sums are rounded to float16 at the end. Where a chip multiplies these types
     itself, ``tile-contractions`` or ``choose-kernels`` finds that; a chip with units for TF32
-    rounds to that itself, ties away from zero, others to even. Modes for integers are refused here where a program
-    multiplies others; what they do is up to ``narrow-accumulators``.
+    rounds to that itself, ties away from zero, others to even. Modes for integers are refused here
+    where a program multiplies others; what they do is up to ``narrow-accumulators``.
 
     Before, with ``mixed_bf16_fp32``::
 

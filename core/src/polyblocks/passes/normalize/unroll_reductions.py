@@ -65,7 +65,7 @@ class UnrollReductionsPass(NestPass):
         # It stays right: unrolled nests read and write what they did before.
         target = context.target
         tiles, units = has_tiles(target), any(unit.fragments for unit in target.matrix_units)
-        users = Users(sequence) if tiles or units else None
+        users = Users(sequence)
         for nest in sequence.nests():
             if not any(isinstance(n, For) and n.inits for n in walk(nest.body)):
                 continue
