@@ -173,3 +173,10 @@ def test_a_complex_number_is_one_access() -> None:
     code = assembly(text, amdgpu("gfx1100"))
     assert "global_load_b64" in code
     assert "global_store_b64" in code
+
+
+def test_an_integer_of_64_bits_is_one_access() -> None:
+    text = module([elementwise("%r0 = arith.muli %a0, %a0 : i64", ["i64"], ["i64"])])
+    ptx = assembly(text, nvgpu("sm_80"))
+    assert len(re.findall(r"\b(?:ld|st)\.global\.(?:nc\.)?b64", ptx)) == 2
+    assert len(re.findall(r"\b(?:ld|st)\.global", ptx)) == 2

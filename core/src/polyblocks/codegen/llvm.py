@@ -160,6 +160,11 @@ def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
     return module, target_machine
 
 
+def data_layout(machine: Machine) -> str:
+    """Sizes and alignments of types, as LLVM writes them."""
+    return str(_target_machine(machine).target_data)
+
+
 def parse(text: str, machine: Machine) -> tuple[Any, Any]:
     """Parse LLVM IR.
 

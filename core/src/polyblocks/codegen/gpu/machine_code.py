@@ -57,7 +57,11 @@ def optimized(
         lines = number_places(copy) if places else []
         if textual:
             mlir.run_textual(copy, f"gpu.module({textual})")
-        text = str(mlir.dialect("llvm").translate_module_to_llvmir(kernel_module(copy)))
+        holder = kernel_module(copy)
+        # Without it integers of 64 bits are aligned to 4 bytes, and read in two halves.
+        layout = mlir.ir.StringAttr.get(llvm.data_layout(machine), copy.context)
+        holder.attributes["llvm.data_layout"] = layout
+        text = str(mlir.dialect("llvm").translate_module_to_llvmir(holder))
     text = rewrite(llvm.attach_attributes(text, machine, names))
     if places:
         text = attach_tables(text, lines, block_sizes(module))

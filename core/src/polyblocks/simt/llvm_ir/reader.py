@@ -40,8 +40,7 @@ def read_module(text: str) -> Any:
 def as_mlir(text: str) -> str:
     """The text of what :func:`read_module` returns."""
     nodes = {match[1]: match[2] for match in _NODE.finditer(text)}
-    found = _PLACES.search(text)
-    places = _strings(nodes[found[1]]) if found else []
+    places = places_of(text)
 
     def place(number: str) -> str:
         match = _LINE.match(nodes.get(number, ""))
@@ -61,6 +60,16 @@ def as_mlir(text: str) -> str:
         elif line.startswith("define "):
             parts.append(function(line, _body(lines), blocks, place))
     return "\n".join([*parts, "}"])
+
+
+def places_of(text: str) -> list[str]:
+    """The places of the source of lines 1 and on, as MLIR writes locations; none without a table."""
+    found = _PLACES.search(text)
+    if found is None:
+        return []
+    node = re.search(rf"^!{found[1]} = (.*)$", text, re.MULTILINE)
+    assert node is not None
+    return _strings(node[1])
 
 
 def _strings(node: str) -> list[str]:
