@@ -63,7 +63,7 @@ def as_mlir(text: str) -> str:
 
 
 def places_of(text: str) -> list[str]:
-    """The places of the source of lines 1 and on, as MLIR writes locations; none without a table."""
+    """The places of the source of lines 1 and on, as MLIR writes them; none without a table."""
     found = _PLACES.search(text)
     if found is None:
         return []
