@@ -11,11 +11,11 @@ from polyblocks.affine.model import Buffer, Op
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter
 from polyblocks.codegen.gpu.emission.pipeline import SHARED, Pipeline
-from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps
+from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps, row_of
 from polyblocks.codegen.gpu.emission.tile_copy import TileCopy
 from polyblocks.codegen.gpu.emission.wide_epilogue import WideEpilogue, is_wide
 from polyblocks.codegen.gpu.matrix.fragments import TILE, outers_of, steps_of
-from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, along
 from polyblocks.mlir import ir
 from polyblocks.target import Fragment
 
@@ -272,6 +272,8 @@ class MatrixEmitter(ContractionEmitter):
             for offset, j in product(offsets, range(steps.chunks)):
                 at = unit * size + offset
                 outer = code.add(first, code.integer(at)) if at else first
+                if along(kernel, operand) == "outer":
+                    outer = row_of(code, kernel, outer)
                 begin = call * k + steps.chunk * steps.lanes * j
                 step = code.add(code.times(mine, steps.chunk), code.integer(begin))
                 # The unit's rows begin at multiples of what the places depend on.

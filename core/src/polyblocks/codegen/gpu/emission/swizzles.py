@@ -38,6 +38,20 @@ def by_rows(code: Code, kernel: MatrixKernel, outer: Any, step: Any) -> Any:
     return code.value("arith.xori", code.index, step, by)
 
 
+def row_of(code: Code, kernel: MatrixKernel, outer: Any) -> Any:
+    """The row that holds a row whose steps are stored two at a time, a piece of rows by a thread.
+
+    Threads store rows that are a piece apart at once, which have the same place in a line: the rows
+    of a line change places with each other.
+    """
+    in_line = PHASE_BYTES // ACCESS_BYTES
+    beside = in_line // min(kernel.depth // kernel.piece, in_line)
+    if beside < 2:
+        return outer
+    by = code.remainder(code.quotient(outer, kernel.piece), beside)
+    return code.value("arith.xori", code.index, outer, by)
+
+
 def by_steps(code: Code, kernel: MatrixKernel, step: Any, outer: Any) -> Any:
     """The place of a row in its step, where steps are stored with their rows one after the other.
 

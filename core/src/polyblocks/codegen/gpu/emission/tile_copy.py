@@ -16,7 +16,7 @@ from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import zero_of
 from polyblocks.codegen.gpu.emission.pipeline import Pipeline
 from polyblocks.codegen.gpu.emission.sources import Source, Sources, Sum
-from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps
+from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps, row_of
 from polyblocks.codegen.gpu.matrix.fragments import ACCESS_BYTES, PHASE_BYTES, TILE
 from polyblocks.codegen.gpu.matrix.kernel import along
 from polyblocks.mlir import ir
@@ -213,12 +213,14 @@ class TileCopy:
             assert not outer.plus
             return [first, by_steps(code, kernel, first, outer.value)], plus
         line = PHASE_BYTES // kernel.element_bytes
-        period = PHASE_BYTES // ACCESS_BYTES
+        period = PHASE_BYTES // ACCESS_BYTES * (kernel.piece if self._in_pairs else 1)
         here, plus = outer.plus % period, outer.plus // period * period * kernel.depth
         row = self._behind(outer.value, here)
         on = step.plus % line
-        column = self._behind(step.value, on)
-        return [row, by_rows(code, kernel, row, column)], plus + step.plus - on
+        column = by_rows(code, kernel, row, self._behind(step.value, on))
+        if self._in_pairs:
+            row = row_of(code, kernel, row)
+        return [row, column], plus + step.plus - on
 
     # Values
 

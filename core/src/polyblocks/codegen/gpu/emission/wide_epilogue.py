@@ -131,15 +131,27 @@ class WideEpilogue:
         """Where a column of a row is in shared memory, in numbers of 32 bits.
 
         Four columns are together, and the fours of a line are swizzled: warps write pairs of
-        columns of four rows one after the other, and read fours of eight.
+        columns of four rows one after the other, or sixteen columns of two rows that are one or
+        eight apart, and read fours of eight.
         """
         code = self.code
         fours = min(self.pitch // _QUAD, _LINE)
         line = code.quotient(row, _LINE // fours)
-        low = code.times(code.remainder(line, fours // 2), 2)
-        high = code.remainder(code.quotient(line, fours // 2), 2)
-        by = code.times(code.add(low, high), _QUAD)
-        column = code.value("arith.xori", code.index, column, by)
+        # The line's number with its bits in the other order.
+        by, bit = code.integer(0), 1
+        while bit < fours:
+            digit = code.remainder(code.quotient(line, bit), 2)
+            by = code.add(by, code.times(digit, fours // (2 * bit)))
+            bit *= 2
+        eight = code.quotient(row, _LINE)
+        if fours == _LINE:
+            half = code.times(code.remainder(eight, 2), fours // 2)
+            by = code.value("arith.xori", code.index, by, half)
+        else:
+            # The rows of a line change places.
+            other = code.remainder(eight, _LINE // fours)
+            row = code.value("arith.xori", code.index, row, other)
+        column = code.value("arith.xori", code.index, column, code.times(by, _QUAD))
         return code.add(self.begin, code.add(code.times(row, self.pitch), column))
 
     def _store(self, place: Any, values: list[Any]) -> None:
