@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = page.markdown(results)
     print(text)
     if args.results is not None:
-        _write(args.results / f"{results['date']}-gpu-static", results, text)
+        more = "" if args.groups == "products" else f"-{args.groups.replace(',', '-')}"
+        _write(args.results / f"{results['date']}-gpu-static{more}", results, text)
     return int(bool(results["misses"] or results["failed"]))
 
 

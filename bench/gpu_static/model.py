@@ -200,7 +200,7 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         cold = replace(machine, cache_cycles=machine.chip.latencies.memory * machine.hertz)
         return (
             cycles_once(parts.before, cold, *given[1:]),
-            cycles_per_iteration(parts.loop, *given),
+            (cycles_per_iteration if parts.is_loop else cycles_once)(parts.loop, *given),
             cycles_once(parts.after, *given),
         )
 

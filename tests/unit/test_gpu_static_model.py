@@ -189,6 +189,18 @@ def test_a_block_more_than_a_wave_is_another_wave() -> None:
         predict(parts, replace(launch, shared_bytes=300_000), problem, hopper)
 
 
+def test_code_without_a_loop_runs_once() -> None:
+    parts, launch, problem = product_of_halves()
+    hopper = machine(describe("sm_90a"))
+    small = replace(problem, steps=32, floor_bytes=0)
+    looped, once = (
+        predict(replace(parts, is_loop=is_loop), launch, small, hopper) for is_loop in (True, False)
+    )
+    assert looped.trips == once.trips == 1
+    # The next iteration's copies are not there yet.
+    assert once.scheduled > looped.scheduled
+
+
 def test_the_memory_is_a_bound() -> None:
     parts, launch, problem = product_of_halves()
     hopper = machine(describe("sm_90a"))
