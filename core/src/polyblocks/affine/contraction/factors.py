@@ -12,7 +12,7 @@ from polyblocks.affine.analysis.contractions import Contraction, Operand, contra
 from polyblocks.affine.model import Load, Node, Op, Value
 from polyblocks.target import MatrixUnit, TargetDescription
 
-_DTYPES = {"f16": "float16", "bf16": "bfloat16", "i8": "int8"}
+DTYPES = {"f16": "float16", "bf16": "bfloat16", "i8": "int8"}
 #: dtype of operands -> the type that memory has for them.
 ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "int8": "i8", "tfloat32": "f32"}
 #: What may be done with an element on its way. Zero stays zero: that is what is beyond the end.
@@ -135,7 +135,7 @@ def _factors(
 
 def _factor(makers: dict[Value, Node], value: Value) -> _Factor | None:
     """The load that a factor comes from; None if it is made in another way."""
-    dtype, done = _DTYPES.get(str(value.type), ""), []
+    dtype, done = DTYPES.get(str(value.type), ""), []
     node = makers.get(value)
     while isinstance(node, Op):
         if node.name not in ON_THE_WAY or len(node.operands) != 1:

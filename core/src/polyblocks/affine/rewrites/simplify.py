@@ -27,6 +27,28 @@ def eliminate_common(nodes: list[Node]) -> None:
         replace_values(nodes, mapping)
 
 
+def need_not_round(op: Op) -> bool:
+    """Whether an operation rounds where that is not the program's wish: the frontend says so."""
+    return op.name == "arith.truncf" and "contract" in str(op.attributes.get("fastmath", ""))
+
+
+def drop_roundings(nodes: list[Node]) -> None:
+    """Let what is rounded without need, and extended again, stay as it is."""
+    rounded: dict[Value, Value] = {}
+    mapping: dict[Value, Value] = {}
+    for node in walk(nodes):
+        if not isinstance(node, Op):
+            continue
+        if need_not_round(node):
+            rounded[node.results[0]] = node.operands[0]
+        elif node.name == "arith.extf" and node.operands[0] in rounded:
+            wide = rounded[node.operands[0]]
+            if wide.type == node.results[0].type:
+                mapping[node.results[0]] = wide
+    if mapping:
+        replace_values(nodes, mapping)
+
+
 def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value, Value]) -> None:
     def use(value: Value) -> Value:
         while value in mapping:

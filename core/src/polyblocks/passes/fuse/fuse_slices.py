@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
-from polyblocks.affine.contraction.factors import ON_THE_WAY, is_product
+from polyblocks.affine.contraction.factors import DTYPES, ON_THE_WAY, is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
@@ -34,7 +34,11 @@ from polyblocks.affine.model import (
 from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into, is_plain
 from polyblocks.affine.rewrites.moving import in_the_way, move_before
-from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.affine.rewrites.simplify import (
+    drop_roundings,
+    eliminate_common,
+    need_not_round,
+)
 from polyblocks.affine.tiles.fusion_stages import slots
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
@@ -60,6 +64,9 @@ class FuseSlicesPass(NestPass):
     * *epilogue*: the consumer is point-wise and reads the buffer just where it is produced; its
       body moves behind the producer's, reductions included. What it needs besides is computed
       before the producer then, unless the producer reduces nothing and that is large.
+
+    A rounding that is not the program's is left out where its result is extended again, unless a
+    unit multiplies what is rounded.
 
     On targets with a grid of blocks the epilogues of contractions come first, so that what is kept
     of them is no wider than the program wants it, and they may count with other loops than the
@@ -120,6 +127,8 @@ class FuseSlicesPass(NestPass):
             return None
         for consumer in candidate.consumers:
             inline_into(consumer.body, producer)
+            if any(_needless(n, target) for n in producer.body):
+                drop_roundings(consumer.body)
             eliminate_common(consumer.body)
             remove_dead(consumer.body)
             consumer.changed = True
@@ -160,7 +169,13 @@ class FuseSlicesPass(NestPass):
         reads_ = times / max(candidate.buffer.numel, 1)
         # A load extends integers by itself, and steps of a unit have narrow operands.
         free = EXTENSIONS if target.multiprocessor is None else (*EXTENSIONS, "arith.extf")
-        body = slots([n for n in producer.body if getattr(n, "name", "") not in free])
+        body = slots(
+            [
+                n
+                for n in producer.body
+                if getattr(n, "name", "") not in free and not _needless(n, target)
+            ]
+        )
         anew = reads_ * body
         # Computed once, stored, and loaded at every read.
         stored = body + 2.0 + reads_
@@ -254,6 +269,14 @@ class FuseSlicesPass(NestPass):
         producer.changed = True
         users.refresh(producer)
         return consumer
+
+
+def _needless(node: Node, target: TargetDescription) -> bool:
+    """Whether a rounding is not the program's, and no unit multiplies what is rounded."""
+    if not isinstance(node, Op) or not need_not_round(node):
+        return False
+    dtype = DTYPES.get(str(node.results[0].type))
+    return not any(dtype in unit.both for unit in target.matrix_units)
 
 
 def _may_hold(consumer: Nest, producer: Producer, target: TargetDescription) -> bool:
