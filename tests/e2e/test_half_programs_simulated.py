@@ -97,6 +97,7 @@ FUNCTIONS: dict[str, tuple[Program, tuple[tuple[int, ...], ...], int, int]] = {
     "points": (functional.conv2d, ((2, 64, 5, 8), (24, 64, 1, 1), (24,)), 1, 1),
     "converted": (converted, ((64, 96), (96, 48)), 1, 1),
     "scaled": (scaled, ((64, 96), (48, 96)), 1, 1),
+    "few steps": (scaled, ((64, 16), (48, 16)), 1, 1),
     "square of what is scaled": (scaled_square, ((64, 96),), 1, 1),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
 from polyblocks.affine.expr import Expr, Var
@@ -16,6 +16,7 @@ from polyblocks.affine.model import (
     Load,
     Nest,
     Node,
+    Op,
     Opaque,
     Store,
     Value,
@@ -23,6 +24,7 @@ from polyblocks.affine.model import (
     reads,
     reads_from,
     replace_values,
+    results,
     walk,
     writes,
 )
@@ -147,16 +149,27 @@ def with_producers(nest: Nest, users: Users) -> list[Node]:
     So it may be when nests have been fused: a point-wise producer is inside if every element that
     it makes is read once.
     """
-    return _with(nest, users, lambda nodes: _reads_once(nodes, 1), lambda producer: True)
+    return _with(nest, users, lambda nodes: _reads_once(nodes, 1), lambda producer: producer)
 
 
 def with_conversions(nest: Nest, users: Users) -> list[Node]:
-    """As :func:`with_producers`, of those that copy or extend numbers, read however often."""
+    """As :func:`with_producers`, of those that copy or extend numbers, read however often.
 
-    def extends(producer: Producer) -> bool:
-        return all(
-            isinstance(n, Load) or getattr(n, "name", "") in EXTENSIONS for n in producer.body
-        )
+    Constant factors are left out: ``hoist-factors`` moves them to what is computed.
+    """
+
+    def extends(producer: Producer) -> Producer | None:
+        body, value = producer.body, producer.value
+        constants = {n.results[0] for n in body if isinstance(n, Op) and n.name == "arith.constant"}
+        for node in body:
+            if isinstance(node, Op) and node.name == "arith.mulf" and node.results[0] is value:
+                scaled = [v for v in node.operands if v not in constants]
+                if len(scaled) == 1:
+                    body, value = [n for n in body if n is not node], scaled[0]
+        body = [n for n in body if not constants.intersection(results(n))]
+        if all(isinstance(n, Load) or getattr(n, "name", "") in EXTENSIONS for n in body):
+            return replace(producer, body=body, value=value)
+        return None
 
     def loaded(nodes: list[Node]) -> Iterator[Buffer]:
         return (n.buffer for n in walk(nodes) if isinstance(n, Load) and n.buffer.kind == "alloc")
@@ -168,9 +181,9 @@ def _with(
     nest: Nest,
     users: Users,
     read: Callable[[list[Node]], Iterator[Buffer]],
-    wanted: Callable[[Producer], bool],
+    wanted: Callable[[Producer], Producer | None],
 ) -> list[Node]:
-    """A copy of a nest's code, wanted producers of what it reads inside."""
+    """A copy of a nest's code, producers of what it reads inside as they are wanted."""
     body = clone(nest.body, {}, {})
     seen: set[Buffer] = set()
     while True:
@@ -182,7 +195,8 @@ def _with(
         if candidate is None or not candidate.may_inline(users, nest):
             continue
         producer = Producer.of(candidate)
-        if producer is not None and wanted(producer) and producer.is_plain_in(body):
+        producer = None if producer is None else wanted(producer)
+        if producer is not None and producer.is_plain_in(body):
             inline_into(body, producer)
 
 
