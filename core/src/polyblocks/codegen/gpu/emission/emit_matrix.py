@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -134,7 +135,12 @@ class MatrixEmitter(ContractionEmitter):
 
         def load(number: Any) -> list[Any]:
             begin = code.times(number, kernel.depth)
-            return [value for copy in through for value in copy.load(begin)]
+            types = [type_ for copy in through for type_ in copy.loaded]
+
+            def loaded(whole: bool) -> list[Any]:
+                return [value for copy in through for value in copy.load(begin, whole)]
+
+            return self._whole_or_last(number, loaded, types)
 
         def store(stage: Any, loaded: list[Any]) -> None:
             rest = iter(loaded)
@@ -142,9 +148,12 @@ class MatrixEmitter(ContractionEmitter):
                 copy.store(stage, rest)
 
         def start(number: Any, stage: Any) -> list[Any]:
-            for copy in direct:
-                copy.start(code.times(number, kernel.depth), stage)
-            return []
+            def started(whole: bool) -> list[Any]:
+                for copy in direct:
+                    copy.start(code.times(number, kernel.depth), stage, whole)
+                return []
+
+            return self._whole_or_last(number, started, [])
 
         def arrived(on_their_way: int) -> None:
             if pipeline:
@@ -192,6 +201,19 @@ class MatrixEmitter(ContractionEmitter):
             sums = self._multiply(operands, sums)
             operands = ahead
         return self._unpacked(sums)
+
+    def _whole_or_last(
+        self, number: Any, copied: Callable[[bool], list[Any]], types: list[Any]
+    ) -> list[Any]:
+        """A copy of a tile: only the last one may have steps that do not exist."""
+        code, steps, depth = self.code, self.kernel.counts[2], self.kernel.depth
+        last = -(-steps // depth) - 1
+        if steps % depth == 0 or last == 0:
+            return copied(steps % depth == 0)
+        if any(number == code.integer(n) for n in range(min(last, self.kernel.stages))):
+            return copied(True)
+        is_last = code.compare("eq", number, code.integer(last))
+        return code.when(is_last, partial(copied, False), partial(copied, True), types)
 
     def _operands(self, stage: Any, call: int) -> list[Any]:
         """The registers of both operands for one call of all units of the warp."""

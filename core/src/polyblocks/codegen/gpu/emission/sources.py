@@ -64,7 +64,7 @@ class Sources:
         self.few = 1 + sum((extent - 1) * abs(step) for extent, step in pairs) <= _FEW
         self.number = self.code.i32 if self.few else self.code.index
 
-    def at(self, begin: Any, step: Sum, outer: Sum, size: tuple[int, int]) -> Source:
+    def at(self, begin: Any, step: Sum, outer: Sum, size: tuple[int, int], whole: bool) -> Source:
         """The piece that begins at a step of a row (or column).
 
         Args:
@@ -72,9 +72,10 @@ class Sources:
             step: counted from there.
             outer: the row (or column), counted from the first one of the tile.
             size: steps, and rows (or columns), of the piece.
+            whole: whether all of the tile's steps exist.
         """
         code, load = self.code, self.load
-        plus, inside = self._steps(begin, step, size[0])
+        plus, inside = self._steps(begin, step, size[0], whole)
         plus += self._rows(outer, size[1])
         place = address(load.buffer, load.index)
         plus += place.const
@@ -83,7 +84,7 @@ class Sources:
         there = code.both([c for c in (inside, holds) if c is not None])
         return Source(of_rows, of_steps, plus, there)
 
-    def _steps(self, begin: Any, step: Sum, size: int) -> tuple[int, Any]:
+    def _steps(self, begin: Any, step: Sum, size: int, whole: bool) -> tuple[int, Any]:
         """Set the variables of a step; what they leave out, and whether the step exists."""
         code, emitter, last = self.code, self.emitter, self.order[-1]
         depth, count = self.kernel.depth, self.kernel.counts[2]
@@ -95,7 +96,7 @@ class Sources:
             emitter.variables[last] = code.add(emitter.variables[last], value)
             return (apart or 0) * step.plus, None
         inside, plus = None, 0
-        if count % depth == 0:
+        if whole:
             apart = apart if self.linear else None
             plus = (apart or 0) * step.plus
             number = code.add(begin, step.value if apart is not None else self._whole(step))

@@ -102,8 +102,13 @@ class TileCopy:
         on = groups * inner * self.chunk
         return Sum(step, on), Sum(code.remainder(rest, outer), rows)
 
-    def load(self, begin: Any) -> list[Any]:
-        """What the thread copies of the tile that begins at a step."""
+    @property
+    def loaded(self) -> list[Any]:
+        """The types of what the thread copies of a tile."""
+        return [self.vector] * ((2 if self._in_pairs else 1) * len(self._rounds))
+
+    def load(self, begin: Any, whole: bool) -> list[Any]:
+        """What the thread copies of the tile that begins at a step; all of its steps may exist."""
         found = []
         for round_ in self._rounds:
             mine, step, outer = self._piece(round_)
@@ -111,10 +116,11 @@ class TileCopy:
 
             def one(step: Sum = step, outer: Sum = outer) -> list[Any]:
                 if not self.along:
-                    return [self._gathered(begin, step, outer)]
+                    return [self._gathered(begin, step, outer, whole)]
                 if not self._in_pairs:
-                    return [self._whole(begin, step, outer)]
-                return [self._whole(begin, Sum(step.value, step.plus + k), outer) for k in (0, 1)]
+                    return [self._whole(begin, step, outer, whole)]
+                two = (Sum(step.value, step.plus + k) for k in (0, 1))
+                return [self._whole(begin, one, outer, whole) for one in two]
 
             def nothing(count: int = count) -> list[Any]:
                 return [self._zeros()] * count
@@ -122,7 +128,7 @@ class TileCopy:
             found += self.code.when(mine, one, nothing, [self.vector] * count)
         return found
 
-    def start(self, begin: Any, stage: Any) -> None:
+    def start(self, begin: Any, stage: Any, whole: bool) -> None:
         """Copy the tile that begins at a step to a stage, past the registers."""
         code, load = self.code, self.operand.load
         assert self.kernel.copies is not None
@@ -134,7 +140,7 @@ class TileCopy:
             mine, step, outer = self._piece(round_)
 
             def one(step: Sum = step, outer: Sum = outer) -> list[Any]:
-                source = self.sources.at(begin, step, outer, self._size)
+                source = self.sources.at(begin, step, outer, self._size, whole)
                 count = code.constant(ir.IntegerAttr.get(code.i32, self.chunk * size))
                 if source.there is not None:
                     none = code.constant(ir.IntegerAttr.get(code.i32, 0))
@@ -245,18 +251,18 @@ class TileCopy:
             ir.DenseElementsAttr.get_splat(self.vector, zero_of(self.element))
         )
 
-    def _whole(self, begin: Any, step: Sum, outer: Sum) -> Any:
+    def _whole(self, begin: Any, step: Sum, outer: Sum, whole: bool) -> Any:
         """A chunk that lies in memory as it is: of steps, or of rows."""
-        source = self.sources.at(begin, step, outer, self._size)
+        source = self.sources.at(begin, step, outer, self._size, whole)
         return self._loaded(source, "vector.load", self.vector, self._zeros())
 
-    def _gathered(self, begin: Any, step: Sum, outer: Sum) -> Any:
+    def _gathered(self, begin: Any, step: Sum, outer: Sum, whole: bool) -> Any:
         """A chunk of steps, element by element."""
         zero = self.emitter._zero(self.element)
         elements = []
         for k in range(self.chunk):
             at = Sum(step.value, step.plus + k)
-            source = self.sources.at(begin, at, outer, (1, 1))
+            source = self.sources.at(begin, at, outer, (1, 1), whole)
             elements.append(self._loaded(source, "memref.load", self.element, zero))
         return self.code.value("vector.from_elements", self.vector, *elements)
 
