@@ -21,7 +21,9 @@ from polyblocks.options import CompileOptions
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.simt import LaunchResult, Semantics, Simulator
-from polyblocks.simt.llvm_ir.reader import read_module
+from polyblocks.simt.llvm_ir.reader import places_of, read_module
+from polyblocks_nvgpu import emit
+from polyblocks_nvgpu.ptx_reader.reader import read_ptx
 
 pytestmark = pytest.mark.cpu
 
@@ -39,11 +41,13 @@ def simulate(
     change: Callable[[dict[str, Any]], None] = lambda plan: None,
     options: dict[str, Any] | None = None,
     optimize: Callable[[str], str] = str,
+    ptx: bool = False,
 ) -> tuple[list[np.ndarray], tuple[LaunchResult, ...]]:
     """Outputs of a program on the simulated chip, and what its launches did.
 
     ``change`` may change the launch plan, ``optimize`` the LLVM IR that LLVM has optimized, and
     ``options`` are others than target and architecture.
+    With ``ptx`` what runs is the PTX that LLVM makes of that.
     """
     package = f"polyblocks_{TARGETS[arch]}"
     chosen = CompileOptions(target=TARGETS[arch], arch=arch, **(options or {}))
@@ -77,7 +81,8 @@ def simulate(
     assert isinstance(semantics, Semantics)
     optimized_ir = importlib.import_module(f"{package}.emit").optimized_ir
     text = optimize(optimized_ir(module, context))
-    return outputs, Simulator(read_module(text), semantics).run_plan(plan, arrays)
+    code = read_ptx(emit.ptx_of(text, target), places_of(text)) if ptx else read_module(text)
+    return outputs, Simulator(code, semantics).run_plan(plan, arrays)
 
 
 PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]] = {
@@ -140,6 +145,24 @@ def test_kernels_compute_what_pytorch_does_without_a_finding(name: str, arch: st
         torch.testing.assert_close(torch.from_numpy(found), wanted, rtol=rtol, atol=1e-4)
 
 
+@pytest.mark.parametrize("arch", sweep([a for a in TARGETS if a.startswith("sm")], "sm_90a"))
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_ptx_computes_the_same_and_moves_the_same(name: str, arch: str) -> None:
+    """What LLVM's code generator made, against what it was made of."""
+    torch.manual_seed(0)
+    function, make = PROGRAMS[name]
+    inputs = make()
+    outputs, launches = simulate(function, inputs, arch)
+    found, launched = simulate(function, inputs, arch, ptx=True)
+    assert [str(f) for launch in launched for f in launch.findings] == []
+    for one, other in zip(found, outputs, strict=True):
+        torch.testing.assert_close(torch.from_numpy(one), torch.from_numpy(other))
+    for ptx, optimized in zip(launched, launches, strict=True):
+        assert ptx.counts.sectors == optimized.counts.sectors
+        assert ptx.counts.bank_conflicts <= optimized.counts.bank_conflicts
+        assert ptx.counts.shared_loaded <= optimized.counts.shared_loaded
+
+
 @pytest.mark.parametrize(
     ("name", "size"),
     [("softmax", [300, 4096]), ("blur", [1, 260, 516]), ("element-wise", [300, 500])],
@@ -199,5 +222,17 @@ def test_a_store_that_moved_behind_a_barrier_is_found_and_named(arch: str) -> No
     races = [finding for finding in launch.findings if finding.kind == "race"]
     assert races
     assert "llvm.load" in races[0].op
+    assert races[0].location
+    assert "llvm.store" in races[0].message
+
+
+def test_a_barrier_that_is_missing_in_ptx_is_found_and_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = emit.ptx_of
+    monkeypatch.setattr(emit, "ptx_of", lambda *given: made(*given).replace("bar.sync \t0;", ""))
+    _, (launch,) = simulate(in_torch.column_means, [r(100, 77)], "sm_90a", ptx=True)
+    races = [finding for finding in launch.findings if finding.kind == "race"]
+    assert races
     assert races[0].location
     assert "llvm.store" in races[0].message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from math import isfinite
@@ -21,6 +22,7 @@ from polyblocks.codegen.gpu.matrix import kernel
 from polyblocks.codegen.gpu.matrix.cost import predict_matrix
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, products_of
 from polyblocks.simt import LaunchResult
+from polyblocks_nvgpu import emit
 
 pytestmark = pytest.mark.cpu
 
@@ -80,14 +82,12 @@ def arguments(name: str, dtype: torch.dtype) -> list[torch.Tensor]:
     return [r(shape).to(dtype) for shape in PROGRAMS[name][1]]
 
 
-@pytest.mark.parametrize("dtype", sweep([torch.float16, torch.bfloat16], torch.float16), ids=str)
-@pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "gfx1100"))
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_units_compute_what_pytorch_does(
-    name: str, arch: str, dtype: torch.dtype, kernels: list[MatrixKernel]
+def check(
+    name: str, arch: str, dtype: torch.dtype, kernels: list[MatrixKernel], ptx: bool = False
 ) -> None:
+    """A program computes what PyTorch does, by units where the chip has them."""
     function, inputs = PROGRAMS[name][0], arguments(name, dtype)
-    outputs, launches = simulate(function, inputs, arch)
+    outputs, launches = simulate(function, inputs, arch, ptx=ptx)
     assert [str(f) for launch in launches for f in launch.findings] == []
     # Volta's and Turing's units have no bfloat16.
     by_units = arch not in ("sm_70", "sm_75") or dtype is torch.float16
@@ -101,10 +101,28 @@ def test_units_compute_what_pytorch_does(
     assert error <= 2 * eager + 1e-6
 
 
+@pytest.mark.parametrize("dtype", sweep([torch.float16, torch.bfloat16], torch.float16), ids=str)
+@pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "gfx1100"))
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_units_compute_what_pytorch_does(
+    name: str, arch: str, dtype: torch.dtype, kernels: list[MatrixKernel]
+) -> None:
+    check(name, arch, dtype, kernels)
+
+
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_units_of_each_chip(arch: str, dtype: torch.dtype, kernels: list[MatrixKernel]) -> None:
-    test_units_compute_what_pytorch_does("residual", arch, dtype, kernels)
+    check("residual", arch, dtype, kernels)
+
+
+@pytest.mark.parametrize("arch", [arch for arch in CHIPS if arch.startswith("sm")])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", sweep(PROGRAMS, "columns of both", "residual"))
+def test_units_in_ptx(
+    name: str, dtype: torch.dtype, arch: str, kernels: list[MatrixKernel]
+) -> None:
+    check(name, arch, dtype, kernels, ptx=True)
 
 
 @pytest.mark.parametrize("arch", CHIPS[1:])
@@ -121,11 +139,12 @@ def test_bytes_are_multiplied_exactly(
     def function(a: Any, b: Any) -> Any:
         return torch._int_mm(a if rows else a.t(), b if columns else b.t())
 
-    (found,), (launch,) = simulate(function, given, arch)
-    assert kernels
-    assert launch.counts.instructions["matrix"] > 0
-    assert [str(f) for f in launch.findings] == []
-    assert torch.equal(torch.from_numpy(found).long(), a.long() @ b.long())
+    for ptx in (False, True)[: 1 + arch.startswith("sm")]:
+        (found,), (launch,) = simulate(function, given, arch, ptx=ptx)
+        assert kernels
+        assert launch.counts.instructions["matrix"] > 0
+        assert [str(f) for f in launch.findings] == []
+        assert torch.equal(torch.from_numpy(found).long(), a.long() @ b.long())
 
 
 def test_not_a_number_stays_in_its_row_and_column(kernels: list[MatrixKernel]) -> None:
@@ -183,9 +202,9 @@ def product(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[bool, list[st
 
     monkeypatch.setattr(choose, "predict_matrix", predict)
 
-    def run() -> tuple[bool, list[str]]:
+    def run(ptx: bool = False) -> tuple[bool, list[str]]:
         a, b = r(64, 512).half(), r(64, 512).half()
-        outputs, launches = simulate(lambda a, b: a @ b.t(), [a, b], "sm_80")
+        outputs, launches = simulate(lambda a, b: a @ b.t(), [a, b], "sm_80", ptx=ptx)
         right = torch.allclose(torch.from_numpy(outputs[0]), a @ b.t(), rtol=1e-2, atol=0.1)
         return right, [str(f) for launch in launches for f in launch.findings]
 
@@ -194,6 +213,21 @@ def product(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[bool, list[st
 
 def test_nothing_is_found_where_nothing_is_planted(product: Any) -> None:
     assert product() == (True, [])
+    assert product(ptx=True) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"), [("cp.async.wait_group", "unwaited copy"), ("bar.sync", "race")]
+)
+def test_a_line_that_is_missing_in_ptx_is_found(
+    line: str, kind: str, product: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = emit.ptx_of
+    monkeypatch.setattr(
+        emit, "ptx_of", lambda *given: re.sub(rf"(?m)^\t{line}.*;$", "", made(*given))
+    )
+    _, found = product(ptx=True)
+    assert any(kind in text for text in found), found
 
 
 def test_a_missing_wait_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:

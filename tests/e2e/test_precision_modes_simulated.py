@@ -113,6 +113,17 @@ def test_operands_are_rounded_on_their_way(name: str, arch: str, mode: str) -> N
     assert (result.double() - exact).abs().max() > 1e-4
 
 
+@pytest.mark.parametrize(("arch", "mode"), [pair for pair in EACH if pair[0].startswith("sm")])
+def test_ptx_rounds_them_alike(arch: str, mode: str) -> None:
+    function, inputs = PROGRAMS["epilogue"][0], arguments("epilogue")
+    given = {"mm_conv_precision_mode": mode}
+    (found,), launches = simulate(function, inputs, arch, options=given, ptx=True)
+    assert [str(f) for launch in launches for f in launch.findings] == []
+    assert launches[0].counts.instructions["matrix"] > 0
+    (wanted,), _ = simulate(function, inputs, arch, options=given)
+    torch.testing.assert_close(torch.from_numpy(found), torch.from_numpy(wanted))
+
+
 @pytest.mark.parametrize(("arch", "mode"), EACH)
 def test_the_instruction_of_each_mode(arch: str, mode: str) -> None:
     function, inputs = PROGRAMS["rows of both"][0], arguments("rows of both")

@@ -46,6 +46,11 @@ def optimized_ir(module: Any, context: PassContext) -> str:
     return str(_optimized(module, context, places=True)[0])
 
 
+def ptx_of(text: str, target: TargetDescription) -> str:
+    """The PTX that LLVM's code generator makes of :func:`optimized_ir`, with its lines."""
+    return llvm.emit_assembly(*llvm.parse(text, machine(target)))
+
+
 def _optimized(
     module: Any, context: PassContext, level: int = 3, places: bool = False
 ) -> tuple[Any, Any]:

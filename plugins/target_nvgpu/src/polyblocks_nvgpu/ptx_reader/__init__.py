@@ -1,0 +1,1 @@
+"""Reads PTX into MLIR's LLVM dialect, for the simulator."""
