@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.gpu_static import amd_assembly, sass
-from bench.gpu_static.cases import Case
+from bench.gpu_static.cases import Case, arguments
 from bench.gpu_static.instructions import Code
 from bench.gpu_static.model import Launch
 from polyblocks.target import TargetDescription
@@ -82,7 +82,7 @@ def build(case: Case, arch: str) -> list[Built]:
 
     target = describe(arch).name
     torch._dynamo.reset()
-    inputs = [torch.empty(shape, dtype=getattr(torch, case.dtype)) for shape in case.shapes]
+    inputs = arguments(case, torch.empty)
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         options: Json = {"target": target, "arch": arch}
         if target == "amdgpu":

@@ -22,12 +22,13 @@ class Case:
 
     Attributes:
         name: of the case.
-        group: ``products`` or ``resnet-50``.
+        group: ``products``, ``resnet-50`` or ``resnet-50-nchw``.
         dtype: of the arguments.
         shapes: of the arguments.
         problem: what it computes.
         make: the function, of PyTorch's tensors; imports PyTorch when it is called.
         size: by which the bars of :mod:`bench.gpu_static.bars` know it.
+        channels_last: whether images and windows have their channels next to each other in memory.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Case:
     problem: Problem
     make: Callable[[], Callable[..., Any]]
     size: str = ""
+    channels_last: bool = False
 
 
 def _product() -> Callable[..., Any]:
@@ -104,7 +106,9 @@ def resnet_50() -> list[Layer]:
     return layers
 
 
-def convolution(number: int, layer: Layer, dtype: str = "float16") -> Case:
+def convolution(
+    number: int, layer: Layer, dtype: str = "float16", *, channels_last: bool = True
+) -> Case:
     """A layer as a case; ``number`` is its place in the network."""
     size = SIZES[dtype]
     shapes = (
@@ -123,11 +127,12 @@ def convolution(number: int, layer: Layer, dtype: str = "float16") -> Case:
     return Case(
         f"convolution {number} {dtype}: {layer.window}x{layer.window} /{layer.stride} "
         f"{layer.inputs}->{layer.outputs}, {layer.image}x{layer.image}",
-        "resnet-50",
+        "resnet-50" if channels_last else "resnet-50-nchw",
         dtype,
         shapes,
         Problem(layer.outputs, pixels, steps, (read + layer.outputs * pixels) * size),
         make,
+        channels_last=channels_last,
     )
 
 
@@ -145,8 +150,24 @@ PRODUCTS = (
     ),
     product("int8", 8192, 8192, 8192, transposed=True),
 )
-CONVOLUTIONS = tuple(convolution(n, layer) for n, layer in enumerate(resnet_50(), 1))
-GROUPS = {"products": PRODUCTS, "resnet-50": CONVOLUTIONS}
+GROUPS = {
+    "products": PRODUCTS,
+    # As PyTorch's users give them to matrix units, and as its tensors are by themselves.
+    "resnet-50": tuple(convolution(n, layer) for n, layer in enumerate(resnet_50(), 1)),
+    "resnet-50-nchw": tuple(
+        convolution(n, layer, channels_last=False) for n, layer in enumerate(resnet_50(), 1)
+    ),
+}
+
+
+def arguments(case: Case, make: Callable[..., Any]) -> list[Any]:
+    """A case's arguments; ``make`` is a function such as ``torch.empty``."""
+    import torch
+
+    made = [make(shape, dtype=getattr(torch, case.dtype)) for shape in case.shapes]
+    if case.channels_last:
+        made = [tensor.to(memory_format=torch.channels_last) for tensor in made]
+    return made
 
 
 def named(groups: str, only: str = "") -> list[Case]:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.gpu_static.build import Built, build
-from bench.gpu_static.cases import Case
+from bench.gpu_static.cases import Case, arguments
 from bench.gpu_static.instructions import Kind, products
 from bench.gpu_static.loops import Parts, split
 from bench.gpu_static.machines import Machine
@@ -128,7 +128,7 @@ def conflicts(case: Case, arch: str, sample: int) -> int:
     from polyblocks.simt.simulated import SimulatedExecutable
 
     torch._dynamo.reset()
-    inputs = [torch.zeros(shape, dtype=getattr(torch, case.dtype)) for shape in case.shapes]
+    inputs = arguments(case, torch.zeros)
     options = {"target": describe(arch).name, "arch": arch, "simulate": True}
     with torch.no_grad():
         artifact = polyblocks.aot(case.make(), inputs, options, frontend="torch")

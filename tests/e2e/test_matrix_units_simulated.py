@@ -28,6 +28,17 @@ pytestmark = pytest.mark.cpu
 
 r = torch.randn
 
+
+def last(x: torch.Tensor) -> torch.Tensor:
+    """Images whose channels are next to each other, with these as the second dimension."""
+    return x.permute(0, 3, 1, 2)
+
+
+def first(x: torch.Tensor) -> torch.Tensor:
+    """The same the other way round."""
+    return x.permute(0, 2, 3, 1)
+
+
 #: name -> function, shapes of the arguments.
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "product": (torch.matmul, ((64, 96), (96, 128))),
@@ -56,6 +67,30 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
         ((33, 88), (88, 65)),
     ),
     "points": (functional.conv2d, ((2, 64, 5, 8), (24, 64, 1, 1))),
+    "windows": (
+        lambda x, w, b: torch.relu(functional.conv2d(x, w, b, padding=1)),
+        ((2, 24, 9, 11), (40, 24, 3, 3), (40,)),
+    ),
+    "channels last": (
+        lambda x, w: first(functional.conv2d(last(x), last(w), stride=2, padding=(1, 2))),
+        ((2, 10, 13, 32), (24, 3, 5, 32)),
+    ),
+    "three channels": (
+        lambda x, w: first(functional.conv2d(last(x), last(w), stride=2, padding=3)),
+        ((1, 15, 16, 3), (16, 7, 7, 3)),
+    ),
+    "gaps and groups": (
+        lambda x, w: functional.conv2d(x, w, padding=2, dilation=2, groups=2),
+        ((1, 32, 8, 10), (32, 16, 3, 3)),
+    ),
+    "along a signal": (
+        lambda x, w: functional.conv1d(x, w, padding=4),
+        ((3, 17, 50), (33, 17, 9)),
+    ),
+    "transposed": (
+        lambda x, w: functional.conv_transpose2d(x, w, stride=2, padding=1),
+        ((1, 40, 7, 6), (40, 17, 4, 4)),
+    ),
     "strided": (lambda a, b: a[::2] @ b[:, ::3], ((64, 48), (48, 96))),
     "beginning apart": (lambda a, b: a[:, 3:] @ b[3:], ((40, 51), (51, 64))),
 }
@@ -145,6 +180,53 @@ def test_bytes_are_multiplied_exactly(
         assert launch.counts.instructions["matrix"] > 0
         assert [str(f) for f in launch.findings] == []
         assert torch.equal(torch.from_numpy(found).long(), a.long() @ b.long())
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "gfx1100"])
+@pytest.mark.parametrize("name", ["windows", "channels last", "three channels", "gaps and groups"])
+def test_a_convolution_is_one_kernel(name: str, arch: str, kernels: list[MatrixKernel]) -> None:
+    _, launches = simulate(PROGRAMS[name][0], arguments(name, torch.float16), arch)
+    assert len(launches) == 1
+
+
+def test_padding_that_is_computed_takes_no_memory(kernels: list[MatrixKernel]) -> None:
+    x, v, w = (r(shape).half() for shape in ((1, 16, 8, 8), (16, 16, 3, 3), (16, 16, 3, 3)))
+
+    def function(x: Any, v: Any, w: Any) -> Any:
+        return functional.conv2d(functional.conv2d(x, v, padding=1), w, padding=1)
+
+    (found,), launches = simulate(function, [x, v, w], "sm_80")
+    assert len(launches) == 2
+    expected = function(*(t.double() for t in (x, v, w)))
+    eager = (function(x, v, w).double() - expected).abs().max()
+    assert (torch.from_numpy(found).double() - expected).abs().max() <= 2 * eager
+
+
+def test_what_a_unit_multiplies_is_computed_before(kernels: list[MatrixKernel]) -> None:
+    a, b = r(40, 64).half(), r(64, 48).half()
+
+    def function(a: Any, b: Any) -> Any:
+        return torch.relu(a) @ b
+
+    (found,), launches = simulate(function, [a, b], "sm_80")
+    assert sum(launch.counts.instructions.get("matrix", 0) for launch in launches) > 0
+    expected = function(a.double(), b.double())
+    assert (torch.from_numpy(found).double() - expected).abs().max() < 0.05
+
+
+def test_infinity_meets_the_zeros_of_the_padding(kernels: list[MatrixKernel]) -> None:
+    x, w = r(1, 16, 6, 6).half(), r(16, 16, 3, 3).half()
+    x[0, 3, 0, 0] = float("inf")
+    w[2, 5, 0, 0] = float("nan")
+
+    def function(x: Any, w: Any) -> Any:
+        return functional.conv2d(x, w, padding=1)
+
+    (found,), _ = simulate(function, [x, w], "sm_80")
+    expected = function(x.float(), w.float())
+    # A product with a zero that pads is computed here, and left out by PyTorch.
+    same = torch.from_numpy(found).isfinite() == expected.isfinite()
+    assert same[0, [c for c in range(16) if c != 2]].all()
 
 
 def test_not_a_number_stays_in_its_row_and_column(kernels: list[MatrixKernel]) -> None:

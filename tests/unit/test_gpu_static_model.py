@@ -211,8 +211,8 @@ def test_the_memory_is_a_bound() -> None:
 
 def test_the_convolutions_of_resnet_50() -> None:
     layers = cases.resnet_50()
-    assert len(layers) == len(cases.CONVOLUTIONS) == 53
-    operations = sum(2 * case.problem.products for case in cases.CONVOLUTIONS) // cases.BATCH
+    assert len(layers) == len(cases.GROUPS["resnet-50"]) == 53
+    operations = sum(2 * case.problem.products for case in cases.GROUPS["resnet-50"]) // cases.BATCH
     # The network's, less its linear layer.
     assert operations == 8_178_368_512 - 2 * 2048 * 1000
     assert {layer.image for layer in layers} == {224, 56, 28, 14, 7}
@@ -221,7 +221,7 @@ def test_the_convolutions_of_resnet_50() -> None:
 def test_cases_by_name() -> None:
     assert [c.name for c in cases.named("products", "int8")] == ["x @ w.T int8 8192x8192x8192"]
     assert len(cases.named("products,resnet-50")) == 11 + 53
-    with pytest.raises(ValueError, match="no group 'conv'; the groups are products, resnet-50"):
+    with pytest.raises(ValueError, match="no group 'conv'; the groups are products, resnet-50, "):
         cases.named("conv")
     with pytest.raises(ValueError, match="no case contains '7x9'; the cases are a @ b float16"):
         cases.named("products", "7x9")

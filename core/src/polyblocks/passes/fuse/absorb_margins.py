@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.boxes import Box
+from polyblocks.affine.analysis.boxes import Box, covered, volume, with_loops
 from polyblocks.affine.analysis.margins import Margin, is_zero, margins_of
 from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.expr import Expr
@@ -53,10 +53,12 @@ class AbsorbMarginsPass(NestPass):
                 continue
             if not all(_reads_whole(nest, buffer) for nest in products):
                 continue
+            if not _fills(users.writers(buffer), buffer, margin.inside):
+                continue
             source = _source(buffer, margin, users, products)
-            inside = source or _like(buffer, margin.inside)
+            inside, order = source or _like(buffer, margin.inside)
             for nest in products:
-                _read_inside(nest, buffer, inside, margin.inside)
+                _read_inside(nest, buffer, inside, order, margin.inside)
             if source is None:
                 for writer in users.writers(buffer):
                     assert isinstance(writer, Nest)
@@ -83,18 +85,37 @@ def _reads_whole(nest: Nest, buffer: Buffer) -> bool:
     return all(isinstance(n, Load) and not n.where for n in accesses)
 
 
-def _like(buffer: Buffer, box: Box) -> Buffer:
-    """A buffer for the elements in a box."""
+def _fills(writers: list[Any], buffer: Buffer, box: Box) -> bool:
+    """Whether what is stored besides zeros is all that is in a box, so that none of them is."""
+    filled = 0
+    for nest in writers:
+        zeros = _zeros(nest)
+        for store, loops in with_loops(nest.body):
+            if isinstance(store, Store) and store.buffer is buffer and store.value not in zeros:
+                part = covered(store.index, loops)
+                if part is None:
+                    return False
+                filled += volume(part)
+    return filled == volume(box)
+
+
+def _like(buffer: Buffer, box: Box) -> tuple[Buffer, list[int]]:
+    """A buffer for the elements in a box, with the same dimensions."""
     shape = tuple(high - low for low, high in box)
-    return Buffer(shape, buffer.element, "alloc", bytes_per_element=buffer.bytes_per_element)
+    inside = Buffer(shape, buffer.element, "alloc", bytes_per_element=buffer.bytes_per_element)
+    return inside, list(range(len(shape)))
 
 
-def _source(buffer: Buffer, margin: Margin, users: Users, products: list[Nest]) -> Buffer | None:
+def _source(
+    buffer: Buffer, margin: Margin, users: Users, products: list[Nest]
+) -> tuple[Buffer, list[int]] | None:
     """The buffer that holds just what is inside of the margin; None if there is none.
 
-    It is read in the place of its copy, so nobody may write it before the last product.
+    It is read in the place of its copy, so nobody may write it before the last product. With it
+    come the margin's dimensions in the order in which the buffer has them.
     """
     found: Buffer | None = None
+    order: list[int] = []
     writer: Nest | None = None
     for nest in users.writers(buffer):
         assert isinstance(nest, Nest)
@@ -107,7 +128,10 @@ def _source(buffer: Buffer, margin: Margin, users: Users, products: list[Nest]) 
                     return None
                 shape = tuple(high - low for low, high in margin.inside)
                 moved = [e - low for e, (low, _) in zip(node.index, margin.inside, strict=True)]
-                if load.buffer.shape != shape or list(load.index) != moved:
+                dims = list(zip(moved, shape, strict=True))
+                wanted = list(zip(load.index, load.buffer.shape, strict=True))
+                order = [dims.index(pair) for pair in wanted if dims.count(pair) == 1]
+                if sorted(order) != list(range(len(dims))):
                     return None
                 found, writer = load.buffer, nest
     if found is None or writer is None or found.element != buffer.element:
@@ -117,11 +141,14 @@ def _source(buffer: Buffer, margin: Margin, users: Users, products: list[Nest]) 
         return None
     if any(found.base in {b.base for b in nest.effects()[1]} for nest in products):
         return None
-    return found
+    return found, order
 
 
-def _read_inside(nest: Nest, buffer: Buffer, inside: Buffer, box: Box) -> None:
-    """Let the loads of a buffer read what is inside of a box, with zeros around."""
+def _read_inside(nest: Nest, buffer: Buffer, inside: Buffer, order: list[int], box: Box) -> None:
+    """Let the loads of a buffer read what is inside of a box, with zeros around.
+
+    ``inside`` has the box's dimensions in this order.
+    """
     for node in walk(nest.body):
         if isinstance(node, Load) and node.buffer is buffer:
             where: list[Expr] = []
@@ -131,7 +158,7 @@ def _read_inside(nest: Nest, buffer: Buffer, inside: Buffer, box: Box) -> None:
                     where.append(expr - low)
                 if most >= high:
                     where.append(Expr(high - 1) - expr)
-            node.index = tuple(e - low for e, (low, _) in zip(node.index, box, strict=True))
+            node.index = tuple(node.index[d] - box[d][0] for d in order)
             node.buffer, node.where = inside, tuple(where)
     nest.changed = True
 
