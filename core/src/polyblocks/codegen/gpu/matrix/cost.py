@@ -18,7 +18,8 @@ def predict_matrix(
     """Seconds of a kernel of matrix units.
 
     Blocks run in waves, of which the last one may leave multiprocessors idle. For each slice a warp
-    reads a row of chunks for each of its rows, and one for each of its columns.
+    reads a row of chunks for each of its rows, and one for each of its columns. What else threads
+    do takes slots in which instructions start.
     """
     units = max(target.shared_level.size, 1)
     needed = registers(kernel)
@@ -52,12 +53,16 @@ def predict_matrix(
     near = next((level for level in behind if level.bandwidth), None)
     cache = None if near is None else rates.bandwidth(target, near, units)
     waves = ceil(blocks / (units * at_once))
+    of_thread = kernel.reading + sum(kernel.copying(o) for o in kernel.product.operands)
+    issued = rates.compute_seconds(target, blocks * steps * kernel.threads * of_thread)
     takes = chip.latencies
     known = None not in (matrix, on_chip)
     return Predicted(
         memory=None if cache is None else (fetched + stored) / cache,
         # Tiles are written to shared memory once more than they come from the caches.
-        compute=max(matrix or 0.0, (reads + copied) / (on_chip or 1.0)) * shares / busy
+        compute=max(matrix or 0.0, (reads + copied) / (on_chip or 1.0), issued or 0.0)
+        * shares
+        / busy
         if known
         else None,
         # Until the first operands are there, and until the results are stored.

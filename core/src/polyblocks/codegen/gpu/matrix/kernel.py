@@ -248,6 +248,30 @@ class MatrixKernel(TiledKernel):
             return 0
         return 2 + len({frozenset(e.variables()) for e in operand.load.where})
 
+    def copying(self, operand: Operand) -> int:
+        """Instructions of a thread, about, that copy a tile of an operand.
+
+        A place is an addition, and a condition a sum and a comparison for each of its dimensions;
+        what is loaded one by one is put together.
+        """
+        rounds = -(-self.pieces(operand) // self.threads)
+        conditions = len({frozenset(e.variables()) for e in operand.load.where})
+        place = self.of_places(operand) + 3 * conditions
+        if self.is_asynchronous(operand):
+            return rounds * (1 + place)
+        if along(self, operand):
+            return rounds * (3 + place)
+        return rounds * (1 + self.piece * (3 + place))
+
+    @property
+    def reading(self) -> int:
+        """Instructions of a thread that read the operands of a tile, and that multiply them."""
+        assert self.unit.fragments is not None
+        first, second, _ = self.unit.fragments
+        rows, columns = self.of_warp
+        lines = rows * len(outers_of(first)) + columns * len(outers_of(second))
+        return self.calls * (lines * self.product.steps.chunks + rows * columns)
+
     @property
     def words(self) -> int:
         """32-bit registers: sums, operands of this call and the next one, copies, and addresses."""
@@ -270,6 +294,9 @@ class MatrixKernel(TiledKernel):
             pairs = along(self, operand) == "outer" and not self.is_transposed(operand)
             # Rounded when they have come.
             words = 4 * operand.load.buffer.bytes_per_element // self.element_bytes
+            if not along(self, operand):
+                # Steps that are loaded one by one, for several rows each, have their own places.
+                copied += self.depth
             single = along(self, operand) == "step"
             copied += rounds * (1 if single else 2 * words if pairs else words)
         # Tuples of sums leave gaps between them.
