@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,7 +26,8 @@ import pytest
 from polyblocks.codegen.gpu.matrix.fragments import outers_of, steps_given, steps_of
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
-from polyblocks.simt.matrix import matrix_operation
+from polyblocks.simt.matrix import matrix_operation, tile_intrinsics
+from polyblocks.simt.types import Pointer
 from polyblocks.target import Fragment, MatrixUnit
 from polyblocks_nvgpu.simt import SEMANTICS
 
@@ -299,3 +301,26 @@ def test_a_register_is_a_type() -> None:
     assert Fragment((), (), "vector<2xf16>").register_bits == 32
     with pytest.raises(ValueError, match="'tensor<2xf16>' is no type of a register"):
         _ = Fragment((), (), "tensor<2xf16>").register_bits
+
+
+def test_tiles_are_given_out_as_ptx_says() -> None:
+    # PTX ISA, "Warp-level matrix load instruction: ldmatrix": lane r gets of an 8 x 8 tile of
+    # elements of 16 bits those at row r / 4 and columns 2 (r mod 4) and the next one.
+    chip = describe_target(CompileOptions(target="nvgpu", arch="sm_80")).multiprocessor
+    assert chip is not None
+    loads = chip.tile_loads
+    assert loads is not None
+    assert [loads.at(lane) for lane in range(32)] == [(r // 4, 2 * (r % 4)) for r in range(32)]
+    machine = Lanes(32)
+    memory = np.arange(4 * 64, dtype=np.uint16)
+    machine.load = lambda *given: memory.view(np.int32).reshape(32, 4).T
+    shared = SimpleNamespace(operands=[Pointer(3)])
+    for name, by_columns in ((loads.by_rows, False), (loads.by_columns, True)):
+        run = tile_intrinsics(loads)[name].decode(shared)
+        for tile, register in enumerate(run(machine, np.zeros(32, np.int64))):
+            elements = memory.reshape(4, 8, 8)[tile]
+            elements = elements.T if by_columns else elements
+            wanted = [elements[r // 4, 2 * (r % 4) : 2 * (r % 4) + 2] for r in range(32)]
+            assert np.array_equal(
+                np.ascontiguousarray(register).view(np.uint16).reshape(32, 2), np.array(wanted)
+            )

@@ -226,23 +226,28 @@ class Latencies:
 
 
 @dataclass(frozen=True)
-class TransposedLoads:
-    """How a warp reads tiles of shared memory by columns, for elements of 16 bits.
+class TileLoads:
+    """How a warp reads tiles of shared memory, row by row or column by column.
 
-    A tile is eight rows of eight elements, each aligned to its 16 bytes, and there are four at
-    once: lane ``8 q + i`` gives the address of row ``i`` of tile ``q``. Of each tile a lane gets
-    the column and the two neighbouring rows that ``lanes`` say, in a register (``i32``).
+    A tile is eight rows of 16 bytes, each aligned to these, and there are four at once: lane
+    ``8 q + i`` gives the address of row ``i`` of tile ``q``. Of each tile a lane gets a register
+    (``i32``): of its row, the four bytes at a place; or of its column of elements of 16 bits, two
+    neighbouring rows.
 
     Attributes:
-        intrinsic: LLVM's function: takes the address, and returns a struct of four registers.
-        lanes: (column, row) that each bit of the lane's number adds.
+        by_rows, by_columns: LLVM's functions: take the address, and return a struct of four
+            registers.
+        lanes: (column, first of the two rows) that each bit of the lane's number adds, where tiles
+            are read by columns; where they are read by rows, the row and the first of two columns
+            of 16 bits.
     """
 
-    intrinsic: str
+    by_rows: str
+    by_columns: str
     lanes: tuple[tuple[int, int], ...]
 
     def at(self, lane: int) -> tuple[int, int]:
-        """The column, and the first of the rows, that a lane gets."""
+        """The column, and the first of the rows, that a lane gets by columns."""
         return Fragment(self.lanes, (), "i32").at(0, lane)
 
 
@@ -296,7 +301,7 @@ class Multiprocessor:
         bank_bytes: what one bank delivers per cycle.
         access_bits: the widest load or store of one thread.
         sector: bytes of the smallest transaction with the memory behind, and their alignment.
-        transposed_loads: None where there are none.
+        tile_loads: None where there are none.
         asynchronous_copies: None where data goes to shared memory through registers alone.
         latencies: what its threads wait for, in seconds.
         loads_in_flight: independent loads that a thread waits for together; 1 if unknown.
@@ -328,7 +333,7 @@ class Multiprocessor:
     access_bits: int = 128
     sector: int = 32
     asynchronous_copies: AsynchronousCopies | None = None
-    transposed_loads: TransposedLoads | None = None
+    tile_loads: TileLoads | None = None
     latencies: Latencies = Latencies()
     loads_in_flight: int = 1
     busy_threads: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.simt.memory_ops import space_of
 from polyblocks.simt.semantics import Instruction, Operation, Run, width
 from polyblocks.simt.types import Array
-from polyblocks.target import Fragment, MatrixUnit, TransposedLoads
+from polyblocks.target import Fragment, MatrixUnit, TileLoads
 
 _BITS = {"tfloat32": 32, "float16": 16, "bfloat16": 16, "int8": 8, "float32": 32, "int32": 32}
 
@@ -96,28 +96,36 @@ def _without(unit: MatrixUnit, operands: Sequence[Any]) -> list[Any]:
     return [operand for k, operand in enumerate(operands) if k not in places]
 
 
-def transposed_intrinsics(loads: TransposedLoads) -> dict[str, Operation]:
-    """The intrinsic of loads that read tiles by columns."""
+def tile_intrinsics(loads: TileLoads) -> dict[str, Operation]:
+    """The intrinsics of loads that read tiles by rows and by columns."""
+    places = [loads.at(lane) for lane in range(1 << len(loads.lanes))]
+    outer, inner = (np.array(p) for p in zip(*places, strict=True))
 
-    def decode(instruction: Instruction) -> Run:
-        space = space_of(instruction, 0)
+    def decode_as(by_columns: bool) -> Callable[[Instruction], Run]:
+        def decode(instruction: Instruction) -> Run:
+            space = space_of(instruction, 0)
 
-        def run(machine: Any, address: Array) -> Any:
-            _check_whole(machine)
-            words = machine.load(address, 4, 4, 16, space)
-            # (subgroup, tile, row, elements of the row)
-            rows = np.moveaxis(machine.by_subgroup(np.asarray(words, np.uint32)), 0, -1)
-            halves = np.stack([rows & 0xFFFF, rows >> 16], axis=-1)
-            tiles = halves.reshape(len(rows), 4, 8, 8)
-            places = [loads.at(lane) for lane in range(1 << len(loads.lanes))]
-            column, row = (np.array(p) for p in zip(*places, strict=True))
-            low, high = tiles[:, :, row, column], tiles[:, :, row + 1, column]
-            registers = (low | high << 16).astype(np.uint32).view(np.int32)
-            return tuple(registers[:, tile].reshape(-1) for tile in range(4))
+            def run(machine: Any, address: Array) -> Any:
+                _check_whole(machine)
+                words = machine.load(address, 4, 4, 16, space)
+                # (subgroup, tile, row, elements of the row)
+                rows = np.moveaxis(machine.by_subgroup(np.asarray(words, np.uint32)), 0, -1)
+                halves = np.stack([rows & 0xFFFF, rows >> 16], axis=-1)
+                tiles = halves.reshape(len(rows), 4, 8, 8)
+                if by_columns:
+                    tiles = tiles.swapaxes(2, 3)
+                low, high = tiles[:, :, outer, inner], tiles[:, :, outer, inner + 1]
+                registers = (low | high << 16).astype(np.uint32).view(np.int32)
+                return tuple(registers[:, tile].reshape(-1) for tile in range(4))
 
-        return run
+            return run
 
-    return {loads.intrinsic: Operation(decode, "memory")}
+        return decode
+
+    return {
+        loads.by_rows: Operation(decode_as(False), "memory"),
+        loads.by_columns: Operation(decode_as(True), "memory"),
+    }
 
 
 def _registers(fragment: Fragment, dtype: str) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from polyblocks.target import AsynchronousCopies, Multiprocessor
 from polyblocks.targets.gpu_description import COMMON_LATENCIES, UnitRate
-from polyblocks_nvgpu.fragments import TF32_ROUNDING, TRANSPOSED, UNITS
+from polyblocks_nvgpu.fragments import TF32_ROUNDING, TILE_LOADS, UNITS
 
 KIB = 1024
 WARP = 32
@@ -56,9 +56,9 @@ def _multiprocessor(
     shared: int,
     per_block: int,
     modern: bool = True,
-    transposing: bool = True,
+    loading: bool = True,
 ) -> Multiprocessor:
-    """Sizes of shared memory in KiB; ``modern`` is 8.0 and later, ``transposing`` 7.5."""
+    """Sizes of shared memory in KiB; ``modern`` is 8.0 and later, ``loading`` 7.5."""
     return Multiprocessor(
         warp=WARP,
         threads=threads,
@@ -78,7 +78,7 @@ def _multiprocessor(
         shared_granularity=128 if modern else 256,
         shared_reserved=KIB if modern else 0,
         asynchronous_copies=_COPIES if modern else None,
-        transposed_loads=TRANSPOSED if transposing else None,
+        tile_loads=TILE_LOADS if loading else None,
         latencies=COMMON_LATENCIES,
         loads_in_flight=4,
         busy_threads=512,

@@ -12,14 +12,16 @@ blocks of rows, and bit 1 for which of two blocks of columns, so that they are o
 
 from __future__ import annotations
 
-from polyblocks.target import Fragment, TransposedLoads
+from polyblocks.target import Fragment, TileLoads
 
 _GROUPS = ((1, 0), (2, 0), (4, 0))
 _PAIRS = ((0, 2), (0, 4))
 _ACCUMULATOR = Fragment((*_PAIRS, *_GROUPS), ((0, 1), (8, 0)), "f32")
-#: ``ldmatrix`` with ``.trans``.
-TRANSPOSED = TransposedLoads(
-    "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16", (*_PAIRS, *_GROUPS)
+#: ``ldmatrix``, by columns with ``.trans``.
+TILE_LOADS = TileLoads(
+    "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
+    "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16",
+    (*_PAIRS, *_GROUPS),
 )
 #: dtype -> type of a register of an operand.
 _REGISTERS = {"float16": "vector<2xf16>", "bfloat16": "i32"}

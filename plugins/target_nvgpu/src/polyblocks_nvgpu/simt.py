@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from polyblocks.simt.matrix import matrix_intrinsics, transposed_intrinsics
+from polyblocks.simt.matrix import matrix_intrinsics, tile_intrinsics
 from polyblocks.simt.operations import LLVM
 from polyblocks.simt.semantics import Instruction, Operation, Run, Semantics
 from polyblocks.simt.subgroups import ballot, check_members, exchange, reduce_lanes
 from polyblocks.simt.types import Int, Pointer, Struct, signed, unsigned
 from polyblocks.target import MatrixUnit
-from polyblocks_nvgpu.fragments import TF32_ROUNDING, TRANSPOSED, UNITS
+from polyblocks_nvgpu.fragments import TF32_ROUNDING, TILE_LOADS, UNITS
 
 _AXES = "xyz"
 
@@ -319,7 +319,7 @@ SEMANTICS = Semantics(
             )
             for (shape, dtype), (fragments, intrinsic) in UNITS.items()
         ),
-        **transposed_intrinsics(TRANSPOSED),
+        **tile_intrinsics(TILE_LOADS),
         **{
             f"llvm.nvvm.fma.rn.{name}": _FMA
             for name in ("f", "d", "f16", "bf16", "f16x2", "bf16x2")

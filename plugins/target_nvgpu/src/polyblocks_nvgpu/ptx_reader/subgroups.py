@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from polyblocks_nvgpu.fragments import TRANSPOSED, UNITS
+from polyblocks_nvgpu.fragments import TILE_LOADS, UNITS
 from polyblocks_nvgpu.ptx_reader.conversions import parts_of
 from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler
 from polyblocks_nvgpu.ptx_reader.statements import Instruction
@@ -93,13 +93,14 @@ def _multiply(e: Emitter, i: Instruction) -> None:
 
 
 def _load_tiles(e: Emitter, i: Instruction) -> None:
-    """``ldmatrix`` by columns."""
-    if not {"x4", "trans", "b16", "m8n8"} <= set(i.name):
+    """``ldmatrix``."""
+    if not {"x4", "b16", "m8n8"} <= set(i.name):
         raise i.error("tiles that are loaded this way")
     to = parts_of(i.operands[0])
     result = "!llvm.struct<(i32, i32, i32, i32)>"
     address = e.address(i.operands[1], SPACES["shared"], i)
-    whole = e.call(f"{TRANSPOSED.intrinsic}.p3", [address], ["!llvm.ptr<3>"], result)
+    intrinsic = TILE_LOADS.by_columns if "trans" in i.name else TILE_LOADS.by_rows
+    whole = e.call(f"{intrinsic}.p3", [address], ["!llvm.ptr<3>"], result)
     for position, part in enumerate(to):
         e.write(part, e.op(f"llvm.extractvalue {whole}[{position}] : {result}"), "i32")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
+from math import prod
 from typing import Any
 
 from polyblocks.affine.analysis.contractions import Operand
@@ -15,7 +16,7 @@ from polyblocks.codegen.gpu.emission.pipeline import SHARED, Pipeline
 from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps, row_of
 from polyblocks.codegen.gpu.emission.tile_copy import TileCopy
 from polyblocks.codegen.gpu.emission.wide_epilogue import WideEpilogue, is_wide
-from polyblocks.codegen.gpu.matrix.fragments import TILE, outers_of, steps_of
+from polyblocks.codegen.gpu.matrix.fragments import TILE, outers_of, steps_of, tiles_of
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, along
 from polyblocks.mlir import ir
 from polyblocks.target import Fragment
@@ -219,6 +220,9 @@ class MatrixEmitter(ContractionEmitter):
         """The registers of both operands for one call of all units of the warp."""
         found = []
         for operand, fragment in zip(self.kernel.product.operands, self.fragments[:2], strict=True):
+            if self.kernel.loads is not None:
+                found += self._tiles(operand, fragment, stage, call)
+                continue
             for chunks in self._chunks(operand, fragment, stage, call):
                 found += self._registers(fragment, chunks)
         return found
@@ -271,16 +275,6 @@ class MatrixEmitter(ContractionEmitter):
         size, k = kernel.unit.shape[side], kernel.unit.shape[2]
         units = range(kernel.of_warp[side])
         offsets = outers_of(fragment)
-        if kernel.is_transposed(operand):
-            places = [(unit, offset) for unit in units for offset in offsets]
-            found: list[dict[tuple[int, int], Any]] = [{} for _ in units]
-            for pair in zip(places[::2], places[1::2], strict=True):
-                rows = [unit * size + offset for unit, offset in pair]
-                for (unit, offset), chunk in zip(
-                    pair, self._columns(operand, stage, call, rows), strict=True
-                ):
-                    found[unit][offset, 0] = chunk
-            return found
         first = code.add(self.corner[side], self.of_lane([outer for outer, _ in fragment.lanes]))
         adds = [0] * len(fragment.lanes)
         for position, bit in enumerate(steps.bits):
@@ -304,39 +298,70 @@ class MatrixEmitter(ContractionEmitter):
             found.append(chunks)
         return found
 
-    def _columns(self, operand: Operand, stage: Any, call: int, at: list[int]) -> list[Any]:
-        """A lane's chunks of two rows (or columns), of an operand that is stored step by step.
-
-        Four tiles: two for each row, with rows (steps) such that each lane gets the steps of its
-        chunk.
-        """
-        code, kernel, steps = self.code, self.kernel, self.kernel.product.steps
-        assert kernel.transposed is not None
-        memref = self.tiles[operand]
-        tile, row = code.quotient(self.lane, TILE), code.remainder(self.lane, TILE)
-        step = code.times(code.quotient(row, 2), steps.chunk)
-        half = code.times(code.remainder(tile, 2), 2)
-        step = code.add(step, code.add(half, code.remainder(row, 2)))
-        corner = self.corner[0 if operand.of_rows else 1]
-        outer = code.add(corner, code.integer(at[0]))
-        outer = code.add(outer, code.times(code.quotient(tile, 2), at[1] - at[0]))
-        column = by_steps(code, kernel, step, outer)
-        step = code.add(step, code.integer(call * kernel.unit.shape[2]))
-        place = code.place(memref, [stage, step, column])
-        address = code.address(memref, place, kernel.element_bytes)
-        four = [code.i32] * 4
-        result = ir.Type.parse("!llvm.struct<(i32, i32, i32, i32)>")
-        pointer, location = code.pointer(address, SHARED), operand.load.location
-        (struct,) = code.intrinsic(kernel.transposed.intrinsic, [result], [pointer], location)
-        words = code.fields(struct, four)
-        type_ = ir.VectorType.get([steps.chunk], memref.type.element_type)
-        pair = ir.VectorType.get([2], code.i32)
-        return [
-            code.value(
-                "vector.bitcast", type_, code.value("vector.from_elements", pair, *words[k : k + 2])
-            )
-            for k in (0, 2)
+    def _tiles(self, operand: Operand, fragment: Fragment, stage: Any, call: int) -> list[Any]:
+        """The registers of an operand for a call of all units, by loads of four tiles."""
+        code, kernel = self.code, self.kernel
+        assert kernel.loads is not None
+        side = 0 if operand.of_rows else 1
+        size, k = kernel.unit.shape[side], kernel.unit.shape[2]
+        begins = [
+            (unit * size + outer, call * k + step)
+            for unit in range(kernel.of_warp[side])
+            for outer, step in tiles_of(fragment, kernel.element_bytes)
         ]
+        by_columns = kernel.is_transposed(operand)
+        name = kernel.loads.by_columns if by_columns else kernel.loads.by_rows
+        four = [code.i32] * 4
+        result = ir.Type.parse(f"!llvm.struct<({', '.join(map(str, four))})>")
+        register = ir.Type.parse(fragment.register)
+        memref, found = self.tiles[operand], []
+        for first in range(0, len(begins), 4):
+            place, plus = self._place_of_tiles(by_columns, operand, begins[first : first + 4])
+            at = self.in_stage(memref, stage, place, plus)
+            pointer = code.pointer(at, SHARED)
+            (struct,) = code.intrinsic(name, [result], [pointer], operand.load.location)
+            words = code.fields(struct, four)
+            if register != code.i32:
+                words = [code.value("llvm.bitcast", register, word) for word in words]
+            found += words
+        return found
+
+    def in_stage(self, memref: Any, stage: Any, place: list[Any], plus: int) -> Any:
+        """The address of a place in a stage, and so many elements on.
+
+        What does not depend on the stage comes first: it is computed once.
+        """
+        code, size = self.code, self.kernel.element_bytes
+        at = code.address(memref, code.place(memref, [code.integer(0), *place]), size)
+        at = code.add(at, code.times(stage, prod(memref.type.shape[1:]) * size))
+        return code.add(at, code.integer(plus * size)) if plus else at
+
+    def _place_of_tiles(
+        self, by_columns: bool, operand: Operand, begins: list[tuple[int, int]]
+    ) -> tuple[list[Any], int]:
+        """Where in a stage the row is whose address the lane gives: of one of four tiles.
+
+        And how many elements behind that: what swizzles do not depend on is a constant, so that
+        many loads have one address.
+        """
+        code, kernel = self.code, self.kernel
+        (outer, step), *others = begins
+        # Of the lane's number three bits are for the row of a tile, and two for which tile.
+        assert others[2] == tuple(a + b - c for a, b, c in zip(*others[:2], begins[0], strict=True))
+        row, none = [1, 2, 4], [0, 0, 0]
+        tiles = [[begin[axis] - begins[0][axis] for begin in others[:2]] for axis in (0, 1)]
+        outers = self.of_lane([*(none if by_columns else row), *tiles[0]])
+        steps = self.of_lane([*(row if by_columns else none), *tiles[1]])
+        side = 0 if operand.of_rows else 1
+        outers = code.add(self.corner[side], outers)
+        if by_columns:
+            here = outer % (TILE * kernel.piece)
+            outers = by_steps(code, kernel, steps, code.add(outers, code.integer(here)))
+            return [steps, outers], step * kernel.tile[side] + outer - here
+        steps = by_rows(code, kernel, outers, code.add(steps, code.integer(step)))
+        if along(kernel, operand) == "outer":
+            return [row_of(code, kernel, code.add(outers, code.integer(outer))), steps], 0
+        return [outers, steps], outer * kernel.depth
 
     def _registers(self, fragment: Fragment, chunks: dict[tuple[int, int], Any]) -> list[Any]:
         """The registers of an operand for one call of a unit."""

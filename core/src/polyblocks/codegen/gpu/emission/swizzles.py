@@ -55,8 +55,7 @@ def row_of(code: Code, kernel: MatrixKernel, outer: Any) -> Any:
 def by_steps(code: Code, kernel: MatrixKernel, step: Any, outer: Any) -> Any:
     """The place of a row in its step, where steps are stored with their rows one after the other.
 
-    A tile that is read by columns has the same piece of the first two, or of the last two, steps of
-    four chunks one after the other: these eight are the places that change.
+    A tile that is read by columns has the same piece of eight steps.
 
     Args:
         code: at the insertion point.
@@ -64,7 +63,5 @@ def by_steps(code: Code, kernel: MatrixKernel, step: Any, outer: Any) -> Any:
         step: number of the step in the tile.
         outer: number of the row.
     """
-    pair = code.remainder(step, 2)
-    chunks = code.remainder(code.quotient(step, kernel.product.steps.chunk), TILE // 2)
-    by = code.times(code.add(code.times(chunks, 2), pair), kernel.piece)
+    by = code.times(code.remainder(step, TILE), kernel.piece)
     return code.value("arith.xori", code.index, outer, by)

@@ -146,9 +146,8 @@ class TileCopy:
                     none = code.constant(ir.IntegerAttr.get(code.i32, 0))
                     count = code.value("arith.select", code.i32, source.there, count, none)
                 place, plus = self._place(step, outer)
-                to = code.address(tile, code.place(tile, [stage, *place]), size)
                 pipeline.start(
-                    code.add(to, code.integer(plus * size)) if plus else to,
+                    self.emitter.in_stage(tile, stage, place, plus),
                     self._address(memref, source, size),
                     count,
                     load.location,
@@ -213,8 +212,7 @@ class TileCopy:
         """
         code, kernel = self.code, self.kernel
         if self.transposed:
-            period = TILE // 2 * kernel.product.steps.chunk
-            here, plus = step.plus % period, step.plus // period * period * self.length
+            here, plus = step.plus % TILE, step.plus // TILE * TILE * self.length
             first = self._behind(step.value, here)
             assert not outer.plus
             return [first, by_steps(code, kernel, first, outer.value)], plus

@@ -1,15 +1,16 @@
 """What follows from a unit's fragments: who has which steps, and which are next to each other.
 
-The order of the steps inside of a unit is free as long as both operands agree. So the steps are
-given out such that those of a lane follow each other in memory, as many as one access takes, or all
-of them: a *chunk*.
+The order of the steps inside of a unit is free as long as both operands agree. Where lanes read for
+themselves, the steps are given out such that those of a lane follow each other in memory, as many
+as one access takes, or all of them: a *chunk*. A chip's loads of whole tiles bring each step to
+where the unit has it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.target import Fragment, MatrixUnit
+from polyblocks.target import Fragment, MatrixUnit, TileLoads
 
 #: Bytes of the widest access.
 ACCESS_BYTES = 16
@@ -67,3 +68,42 @@ def steps_given(unit: MatrixUnit, element_bytes: int) -> Steps | None:
     if lanes * of_lane != unit.shape[2]:
         return None
     return Steps(of_lane, lanes, bits, min(of_lane, ACCESS_BYTES // element_bytes))
+
+
+def has_tiles(
+    unit: MatrixUnit, loads: TileLoads, of_warp: tuple[int, int], element_bytes: int
+) -> bool:
+    """Whether the registers of both operands are those of tiles, four at a time.
+
+    Args:
+        unit: with fragments.
+        loads: the chip's.
+        of_warp: units along rows and along columns.
+        element_bytes: of an operand.
+    """
+    assert unit.fragments is not None
+    return all(
+        _is_tiles(fragment, loads, element_bytes)
+        and len(tiles_of(fragment, element_bytes)) * count % 4 == 0
+        for fragment, count in zip(unit.fragments[:2], of_warp, strict=True)
+    )
+
+
+def tiles_of(fragment: Fragment, element_bytes: int) -> list[tuple[int, int]]:
+    """The row (or column) and the step at which the tile of each register begins."""
+    return [fragment.at(first) for first in range(0, fragment.elements, 4 // element_bytes)]
+
+
+def _is_tiles(fragment: Fragment, loads: TileLoads, element_bytes: int) -> bool:
+    if fragment.register_bits != 32 or element_bytes > 2:
+        return False
+    width = 4 // element_bytes
+    lanes = tuple((outer, step * 2 // width) for outer, step in fragment.lanes)
+    begins = tiles_of(fragment, element_bytes)
+    runs = all(
+        fragment.at(width * k + j) == (outer, step + j)
+        for k, (outer, step) in enumerate(begins)
+        for j in range(width)
+    )
+    aligned = all(outer % TILE == 0 and step % (4 * width) == 0 for outer, step in begins)
+    return lanes == tuple(loads.lanes) and runs and aligned

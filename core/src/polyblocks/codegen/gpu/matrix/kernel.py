@@ -19,6 +19,7 @@ from polyblocks.codegen.gpu.matrix.fragments import (
     PHASE_BYTES,
     TILE,
     Steps,
+    has_tiles,
     outers_of,
     steps_given,
     steps_of,
@@ -27,7 +28,7 @@ from polyblocks.target import (
     AsynchronousCopies,
     MatrixUnit,
     Multiprocessor,
-    TransposedLoads,
+    TileLoads,
 )
 
 #: Warps of a block along rows and along columns.
@@ -139,7 +140,7 @@ class MatrixKernel(TiledKernel):
         calls: of a unit one after the other that a stage of the operands is for.
         stages: tiles of each operand that are in shared memory.
         copies: how they get there past the registers; None if they cannot.
-        transposed: how chunks of rows are read by steps; None if they cannot be.
+        loads: how tiles of both operands are read; None if each lane reads its own chunks.
     """
 
     product: Product = field(default=None)  # type: ignore[assignment]
@@ -148,7 +149,7 @@ class MatrixKernel(TiledKernel):
     calls: int = 1
     stages: int = 2
     copies: AsynchronousCopies | None = None
-    transposed: TransposedLoads | None = None
+    loads: TileLoads | None = None
 
     @property
     def unit(self) -> MatrixUnit:
@@ -183,6 +184,8 @@ class MatrixKernel(TiledKernel):
     @property
     def together(self) -> int:
         """Pieces of a row (or column) that the lanes of a warp read together."""
+        if self.loads is not None:
+            return 1
         steps = self.product.steps
         chunk = steps.chunk * self.element_bytes
         low = [bit for bit in steps.bits if chunk << bit < PHASE_BYTES]
@@ -190,16 +193,11 @@ class MatrixKernel(TiledKernel):
 
     def is_transposed(self, operand: Operand) -> bool:
         """Whether an operand is stored as it lies in memory, step by step, and read by columns."""
-        fragment = (self.unit.fragments or ())[0 if operand.of_rows else 1]
         length = self.tile[0 if operand.of_rows else 1]
-        steps = self.product.steps
         return (
-            self.transposed is not None
+            self.loads is not None
             and along(self, operand) == "outer"
-            # Two tiles have the steps of a lane, two of a chunk in each register.
-            and (steps.of_lane, steps.chunk, self.element_bytes) == (4, 4, 2)
-            and fragment.lanes == tuple(self.transposed.lanes)
-            and self.of_warp[0 if operand.of_rows else 1] * len(outers_of(fragment)) % 2 == 0
+            and self.element_bytes == 2
             # As many pieces as the swizzle tells apart.
             and length % (TILE * self.piece) == 0
         )
@@ -269,6 +267,9 @@ class MatrixKernel(TiledKernel):
         assert self.unit.fragments is not None
         first, second, _ = self.unit.fragments
         rows, columns = self.of_warp
+        if self.loads is not None:
+            words = [f.elements * self.element_bytes // 4 for f in (first, second)]
+            return self.calls * ((rows * words[0] + columns * words[1]) // 4 + rows * columns)
         lines = rows * len(outers_of(first)) + columns * len(outers_of(second))
         return self.calls * (lines * self.product.steps.chunks + rows * columns)
 
@@ -416,7 +417,9 @@ def matrix_kernel(
     )  # fmt: skip
     kernel.product, kernel.warps, kernel.of_warp = found, warps, of_warp
     kernel.calls, kernel.stages, kernel.copies = calls, stages, chip.asynchronous_copies
-    kernel.transposed = chip.transposed_loads
+    loads = chip.tile_loads
+    if loads is not None and has_tiles(found.unit, loads, of_warp, kernel.element_bytes):
+        kernel.loads = loads
     return kernel
 
 
