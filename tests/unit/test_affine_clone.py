@@ -40,7 +40,7 @@ REPLACED = {OLD: NEW, GIVEN: TAKEN, AT: TO, PLACE: MOVED}
 NODES: list[Node] = [
     Op("math.exp", [GIVEN], {"fastmath": "reassoc"}, [Value(F32)], "here"),
     Index(Value(INDEX), PLACE[1]),
-    Load(Value(F32), OLD, PLACE, "here"),
+    Load(Value(F32), OLD, PLACE, "here", PLACE),
     Store(GIVEN, OLD, PLACE, "here", stream=64, peel=True),
     IndirectLoad(Value(F32), OLD, [AT], "here"),
     IndirectStore(GIVEN, OLD, [AT], "here"),

@@ -159,7 +159,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Inputs, list[Sides]]] = {
     "attention": (
         functional.scaled_dot_product_attention,
         lambda: [r(2, 3, 51, 64), r(2, 3, 53, 64), r(2, 3, 53, 65)],
-        [([6], [51], [53]), ([6], [51], [65])],
+        [([6], [51], [53]), ([2, 3], [51], [65])],
     ),
     "matvec": (torch.mv, lambda: [r(64, 96), r(96)], []),
     "dot": (lambda a, b: (a * b).sum(), lambda: [r(999), r(999)], []),
