@@ -172,9 +172,9 @@ class MatrixEmitter(ContractionEmitter):
         operands = self._operands(code.integer(0), 0)
 
         def tile(number: Any, carried: list[Any]) -> list[Any]:
-            sums, operands = carried[:count], carried[count:]
+            sums, operands, stage = carried[:count], carried[count:-1], carried[-1]
             following = code.add(number, code.integer(1))
-            stage, next_stage = (code.remainder(n, stages) for n in (number, following))
+            next_stage = self._next(stage)
             loaded = load(following)
             for call in range(kernel.calls - 1):
                 ahead = self._operands(stage, call + 1)
@@ -189,19 +189,25 @@ class MatrixEmitter(ContractionEmitter):
                 code.when(exists, lambda: start(later, stage))
                 pipeline.close()
             ahead = self._operands(next_stage, 0)
-            return [*self._multiply(operands, sums), *ahead]
+            return [*self._multiply(operands, sums), *ahead, next_stage]
 
-        count, last = len(sums), tiles - 1
-        carried = code.loop(
-            code.integer(0), code.integer(last), code.integer(1), [*sums, *operands], tile
-        )
-        sums, operands = carried[:count], carried[count:]
+        count, last, zero = len(sums), tiles - 1, code.integer(0)
+        carried = [*sums, *operands, zero]
+        carried = code.loop(zero, code.integer(last), code.integer(1), carried, tile)
+        sums, operands = carried[:count], carried[count:-1]
         for call in range(kernel.calls):
             more = call + 1 < kernel.calls
             ahead = self._operands(code.integer(last % stages), call + 1) if more else []
             sums = self._multiply(operands, sums)
             operands = ahead
         return self._unpacked(sums)
+
+    def _next(self, stage: Any) -> Any:
+        """The stage after one: counted, not divided."""
+        code, zero = self.code, self.code.integer(0)
+        following = code.add(stage, code.integer(1))
+        is_last = code.compare("eq", stage, code.integer(self.kernel.stages - 1))
+        return code.value("arith.select", code.index, is_last, zero, following)
 
     def _whole_or_last(
         self, number: Any, copied: Callable[[bool], list[Any]], types: list[Any]
