@@ -20,6 +20,7 @@ from polyblocks.affine.model import (
     Op,
     Sequence,
     Store,
+    Value,
     walk,
     writes,
 )
@@ -51,7 +52,7 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
         if not isinstance(item, Nest):
             others |= {b.base for b in writes(item)}
             continue
-        constants = {n.results[0] for n in walk(item.body) if isinstance(n, Op) and is_zero(n)}
+        constants = zeros_in(item)
         for store, loops in with_loops(item.body):
             if not isinstance(store, Store):
                 continue
@@ -73,6 +74,11 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
         and buffer.outer is None
         and buffer not in others
     }
+
+
+def zeros_in(nest: Nest) -> set[Value]:
+    """The values in a nest that are the constant 0."""
+    return {n.results[0] for n in walk(nest.body) if isinstance(n, Op) and is_zero(n)}
 
 
 def is_zero(op: Op) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from polyblocks.affine.access import address
+from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     Access,
@@ -623,7 +624,4 @@ class VectorBody(Body):
 
 
 def _zero(vector: Any) -> Any:
-    type_ = vector.element_type
-    if isinstance(type_, ir.FloatType):
-        return ir.FloatAttr.get(type_, 0.0)
-    return ir.IntegerAttr.get(type_, 0)
+    return zero_of(vector.element_type)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.boxes import Box, covered, volume, with_loops
-from polyblocks.affine.analysis.margins import Margin, is_zero, margins_of
+from polyblocks.affine.analysis.margins import Margin, margins_of, zeros_in
 from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.expr import Expr
-from polyblocks.affine.model import Buffer, Load, Nest, Op, Sequence, Store, Value, walk
+from polyblocks.affine.model import Buffer, Load, Nest, Sequence, Store, walk
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import name_nests
@@ -89,7 +89,7 @@ def _fills(writers: list[Any], buffer: Buffer, box: Box) -> bool:
     """Whether what is stored besides zeros is all that is in a box, so that none of them is."""
     filled = 0
     for nest in writers:
-        zeros = _zeros(nest)
+        zeros = zeros_in(nest)
         for store, loops in with_loops(nest.body):
             if isinstance(store, Store) and store.buffer is buffer and store.value not in zeros:
                 part = covered(store.index, loops)
@@ -120,7 +120,7 @@ def _source(
     for nest in users.writers(buffer):
         assert isinstance(nest, Nest)
         loads = {n.result: n for n in walk(nest.body) if isinstance(n, Load)}
-        zeros = _zeros(nest)
+        zeros = zeros_in(nest)
         for node in walk(nest.body):
             if isinstance(node, Store) and node.buffer is buffer and node.value not in zeros:
                 load = loads.get(node.value)
@@ -165,13 +165,9 @@ def _read_inside(nest: Nest, buffer: Buffer, inside: Buffer, order: list[int], b
 
 def _write_inside(nest: Nest, buffer: Buffer, inside: Buffer, box: Box) -> None:
     """Store what is inside of a box to the buffer for it; zeros are left to their own fate."""
-    zeros = _zeros(nest)
+    zeros = zeros_in(nest)
     for node in walk(nest.body):
         if isinstance(node, Store) and node.buffer is buffer and node.value not in zeros:
             node.index = tuple(e - low for e, (low, _) in zip(node.index, box, strict=True))
             node.buffer = inside
     nest.changed = True
-
-
-def _zeros(nest: Nest) -> set[Value]:
-    return {n.results[0] for n in walk(nest.body) if isinstance(n, Op) and is_zero(n)}

@@ -128,6 +128,10 @@ class Code:
         """Sum of two indices."""
         return self.value("arith.addi", self.index, a, b)
 
+    def plus(self, a: Any, number: int) -> Any:
+        """An index and a number."""
+        return self.add(a, self.integer(number)) if number else a
+
     def times(self, a: Any, factor: int) -> Any:
         """An index times a number."""
         if factor == 1:
@@ -222,3 +226,17 @@ class Code:
         block = region.blocks.append(*types, arg_locs=[ir.Location.unknown()] * len(types))
         with ir.InsertionPoint(block):
             self.op("scf.yield", [], body(list(block.arguments)))
+
+
+def as_bound(condition: Expr) -> tuple[Expr, str, int]:
+    """That an expression is not negative, as a bound of what varies in it.
+
+    Two bounds of one sum are then seen to be a range.
+
+    Returns:
+        what varies, the predicate, and the number that it is compared with.
+    """
+    moving = Expr(0, dict(condition.terms))
+    if moving.terms and moving.terms[0][1] < 0:
+        return moving * -1, "sle", condition.const
+    return moving, "sge", -condition.const

@@ -31,7 +31,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.model import operands as operands_of
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine
 from polyblocks.codegen.gpu.emission.cascade import block_of, cascade, combiners_of, terms_inside
-from polyblocks.codegen.gpu.emission.code import Code
+from polyblocks.codegen.gpu.emission.code import Code, as_bound
 from polyblocks.codegen.gpu.emission.combine import Joiner, barrier
 from polyblocks.codegen.gpu.emission.copies import copy_all
 from polyblocks.codegen.gpu.mapping.atomics import KINDS
@@ -284,12 +284,8 @@ class Emitter:
         code = self.code
         conditions = []
         for condition in where:
-            # As bounds of what varies: two of one sum are then seen to be a range.
-            moving = Expr(0, dict(condition.terms))
-            below = bool(moving.terms) and moving.terms[0][1] < 0
-            value = self.expr(moving * -1 if below else moving)
-            bound = code.integer(condition.const if below else -condition.const)
-            conditions.append(code.compare("sle" if below else "sge", value, bound))
+            moving, predicate, bound = as_bound(condition)
+            conditions.append(code.compare(predicate, self.expr(moving), code.integer(bound)))
         return code.both(conditions)
 
     def _store(self, node: Store | IndirectStore, place: list[Any], uniform: bool) -> None:

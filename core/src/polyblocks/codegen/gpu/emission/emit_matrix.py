@@ -340,7 +340,7 @@ class MatrixEmitter(ContractionEmitter):
         code, size = self.code, self.kernel.element_bytes
         at = code.address(memref, code.place(memref, [code.integer(0), *place]), size)
         at = code.add(at, code.times(stage, prod(memref.type.shape[1:]) * size))
-        return code.add(at, code.integer(plus * size)) if plus else at
+        return code.plus(at, plus * size)
 
     def _place_of_tiles(
         self, by_columns: bool, operand: Operand, begins: list[tuple[int, int]]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from polyblocks.affine.access import address, strides
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.codegen.gpu.emission.code import Code, as_bound
 
 if TYPE_CHECKING:
     from polyblocks.codegen.gpu.emission.emit_matrix import MatrixEmitter
@@ -27,6 +28,10 @@ class Sum:
 
     value: Any
     plus: int = 0
+
+    def whole(self, code: Code) -> Any:
+        """Both together."""
+        return code.plus(self.value, self.plus)
 
 
 @dataclass(frozen=True)
@@ -92,16 +97,16 @@ class Sources:
         if not self.linear and last.extent % depth == 0:
             # All of a tile's steps have the other loops' variables in common.
             emitter._decode(begin, self.order)
-            value = step.value if apart is not None else self._whole(step)
+            value = step.value if apart is not None else step.whole(code)
             emitter.variables[last] = code.add(emitter.variables[last], value)
             return (apart or 0) * step.plus, None
         inside, plus = None, 0
         if whole:
             apart = apart if self.linear else None
             plus = (apart or 0) * step.plus
-            number = code.add(begin, step.value if apart is not None else self._whole(step))
+            number = code.add(begin, step.value if apart is not None else step.whole(code))
         else:
-            number = code.add(begin, self._whole(step))
+            number = code.add(begin, step.whole(code))
             inside = code.compare("ult", number, code.integer(count))
             number = code.value("arith.minui", code.index, number, code.integer(count - size))
         if self.linear:
@@ -119,7 +124,7 @@ class Sources:
         count, first = kernel.counts[self.side], emitter.first[self.side]
         exists = count % kernel.tile[self.side] == 0
         apart = self._adds(order[-1]) if len(order) == 1 and exists else None
-        number = code.add(first, outer.value if apart is not None else self._whole(outer))
+        number = code.add(first, outer.value if apart is not None else outer.whole(code))
         if not exists:
             number = code.value("arith.minui", code.index, number, code.integer(count - size))
         emitter.variables.update(emitter._values(number, self.side))
@@ -131,10 +136,6 @@ class Sources:
             return None
         return address(self.load.buffer, self.load.index).coefficient(var)
 
-    def _whole(self, number: Sum) -> Any:
-        code = self.code
-        return code.add(number.value, code.integer(number.plus)) if number.plus else number.value
-
     def _parts(self, expr: Expr) -> tuple[Any, Any]:
         """An expression without its constant: what does not depend on the step, and what does."""
         loops = set(self.order)
@@ -143,13 +144,11 @@ class Sources:
         return self.emitter.expr(Expr(0, rest)), self.emitter.expr(Expr(0, of_steps))
 
     def _holds(self, condition: Expr) -> Any:
-        """Whether an expression is not negative, as a bound of what varies."""
+        """Whether an expression is not negative."""
         code = self.code
-        below = bool(condition.terms) and condition.terms[0][1] < 0
-        moving = Expr(0, dict(condition.terms))
-        parts = self._parts(moving * -1 if below else moving)
+        moving, predicate, bound = as_bound(condition)
+        parts = self._parts(moving)
         if self.few:
             parts = tuple(code.value("arith.index_cast", code.i32, part) for part in parts)
         value = code.value("arith.addi", self.number, *parts)
-        bound = code.integer(condition.const if below else -condition.const, self.number)
-        return code.compare("sle" if below else "sge", value, bound)
+        return code.compare(predicate, value, code.integer(bound, self.number))

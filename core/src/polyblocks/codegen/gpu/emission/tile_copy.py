@@ -161,10 +161,7 @@ class TileCopy:
         code = self.code
         address = code.address(memref, source.of_steps, size)
         address = code.add(address, code.times(source.of_rows, size))
-        return self._behind(address, source.plus * size)
-
-    def _behind(self, number: Any, plus: int) -> Any:
-        return self.code.add(number, self.code.integer(plus)) if plus else number
+        return self.code.plus(address, source.plus * size)
 
     @property
     def _size(self) -> tuple[int, int]:
@@ -195,14 +192,14 @@ class TileCopy:
             mask = ir.DenseI64ArrayAttr.get([k, self.chunk + k])
             value = code.value("vector.shuffle", pair, first, second, mask=mask)
             # The swizzle depends on the row.
-            row = self._behind(outer.value, k)
+            row = self.code.plus(outer.value, k)
             self._put(stage, step, Sum(row, outer.plus), value)
 
     def _put(self, stage: Any, step: Sum, outer: Sum, value: Any) -> None:
         place, plus = self._place(step, outer)
         tile = self.emitter.tiles[self.operand]
         row, column = divmod(plus, tile.type.shape[-1])
-        place = [stage, self._behind(place[0], row), self._behind(place[1], column)]
+        place = [stage, self.code.plus(place[0], row), self.code.plus(place[1], column)]
         self.code.op("vector.store", [], [value, tile, *place], None, self.operand.load.location)
 
     def _place(self, step: Sum, outer: Sum) -> tuple[list[Any], int]:
@@ -213,15 +210,15 @@ class TileCopy:
         code, kernel = self.code, self.kernel
         if self.transposed:
             here, plus = step.plus % TILE, step.plus // TILE * TILE * self.length
-            first = self._behind(step.value, here)
+            first = self.code.plus(step.value, here)
             assert not outer.plus
             return [first, by_steps(code, kernel, first, outer.value)], plus
         line = PHASE_BYTES // kernel.element_bytes
         period = PHASE_BYTES // ACCESS_BYTES * (kernel.piece if self._in_pairs else 1)
         here, plus = outer.plus % period, outer.plus // period * period * kernel.depth
-        row = self._behind(outer.value, here)
+        row = self.code.plus(outer.value, here)
         on = step.plus % line
-        column = by_rows(code, kernel, row, self._behind(step.value, on))
+        column = by_rows(code, kernel, row, self.code.plus(step.value, on))
         if self._in_pairs:
             row = row_of(code, kernel, row)
         return [row, column], plus + step.plus - on
@@ -269,7 +266,7 @@ class TileCopy:
 
         def value() -> list[Any]:
             elements = code.add(source.of_rows, source.of_steps)
-            place = [self.emitter.flat(load.buffer), self._behind(elements, source.plus)]
+            place = [self.emitter.flat(load.buffer), self.code.plus(elements, source.plus)]
             return list(code.op(name, [type_], place, None, load.location).results)
 
         if load.where:

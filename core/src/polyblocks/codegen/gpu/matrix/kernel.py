@@ -89,11 +89,7 @@ class Product:
 
 
 def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product]:
-    """The units that can compute a contraction: sums of products of narrower numbers.
-
-    What a step does has to be what a unit does: two loads, converted to the type of the sums, their
-    product, and a sum. That is exact but for the order of the sum, so that nobody has to ask.
-    """
+    """The units that can compute a contraction, see :func:`factors_of`."""
     factors = factors_of(parts)
     if factors is None:
         return []
@@ -244,7 +240,7 @@ class MatrixKernel(TiledKernel):
         order = (self.parts.rows, self.parts.columns)[side]
         if len(order) == 1 and self.counts[side] % self.tile[side] == 0:
             return 0
-        return 2 + len({frozenset(e.variables()) for e in operand.load.where})
+        return 2 + _conditions(operand)
 
     def copying(self, operand: Operand) -> int:
         """Instructions of a thread, about, that copy a tile of an operand.
@@ -253,8 +249,7 @@ class MatrixKernel(TiledKernel):
         what is loaded one by one is put together.
         """
         rounds = -(-self.pieces(operand) // self.threads)
-        conditions = len({frozenset(e.variables()) for e in operand.load.where})
-        place = self.of_places(operand) + 3 * conditions
+        place = self.of_places(operand) + 3 * _conditions(operand)
         if self.is_asynchronous(operand):
             return rounds * (1 + place)
         if along(self, operand):
@@ -303,6 +298,11 @@ class MatrixKernel(TiledKernel):
         # Tuples of sums leave gaps between them.
         gaps = r * c // 4 if sums.register_width > 1 else 0
         return r * c + gaps + held + copied + _OTHER
+
+
+def _conditions(operand: Operand) -> int:
+    """Dimensions that conditions of an operand's load are about."""
+    return len({frozenset(e.variables()) for e in operand.load.where})
 
 
 def along(kernel: MatrixKernel, operand: Operand) -> str:
