@@ -9,16 +9,14 @@ bits). Source: Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Mic
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench.gpu_static.instructions import Code, Instruction, Kind, Wait
+from polyblocks_nvgpu.ptxas import places_of
 
 WARP = 32
 _FUNCTION = re.compile(r"^\s*\.type\s+(\S+),@function")
@@ -58,7 +56,7 @@ _CONTROL = (
 
 
 def find() -> str:
-    """The disassembler: on the ``PATH``, or of the ``nvidia-cuda-nvdisasm`` wheel.
+    """The disassembler: of CUDA, or of the ``nvidia-cuda-nvdisasm`` wheel.
 
     Raises:
         LookupError: there is none; says what to install.
@@ -73,16 +71,7 @@ def find() -> str:
 
 
 def _candidates() -> Iterator[Path]:
-    on_path = shutil.which("nvdisasm")
-    if on_path:
-        yield Path(on_path)
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if os.environ.get(variable):
-            yield Path(os.environ[variable]) / "bin" / "nvdisasm"
-    spec = importlib.util.find_spec("nvidia")
-    for folder in spec.submodule_search_locations or () if spec is not None else ():
-        for component in ("cu13", "cuda_nvdisasm"):
-            yield Path(folder) / component / "bin" / "nvdisasm"
+    return places_of("nvdisasm", ("cu13", "cuda_nvdisasm"))
 
 
 def disassemble(cubin: bytes) -> str:

@@ -209,24 +209,29 @@ _WITHOUT_EFFECT = (
     "s.nop",
 )  # fmt: skip
 
+#: What ops of the dialect and LLVM's intrinsics both are, by the intrinsics' names.
+_COMMON = {
+    **_INDICES,
+    "s.barrier": Operation(_nothing, "control", barrier=True),
+    "s.barrier.wait": Operation(_nothing, "control", barrier=True),
+    "wave.barrier": Operation(_wave_barrier, "control"),
+    **{name: Operation(_nothing, "control") for name in _WITHOUT_EFFECT},
+    "mbcnt.lo": Operation(_count_below(False), "integer"),
+    "mbcnt.hi": Operation(_count_below(True), "integer"),
+    "ballot": Operation(_ballot, "shuffle"),
+    "readfirstlane": Operation(_read_first, "shuffle"),
+    "readlane": Operation(_read_lane, "shuffle"),
+    "ds.bpermute": Operation(_permute_by_address, "shuffle"),
+    "ds.swizzle": Operation(_swizzle, "shuffle"),
+    "permlanex16": Operation(_permlane_cross, "shuffle"),
+    "fmed3": Operation(_medium, "float"),
+}
+
 SEMANTICS = Semantics(
     operations={
-        **{f"rocdl.{name}": op for name, op in _INDICES.items()},
-        "rocdl.s.barrier": Operation(_nothing, "control", barrier=True),
+        **{f"rocdl.{name.replace('ds.', 'ds_')}": op for name, op in _COMMON.items()},
         "rocdl.barrier": Operation(_nothing, "control", barrier=True),
-        "rocdl.s.barrier.wait": Operation(_nothing, "control", barrier=True),
-        "rocdl.wave.barrier": Operation(_wave_barrier, "control"),
-        **{f"rocdl.{name}": Operation(_nothing, "control") for name in _WITHOUT_EFFECT},
-        "rocdl.mbcnt.lo": Operation(_count_below(False), "integer"),
-        "rocdl.mbcnt.hi": Operation(_count_below(True), "integer"),
-        "rocdl.ballot": Operation(_ballot, "shuffle"),
-        "rocdl.readfirstlane": Operation(_read_first, "shuffle"),
-        "rocdl.readlane": Operation(_read_lane, "shuffle"),
-        "rocdl.ds_bpermute": Operation(_permute_by_address, "shuffle"),
-        "rocdl.ds_swizzle": Operation(_swizzle, "shuffle"),
         "rocdl.update.dpp": Operation(_update_dpp, "shuffle"),
-        "rocdl.permlanex16": Operation(_permlane_cross, "shuffle"),
-        "rocdl.fmed3": Operation(_medium, "float"),
     },
     intrinsics={
         **matrix_intrinsics(
@@ -241,21 +246,8 @@ SEMANTICS = Semantics(
             )
             for u in UNITS
         ),
-        **{f"llvm.amdgcn.{name}": op for name, op in _INDICES.items()},
-        "llvm.amdgcn.s.barrier": Operation(_nothing, "control", barrier=True),
-        "llvm.amdgcn.s.barrier.wait": Operation(_nothing, "control", barrier=True),
-        "llvm.amdgcn.wave.barrier": Operation(_wave_barrier, "control"),
-        **{f"llvm.amdgcn.{name}": Operation(_nothing, "control") for name in _WITHOUT_EFFECT},
-        "llvm.amdgcn.mbcnt.lo": Operation(_count_below(False), "integer"),
-        "llvm.amdgcn.mbcnt.hi": Operation(_count_below(True), "integer"),
-        "llvm.amdgcn.ballot": Operation(_ballot, "shuffle"),
-        "llvm.amdgcn.readfirstlane": Operation(_read_first, "shuffle"),
-        "llvm.amdgcn.readlane": Operation(_read_lane, "shuffle"),
-        "llvm.amdgcn.ds.bpermute": Operation(_permute_by_address, "shuffle"),
-        "llvm.amdgcn.ds.swizzle": Operation(_swizzle, "shuffle"),
+        **{f"llvm.amdgcn.{name}": op for name, op in _COMMON.items()},
         "llvm.amdgcn.update.dpp": Operation(_update_dpp_intrinsic, "shuffle"),
-        "llvm.amdgcn.permlanex16": Operation(_permlane_cross, "shuffle"),
-        "llvm.amdgcn.fmed3": Operation(_medium, "float"),
         "llvm.amdgcn.rcp": _unary(lambda a: 1 / a.astype(np.float64)),
         "llvm.amdgcn.rsq": _unary(lambda a: 1 / np.sqrt(a.astype(np.float64))),
         "llvm.amdgcn.sqrt": _unary(lambda a: np.sqrt(a.astype(np.float64))),

@@ -28,22 +28,29 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 
 def find() -> str | None:
     """The assembler: on the ``PATH``, below ``CUDA_HOME``, or of the ``nvidia-cuda-nvcc`` wheel."""
-    return next((str(path) for path in _candidates() if path.is_file()), None)
+    found = places_of("ptxas", ("cuda_nvcc", "cu13"))
+    return next((str(path) for path in found if path.is_file()), None)
 
 
-def _candidates() -> Iterator[Path]:
-    on_path = shutil.which("ptxas")
+def places_of(program: str, components: tuple[str, ...]) -> Iterator[Path]:
+    """Where a program of CUDA may be, the first place first.
+
+    Args:
+        program: its name.
+        components: folders of NVIDIA's wheels: those of CUDA 12 have one for each component, those
+            of CUDA 13 one for the version.
+    """
+    on_path = shutil.which(program)
     if on_path:
         yield Path(on_path)
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(variable):
-            yield Path(os.environ[variable]) / "bin" / "ptxas"
-    yield Path("/usr/local/cuda/bin/ptxas")
-    # Wheels of CUDA 12 have a folder for each component, those of CUDA 13 one for the version.
+            yield Path(os.environ[variable]) / "bin" / program
+    yield Path("/usr/local/cuda/bin") / program
     spec = importlib.util.find_spec("nvidia")
     for folder in spec.submodule_search_locations or () if spec is not None else ():
-        for component in ("cuda_nvcc", "cu13"):
-            yield Path(folder) / component / "bin" / "ptxas"
+        for component in components:
+            yield Path(folder) / component / "bin" / program
 
 
 @functools.cache
