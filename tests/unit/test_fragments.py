@@ -292,9 +292,9 @@ def test_rows_and_steps_of_a_lane() -> None:
     (unit,) = [u for u in units("nvgpu", "sm_75") if u.operands == "float16"]
     assert unit.fragments is not None
     first, second, sums = unit.fragments
-    assert (outers_of(first), steps_of(first)) == ([0, 8], [0, 1])
-    assert (outers_of(second), steps_of(second)) == ([0], [0, 1])
-    assert (outers_of(sums), steps_of(sums)) == ([0, 8], [0, 1])
+    assert (outers_of(first), steps_of(first)) == ((0, 8), (0, 1))
+    assert (outers_of(second), steps_of(second)) == ((0,), (0, 1))
+    assert (outers_of(sums), steps_of(sums)) == ((0, 8), (0, 1))
 
 
 def test_a_register_is_a_type() -> None:

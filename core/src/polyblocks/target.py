@@ -222,7 +222,7 @@ class Latencies:
     @property
     def known(self) -> bool:
         """Whether none is missing."""
-        return all(dataclasses.astuple(self))
+        return all(getattr(self, each.name) for each in dataclasses.fields(self))
 
 
 @dataclass(frozen=True)

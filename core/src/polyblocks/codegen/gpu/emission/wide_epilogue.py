@@ -117,7 +117,7 @@ class WideEpilogue:
         rows, columns = outers_of(fragment), steps_of(fragment)
         width = kernel.of_thread[1]
         first = [self.emitter.of_lane([adds[side] for adds in fragment.lanes]) for side in range(2)]
-        run = len(columns) if columns == list(range(len(columns))) else 1
+        run = len(columns) if columns == tuple(range(len(columns))) else 1
         for i, row in enumerate(rows):
             line = code.add(first[0], code.integer(row))
             for unit_column in range(kernel.of_warp[1]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Any
@@ -52,7 +53,7 @@ class TiledKernel(Kernel):
         (r, c), (rows, columns) = self.of_thread, self.across
         return r * rows, c * columns, self.depth
 
-    @property
+    @cached_property
     def counts(self) -> tuple[int, int, int]:
         """Rows, columns and steps that there are."""
         parts = self.parts

@@ -9,6 +9,7 @@ where the unit has it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from polyblocks.target import Fragment, MatrixUnit, TileLoads
 
@@ -44,23 +45,26 @@ class Steps:
         return self.of_lane // self.chunk
 
 
-def outers_of(fragment: Fragment) -> list[int]:
+@cache
+def outers_of(fragment: Fragment) -> tuple[int, ...]:
     """The rows (or columns) that a lane has, beside its first one; in order."""
-    return sorted({fragment.at(p)[0] for p in range(fragment.elements)})
+    return tuple(sorted({fragment.at(p)[0] for p in range(fragment.elements)}))
 
 
-def steps_of(fragment: Fragment) -> list[int]:
+@cache
+def steps_of(fragment: Fragment) -> tuple[int, ...]:
     """The steps (of accumulators: columns) that a lane has, beside its first one; in order."""
-    return sorted({fragment.at(p)[1] for p in range(fragment.elements)})
+    return tuple(sorted({fragment.at(p)[1] for p in range(fragment.elements)}))
 
 
+@cache
 def steps_given(unit: MatrixUnit, element_bytes: int) -> Steps | None:
     """How the steps of both operands are given out; None if they have them in different ways."""
     assert unit.fragments is not None
     sides = []
     for fragment in unit.fragments[:2]:
         adds = sorted((step, bit) for bit, (_, step) in enumerate(fragment.lanes) if step)
-        sides.append((tuple(bit for _, bit in adds), tuple(steps_of(fragment))))
+        sides.append((tuple(bit for _, bit in adds), steps_of(fragment)))
     if sides[0] != sides[1]:
         return None
     bits, steps = sides[0]
@@ -70,6 +74,7 @@ def steps_given(unit: MatrixUnit, element_bytes: int) -> Steps | None:
     return Steps(of_lane, lanes, bits, min(of_lane, ACCESS_BYTES // element_bytes))
 
 
+@cache
 def has_tiles(
     unit: MatrixUnit, loads: TileLoads, of_warp: tuple[int, int], element_bytes: int
 ) -> bool:

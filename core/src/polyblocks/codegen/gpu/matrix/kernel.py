@@ -68,6 +68,7 @@ class Product:
         linear: whether the address of each operand's elements is that of the first step and the
             number of the step.
         aligned: whether each operand's pieces are at multiples of their size, if its buffer is.
+        conditions: dimensions that the conditions of each operand's load are about.
         on_the_way: what each operand's elements are rounded by, see
             :class:`polyblocks.affine.contraction.factors.Factors`.
     """
@@ -80,6 +81,7 @@ class Product:
     along: tuple[str, str]
     linear: tuple[bool, bool]
     aligned: tuple[bool, bool]
+    conditions: tuple[int, int]
     on_the_way: tuple[tuple[Op, ...], tuple[Op, ...]] = ((), ())
 
     @property
@@ -116,6 +118,7 @@ def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product
                     *(parts, pair, unit, steps, order, along),
                     linear=(linear[0], linear[1]),
                     aligned=(aligned[0], aligned[1]),
+                    conditions=(_conditions(rows), _conditions(columns)),
                     on_the_way=factors.on_the_way,
                 )
             )
@@ -240,7 +243,7 @@ class MatrixKernel(TiledKernel):
         order = (self.parts.rows, self.parts.columns)[side]
         if len(order) == 1 and self.counts[side] % self.tile[side] == 0:
             return 0
-        return 2 + _conditions(operand)
+        return 2 + self.product.conditions[side]
 
     def copying(self, operand: Operand) -> int:
         """Instructions of a thread, about, that copy a tile of an operand.
@@ -249,7 +252,8 @@ class MatrixKernel(TiledKernel):
         what is loaded one by one is put together.
         """
         rounds = -(-self.pieces(operand) // self.threads)
-        place = self.of_places(operand) + 3 * _conditions(operand)
+        side = 0 if operand.of_rows else 1
+        place = self.of_places(operand) + 3 * self.product.conditions[side]
         if self.is_asynchronous(operand):
             return rounds * (1 + place)
         if along(self, operand):
@@ -301,7 +305,6 @@ class MatrixKernel(TiledKernel):
 
 
 def _conditions(operand: Operand) -> int:
-    """Dimensions that conditions of an operand's load are about."""
     return len({frozenset(e.variables()) for e in operand.load.where})
 
 
