@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,11 +25,13 @@ class Seen:
         launches: kernels that were launched.
         findings: what the simulator found wrong, as texts.
         fallbacks: ops that the framework ran itself, with reasons.
+        instructions: that subgroups issued, by kind, see :mod:`polyblocks.simt.counts`.
     """
 
     launches: int = 0
     findings: list[str] = field(default_factory=list)
     fallbacks: list[str] = field(default_factory=list)
+    instructions: Counter[str] = field(default_factory=Counter)
 
 
 def options_of(arch: str) -> dict[str, Any]:
@@ -78,3 +81,5 @@ def _watched(self: Any, pointers: bytes, num_threads: int) -> int:
     finally:
         for seen in _watching:
             seen.launches += len(self.results)
+            for launch in self.results:
+                seen.instructions.update(launch.counts.instructions)
