@@ -11,16 +11,19 @@ from typing import Any
 
 import pytest
 import torch
-from tests.e2e.test_kernels_simulated import simulate
+from tests.e2e.test_kernels_simulated import TARGETS, simulate
 from tests.support.sweeps import sweep
 from torch.nn import functional
 
+import polyblocks
 from polyblocks.codegen.gpu.emission import emit_matrix, pipeline
 from polyblocks.codegen.gpu.mapping import choose, scheduled
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 from polyblocks.codegen.gpu.matrix import kernel
 from polyblocks.codegen.gpu.matrix.cost import predict_matrix
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, products_of
+from polyblocks.options import CompileOptions
+from polyblocks.registry.honoured_options import describe_target
 from polyblocks.simt import LaunchResult
 from polyblocks_nvgpu import emit
 
@@ -268,6 +271,17 @@ def launched(arch: str, rows_of_both: bool) -> LaunchResult:
     _, (launch,) = simulate(function, [a, b], arch)
     assert launch.counts.instructions["matrix"] > 0
     return launch
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "gfx1100"])
+def test_the_manifest_names_the_unit(arch: str) -> None:
+    a, b = r(256, 128), r(128, 256)
+    for dtype, named in ((torch.float16, True), (torch.float32, False)):
+        given = [a.to(dtype), b.to(dtype)]
+        options = {"target": TARGETS[arch], "arch": arch}
+        (row,) = polyblocks.aot(torch.matmul, given, options).manifest["kernels"]
+        names = {unit.name for unit in describe_target(CompileOptions(**options)).matrix_units}
+        assert row["unit"] in names if named else row["unit"] == ""
 
 
 # --- planted -----------------------------------------------------------------------------------

@@ -156,6 +156,17 @@ class TestDocument:
             "line": __doc__.join(['"""'] * 2),
         }
 
+    def test_a_kernel_of_a_matrix_unit_is_held_against_the_unit(self):
+        of = artifact()
+        of.manifest["kernels"][0]["unit"] = "fast"
+        of.manifest["report"]["chip"]["matrix_flops"] = {"fast": 1e10}
+        data = checked(explained(of))
+        first, second = data["parts"][0]["kernels"]
+        assert (first["unit"], first["peak_share"]) == ("fast", 2e-7)
+        assert (second["unit"], second["peak_share"]) == ("", 2e-6)
+        assert "matrix unit fast" in text_of(data)
+        assert "matrix unit fast" in page(data)
+
     def test_without_times_the_slowest_prediction_comes_first(self):
         (part,) = checked(explained(artifact(), measured=False))["parts"]
         assert [k["name"] for k in part["kernels"]] == ["k1", "k0"]

@@ -32,7 +32,7 @@ LEVEL_ATTRIBUTE = "polyblocks.level"
 TILE_ATTRIBUTE = "polyblocks.tile"
 #: A loop around the rows of a register tile: how many of its iterations are lanes at a time.
 LANES_ATTRIBUTE = "polyblocks.lanes"
-#: A loop that is one product of tiles of a matrix unit: the unit's name.
+#: A loop that is one product of tiles of a matrix unit, or a GPU's kernel: the unit's name.
 UNIT_ATTRIBUTE = "polyblocks.unit"
 #: A nest: its name.
 KERNEL_ATTRIBUTE = "polyblocks.kernel"

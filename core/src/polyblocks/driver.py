@@ -312,6 +312,7 @@ def _chip(description: TargetDescription) -> dict[str, Any]:
     """What of the description the report compares with: rates and sizes."""
     return {
         "flops": dict(description.flops),
+        "matrix_flops": {unit.name: unit.flops for unit in description.matrix_units},
         "memory": [
             {"name": level.name, "size": level.size, "bandwidth": level.bandwidth}
             for level in description.memory

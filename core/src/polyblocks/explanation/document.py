@@ -106,11 +106,12 @@ def _kernel(
         estimate = estimate | {"bytes": dict(moved)}
     predicted = estimate.get("predicted_seconds") if estimate is not None else None
     seconds = measured if measured is not None else predicted
-    peak = max((chip or {}).get("flops", {}).values(), default=0.0)
+    peak = peak_of(row.get("unit", ""), chip)
     rate = estimate["flops"] / seconds if estimate is not None and seconds else None
     return {
         "name": row["name"],
         "kind": row.get("kind", ""),
+        "unit": row.get("unit", ""),
         "parallel": row.get("parallel"),
         "calls": row.get("calls", 1),
         "code_bytes": row.get("code_bytes"),
@@ -123,6 +124,14 @@ def _kernel(
         "flops_per_second": rate,
         "peak_share": rate / peak if rate is not None and peak else None,
     }
+
+
+def peak_of(unit: str, chip: dict[str, Any] | None) -> float:
+    """Operations per second of a chip's matrix unit, or its most without one; 0: unknown."""
+    chip = chip or {}
+    if unit:
+        return float(chip.get("matrix_flops", {}).get(unit, 0.0))
+    return float(max(chip.get("flops", {}).values(), default=0.0))
 
 
 def _place(levels: list[str], name: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from polyblocks.explanation import units
 from polyblocks.explanation.decisions import grouped
-from polyblocks.explanation.document import verdicts
+from polyblocks.explanation.document import peak_of, verdicts
 from polyblocks.explanation.tree import basis, misprediction, places, predicted_for, unmeasured
 
 #: Kernels and passes in view; what comes after them is folded.
@@ -104,7 +104,7 @@ def _levels_of(part: dict[str, Any], kernel: dict[str, Any]) -> list[dict[str, A
         }
         for name, moved in estimate["bytes"].items()
     ]
-    peak = max((part["chip"] or {}).get("flops", {}).values(), default=0.0)
+    peak = peak_of(kernel["unit"], part["chip"])
     rows.append(
         {
             "name": "arithmetic",

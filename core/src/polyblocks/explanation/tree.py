@@ -149,6 +149,8 @@ def _kernel(node: Tree, kernel: dict[str, Any], part: dict[str, Any], everything
 
 def _facts(kernel: dict[str, Any]) -> str:
     facts = [kernel["kind"]] if kernel["kind"] else []
+    if kernel["unit"]:
+        facts.append(f"matrix unit {kernel['unit']}")
     if kernel["parallel"] is not None:
         parallel = kernel["parallel"]
         facts.append(f"parallel over {parallel}" if parallel > 1 else "serial")

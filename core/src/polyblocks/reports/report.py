@@ -255,6 +255,8 @@ def kept_bytes_of(manifest: dict[str, Any]) -> int:
 def describe_kernel(kernel: dict[str, Any]) -> str:
     """One line on a kernel: name, kind, how it is run, size, then the ops and lines in it."""
     facts = [kernel.get("kind") or ""]
+    if kernel.get("unit"):
+        facts.append(f"matrix unit {kernel['unit']}")
     if (parallel := kernel.get("parallel")) is not None:
         facts.append(f"parallel over {parallel}" if parallel > 1 else "serial")
     if kernel.get("calls", 1) > 1:
@@ -264,7 +266,8 @@ def describe_kernel(kernel: dict[str, Any]) -> str:
     predicted = (kernel.get("estimate") or {}).get("predicted_seconds")
     if predicted is not None:
         facts.append(f"predicted {units.seconds(predicted)}")
-    known = {"name", "kind", "parallel", "calls", "code_bytes", "sources", "nests", "estimate"}
+    known = {"name", "kind", "unit", "parallel", "calls", "code_bytes", "sources", "nests"}
+    known |= {"estimate"}
     facts += [f"{k}={v}" for k, v in kernel.items() if k not in known and v is not None]
     line = f"{kernel.get('name', '?')}: {', '.join(f for f in facts if f)}".removesuffix(": ")
     sources = kernel.get("sources") or []

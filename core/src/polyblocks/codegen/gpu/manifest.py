@@ -18,6 +18,7 @@ from polyblocks.attributes import (
     NESTS_ATTRIBUTE,
     RESIDENT_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
+    UNIT_ATTRIBUTE,
 )
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches
 
@@ -104,6 +105,7 @@ def _row(
         "parallel": prod(mine[0]["grid"]) * prod(mine[0]["block"]),
         "kind": a[KIND_ATTRIBUTE].value if KIND_ATTRIBUTE in a else "",
         "vector": [],
+        "unit": a[UNIT_ATTRIBUTE].value if UNIT_ATTRIBUTE in a else "",
         "sources": [s.value for s in a[SOURCES_ATTRIBUTE]] if SOURCES_ATTRIBUTE in a else [],
         "calls": len(mine),
         "resident_blocks": a[RESIDENT_ATTRIBUTE].value if RESIDENT_ATTRIBUTE in a else 1,

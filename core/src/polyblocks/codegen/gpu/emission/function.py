@@ -29,6 +29,7 @@ from polyblocks.attributes import (
     KIND_ATTRIBUTE,
     RESIDENT_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
+    UNIT_ATTRIBUTE,
 )
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import Joiner
@@ -230,6 +231,8 @@ def _description(kernel: Kernel) -> dict[str, Any]:
     }
     if nest.estimate is not None:
         found[ESTIMATE_ATTRIBUTE] = nest.estimate
+    if isinstance(kernel, MatrixKernel):
+        found[UNIT_ATTRIBUTE] = ir.StringAttr.get(kernel.unit.name)
     return found
 
 
