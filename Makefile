@@ -20,7 +20,7 @@ WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPENDENCIES))
 
 .PHONY: help demo test test-all lint bench bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
-.PHONY: gpu-conformance gpu-resources gpu-static models test-versions acceptance-users format clean
+.PHONY: gpu-conformance gpu-resources gpu-static gpu-matrix models test-versions acceptance-users format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -40,6 +40,7 @@ help:
 	@echo "make gpu-resources  what their kernels take of a multiprocessor (20 minutes or more)"
 	@echo "make gpu-static  how fast kernels of matrix units can be, from their machine code (10 minutes);"
 	@echo "             GPU_STATIC_ARGS='--arch sm_80 --groups resnet-50' for other chips and cases"
+	@echo "make gpu-matrix  all that is checked of matrix units without a GPU (up to 40 minutes)"
 	@echo "make jax-sweep  JAX's primitives, 3000 samples (up to 30 minutes)"
 	@echo "make tf-sweep  TensorFlow's operations, against TensorFlow and its XLA (up to an hour)"
 	@echo "make models  about a hundred architectures, compiled whole (up to 15 minutes)"
@@ -99,6 +100,9 @@ gpu-resources: $(VENV)/.done-test $(GPU_PROGRAMS)
 
 gpu-static: $(VENV)/.done-test $(VENV)/.done-bench
 	$(PY) -m bench.gpu_static $(GPU_STATIC_ARGS)
+
+gpu-matrix: $(VENV)/.done-test $(VENV)/.done-bench
+	$(PY) tests/gpu_matrix/run.py
 
 jax-sweep: $(VENV)/.done-test
 	$(PY) tests/jax_sweep/run.py

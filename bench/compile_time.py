@@ -108,7 +108,7 @@ def worker(what: str) -> Json:
         model, _, place = name.partition(" ")
         module, inputs = MODELS[model]()
         ours = built_for(*place.split("/"))
-        row = first_calls(module, inputs, repeats=2, compiled=lambda f: ours(_fresh(f)))
+        row = first_calls(module, inputs, repeats=2, compiled=lambda f: ours(fresh(f)))
         return {"name": f"{model}, {place.replace('/', ' ')}"} | row
     from bench.generated import generate
 
@@ -198,10 +198,10 @@ def processor_times(function: Callable[..., Any], inputs: tuple[Any, ...]) -> di
 def _with_ours(function: Callable[..., Any]) -> Callable[..., Any]:
     from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
-    return polyblocks_jit_torch(compile_options={"strict_target": True})(_fresh(function))
+    return polyblocks_jit_torch(compile_options={"strict_target": True})(fresh(function))
 
 
-def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:
+def fresh(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, from now on with an empty cache."""
     os.environ["POLYBLOCKS_CACHE_DIR"] = tempfile.mkdtemp(prefix="bench-compile-")
     return function
