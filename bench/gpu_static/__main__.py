@@ -60,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "versions": _versions(),
         "chips": {arch: target.properties["chip"] for arch, target in targets.items()},
         "rows": [],
+        "vector": [],
         "misses": [],
         "failed": [],
     }
@@ -76,12 +77,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(
     results: Json, chosen: Sequence[cases.Case], arch: str, found: Machine, sample: int
 ) -> None:
+    from bench.gpu_static import vector
     from bench.gpu_static.measure import measured
     from polyblocks.errors import PolyBlocksError
 
     rows = []
     for case in chosen:
         try:
+            if isinstance(case, cases.VectorCase):
+                of_vector = vector.measured(case, arch, sample=sample)
+                results["vector"].append(of_vector)
+                results["misses"] += map(str, bars.vector_misses(of_vector))
+                print(f"{case.name} for {arch}: read", file=sys.stderr, flush=True)
+                continue
             row = measured(case, arch, found, sample=sample)
         except (PolyBlocksError, LookupError, ValueError) as error:
             results["failed"].append(f"{case.name} for {arch}: {error}")

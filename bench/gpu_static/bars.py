@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
@@ -24,6 +24,10 @@ RESNET = (0.60, 0.55)
 MATRIX_SLOTS = 0.45
 #: Other vector instructions for each matrix one where they share a pipe, by their cycles.
 VECTOR_PER_MATRIX = {32: 3.0, 16: 2.0, 8: 2.0}
+#: Multiply-adds over all of the main loop of a product without matrix units.
+FLOAT_SLOTS = 0.75
+#: Bits of the widest access of a thread.
+WIDE = 128
 #: Seconds for which the copies that are on their way have to keep the memory busy.
 IN_FLIGHT = 0.8e-6
 #: How far apart the mapping's prediction and this model may be, as a factor.
@@ -100,6 +104,38 @@ def misses(row: Json, machine: Machine) -> list[Miss]:
             f"the mapping predicts {ratio:.2f} times as much",
         )
     return found
+
+
+def vector_misses(row: Json) -> list[Miss]:
+    """What a row of :mod:`bench.gpu_static.vector` does not hold."""
+    found = []
+
+    def check(holds: bool, what: str) -> None:
+        if not holds:
+            found.append(Miss(row["case"], row["arch"], what))
+
+    if row["float_slots"] is not None:
+        check(
+            row["float_slots"] >= FLOAT_SLOTS,
+            f"{row['float_slots']:.0%} of the loop's instructions are multiply-adds, at least "
+            f"{FLOAT_SLOTS:.0%}",
+        )
+        narrow = _narrow(row["operands"])
+        check(not narrow, f"{narrow} narrow reads of shared memory in the main loop")
+    moved = (row["loads"], row["stores"])
+    if not row["narrow"]:
+        check(not any(map(_narrow, moved)), f"{sum(map(_narrow, moved))} narrow accesses of memory")
+    if row["wide"]:
+        check(any(WIDE in widths for widths in moved), "no wide accesses of memory")
+    check(not row["spill_bytes"], f"{row['spill_bytes']} bytes of registers are spilled")
+    check(not row["stack_bytes"], f"{row['stack_bytes']} bytes are on the stack")
+    if row["conflicts"] is not None:
+        check(not row["conflicts"], f"{row['conflicts']} simulated bank conflicts")
+    return found
+
+
+def _narrow(widths: Mapping[int, int]) -> int:
+    return sum(count for bits, count in widths.items() if bits < WIDE)
 
 
 def together(rows: Sequence[Json], machine: Machine) -> list[Miss]:

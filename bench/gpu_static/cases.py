@@ -1,4 +1,4 @@
-"""What is built: products of matrices, and the convolutions of ResNet-50."""
+"""What is built: products of matrices, convolutions of ResNet-50, programs without units."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Case:
 
     Attributes:
         name: of the case.
-        group: ``products``, ``resnet-50`` or ``resnet-50-nchw``.
+        group: ``products``, ``resnet-50``, ``resnet-50-nchw`` or ``vector``.
         dtype: of the arguments.
         shapes: of the arguments.
         problem: what it computes.
@@ -39,6 +39,21 @@ class Case:
     make: Callable[[], Callable[..., Any]]
     size: str = ""
     channels_last: bool = False
+
+
+@dataclass(frozen=True)
+class VectorCase(Case):
+    """A program that no matrix unit computes.
+
+    Attributes:
+        is_product: whether multiply-adds are to take its main loop's issue slots.
+        narrow: why some of its accesses of memory have to be narrow; empty if none has.
+        wide: whether there have to be wide ones all the same.
+    """
+
+    is_product: bool = False
+    narrow: str = ""
+    wide: bool = True
 
 
 def _product() -> Callable[..., Any]:
@@ -150,6 +165,83 @@ PRODUCTS = (
     ),
     product("int8", 8192, 8192, 8192, transposed=True),
 )
+
+
+def _chain() -> Callable[..., Any]:
+    import torch
+
+    return lambda x, y: torch.relu(x * y + 1.5) * 0.25 + y
+
+
+def _copy() -> Callable[..., Any]:
+    return lambda x: x.clone()
+
+
+def _transposed() -> Callable[..., Any]:
+    return lambda x: x.T.contiguous()
+
+
+def _softmax() -> Callable[..., Any]:
+    import torch
+
+    return lambda x: torch.softmax(x, -1)
+
+
+def _layer_norm() -> Callable[..., Any]:
+    from torch.nn.functional import layer_norm
+
+    return lambda x, w, b: layer_norm(x, w.shape, w, b)
+
+
+def _sum() -> Callable[..., Any]:
+    return lambda x: x.sum(-1)
+
+
+def vector(
+    name: str,
+    make: Callable[[], Callable[..., Any]],
+    *shapes: Shape,
+    dtype: str = "float32",
+    narrow: str = "",
+    wide: bool = True,
+) -> VectorCase:
+    """A program without matrix units."""
+    extents = "x".join(map(str, shapes[0]))
+    is_product = make in (_product, _rows)
+    full = f"{name} {dtype} {extents}"
+    nothing = Problem(0, 0, 0, 0)
+    return VectorCase(
+        full, "vector", dtype, shapes, nothing, make,
+        is_product=is_product, narrow=narrow, wide=wide,
+    )  # fmt: skip
+
+
+_ODD = "rows of odd lengths begin at any element"
+_ONE = "each row has one result"
+_ENDS = "the array's end is no multiple of an access"
+_TURNED = "warps exchange rows for columns of single elements"
+_ROW, _SQUARE = (4096, 1024), (4096, 4096)
+VECTOR = (
+    vector("a @ b", _product, (1024, 1024), (1024, 1024)),
+    vector("x @ w.T", _rows, (1024, 1024), (1024, 1024)),
+    vector("a @ b", _product, (1000, 1000), (1000, 1000)),
+    vector("a @ b", _product, (1001, 1001), (1001, 1001), narrow=_ODD, wide=False),
+    *(
+        case
+        for dtype in ("float32", "float16")
+        for case in (
+            vector("softmax", _softmax, _ROW, dtype=dtype),
+            vector("softmax", _softmax, (4096, 1000), dtype=dtype),
+            vector("layer norm", _layer_norm, _ROW, (1024,), (1024,), dtype=dtype),
+            vector("sum of rows", _sum, _ROW, dtype=dtype, narrow=_ONE),
+            vector("copy", _copy, _SQUARE, dtype=dtype),
+            vector("chain", _chain, _SQUARE, _SQUARE, dtype=dtype),
+        )
+    ),
+    vector("chain", _chain, (2001, 2001), (2001, 2001), narrow=_ENDS),
+    vector("softmax", _softmax, (4096, 1001), narrow=_ODD, wide=False),
+    vector("transposed copy", _transposed, _SQUARE, narrow=_TURNED, wide=False),
+)
 GROUPS = {
     "products": PRODUCTS,
     # As PyTorch's users give them to matrix units, and as its tensors are by themselves.
@@ -157,6 +249,7 @@ GROUPS = {
     "resnet-50-nchw": tuple(
         convolution(n, layer, channels_last=False) for n, layer in enumerate(resnet_50(), 1)
     ),
+    "vector": VECTOR,
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any
 
-from bench.cells import NONE, milliseconds, number, table
+from bench.cells import NONE, milliseconds, number, percent, table
 from bench.gpu_static.against import Compared, misordered
 
 Json = dict[str, Any]
@@ -31,7 +31,11 @@ def markdown(results: Json) -> str:
     ]
     for arch, chip in results["chips"].items():
         rows = [row for row in results["rows"] if row["arch"] == arch]
-        lines += ["", f"## {arch}, {chip}", "", *_times(rows), "", *_loops(rows)]
+        lines += ["", f"## {arch}, {chip}"]
+        if rows:
+            lines += ["", *_times(rows), "", *_loops(rows)]
+        if vector := [row for row in results["vector"] if row["arch"] == arch]:
+            lines += ["", *_widths(vector)]
         convolutions = [row["reach"] for row in rows if row["group"] == "resnet-50"]
         if convolutions:
             mean = geometric_mean(convolutions)
@@ -93,6 +97,33 @@ def _loops(rows: Sequence[Json]) -> list[str]:
     heads = [
         "main loop", "limit", "matrix", "issue", "shared", "cache", "schedule", "iterations",
         "prologue", "epilogue", "matrix slots, %", "vector / matrix", "MB in flight",
+    ]  # fmt: skip
+    return table(heads, cells)
+
+
+def _widths(rows: Sequence[Json]) -> list[str]:
+    """Kernels without matrix units: accesses by bits of a thread."""
+
+    def told(found: Mapping[int, int] | None) -> str:
+        if not found:
+            return NONE
+        return ", ".join(f"{count} of {bits}" for bits, count in found.items())
+
+    cells = [
+        [
+            row["case"],
+            percent(row["float_slots"]),
+            *(told(row[key]) for key in ("operands", "loads", "stores", "shared_loads")),
+            told(row["shared_stores"]),
+            str(row["registers"]),
+            NONE if row["conflicts"] is None else str(row["conflicts"]),
+            row["narrow"] or NONE,
+        ]
+        for row in rows
+    ]
+    heads = [
+        "without units; accesses in bits", "multiply-add slots, %", "operands in the loop", "loads",
+        "stores", "shared loads", "shared stores", "registers", "conflicts", "narrow since",
     ]  # fmt: skip
     return table(heads, cells)
 

@@ -8,9 +8,9 @@
 // CHECK-LABEL: func.func @main
 // CHECK:         memref.alloca()
 // CHECK:       polyblocks.schedule = {barriers = [6, 12], copies = [], distributed = [
-// CHECK-SAME:    {lead = 0 : i64, loop = 2 : i64, order = [2, 3], pitch = 0 : i64},
-// CHECK-SAME:    {lead = 0 : i64, loop = 6 : i64, order = [6, 7], pitch = 0 : i64},
-// CHECK-SAME:    {lead = 0 : i64, loop = 12 : i64, order = [12, 13], pitch = 0 : i64}],
+// CHECK-SAME:    {lead = 0 : i64, loop = 2 : i64, order = [2, 3], pitch = 0 : i64, width = 1 : i64},
+// CHECK-SAME:    {lead = 0 : i64, loop = 6 : i64, order = [6, 7], pitch = 0 : i64, width = 1 : i64},
+// CHECK-SAME:    {lead = 0 : i64, loop = 12 : i64, order = [12, 13], pitch = 0 : i64, width = 1 : i64}],
 // CHECK-SAME:    group = 1024 : i64, groups = 1 : i64, kernel = "stencil", order = [0, 1],
 // CHECK-SAME:    places = ["shared", "shared"],
 func.func @main(%a: memref<1024x1026xf32>, %b: memref<1022x1024xf32>) {

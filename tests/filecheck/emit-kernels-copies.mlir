@@ -2,15 +2,15 @@
 // TARGET: gpu
 //
 // All rows are multiplied by the same factors: a block of several rows begins with a copy of them
-// in shared memory, and waits for it once.
+// in shared memory, and waits for it once. Four neighbours are loaded and stored at once.
 
 // CHECK:       gpu.func @kernel
 // CHECK-SAME:    workgroup(%[[W:.*]] : memref<1024xf32, #gpu.address_space<workgroup>>
-// CHECK:         memref.load %arg1
-// CHECK:         memref.store {{.*}}, %[[W]]
+// CHECK:         vector.load %arg1
+// CHECK:         vector.store {{.*}}, %[[W]]
 // CHECK:         gpu.barrier
-// CHECK-NOT:     memref.load %arg1
-// CHECK:         memref.load %[[W]]
+// CHECK-NOT:     vector.load %arg1
+// CHECK:         vector.load %[[W]]
 // CHECK:         gpu.return
 func.func @main(%a: memref<8192x1024xf32>, %w: memref<1024xf32>, %b: memref<8192xf32>) {
   %zero = arith.constant 0.0 : f32

@@ -9,9 +9,8 @@
 // CHECK-SAME:      workgroup(%{{.*}} : memref<{{.*}}xf32, #gpu.address_space<workgroup>>)
 // CHECK-SAME:      kernel attributes {known_block_size = array<i32: 256, 1, 1>
 // CHECK:           gpu.thread_id
-// CHECK:           scf.for
-// CHECK:             memref.load %[[A]]
-// CHECK:             arith.addf
+// CHECK-COUNT-4:   vector.load %[[A]]{{.*}}, vector<4xf32>
+// CHECK:           arith.addf
 // CHECK:           gpu.shuffle xor
 // CHECK:           gpu.barrier
 // CHECK-NOT:       gpu.barrier

@@ -155,9 +155,9 @@ class Machine:
                 self.alive &= held | ~mask
         elif name == "memref.atomic_rmw":
             self._atomic(op, mask)
-        elif name == "memref.load":
+        elif name in ("memref.load", "vector.load"):
             values[op.results[0]] = self.load(op, mask)
-        elif name == "memref.store":
+        elif name in ("memref.store", "vector.store"):
             self.store(op, mask)
         elif name == "memref.get_global":
             values[op.results[0]] = self._global(op)
@@ -227,6 +227,19 @@ class Machine:
 
     # Memory
 
+    def _places(
+        self, op: Any, type_: Any, memref: Memref, index: list[Any], mask: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Elements of a vector (or one) by threads: places, and what stands for each of the mask
+        and of the threads."""
+        count = _width(type_)
+        places = [
+            self._place(op, memref, [*index[:-1], index[-1] + k] if k else index, mask)
+            for k in range(count)
+        ]
+        shape = (count, *mask.shape)
+        return np.stack(places), np.broadcast_to(mask, shape), np.broadcast_to(self.lanes, shape)
+
     def _place(self, op: Any, memref: Memref, index: list[Any], mask: np.ndarray) -> np.ndarray:
         place = np.zeros(mask.shape, np.int64) + memref.offset + memref.base
         for i, n, stride in zip(index, memref.shape, memref.strides, strict=True):
@@ -240,11 +253,12 @@ class Machine:
         """The elements that the threads load."""
         memref = self.values[op.operands[0]]
         mask = mask & self.alive
-        where = self._place(op, memref, [self.values[v] for v in list(op.operands)[1:]], mask)
-        at, storage, lane = where[mask], memref.storage, self.lanes[mask]
+        type_, index = op.results[0].type, [self.values[v] for v in list(op.operands)[1:]]
+        where, mask, lanes = self._places(op, type_, memref, index, mask)
+        at, storage, lane = where[mask], memref.storage, lanes[mask]
         if not storage.written[at].all():
             self.fail(op, "a load of what nobody has stored")
-        self._count(storage, where, mask)
+        self._count(storage, where, mask, lanes)
         self.loads += 1
         if storage.shared:
             other = storage.by[at] != lane
@@ -259,7 +273,7 @@ class Machine:
             storage.read_by[at[storage.read_by[at] != lane]] = -2
         result = np.zeros(mask.shape, storage.data.dtype)
         result[mask] = storage.data[at]
-        return result
+        return result if isinstance(type_, ir.VectorType) else result[0]
 
     def store(self, op: Any, mask: np.ndarray) -> None:
         """Store what the threads have."""
@@ -267,9 +281,10 @@ class Machine:
         if not mask.any():
             return
         memref = self.values[op.operands[1]]
-        where = self._place(op, memref, [self.values[v] for v in list(op.operands)[2:]], mask)
-        at, storage, lane = where[mask], memref.storage, self.lanes[mask]
-        self._count(storage, where, mask)
+        type_, index = op.operands[0].type, [self.values[v] for v in list(op.operands)[2:]]
+        where, mask, lanes = self._places(op, type_, memref, index, mask)
+        at, storage, lane = where[mask], memref.storage, lanes[mask]
+        self._count(storage, where, mask, lanes)
         self.stores += 1
         if storage.shared:
             if np.unique(at).size != at.size:
@@ -286,12 +301,14 @@ class Machine:
         storage.written[at] = True
         storage.data[at] = np.broadcast_to(self.values[op.operands[0]], mask.shape)[mask]
 
-    def _count(self, storage: Storage, where: np.ndarray, mask: np.ndarray) -> None:
+    def _count(
+        self, storage: Storage, where: np.ndarray, mask: np.ndarray, lanes: np.ndarray
+    ) -> None:
         """Bytes that threads move from and to memory of the program, and the sectors for them."""
         if storage.kind == "global":
             size = storage.data.dtype.itemsize
             self.bytes += int(mask.sum()) * size
-            warps = self.lanes[mask] // self.warp
+            warps = lanes[mask] // self.warp
             sectors = where[mask] * size // 32
             self.sectors += np.unique(np.stack([warps, sectors]), axis=1).shape[1]
 
@@ -318,6 +335,11 @@ class Machine:
         if op.name == "memref.view":
             raise KernelError("a view of bytes in a kernel")
         return Memref(source.storage, list(type_.shape), list(strides), offset + shift, source.base)
+
+
+def _width(type_: Any) -> int:
+    """Elements of a vector; its values have these in front of the threads."""
+    return int(type_.shape[0]) if isinstance(type_, ir.VectorType) else 1
 
 
 def _choose(condition: Any, yes: Any, no: Any) -> Any:
@@ -363,6 +385,14 @@ _COMPARE_I = [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.gre
 def evaluate(op: Any, operands: list[Any]) -> Any:
     """The result of a scalar operation on all threads' operands."""
     name, type_ = op.name, op.results[0].type
+    if name == "vector.extract":
+        (position,) = op.attributes["static_position"]
+        return operands[0][position]
+    if name == "vector.from_elements":
+        return np.stack(np.broadcast_arrays(*operands))
+    if name == "arith.constant" and isinstance(type_, ir.VectorType):
+        element = op.attributes["value"].get_splat_value().value
+        return np.full((_width(type_), 1), element, dtype_of(type_.element_type))
     if name == "arith.constant":
         return np.asarray(op.attributes["value"].value).astype(dtype_of(type_))
     if name in _BINARY:

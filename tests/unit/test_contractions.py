@@ -511,7 +511,7 @@ def answers(nest: Nest) -> tuple[str, str]:
     outer, body = outer_loops(nest.body)
     chip = gpu_target().multiprocessor
     assert chip is not None
-    tiled = any(tiled_kernels(nest, outer, body, chip.warp, chip.banks, chip.threads_per_block))
+    tiled = any(tiled_kernels(nest, outer, body, chip))
     parts = contraction_of(nest.body)
     refused = None if parts is None else refusal(parts)
     assert not (tiled and refused)

@@ -322,7 +322,7 @@ def limited(blocks: int) -> str:
 
 def test_blocks_are_larger_where_a_grid_would_have_too_many() -> None:
     assert "known_block_size = array<i32: 256, 1, 1>" in limited(1000000)
-    assert "known_block_size = array<i32: 1024, 1, 1>" in limited(50000)
+    assert "known_block_size = array<i32: 1024, 1, 1>" in limited(25000)
 
 
 def test_more_blocks_than_a_grid_may_have_are_refused() -> None:

@@ -7,7 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench.gpu_static import against, bars, cases, listing, loops, measure, page
+from bench.gpu_static import (
+    against,
+    amd_assembly,
+    bars,
+    cases,
+    listing,
+    loops,
+    measure,
+    page,
+    vector,
+)
 from bench.gpu_static.__main__ import main
 from bench.gpu_static.build import Built, describe
 from bench.gpu_static.instructions import Instruction, Kind, Wait
@@ -321,6 +331,60 @@ def test_what_does_not_hold_of_amd(rdna3: Machine) -> None:
     assert [str(miss) for miss in bars.misses(row, rdna3)] == [
         "c for gfx1100: 3.5 vector instructions for each matrix one, at most 3"
     ]
+
+
+def vector_row(**given: object) -> measure.Json:
+    """A row without matrix units that holds everything, but for what is given."""
+    held = dict.fromkeys(vector.KEYS) | {
+        "case": "c", "arch": "sm_80", "float_slots": 0.75, "operands": {128: 9}, "loads": {128: 2},
+        "stores": {128: 1}, "spill_bytes": 0, "stack_bytes": 0, "narrow": "", "wide": True,
+    }  # fmt: skip
+    return held | given
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, None),
+        ({"float_slots": None, "operands": None}, None),
+        ({"float_slots": 0.7}, "70% of the loop's instructions are multiply-adds, at least 75%"),
+        ({"operands": {128: 8, 64: 2}}, "2 narrow reads of shared memory in the main loop"),
+        ({"stores": {128: 1, 32: 3}}, "3 narrow accesses of memory"),
+        ({"stores": {128: 1, 32: 3}, "narrow": "ends"}, None),
+        ({"loads": {32: 2}, "stores": {32: 1}, "narrow": "ends"}, "no wide accesses of memory"),
+        ({"loads": {32: 2}, "stores": {32: 1}, "narrow": "odd", "wide": False}, None),
+        ({"spill_bytes": 4}, "4 bytes of registers are spilled"),
+        ({"stack_bytes": 8}, "8 bytes are on the stack"),
+        ({"conflicts": 7}, "7 simulated bank conflicts"),
+    ],
+)
+def test_what_does_not_hold_without_units(given: dict[str, object], said: str | None) -> None:
+    assert [miss.what for miss in bars.vector_misses(vector_row(**given))] == [said] * bool(said)
+
+
+def test_widths_of_accesses() -> None:
+    lines = (
+        "global_load_b128 v[0:3], v0, s[0:1]",
+        "ds_load_2addr_b32 v[0:1], v0",
+        "v_dual_fmac_f32 v0, v1, v2 :: v_dual_fmac_f32 v3, v1, v2",
+        "s_waitcnt vmcnt(0)",
+    )
+    text = "".join(f"\t{line}\n" for line in lines)
+    text = f"\t.type k,@function\nk:\n{text}.Lfunc_end0:\n"
+    found = amd_assembly.parse(text)["k"].instructions
+    assert vector.widths(found[:2]) == {128: 1, 32: 1}
+    assert vector.float_slots(found) == 0.25
+
+
+@pytest.mark.skipif(ptxas.find() is None, reason="no ptxas")
+def test_rows_without_units_on_their_page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(cases.GROUPS, "vector", cases.VECTOR[:1])
+    assert main(["--arch", "sm_80,gfx1100", "--groups", "vector"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("| a @ b float32 1024x1024 |") == 2
+    assert "Everything does." in said
 
 
 def test_what_rows_do_not_hold_together(ampere: Machine, rdna3: Machine) -> None:

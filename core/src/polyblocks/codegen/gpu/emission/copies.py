@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 from functools import partial
+from math import gcd
 from typing import Any
 
 from polyblocks.affine.model import Buffer
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.mapping.kernel import Kernel
+from polyblocks.codegen.gpu.mapping.wide import ELEMENTS
+from polyblocks.mlir import ir
 
 
 def copy_in(code: Code, kernel: Kernel, thread: Any, source: Any, target: Any, of: Buffer) -> None:
     """All threads of the block copy a buffer; they wait for each other elsewhere."""
+    width = gcd(kernel.access_bytes // of.bytes_per_element, of.shape[-1]) if of.shape else 1
+    if str(of.element) not in ELEMENTS:
+        width = 1
 
-    def element(number: Any) -> list[Any]:
-        index, rest = [], number
+    def piece(number: Any) -> list[Any]:
+        index, rest = [], code.times(number, width)
         for extent in reversed(of.shape[1:]):
             index.append(code.remainder(rest, extent))
             rest = code.quotient(rest, extent)
         index = [rest, *reversed(index)] if of.shape else []
-        value = code.value("memref.load", of.element, source, *index)
-        code.op("memref.store", [], [value, target, *index])
+        if width > 1:
+            vector = ir.VectorType.get([width], of.element)
+            value = code.value("vector.load", vector, source, *index)
+            code.op("vector.store", [], [value, target, *index])
+        else:
+            value = code.value("memref.load", of.element, source, *index)
+            code.op("memref.store", [], [value, target, *index])
         return []
 
-    for round_ in range(-(-of.numel // kernel.threads)):
-        number, mine = code.round_of(thread, round_, of.numel, kernel.threads)
-        code.when(mine, partial(element, number))
+    pieces = of.numel // width
+    for round_ in range(-(-pieces // kernel.threads)):
+        number, mine = code.round_of(thread, round_, pieces, kernel.threads)
+        code.when(mine, partial(piece, number))
 
 
 def copy_all(

@@ -34,10 +34,10 @@ from polyblocks.codegen.gpu.emission.cascade import block_of, cascade, combiners
 from polyblocks.codegen.gpu.emission.code import Code, as_bound
 from polyblocks.codegen.gpu.emission.combine import Joiner, barrier
 from polyblocks.codegen.gpu.emission.copies import copy_all
+from polyblocks.codegen.gpu.emission.wide_body import WideBody
 from polyblocks.codegen.gpu.mapping.atomics import KINDS
 from polyblocks.codegen.gpu.mapping.contiguity import is_contiguous, offset
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
-from polyblocks.codegen.gpu.mapping.wide import wide_accesses, wide_buffers
 from polyblocks.mlir import ir
 
 #: Nodes up to which the iterations that one thread does of a distributed loop are written out.
@@ -125,37 +125,40 @@ class Emitter:
         return code.value("arith.select", code.index, self.valid, self.slot, code.integer(0))
 
     def _wide(self, outer: Any) -> list[Any]:
-        """Several iterations: by wide accesses if all buffers begin at multiples of them."""
+        """Several iterations, by wide accesses."""
         code, kernel = self.code, self.kernel
-        last = kernel.order[-1]
-        extents = [*(v.extent for v in kernel.order[:-1]), last.extent // kernel.width]
-        self._decode(outer, kernel.order, extents)
-        first = code.times(self.variables[last], kernel.width)
+        last, width = kernel.order[-1], kernel.width
+        body = WideBody(self, last, width)
+        if not kernel.as_one:
+            extents = [*(v.extent for v in kernel.order[:-1]), last.extent // width]
+            self._decode(outer, kernel.order, extents)
+            self.variables[last] = code.times(self.variables[last], width)
+            body.nodes(kernel.body)
+            return []
+        first = code.times(outer, width)
+        self._walk_at(first)
+        total = prod(v.extent for v in kernel.order)
+        rest = total % width
 
-        def at_once() -> list[Any]:
-            self.variables[last] = first
-            WideBody(self).emit()
+        def whole() -> list[Any]:
+            body.nodes(kernel.body)
             return []
 
-        def one_by_one() -> list[Any]:
-            for i in range(kernel.width):
-                self.variables[last] = code.add(first, code.integer(i)) if i else first
+        def those_left() -> list[Any]:
+            for i in range(rest):
+                self._walk_at(code.plus(first, i))
                 self.nodes(kernel.body, False, [])
             return []
 
-        code.when(self._aligned(), at_once, one_by_one)
+        inside = code.compare("ult", first, code.integer(total - rest)) if rest else None
+        code.when(inside, whole, those_left)
         return []
 
-    def _aligned(self) -> Any:
-        """Whether the buffers of wide accesses begin at multiples of them."""
-        code, width = self.code, self.kernel.width
-        found = []
-        for buffer in wide_buffers(self.kernel):
-            name = "memref.extract_aligned_pointer_as_index"
-            begin = code.value(name, code.index, self.memrefs[buffer])
-            rest = code.remainder(begin, buffer.bytes_per_element * width)
-            found.append(code.compare("eq", rest, code.integer(0)))
-        return code.both(found)
+    def _walk_at(self, number: Any) -> None:
+        """Iteration ``number`` of loops that all accesses go through as they are counted."""
+        order = self.kernel.order
+        self.variables[order[-1]] = number
+        self.walk = order, number
 
     def _place_thread(self, thread: Any) -> None:
         """Which member of which group the thread is."""
@@ -412,16 +415,18 @@ class Emitter:
         return self.code.constant(identity(op.name, op.results[0].type))
 
     def _rounds(self, distributed: DistributedLoop, carried: list[Any]) -> list[Any]:
-        """The iterations of one thread: every ``group``-th one."""
+        """The iterations of one thread: every ``group``-th one, or every ``group``-th few."""
         code, group = self.code, self.kernel.group
-        rounds, rest = divmod(distributed.trips, group)
-        size = sum(1 for _ in walk(distributed.body))
+        width = distributed.width
+        pieces = distributed.trips // width
+        rounds, rest = divmod(pieces, group)
+        size = width * sum(1 for _ in walk(distributed.body))
         has_loops = any(isinstance(n, For) for n in distributed.body)
         few = rounds <= ROUNDS and rounds * size <= UNROLLED and not has_loops
         if few or self._keeps(distributed):
             for round_ in range(rounds):
-                self.round = round_
-                number, _ = code.round_of(self.member, round_, distributed.trips, group)
+                self.round = round_ * width
+                number, _ = code.round_of(self.member, round_, pieces, group)
                 carried = self._iteration(distributed, number, None, carried)
         elif rounds:
 
@@ -430,11 +435,11 @@ class Emitter:
                 return self._iteration(distributed, number, None, inside)
 
             long = any(op.name in ROUNDING for op in distributed.combiners)
-            block = block_of(rounds) if long else rounds
+            block = block_of(rounds, width) if long else rounds
             carried = cascade(code, distributed.combiners, rounds, block, carried, body)
         if rest:
-            number, mine = code.round_of(self.member, rounds, distributed.trips, group)
-            self.round = rounds
+            number, mine = code.round_of(self.member, rounds, pieces, group)
+            self.round = rounds * width
             carried = self._iteration(distributed, number, mine, carried)
         return carried
 
@@ -500,7 +505,9 @@ class Emitter:
     def _iteration(
         self, distributed: DistributedLoop, number: Any, condition: Any, carried: list[Any]
     ) -> list[Any]:
-        innermost = distributed.loops[-1]
+        """Iteration ``number``; of several at once, the ``number``-th few."""
+        innermost, width = distributed.loops[-1], distributed.width
+        number = self.code.times(number, width)
 
         def inside() -> list[Any]:
             self._decode(number, distributed.order, distributed.counted)
@@ -513,9 +520,14 @@ class Emitter:
             )
 
         def run() -> list[Any]:
-            self.values.update(zip(innermost.arguments, carried, strict=True))
             self.walk = None if distributed.pitch else (distributed.order, number)
-            yielded = self.nodes(innermost.body, False, innermost.yields)
+            if width > 1:
+                body = WideBody(self, distributed.order[-1], width)
+                given = innermost.body, innermost.arguments, carried, innermost.yields
+                yielded = body.reduce(*given)
+            else:
+                self.values.update(zip(innermost.arguments, carried, strict=True))
+                yielded = self.nodes(innermost.body, False, innermost.yields)
             self.walk = None
             return yielded
 
@@ -555,85 +567,6 @@ class Emitter:
 
     def _variable(self, var: Var) -> Any:
         return self.externals[var.value] if var.value is not None else self.variables[var]
-
-
-class WideBody:
-    """Writes a body for several neighbouring iterations, of which the first is the current one."""
-
-    def __init__(self, emitter: Emitter) -> None:
-        self.emitter = emitter
-        self.width = emitter.kernel.width
-        self.wide = set(wide_accesses(emitter.kernel))
-        #: The values of all iterations; one if they have the same.
-        self.values: dict[Value, list[Any]] = {}
-
-    def emit(self) -> None:
-        """All nodes in order."""
-        for node in self.emitter.kernel.body:
-            if isinstance(node, Load):
-                self.values[node.result] = self._load(node)
-            elif isinstance(node, Store):
-                self._store(node)
-            elif isinstance(node, Index):
-                self.values[node.result] = [self._expr(node, i) for i in range(self.width)]
-            else:
-                assert isinstance(node, Op)
-                self._op(node)
-
-    def _of(self, value: Value, i: int) -> Any:
-        if value.external is not None:
-            return self.emitter.externals[value.external]
-        found = self.values[value]
-        return found[i if len(found) > 1 else 0]
-
-    def _expr(self, node: Index, i: int) -> Any:
-        emitter, last = self.emitter, self.emitter.kernel.order[-1]
-        first = emitter.variables[last]
-        emitter.variables[last] = emitter.code.add(first, emitter.code.integer(i)) if i else first
-        value = emitter.expr(node.expr)
-        emitter.variables[last] = first
-        return value
-
-    def _op(self, node: Op) -> None:
-        given = [v for v in node.operands if v.external is None]
-        same = bool(given) and all(len(self.values[v]) == 1 for v in given)
-        times = 1 if same or not given else self.width
-        types = [r.type for r in node.results]
-        rows = []
-        for i in range(times):
-            operands = [self._of(v, i) for v in node.operands]
-            op = self.emitter.code.op(node.name, types, operands, node.attributes, node.location)
-            rows.append(list(op.results))
-        for position, result in enumerate(node.results):
-            self.values[result] = [row[position] for row in rows]
-
-    def _place(self, node: Load | Store) -> list[Any]:
-        index = [self.emitter.expr(e) for e in node.index]
-        return [self.emitter.memrefs[node.buffer], *index]
-
-    def _attributes(self, node: Load | Store) -> dict[str, Any]:
-        alignment = node.buffer.bytes_per_element * self.width
-        return {"alignment": ir.IntegerAttr.get(self.emitter.code.i64, alignment)}
-
-    def _load(self, node: Load) -> list[Any]:
-        code, type_ = self.emitter.code, node.result.type
-        if node not in self.wide:
-            op = code.op("memref.load", [type_], self._place(node), None, node.location)
-            return [op.results[0]]
-        vector = ir.VectorType.get([self.width], type_)
-        op = code.op(
-            "vector.load", [vector], self._place(node), self._attributes(node), node.location
-        )
-        return code.elements(op.results[0])
-
-    def _store(self, node: Store) -> None:
-        code = self.emitter.code
-        elements = [self._of(node.value, i) for i in range(self.width)]
-        vector = ir.VectorType.get([self.width], node.value.type)
-        value = code.value("vector.from_elements", vector, *elements)
-        code.op(
-            "vector.store", [], [value, *self._place(node)], self._attributes(node), node.location
-        )
 
 
 def _parts(loop: For, ops: list[Op], terms: list[Value]) -> tuple[list[Node], list[Node]]:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import product
+from math import prod
 from typing import Any
 
+from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Load, Node, Op, Value, operands, results
+from polyblocks.affine.model import Index, Load, Node, Op, Store, Value, operands, results
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit import Emitter
+from polyblocks.codegen.gpu.emission.wide_body import WideBody
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
+from polyblocks.codegen.gpu.mapping.wide import is_wide
 from polyblocks.mlir import ir
 
 #: Operations up to which the steps whose operands are copied at once are written out.
@@ -38,6 +44,8 @@ class ContractionEmitter(Emitter):
         self.column_of: list[dict[Var, Any]] = []
         self.first: list[Any] = []
         self.places: tuple[list[Any], list[Any]] = ([], [])
+        #: Elements from each one on that exist if it does; nothing where it stands alone.
+        self.behind: tuple[list[int], list[int]] = ([], [])
 
     def emit(self) -> None:
         """The whole body, without the terminator."""
@@ -55,7 +63,11 @@ class ContractionEmitter(Emitter):
             variables = (self.row_of, self.column_of)[side]
             numbers = [code.add(self.first[side], place) for place in self.places[side]]
             inside.append([self._inside(n, side) for n in numbers])
-            variables.extend(self._values(self._clamped(n, side), side) for n in numbers)
+            behind = self.behind[side] or [1] * len(numbers)
+            variables.extend(
+                self._values(self._clamped(n, side, count), side)
+                for n, count in zip(numbers, behind, strict=True)
+            )
         self._run(parts.before, self.found)
         inits = [
             self._of(v, i, j) for i, j in self._elements() for v in parts.reduction.loops[0].inits
@@ -67,11 +79,17 @@ class ContractionEmitter(Emitter):
         """The rows and columns of a thread's elements, as numbers in the block's tile."""
         code, (rows, columns) = self.code, self.kernel.across
         members = (code.quotient(thread, columns), code.remainder(thread, columns))
-        for side, (member, step) in enumerate(zip(members, (rows, columns), strict=True)):
+        for side, (member, count) in enumerate(zip(members, (rows, columns), strict=True)):
+            chunk = self.kernel.chunk(side)
+            first = code.times(member, chunk)
             self.places[side].extend(
-                code.add(member, code.integer(i * step)) if i else member
+                code.plus(first, i // chunk * chunk * count + i % chunk)
                 for i in range(self.kernel.of_thread[side])
             )
+            if self.kernel.counts[side] % chunk == 0:
+                self.behind[side].extend(
+                    chunk - i % chunk for i in range(self.kernel.of_thread[side])
+                )
 
     def _elements(self) -> Iterator[tuple[int, int]]:
         r, c = self.kernel.of_thread
@@ -83,12 +101,12 @@ class ContractionEmitter(Emitter):
         self._decode(number, order)
         return {v: self.variables[v] for v in order}
 
-    def _clamped(self, number: Any, side: int) -> Any:
-        """The number of a row or column that exists; what is beyond the end is not stored."""
-        count, size = self.kernel.counts[side], self.kernel.tile[side]
+    def _clamped(self, number: Any, side: int, outer: int = 1) -> Any:
+        """The first of ``outer`` rows or columns that exist; those beyond are not stored."""
+        code, count, size = self.code, self.kernel.counts[side], self.kernel.tile[side]
         if count % size == 0:
             return number
-        return self.code.value("arith.minui", self.code.index, number, self.code.integer(count - 1))
+        return code.value("arith.minui", code.index, number, code.integer(count - outer))
 
     def _inside(self, number: Any, side: int) -> Any:
         count, size = self.kernel.counts[side], self.kernel.tile[side]
@@ -104,113 +122,147 @@ class ContractionEmitter(Emitter):
         """All steps: copies, and what threads add to their elements."""
         code, kernel = self.code, self.kernel
         steps, depth = kernel.counts[2], kernel.depth
-        tiles = -(-steps // depth)
-        ahead = self._loaded(thread, code.integer(0))
+        tiles, rest = divmod(steps, depth)
+        ahead = self._loaded(thread, code.integer(0), True)
         types = [v.type for v in ahead]
 
-        def tile(number: Any, inside: list[Any]) -> list[Any]:
-            sums, loaded = inside[: len(inits)], inside[len(inits) :]
+        def exchange(loaded: list[Any]) -> None:
             barrier(code)
             self._store_tiles(thread, loaded)
             barrier(code)
+
+        def tile(number: Any, inside: list[Any]) -> list[Any]:
+            sums, loaded = inside[: len(inits)], inside[len(inits) :]
+            exchange(loaded)
             following = code.add(number, code.integer(1))
             more = code.compare("ult", following, code.integer(tiles))
             # What the next step needs is under way while this one computes.
             after = code.when(
                 more,
-                lambda: self._loaded(thread, code.times(following, depth)),
+                lambda: self._loaded(thread, code.times(following, depth), True),
                 lambda: loaded,
                 types,
             )
-            return [*self._compute(code.times(number, depth), sums), *after]
+            return [*self._compute(code.times(number, depth), depth, sums), *after]
 
         found = code.loop(
             code.integer(0), code.integer(tiles), code.integer(1), [*inits, *ahead], tile
         )
-        return found[: len(inits)]
+        sums = found[: len(inits)]
+        if rest:
+            begin = code.integer(tiles * depth)
+            exchange(self._loaded(thread, begin, False))
+            sums = self._compute(begin, rest, sums)
+        return sums
+
+    def _pieces(self, operand: Operand) -> int:
+        """Pieces of an operand's tile that the threads copy."""
+        steps, outer = self.kernel.copied_at_once(operand)
+        return self.kernel.depth * self._length(operand) // (steps * outer)
+
+    def _length(self, operand: Operand) -> int:
+        """Rows, or columns, of an operand's tile."""
+        return self.kernel.tile[0 if operand.of_rows else 1]
 
     def _copy_rounds(self, operand: Operand) -> range:
         """The rounds in which the threads copy a tile."""
-        return range(-(-self._elements_of(operand) // self.kernel.threads))
-
-    def _elements_of(self, operand: Operand) -> int:
-        return self.kernel.depth * self.kernel.tile[0 if operand.of_rows else 1]
+        return range(-(-self._pieces(operand) // self.kernel.threads))
 
     def _piece(self, operand: Operand, thread: Any, round_: int) -> tuple[Any, Any, Any]:
-        """Whether a thread has an element of a tile in some round, its step and its place."""
+        """Whether a thread has a piece of a tile in some round, its first step and its place."""
         code, kernel = self.code, self.kernel
-        elements = self._elements_of(operand)
-        number, mine = code.round_of(thread, round_, elements, kernel.threads)
-        if operand.steps_first:
-            return mine, code.remainder(number, kernel.depth), code.quotient(number, kernel.depth)
-        length = elements // kernel.depth
-        return mine, code.quotient(number, length), code.remainder(number, length)
+        number, mine = code.round_of(thread, round_, self._pieces(operand), kernel.threads)
+        steps, outer = kernel.copied_at_once(operand)
+        length = self._length(operand) // outer
+        beside = kernel.copied_beside(operand)
+        rest = code.quotient(number, beside)
+        step = code.remainder(number, beside)
+        if beside * steps < kernel.depth:
+            step = code.add(step, code.times(code.quotient(rest, length), beside))
+            rest = code.remainder(rest, length)
+        return mine, code.times(step, steps), code.times(rest, outer)
 
-    def _loaded(self, thread: Any, begin: Any) -> list[Any]:
-        """The elements of all operands that a thread copies, from a step on."""
+    def _loaded(self, thread: Any, begin: Any, whole: bool) -> list[Any]:
+        """What a thread copies of all operands, from a step on; all steps may exist."""
         code, kernel = self.code, self.kernel
         found = []
-        steps = kernel.counts[2]
         for operand in kernel.parts.operands:
-            load, side = operand.load, 0 if operand.of_rows else 1
+            size = prod(kernel.copied_at_once(operand))
+            type_ = self._type_of_piece(operand)
             for round_ in self._copy_rounds(operand):
                 mine, step, place = self._piece(operand, thread, round_)
-
-                def element(
-                    step: Any = step, place: Any = place, load: Load = load, side: int = side
-                ) -> list[Any]:
-                    number = code.add(begin, step)
-                    if steps % kernel.depth:
-                        number = code.value(
-                            "arith.minui", code.index, number, code.integer(steps - 1)
-                        )
-                    self._decode(number, kernel.parts.reduction.order)
-                    at = self._clamped(code.add(self.first[side], place), side)
-                    self.variables.update(self._values(at, side))
-                    index = [self.expr(e) for e in load.index]
-                    self._load(load, [self.memrefs[load.buffer], *index])
-                    return [self.values[load.result]]
-
-                type_ = load.result.type
-                found += code.when(mine, element, partial(self._nothing, type_), [type_])
+                find = partial(self._source, operand, begin, step, place, whole, size)
+                found += code.when(mine, find, partial(self._nothing, type_), [type_])
         return found
+
+    def _type_of_piece(self, operand: Operand) -> Any:
+        size, element = prod(self.kernel.copied_at_once(operand)), operand.load.result.type
+        return element if size == 1 else ir.VectorType.get([size], element)
+
+    def _source(
+        self, operand: Operand, begin: Any, step: Any, place: Any, whole: bool, size: int
+    ) -> list[Any]:
+        """A piece from memory."""
+        code, kernel, load = self.code, self.kernel, operand.load
+        side = 0 if operand.of_rows else 1
+        steps, outer = kernel.copied_at_once(operand)
+        number = code.add(begin, step)
+        if not whole:
+            last = code.integer(kernel.counts[2] - steps)
+            number = code.value("arith.minui", code.index, number, last)
+        self._decode(number, kernel.parts.reduction.order)
+        at = self._clamped(code.add(self.first[side], place), side, outer)
+        self.variables.update(self._values(at, side))
+        if size == 1:
+            self._load(load, [self.memrefs[load.buffer], *map(self.expr, load.index)])
+            return [self.values[load.result]]
+        row = self._row(self.memrefs[load.buffer])
+        index = self.expr(address(load.buffer, load.index))
+        type_ = self._type_of_piece(operand)
+        return list(code.op("vector.load", [type_], [row, index], None, load.location).results)
 
     def _nothing(self, type_: Any) -> list[Any]:
         """What a thread has that copies nothing in a round."""
-        return [self._zero(type_)]
+        if not isinstance(type_, ir.VectorType):
+            return [self._zero(type_)]
+        zero = zero_of(type_.element_type)
+        return [self.code.constant(ir.DenseElementsAttr.get_splat(type_, zero))]
 
     def _store_tiles(self, thread: Any, loaded: list[Any]) -> None:
         rest = iter(loaded)
         for operand in self.kernel.parts.operands:
             for round_ in self._copy_rounds(operand):
                 mine, step, place = self._piece(operand, thread, round_)
-                value = next(rest)
-
-                def store(
-                    value: Any = value, operand: Operand = operand, step: Any = step,
-                    place: Any = place,
-                ) -> list[Any]:  # fmt: skip
-                    self.code.op("memref.store", [], [value, self.tiles[operand], step, place])
-                    return []
-
+                store = partial(self._put, operand, next(rest), step, place)
                 self.code.when(mine, store)
 
-    def _compute(self, begin: Any, sums: list[Any]) -> list[Any]:
-        """The steps whose operands are in shared memory."""
-        code, kernel = self.code, self.kernel
-        steps, depth = kernel.counts[2], kernel.depth
-        body = kernel.parts.reduction.body
-        operations = depth * len(body) * len(list(self._elements()))
-        if steps % depth == 0 and operations <= _UNROLLED:
-            for step in range(depth):
+    def _put(self, operand: Operand, value: Any, step: Any, place: Any) -> list[Any]:
+        """A piece in the tile: rows (or columns) at once, steps one by one."""
+        code, tile = self.code, self.tiles[operand]
+        steps, outer = self.kernel.copied_at_once(operand)
+        if outer > 1:
+            code.op("vector.store", [], [value, tile, step, place])
+            return []
+        group = code.quotient(step, steps)
+        for k, element in enumerate(code.elements(value) if steps > 1 else [value]):
+            at = code.plus(place, k * self._length(operand))
+            code.op("memref.store", [], [element, tile, group, at])
+        return []
+
+    def _compute(self, begin: Any, count: int, sums: list[Any]) -> list[Any]:
+        """So many steps whose operands are in shared memory."""
+        code, body = self.code, self.kernel.parts.reduction.body
+        operations = count * len(body) * len(list(self._elements()))
+        if operations <= _UNROLLED:
+            for step in range(count):
                 sums = self._step(begin, code.integer(step), sums)
             return sums
-        end: Any = code.integer(depth)
-        if steps % depth:
-            rest = code.value("arith.subi", code.index, code.integer(steps), begin)
-            end = code.value("arith.minui", code.index, end, rest)
         return code.loop(
-            code.integer(0), end, code.integer(1), sums, lambda k, s: self._step(begin, k, s)
+            code.integer(0),
+            code.integer(count),
+            code.integer(1),
+            sums,
+            lambda k, s: self._step(begin, k, s),
         )
 
     def _step(self, begin: Any, step: Any, sums: list[Any]) -> list[Any]:
@@ -240,14 +292,37 @@ class ContractionEmitter(Emitter):
             level = self._level(node)
             for result in results(node):
                 self.level[result] = level
+            operand = None if step is None else self._operand(node)
+            if operand is not None:
+                self._read(node, operand, step)
+                continue
             r, c = self.kernel.of_thread
             for i in range(r) if level[0] else (-1,):
                 for j in range(c) if level[1] else (-1,):
-                    for result, value in zip(
-                        results(node), self._once(node, i, j, step), strict=True
-                    ):
+                    for result, value in zip(results(node), self._once(node, i, j), strict=True):
                         found[result, i, j] = value
         self.found = outer
+
+    def _operand(self, node: Node) -> Operand | None:
+        return self.kernel.parts.operand(node) if isinstance(node, Load) else None
+
+    def _read(self, node: Node, operand: Operand, step: Any) -> None:
+        """What a thread needs of an operand's tile for a step: a chunk with each access."""
+        code, tile = self.code, self.tiles[operand]
+        assert isinstance(node, Load)
+        side = 0 if operand.of_rows else 1
+        chunk, type_ = self.kernel.chunk(side), node.result.type
+        steps, _ = self.kernel.copied_at_once(operand)
+        group = code.quotient(step, steps)
+        inside = code.times(code.remainder(step, steps), self._length(operand))
+        name = "memref.load" if chunk == 1 else "vector.load"
+        read = type_ if chunk == 1 else ir.VectorType.get([chunk], type_)
+        for i in range(0, self.kernel.of_thread[side], chunk):
+            place = [tile, group, code.add(inside, self.places[side][i])]
+            (value,) = code.op(name, [read], place, None, node.location).results
+            for k, element in enumerate([value] if chunk == 1 else code.elements(value)):
+                key = (i + k, -1) if operand.of_rows else (-1, i + k)
+                self.found[(node.result, *key)] = element
 
     def _level(self, node: Node) -> tuple[bool, bool]:
         """Whether what a node computes depends on the row, and on the column."""
@@ -264,20 +339,13 @@ class ContractionEmitter(Emitter):
         row, column = self.level.get(value, (False, False))
         return self.found[value, i if row else -1, j if column else -1]
 
-    def _once(self, node: Node, i: int, j: int, step: Any) -> list[Any]:
+    def _once(self, node: Node, i: int, j: int) -> list[Any]:
         code = self.code
         if isinstance(node, Op):
             given = [self._of(v, i, j) for v in node.operands]
             types = [r.type for r in node.results]
             return list(code.op(node.name, types, given, node.attributes, node.location).results)
         assert isinstance(node, Load)
-        operand = None if step is None else self.kernel.parts.operand(node)
-        if operand is not None:
-            place = self.places[0][i] if operand.of_rows else self.places[1][j]
-            given = [self.tiles[operand], step, place]
-            return list(
-                code.op("memref.load", [node.result.type], given, None, node.location).results
-            )
         self._move(i, j)
         self._load(node, [self.memrefs[node.buffer], *(self.expr(e) for e in node.index)])
         return [self.values[node.result]]
@@ -290,23 +358,53 @@ class ContractionEmitter(Emitter):
             self.variables.update(self.column_of[j])
 
     def _finish(self, carried: list[Any], inside: list[list[Any]]) -> None:
-        """What happens with the sums of every element."""
-        parts = self.kernel.parts
-        rest = iter(carried)
-        for i, j in self._elements():
+        """What happens with the sums of every element, several neighbouring columns at a time."""
+        each = len(self.kernel.parts.reduction.loops[0].results)
+        sums = [carried[n : n + each] for n in range(0, len(carried), each)]
+        rows, columns = self.kernel.of_thread
+        width = self._columns_at_once()
+        for i, j in product(range(rows), range(0, columns, width)):
             self._move(i, j)
-            for node in parts.before:
-                for value in results(node):
-                    self.values[value] = self._of(value, i, j)
-            for result in parts.reduction.loops[0].results:
-                self.values[result] = next(rest)
             conditions = [c for c in (inside[0][i], inside[1][j]) if c is not None]
+            of_columns = sums[i * columns + j : i * columns + j + width]
+            finish = self._finish_one if width == 1 else self._finish_columns
+            self.code.when(self.code.both(conditions), partial(finish, i, j, of_columns))
 
-            def finish() -> list[Any]:
-                self.nodes(parts.after, False, [])
-                return []
+    def _columns_at_once(self) -> int:
+        """Neighbouring columns that exist together or not, and whose results are stored at once."""
+        parts, width = self.kernel.parts, self.kernel.chunk(1)
+        last = parts.columns[-1]
+        nodes = (*parts.before, *parts.after)
+        alike = last.extent % width == 0 and all(
+            isinstance(n, (Op, Index, Load, Store)) for n in nodes
+        )
+        stores = [n for n in nodes if isinstance(n, Store)]
+        return width if alike and any(is_wide(n, last) for n in stores) else 1
 
-            self.code.when(self.code.both(conditions), finish)
+    def _finish_one(self, i: int, j: int, sums: list[list[Any]]) -> list[Any]:
+        parts = self.kernel.parts
+        for node in parts.before:
+            for value in results(node):
+                self.values[value] = self._of(value, i, j)
+        self.values.update(zip(parts.reduction.loops[0].results, sums[0], strict=True))
+        self.nodes(parts.after, False, [])
+        return []
+
+    def _finish_columns(self, i: int, j: int, sums: list[list[Any]]) -> list[Any]:
+        parts, width = self.kernel.parts, len(sums)
+        body = WideBody(self, parts.columns[-1], width)
+        for node in parts.before:
+            for value in results(node):
+                _, moves = self.level[value]
+                body.values[value] = [
+                    self._of(value, i, j + k) for k in range(width if moves else 1)
+                ]
+        for result, values in zip(
+            parts.reduction.loops[0].results, zip(*sums, strict=True), strict=True
+        ):
+            body.values[result] = list(values)
+        body.nodes(parts.after)
+        return []
 
 
 def tile_types(kernel: TiledKernel, space: Any) -> list[Any]:

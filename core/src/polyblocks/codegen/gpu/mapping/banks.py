@@ -66,7 +66,7 @@ def pitch_rows(kernel: Kernel, sector: int) -> None:
     length_of = cache(lambda buffer: padded_shape(kernel, buffer)[-1])
     for distributed in kernel.distributed.values():
         distributed.pitch = distributed.lead = 0
-        if distributed.combiners or len(distributed.order) < 2:
+        if distributed.combiners or len(distributed.order) < 2 or distributed.width > 1:
             continue
         accesses = [n for n in distributed.body if isinstance(n, (Load, Store))]
         last = distributed.order[-1]

@@ -158,8 +158,9 @@ def same_iteration(
     theirs: tuple[Expr, ...],
     second: DistributedLoop,
 ) -> bool:
-    """Whether iterations of two distributed loops that touch one element have the same number."""
-    if first.trips != second.trips:
+    """Whether iterations of two distributed loops that touch one element are of one thread: they
+    have the same number, and threads take as many at once."""
+    if (first.trips, first.width) != (second.trips, second.width):
         return False
     number = Expr.of(Var(first.trips))
     if _by_number(mine, first, number) != _by_number(theirs, second, number):

@@ -20,7 +20,7 @@ from polyblocks.codegen.gpu.mapping.kernel import Kernel
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted, predict_kernel
 from polyblocks.codegen.gpu.mapping.placement import COPIED_BYTES, place_buffers, same_for_all
 from polyblocks.codegen.gpu.mapping.registers import live_registers, registers
-from polyblocks.codegen.gpu.mapping.wide import widest
+from polyblocks.codegen.gpu.mapping.wide import is_one_walk, widen_loops, widest
 from polyblocks.codegen.gpu.matrix.cost import predict_matrix
 from polyblocks.codegen.gpu.matrix.kernel import matrix_kernels
 from polyblocks.errors import UnsupportedError
@@ -62,7 +62,7 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
         # Private memory that is no register is worse than anything the model knows of.
         scratch = registers(kernel) > chip.registers_per_thread
         found.append(((scratch, predicted.seconds), kernel, predicted))
-    for tiled in tiled_kernels(nest, outer, body, chip.warp, chip.banks, chip.threads_per_block):
+    for tiled in tiled_kernels(nest, outer, body, chip):
         if tiled.shared_bytes() <= chip.shared_per_block:
             predicted = predict_contraction(tiled, target, chip)
             found.append(((False, predicted.seconds), tiled, predicted))
@@ -96,9 +96,9 @@ def _fit_grid(kernel: Kernel, chip: Multiprocessor) -> None:
 def _widen(kernel: Kernel, target: TargetDescription, chip: Multiprocessor) -> None:
     """Let threads do several iterations at once, where as many threads are left as keep busy."""
     width = widest(kernel, chip)
-    threads = kernel.iterations // width
-    if width > 1 and threads >= target.shared_level.size * chip.threads:
-        kernel.width = width
+    while width > 1 and kernel.iterations // width < target.shared_level.size * chip.threads:
+        width //= 2
+    kernel.width, kernel.as_one = width, width > 1 and is_one_walk(kernel)
 
 
 def _choices(chip: Multiprocessor, loops: bool) -> Iterator[tuple[int, int, bool, bool]]:
@@ -141,9 +141,11 @@ class _Kernels:
         order = self._by_threads if group == 1 or strided else self._variables
         kernel = Kernel(self.nest, self.outer, list(order), self.body, group, groups, strided)
         kernel.warp, kernel.live = self.chip.warp, self._live
+        kernel.access_bytes = self.chip.access_bits // 8
         kernel.distributed = self._sharing.of(group, scans=not strided)
         if group > 1 and kernel.may_differ():
             kernel.groups, kernel.strided = 1, False
+        widen_loops(kernel, self.chip)
         place_buffers(kernel, self.chip)
         pitch_rows(kernel, self.chip.sector)
         return kernel

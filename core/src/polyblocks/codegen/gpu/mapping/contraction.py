@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from math import prod
+from math import gcd, prod
 from typing import Any
 
+from polyblocks.affine.access import address, begins_and_ends_with_memory
 from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import For, Index, Nest, Node
 from polyblocks.codegen.gpu.mapping.kernel import Kernel
+from polyblocks.codegen.gpu.mapping.wide import ELEMENTS
+from polyblocks.target import Multiprocessor
 
 #: Elements of a thread along rows and along columns.
 _OF_THREAD = (1, 2, 4, 8)
@@ -38,7 +41,7 @@ class TiledKernel(Kernel):
         of_thread: rows and columns of a thread.
         across: threads of a block along rows and along columns.
         depth: steps of the reduction whose operands are in shared memory at a time.
-        banks: of the shared memory.
+        banks: of the shared memory, of 32 bits each.
     """
 
     parts: Contraction = field(default=None)  # type: ignore[assignment]
@@ -80,15 +83,61 @@ class TiledKernel(Kernel):
         """Whether tiles reach beyond the last row or column."""
         return any(n % size for n, size in zip(self.counts[:2], self.tile[:2], strict=True))
 
-    def shape(self, operand: Operand) -> tuple[int, ...]:
-        """Steps and elements of an operand's tile; rows have a pitch that keeps banks apart.
+    def chunk(self, side: int) -> int:
+        """Rows (or columns) of a thread that follow each other: it reads them with one access."""
+        operands = [o for o in self.parts.operands if o.of_rows == (side == 0)]
+        if any(str(o.load.buffer.element) not in ELEMENTS for o in operands):
+            return 1
+        widest = max(o.load.buffer.bytes_per_element for o in operands)
+        return gcd(self.of_thread[side], max(self.access_bytes // widest, 1))
 
-        Threads that store neighbouring steps are a row apart, and several elements of each step
-        are stored at once.
+    def copied_at_once(self, operand: Operand) -> tuple[int, int]:
+        """Steps, and rows (or columns), that a thread copies of an operand with one access.
+
+        More than one of either only if they follow each other in memory, and begin at multiples of
+        the piece where the buffer does.
         """
-        length = self.tile[0 if operand.of_rows else 1]
-        pad = max(1, self.banks // self.depth) if operand.steps_first and self.depth > 1 else 0
-        return self.depth, length + pad
+        load, side = operand.load, 0 if operand.of_rows else 1
+        buffer = load.buffer
+        most = self.access_bytes // buffer.bytes_per_element
+        whole = begins_and_ends_with_memory(buffer) and begins_and_ends_with_memory(buffer.base)
+        if most < 2 or load.where or str(buffer.element) not in ELEMENTS or not whole:
+            return 1, 1
+        place = address(buffer, load.index)
+        steps = self.parts.reduction.order[-1]
+        outer = (self.parts.rows, self.parts.columns)[side][-1]
+        for var, here, is_step in ((outer, self.tile[side], False), (steps, self.depth, True)):
+            others = [c for atom, c in place.terms if atom is not var]
+            size = gcd(most, var.extent, place.const, here, *others)
+            if place.coefficient(var) == 1 and size > 1:
+                return (size, 1) if is_step else (1, size)
+        return 1, 1
+
+    def copied_beside(self, operand: Operand) -> int:
+        """Pieces of steps that neighbouring threads copy before others take the next row."""
+        steps, _ = self.copied_at_once(operand)
+        if steps == 1 and not operand.steps_first:
+            return 1
+        pieces = self.depth // steps
+        side = 0 if operand.of_rows else 1
+        most = self.banks // self.chunk(side)
+        return pieces if pieces <= most or pieces % most else most
+
+    def shape(self, operand: Operand) -> tuple[int, ...]:
+        """An operand's tile: groups of steps, and the elements of a group.
+
+        A group is what a thread copies at once. Behind it is room that keeps banks apart: threads
+        that store neighbouring groups are a group apart, and several elements of each are stored
+        at once. Every group begins at a multiple of what a thread reads.
+        """
+        steps, _ = self.copied_at_once(operand)
+        side = 0 if operand.of_rows else 1
+        pad, beside, chunk = 0, self.copied_beside(operand), self.chunk(side)
+        if beside > 1:
+            words = max(1, self.banks // beside)
+            pad = max(1, words * 4 // operand.load.buffer.bytes_per_element)
+            pad = -(-pad // chunk) * chunk
+        return self.depth // steps, steps * self.tile[side] + pad
 
     def element_of(self, operand: Operand) -> Any:
         """The MLIR type of an element of an operand's tile."""
@@ -116,9 +165,9 @@ def refusal(parts: Contraction) -> str | None:
 
 
 def tiled_kernels(
-    nest: Nest, outer: list[For], body: list[Node], warp: int, banks: int, most: int
+    nest: Nest, outer: list[For], body: list[Node], chip: Multiprocessor
 ) -> Iterator[TiledKernel]:
-    """Candidates for a nest; none if it has no tiles. ``most`` are threads of a block."""
+    """Candidates for a nest; none if it has no tiles."""
     parts = contraction_of(nest.body)
     if parts is None or refusal(parts):
         return
@@ -129,10 +178,11 @@ def tiled_kernels(
             continue
         for r, c, rows, columns in product(_OF_THREAD, _OF_THREAD, _ROWS, _COLUMNS):
             kernel = TiledKernel(
-                nest, outer, order, body, warp=warp, parts=parts, of_thread=(r, c),
-                across=(rows, columns), depth=depth, banks=banks,
+                nest, outer, order, body, warp=chip.warp, parts=parts, of_thread=(r, c),
+                across=(rows, columns), depth=depth, banks=chip.banks,
+                access_bytes=chip.access_bits // 8,
             )  # fmt: skip
-            if kernel.threads <= most and _fits(kernel):
+            if kernel.threads <= chip.threads_per_block and _fits(kernel):
                 yield kernel
 
 

@@ -41,6 +41,7 @@ class DistributedLoop:
         pitch: iterations that are counted for the variable that changes fastest, if more than its
             extent; nothing does those beyond. 0 for as many as there are.
         lead: iterations that are counted before its first one, and that nothing does.
+        width: neighbouring iterations that a thread does with one access for all of them.
     """
 
     loops: list[For]
@@ -49,6 +50,7 @@ class DistributedLoop:
     scan: bool = False
     pitch: int = 0
     lead: int = 0
+    width: int = 1
 
     @property
     def counted(self) -> list[int]:
@@ -87,7 +89,10 @@ class Kernel:
         copied: buffers of the program of which a block begins with a copy in shared memory,
             since all of its groups read the same elements.
         width: neighbouring outer iterations that a thread does with one access for all of them.
+        as_one: whether these are neighbours as if the outer loops were one, through the ends of
+            rows; the last thread may have fewer.
         warp: threads of a warp.
+        access_bytes: of the widest load or store of a thread.
         held: registers of a thread that elements of buffers in ``places`` take.
         live: registers that the other values of one iteration take at once.
     """
@@ -104,14 +109,16 @@ class Kernel:
     barriers: set[Node] = field(default_factory=set)
     copied: list[Buffer] = field(default_factory=list)
     width: int = 1
+    as_one: bool = False
     warp: int = 32
+    access_bytes: int = 16
     held: int = 0
     live: int = 0
 
     @property
     def iterations(self) -> int:
         """Outer iterations; those that a thread does together count once."""
-        return prod(loop.var.extent for loop in self.outer) // self.width
+        return -(-prod(loop.var.extent for loop in self.outer) // self.width)
 
     @property
     def tile(self) -> tuple[int, ...]:
@@ -135,7 +142,7 @@ class Kernel:
 
     def iterations_per_thread(self, distributed: DistributedLoop) -> int:
         """Iterations of a distributed loop that one thread does, at most."""
-        return -(-distributed.trips // self.group)
+        return -(-distributed.trips // (self.group * distributed.width)) * distributed.width
 
     def shared_bytes(self) -> int:
         """Bytes of shared memory of the buffers that live there."""

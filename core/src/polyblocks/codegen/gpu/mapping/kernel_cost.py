@@ -79,7 +79,11 @@ def predict_kernel(kernel: Kernel, target: TargetDescription, chip: Multiprocess
     """Seconds of a kernel whose groups each do outer iterations of their own."""
     units = max(target.shared_level.size, 1)
     threads = kernel.blocks * kernel.threads
-    busy = min(1.0, threads / (units * (chip.busy_threads or chip.threads)))
+    needed = units * (chip.busy_threads or chip.threads)
+    busy = min(1.0, threads / needed)
+    # A wide access has as much on its way as several narrow ones.
+    width = max((loop.width for loop in kernel.distributed.values()), default=1)
+    full = min(1.0, threads * width / needed)
     main = rates.main_bandwidth(target, units)
     work = rates.compute_seconds(target, cost.work(kernel.nest.body))
     moved, useful = (sum(_traffic(kernel, c)) for c in (chip, _ideal(chip)))
@@ -88,7 +92,7 @@ def predict_kernel(kernel: Kernel, target: TargetDescription, chip: Multiprocess
     crowd = 1 + CROWD * (moved / useful - 1) if useful else 1.0
     waves = max(1.0, kernel.blocks / (units * resident))
     return Predicted(
-        memory=None if main is None else moved / (ACCESSED_PER_MOVED * main) / busy,
+        memory=None if main is None else moved / (ACCESSED_PER_MOVED * main) / full,
         compute=None if work is None else work / busy * _idle(kernel),
         latency=waves * _steps(kernel.body, kernel, chip, False) * crowd
         if chip.latencies.known
@@ -105,8 +109,9 @@ def _idle(kernel: Kernel) -> float:
     """Threads for every thread that has work, in the loops that a group shares."""
     if kernel.group == 1 or not kernel.distributed:
         return 1.0
-    slots = sum(-(-s.trips // kernel.group) * kernel.group for s in kernel.distributed.values())
-    return slots / sum(max(s.trips, 1) for s in kernel.distributed.values())
+    loops = kernel.distributed.values()
+    slots = sum(kernel.iterations_per_thread(s) * kernel.group for s in loops)
+    return slots / sum(max(s.trips, 1) for s in loops)
 
 
 def _steps(nodes: list[Node], kernel: Kernel, chip: Multiprocessor, inside: bool) -> float:
@@ -118,7 +123,7 @@ def _steps(nodes: list[Node], kernel: Kernel, chip: Multiprocessor, inside: bool
             continue
         distributed = None if inside else kernel.distributed.get(node)
         if distributed is not None:
-            per_thread = -(-distributed.trips // kernel.group)
+            per_thread = kernel.iterations_per_thread(distributed)
             seconds += _waits_for_loads(distributed, per_thread, kernel, chip)
             seconds += per_thread * _steps(distributed.body, kernel, chip, True)
             if distributed.scan:
@@ -145,7 +150,7 @@ def _waits_for_loads(
     if any(n.buffer not in kernel.places and n.buffer not in kernel.copied for n in loads):
         # Without a loop around them, loads do not wait for each other.
         together = chip.loads_in_flight if per_thread <= written_out([len(distributed.body)]) else 1
-        return -(-per_thread // together) * chip.latencies.load_step
+        return -(-per_thread // (together * distributed.width)) * chip.latencies.load_step
     own = all(kernel.places.get(n.buffer) is Place.DISTRIBUTED_REGISTERS for n in loads)
     return per_thread * (chip.latencies.issue if own else chip.latencies.shared_load)
 

@@ -42,7 +42,8 @@ OF_GROUPS = {
     "width": "neighbouring outer iterations that a thread does with one access for all of them",
     "distributed": "the loops that the threads of a group share: `loop`, the outermost one, "
     "`order` of it and those nested perfectly in it, the fastest last, `pitch` and `lead`: "
-    "iterations that are counted for a row, and before a row (0: no others)",
+    "iterations that are counted for a row, and before a row (0: no others), and `width`: "
+    "neighbouring ones that a thread does with one access for all of them",
     "places": "where each local buffer lives: `private`, `distributed registers`, `shared`",
     "copies": "buffers of the program that a block begins to copy to shared memory",
     "barriers": "before which loops and accesses the threads of a block wait for each other",
@@ -144,6 +145,7 @@ def _distributed(loop: DistributedLoop, numbers: Numbers) -> dict[str, Any]:
         "order": numbers.loops(loop.order),
         "pitch": loop.pitch,
         "lead": loop.lead,
+        "width": loop.width,
     }
 
 

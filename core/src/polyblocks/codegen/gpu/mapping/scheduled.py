@@ -33,7 +33,7 @@ from polyblocks.codegen.gpu.mapping.schedule import (
     OF_UNITS,
     Numbers,
 )
-from polyblocks.codegen.gpu.mapping.wide import widest
+from polyblocks.codegen.gpu.mapping.wide import is_one_walk, widen_loops, widest
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, matrix_kernel, products_of
 from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
@@ -160,7 +160,7 @@ class _Schedule:
         kernel = TiledKernel(
             self.nest, self.outer, [f.var for f in self.outer], self.body, warp=self.chip.warp,
             parts=parts, of_thread=(r, c), across=(rows, columns), depth=depth,
-            banks=self.chip.banks,
+            banks=self.chip.banks, access_bytes=self.chip.access_bits // 8,
         )  # fmt: skip
         self.within(kernel.threads, self.chip.threads_per_block, "threads of a block")
         self.within(kernel.shared_bytes(), self.chip.shared_per_block, "bytes of shared memory")
@@ -216,7 +216,9 @@ class _Schedule:
             order = [variables[loops.index(number)] for number in named]
         kernel = Kernel(self.nest, self.outer, order, self.body, group, groups, strided)
         kernel.warp, kernel.live = self.chip.warp, live_registers(self.body)
+        kernel.access_bytes = self.chip.access_bits // 8
         self._distribute(kernel)
+        self._widen_loops(kernel)
         self._place(kernel)
         self._pitch(kernel)
         self._copy(kernel)
@@ -265,6 +267,23 @@ class _Schedule:
                 "groups of one block cannot wait for each other here, since a loop has other "
                 "bounds for each; 'groups' is to be 1"
             )
+
+    def _widen_loops(self, kernel: Kernel) -> None:
+        if not self.block:
+            widen_loops(kernel, self.chip)
+        for entry in self.schedule.get("distributed", ()):
+            loop = kernel.distributed[self._loop(entry)]
+            if "width" not in entry:
+                loop.width = 1 if entry.get("pitch") else loop.width
+                continue
+            width = entry["width"]
+            (width,) = self._numbers([width], f"'width' of loop {entry['loop']}", 1)
+            if not width or loop.width % width:
+                raise self.refuse(
+                    f"'width' of loop {entry['loop']} is {width}, and one access is for "
+                    f"{loop.width} neighbouring iterations at most, or a part of these"
+                )
+            loop.width = width
 
     def _loop(self, entry: Any) -> For:
         number = entry.get("loop") if isinstance(entry, dict) else None
@@ -317,11 +336,12 @@ class _Schedule:
             row = loop.order[-1].extent
             pitch, lead = entry.get("pitch", 0), entry.get("lead", 0)
             self._numbers([pitch, lead], "'pitch' and 'lead'", 2)
-            alone = bool(loop.combiners) or len(loop.order) < 2
+            alone = bool(loop.combiners) or len(loop.order) < 2 or loop.width > 1
             if pitch and (alone or pitch < lead + row) or (lead and not pitch):
                 raise self.refuse(
                     f"'pitch' of loop {entry['loop']} is to be 0, or of loops with rows at least "
-                    f"{row + lead}: a row of {row} and the {lead} of 'lead'; it is {pitch}"
+                    f"{row + lead}: a row of {row} and the {lead} of 'lead', which one thread does "
+                    f"one by one; it is {pitch}"
                 )
             loop.pitch, loop.lead = pitch, lead
         uniform = list(kernel.uniform())
@@ -359,7 +379,7 @@ class _Schedule:
                 f"'width' is {width}, and one access is for {most} neighbouring iterations at "
                 "most, or a part of these"
             )
-        kernel.width = width
+        kernel.width, kernel.as_one = width, width > 1 and is_one_walk(kernel)
 
     def _wait(self, kernel: Kernel) -> None:
         place_barriers(kernel)

@@ -2,59 +2,139 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from polyblocks.affine.access import address, is_whole
-from polyblocks.affine.model import Buffer, Index, Load, Op, Store
-from polyblocks.codegen.gpu.mapping.kernel import Kernel
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import Access, Alloca, Buffer, Index, Load, Node, Op, Store, walk
+from polyblocks.codegen.gpu.mapping.contiguity import is_contiguous, offset
+from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel
 from polyblocks.target import Multiprocessor
 
 #: Types of the elements that vectors are made of.
-_ELEMENTS = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64")
+ELEMENTS = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64")
 
 
 def widest(kernel: Kernel, chip: Multiprocessor) -> int:
-    """Iterations of a kernel of single threads that one access can be for; 1 if none can.
-
-    All accesses must be of neighbours, or of one element for all, and begin at multiples of the
-    width where the buffers do.
-    """
+    """Iterations of a kernel of single threads that one access can be for; 1 if none can."""
     if kernel.group != 1 or not kernel.order:
         return 1
-    if not all(isinstance(n, (Op, Index, Load, Store)) for n in kernel.body):
-        return 1
-    moved = wide_accesses(kernel)
-    if not moved:
-        return 1
-    if any(str(n.buffer.element) not in _ELEMENTS for n in moved):
-        return 1
-    width = chip.access_bits // 8 // max(n.buffer.bytes_per_element for n in moved)
-    if width < 2 or kernel.order[-1].extent % width:
+    if any(isinstance(n, Access) and n.buffer in kernel.places for n in kernel.body):
         return 1
     last = kernel.order[-1]
-    for node in (n for n in kernel.body if isinstance(n, (Load, Store))):
-        if isinstance(node, Load) and node.where:
-            return 1
-        if not is_whole(node.buffer) or node.buffer in kernel.places:
+    # The narrowest elements in memory fill an access, others take several.
+    sizes = _sizes(kernel.body, last)
+    widest_access = chip.access_bits // 8 // min(sizes, default=1)
+    if is_one_walk(kernel):
+        return gcd(widest_access, *(offset(n, kernel.order).const for n in _accesses(kernel.body)))
+    return min(_most(kernel.body, last, chip), widest_access) if sizes else 1
+
+
+def is_one_walk(kernel: Kernel) -> bool:
+    """Whether all accesses go through memory as the outer iterations are counted, one by one."""
+    order = kernel.order
+    for node in kernel.body:
+        if isinstance(node, (Load, Store)):
+            if not is_whole(node.buffer) or not (is_wide(node, order[-1]) or _is_same(node, order)):
+                return False
+            if not _is_same(node, order) and len(order) > 1 and not is_contiguous(node, order):
+                return False
+        elif not isinstance(node, Op):
+            return False
+    return any(is_wide(node, order[-1]) for node in _accesses(kernel.body))
+
+
+def _is_same(node: Load | Store, order: list[Var]) -> bool:
+    """Whether all iterations load the same element."""
+    return (
+        isinstance(node, Load)
+        and not node.where
+        and not ({v for e in node.index for v in e.variables()} & set(order))
+    )
+
+
+def _accesses(body: list[Node]) -> list[Load | Store]:
+    return [n for n in body if isinstance(n, (Load, Store))]
+
+
+def _most(body: list[Node], var: Var, chip: Multiprocessor) -> int:
+    """Neighbouring values of which all accesses are of neighbours, or of one element for all.
+
+    They begin at multiples of as many elements where the buffers do.
+    """
+    if not all(isinstance(n, (Op, Index, Load, Store, Alloca)) for n in body):
+        return 1
+    width = gcd(chip.access_bits // 8, var.extent)
+    for node in _accesses(body):
+        if isinstance(node, Load) and node.where or not is_whole(node.buffer):
             return 1
         place = address(node.buffer, node.index)
-        factor = place.coefficient(last)
-        if factor == 0 and isinstance(node, Load):
+        if place.coefficient(var) == 0:
             continue
-        others = [c for atom, c in place.terms if atom is not last]
-        if factor != 1 or place.const % width or any(c % width for c in others):
+        if not is_wide(node, var):
             return 1
+        width = gcd(width, place.const, *(c for atom, c in place.terms if atom is not var))
     return width
 
 
-def wide_accesses(kernel: Kernel) -> list[Load | Store]:
-    """The accesses that are of neighbouring elements in neighbouring iterations."""
-    last = kernel.order[-1]
-    return [
-        n
-        for n in kernel.body
-        if isinstance(n, (Load, Store)) and address(n.buffer, n.index).coefficient(last) == 1
-    ]
+def _sizes(body: list[Node], var: Var) -> set[int]:
+    """Bytes of the elements of wide accesses to the memory of the program."""
+    return {
+        n.buffer.bytes_per_element
+        for n in _accesses(body)
+        if n.buffer.kind != "local" and is_wide(n, var)
+    }
 
 
-def wide_buffers(kernel: Kernel) -> list[Buffer]:
-    """The buffers that must begin at a multiple of the width for it."""
-    return list(dict.fromkeys(n.buffer for n in wide_accesses(kernel)))
+def widen_loops(kernel: Kernel, chip: Multiprocessor) -> None:
+    """Let threads do neighbouring iterations of the loops that they share.
+
+    Loops that touch the same buffer of the group do as many at once, so that its elements stay with
+    their threads.
+    """
+    shared = list(kernel.distributed.values())
+    for loop in shared:
+        loop.width = 1
+    if kernel.group == 1 or kernel.strided:
+        return
+    for loops in _together(shared):
+        width = min(_most_of_loop(loop, kernel.group, chip) for loop in loops)
+        sizes = {size for loop in loops for size in _sizes(loop.body, loop.order[-1])}
+        if sizes:
+            for loop in loops:
+                loop.width = min(width, chip.access_bits // 8 // min(sizes))
+
+
+def _most_of_loop(loop: DistributedLoop, group: int, chip: Multiprocessor) -> int:
+    """Neighbouring iterations that a thread can do at once, with work left for most threads."""
+    if loop.scan or any(inner.bounded for inner in loop.loops):
+        return 1
+    width = _most(loop.body, loop.order[-1], chip)
+    while width > 1 and 2 * loop.trips <= group * width:
+        width //= 2
+    return width
+
+
+def _together(loops: list[DistributedLoop]) -> list[list[DistributedLoop]]:
+    """Loops in sets that have no buffer of the group in common, with an element per iteration."""
+    found: list[tuple[set[tuple[Buffer, int]], list[DistributedLoop]]] = []
+    for loop in loops:
+        touched = {
+            (n.buffer.base, loop.trips)
+            for n in walk(loop.body)
+            if isinstance(n, Access) and n.buffer.kind == "local"
+        }
+        joined = [entry for entry in found if entry[0] & touched]
+        found = [entry for entry in found if entry not in joined]
+        buffers = touched.union(*(entry[0] for entry in joined))
+        found.append((buffers, [*(each for entry in joined for each in entry[1]), loop]))
+    return [entry[1] for entry in found]
+
+
+def is_wide(node: Load | Store, var: Var) -> bool:
+    """Whether elements for neighbouring values of a variable are neighbours, made for vectors."""
+    if isinstance(node, Load) and node.where:
+        return False
+    if str(node.buffer.element) not in ELEMENTS:
+        return False
+    return address(node.buffer, node.index).coefficient(var) == 1
