@@ -21,6 +21,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
     "product": (torch.matmul, lambda: [r(64, 96), r(96, 64)]),
     "ends of tiles": (torch.matmul, lambda: [r(70, 83), r(83, 67)]),
     "rows of both": (lambda a, b: a @ b.t(), lambda: [r(33, 88), r(65, 88)]),
+    "steps by fours": (torch.matmul, lambda: [r(36, 84), r(84, 67)]),
+    "columns by fours": (torch.matmul, lambda: [r(37, 81), r(81, 68)]),
+    "columns of both": (lambda a, b: a.t() @ b, lambda: [r(88, 36), r(88, 68)]),
     "batch": (torch.bmm, lambda: [r(3, 40, 81), r(3, 81, 65)]),
     "epilogue": (
         lambda x, w, b: torch.relu(functional.linear(x, w, b)),
@@ -43,7 +46,13 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
 }
 
 #: Rows and columns of a thread, threads along both, and steps at a time.
-TILES = [((4, 2), (8, 16), 4), ((1, 1), (4, 16), 1), ((2, 2), (4, 32), 2)]
+TILES = [
+    ((4, 2), (8, 16), 4),
+    ((1, 1), (4, 16), 1),
+    ((2, 2), (4, 32), 2),
+    ((4, 4), (4, 16), 8),
+    ((8, 4), (4, 16), 8),
+]
 
 
 @pytest.fixture

@@ -44,8 +44,8 @@ class ContractionEmitter(Emitter):
         self.column_of: list[dict[Var, Any]] = []
         self.first: list[Any] = []
         self.places: tuple[list[Any], list[Any]] = ([], [])
-        #: Elements from each one on that exist if it does; nothing where it stands alone.
-        self.behind: tuple[list[int], list[int]] = ([], [])
+        #: Rows, and columns, of a thread that follow each other.
+        self.together = [1, 1]
 
     def emit(self) -> None:
         """The whole body, without the terminator."""
@@ -63,11 +63,12 @@ class ContractionEmitter(Emitter):
             variables = (self.row_of, self.column_of)[side]
             numbers = [code.add(self.first[side], place) for place in self.places[side]]
             inside.append([self._inside(n, side) for n in numbers])
-            behind = self.behind[side] or [1] * len(numbers)
-            variables.extend(
-                self._values(self._clamped(n, side, count), side)
-                for n, count in zip(numbers, behind, strict=True)
-            )
+            chunk = self.together[side]
+            exist = kernel.counts[side] % chunk == 0
+            for i, number in enumerate(numbers):
+                # Those that follow each other exist together.
+                at = self._clamped(number, side, chunk - i % chunk if exist else 1)
+                variables.append(self._values(at, side))
         self._run(parts.before, self.found)
         inits = [
             self._of(v, i, j) for i, j in self._elements() for v in parts.reduction.loops[0].inits
@@ -86,10 +87,7 @@ class ContractionEmitter(Emitter):
                 code.plus(first, i // chunk * chunk * count + i % chunk)
                 for i in range(self.kernel.of_thread[side])
             )
-            if self.kernel.counts[side] % chunk == 0:
-                self.behind[side].extend(
-                    chunk - i % chunk for i in range(self.kernel.of_thread[side])
-                )
+            self.together[side] = chunk
 
     def _elements(self) -> Iterator[tuple[int, int]]:
         r, c = self.kernel.of_thread
@@ -372,7 +370,7 @@ class ContractionEmitter(Emitter):
 
     def _columns_at_once(self) -> int:
         """Neighbouring columns that exist together or not, and whose results are stored at once."""
-        parts, width = self.kernel.parts, self.kernel.chunk(1)
+        parts, width = self.kernel.parts, self.together[1]
         last = parts.columns[-1]
         nodes = (*parts.before, *parts.after)
         alike = last.extent % width == 0 and all(
