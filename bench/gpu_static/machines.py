@@ -36,6 +36,7 @@ class Machine:
         most_cache_rate: the most that one multiprocessor gets when others get less.
         cache_cycles: from a load to its value, out of that cache.
         bandwidth: bytes per second of the main memory.
+        launch_seconds: that one more kernel takes, from the end of the one before it.
         one_pipe: matrix instructions run in the pipe of the vector unit's.
         ports: instructions of different kinds are issued in the same cycle.
     """
@@ -52,6 +53,7 @@ class Machine:
     most_cache_rate: float
     cache_cycles: float
     bandwidth: float
+    launch_seconds: float = 0.0
     one_pipe: bool = False
     ports: bool = False
 
@@ -134,6 +136,7 @@ def machine(target: TargetDescription) -> Machine:
         most_cache_rate=MOST_CACHE_RATE,
         cache_cycles=_AMD_CACHE if is_amd else _NVIDIA_CACHE,
         bandwidth=main.bandwidth,
+        launch_seconds=target.shared_level.overhead,
         one_pipe=is_amd,
         ports=is_amd,
     )

@@ -25,8 +25,8 @@ KEYS = {
     "kernel": "the one that multiplies",
     "kernels": "launches",
     "seconds": "of all of them",
-    "other_seconds": "of those that do not multiply, as the mapping predicts them",
-    "mapping_seconds": "the mapping's own prediction of the kernel that multiplies",
+    "other_seconds": "of those that do not multiply, as the mapping predicts them, with launches",
+    "mapping_seconds": "the mapping's own prediction of all of them",
     "teraflops": "operations that are needed over the time",
     "reach": "the larger of the unit's and the memory's time, over it",
     "limit": "what limits the main loop",
@@ -68,8 +68,10 @@ def measured(case: Case, arch: str, machine: Machine, *, sample: int = 0) -> Jso
     built = launches[main]
     estimate = predict(parts[main], built.launch, case.problem, machine)
     others = [each.predicted for n, each in enumerate(launches) if n != main]
-    other_seconds = sum(s for s in others if s is not None)
+    # Each one more waits for the end of the one before.
+    other_seconds = sum(s for s in others if s is not None) + machine.launch_seconds * len(others)
     seconds = estimate.seconds + other_seconds
+    predicted = built.predicted
     row = {
         "case": case.name,
         "arch": arch,
@@ -81,7 +83,7 @@ def measured(case: Case, arch: str, machine: Machine, *, sample: int = 0) -> Jso
         "kernels": len(launches),
         "seconds": seconds,
         "other_seconds": other_seconds,
-        "mapping_seconds": built.predicted,
+        "mapping_seconds": None if predicted is None else predicted + other_seconds,
         "teraflops": 2e-12 * case.problem.products / seconds,
         "reach": max(estimate.matrix_seconds, estimate.memory_seconds) / seconds,
         **_of_kernel(built, parts[main], estimate, machine),

@@ -202,7 +202,7 @@ ROOMS: dict[str, str] = {
     "codegen/gpu": "affine/cost affine/mlir codegen codegen/gpu/passes codegen/vector_math",
     "codegen/gpu/mapping": "affine affine/analysis affine/cost affine/tiles affine/vectors "
     "codegen/gpu/matrix",
-    "codegen/gpu/matrix": "affine affine/analysis affine/contraction affine/cost "
+    "codegen/gpu/matrix": "affine affine/analysis affine/contraction affine/cost affine/rewrites "
     "codegen/gpu/mapping",
     "codegen/gpu/emission": "affine affine/analysis affine/mlir affine/vectors codegen "
     "codegen/gpu/mapping codegen/gpu/matrix",

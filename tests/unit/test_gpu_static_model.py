@@ -230,7 +230,7 @@ def test_the_convolutions_of_resnet_50() -> None:
 
 def test_cases_by_name() -> None:
     assert [c.name for c in cases.named("products", "int8")] == ["x @ w.T int8 8192x8192x8192"]
-    assert len(cases.named("products,resnet-50")) == 11 + 53
+    assert len(cases.named("products,resnet-50")) == 13 + 53
     with pytest.raises(ValueError, match="no group 'conv'; the groups are products, resnet-50, "):
         cases.named("conv")
     with pytest.raises(ValueError, match="no case contains '7x9'; the cases are a @ b float16"):

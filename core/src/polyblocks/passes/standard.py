@@ -31,6 +31,7 @@ from polyblocks.passes.map.emit_kernels import EmitKernelsPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
+from polyblocks.passes.map.split_contractions import SplitContractionsPass
 from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.normalize.classify_nests import ClassifyNestsPass
 from polyblocks.passes.normalize.eliminate_overwritten_stores import EliminateOverwrittenStoresPass
@@ -149,6 +150,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
+                # Before other rules see that iterations are few.
+                *only(blocks, SplitContractionsPass()),
                 SplitReductionsPass(),
                 SplitScansPass(),
                 NarrowIndicesPass(),

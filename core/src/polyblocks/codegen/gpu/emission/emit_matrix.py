@@ -154,7 +154,8 @@ class MatrixEmitter(ContractionEmitter):
                     copy.start(code.times(number, kernel.depth), stage, whole)
                 return []
 
-            return self._whole_or_last(number, started, [])
+            # The number of bytes says which steps exist, without a branch.
+            return started(self._is_whole(number))
 
         def arrived(on_their_way: int) -> None:
             if pipeline:
@@ -213,14 +214,18 @@ class MatrixEmitter(ContractionEmitter):
         self, number: Any, copied: Callable[[bool], list[Any]], types: list[Any]
     ) -> list[Any]:
         """A copy of a tile: only the last one may have steps that do not exist."""
-        code, steps, depth = self.code, self.kernel.counts[2], self.kernel.depth
-        last = -(-steps // depth) - 1
-        if steps % depth == 0 or last == 0:
-            return copied(steps % depth == 0)
-        if any(number == code.integer(n) for n in range(min(last, self.kernel.stages))):
-            return copied(True)
+        code = self.code
+        last = -(-self.kernel.counts[2] // self.kernel.depth) - 1
+        if last == 0 or self._is_whole(number):
+            return copied(self._is_whole(number))
         is_last = code.compare("eq", number, code.integer(last))
         return code.when(is_last, partial(copied, False), partial(copied, True), types)
+
+    def _is_whole(self, number: Any) -> bool:
+        """Whether it is known that all steps of a tile exist."""
+        code, steps, depth = self.code, self.kernel.counts[2], self.kernel.depth
+        first = range(min(steps // depth, self.kernel.stages))
+        return steps % depth == 0 or any(number == code.integer(n) for n in first)
 
     def _operands(self, stage: Any, call: int) -> list[Any]:
         """The registers of both operands for one call of all units of the warp."""

@@ -69,7 +69,16 @@ class Sources:
         self.few = 1 + sum((extent - 1) * abs(step) for extent, step in pairs) <= _FEW
         self.number = self.code.i32 if self.few else self.code.index
 
-    def at(self, begin: Any, step: Sum, outer: Sum, size: tuple[int, int], whole: bool) -> Source:
+    def at(
+        self,
+        begin: Any,
+        step: Sum,
+        outer: Sum,
+        size: tuple[int, int],
+        whole: bool,
+        *,
+        asked: bool = False,
+    ) -> Source:
         """The piece that begins at a step of a row (or column).
 
         Args:
@@ -78,9 +87,10 @@ class Sources:
             outer: the row (or column), counted from the first one of the tile.
             size: steps, and rows (or columns), of the piece.
             whole: whether all of the tile's steps exist.
+            asked: whether nothing is read that is not there; else it is read from another place.
         """
         code, load = self.code, self.load
-        plus, inside = self._steps(begin, step, size[0], whole)
+        plus, inside = self._steps(begin, step, size[0], whole, asked)
         plus += self._rows(outer, size[1])
         place = address(load.buffer, load.index)
         plus += place.const
@@ -89,7 +99,7 @@ class Sources:
         there = code.both([c for c in (inside, holds) if c is not None])
         return Source(of_rows, of_steps, plus, there)
 
-    def _steps(self, begin: Any, step: Sum, size: int, whole: bool) -> tuple[int, Any]:
+    def _steps(self, begin: Any, step: Sum, size: int, whole: bool, asked: bool) -> tuple[int, Any]:
         """Set the variables of a step; what they leave out, and whether the step exists."""
         code, emitter, last = self.code, self.emitter, self.order[-1]
         depth, count = self.kernel.depth, self.kernel.counts[2]
@@ -101,10 +111,12 @@ class Sources:
             emitter.variables[last] = code.add(emitter.variables[last], value)
             return (apart or 0) * step.plus, None
         inside, plus = None, 0
-        if whole:
+        if whole or asked:
             apart = apart if self.linear else None
             plus = (apart or 0) * step.plus
             number = code.add(begin, step.value if apart is not None else step.whole(code))
+            if not whole:
+                inside = self._is_before(code.add(begin, step.whole(code)), count)
         else:
             number = code.add(begin, step.whole(code))
             inside = code.compare("ult", number, code.integer(count))
@@ -115,6 +127,13 @@ class Sources:
         else:
             emitter._decode(number, self.order)
         return plus, inside
+
+    def _is_before(self, step: Any, count: int) -> Any:
+        code = self.code
+        if count <= _FEW:
+            step = code.value("arith.index_cast", code.i32, step)
+            return code.compare("ult", step, code.integer(count, code.i32))
+        return code.compare("ult", step, code.integer(count))
 
     def _rows(self, outer: Sum, size: int) -> int:
         """Set the variables of a row (or column) that exists; what they leave out."""

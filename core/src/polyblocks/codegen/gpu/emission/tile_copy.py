@@ -140,7 +140,7 @@ class TileCopy:
             mine, step, outer = self._piece(round_)
 
             def one(step: Sum = step, outer: Sum = outer) -> list[Any]:
-                source = self.sources.at(begin, step, outer, self._size, whole)
+                source = self.sources.at(begin, step, outer, self._size, whole, asked=True)
                 count = code.constant(ir.IntegerAttr.get(code.i32, self.chunk * size))
                 if source.there is not None:
                     none = code.constant(ir.IntegerAttr.get(code.i32, 0))

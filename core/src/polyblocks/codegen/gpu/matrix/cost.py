@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import ceil
 
 from polyblocks.affine.cost import rates
+from polyblocks.affine.model import Load, Store
 from polyblocks.codegen.gpu.mapping.kernel_cost import IMPOSSIBLE, Predicted
 from polyblocks.codegen.gpu.mapping.registers import registers
-from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, padded
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
 from polyblocks.occupancy import occupancy
-from polyblocks.target import Multiprocessor, TargetDescription
+from polyblocks.target import MemoryLevel, Multiprocessor, TargetDescription
 
 
 def predict_matrix(
@@ -17,9 +18,8 @@ def predict_matrix(
 ) -> Predicted:
     """Seconds of a kernel of matrix units.
 
-    Blocks run in waves, of which the last one may leave multiprocessors idle. For each slice a warp
-    reads a row of chunks for each of its rows, and one for each of its columns. What else threads
-    do takes slots in which instructions start.
+    Blocks run in waves, of which the last one may leave multiprocessors idle, or with fewer blocks
+    than they could hold. While one block begins or ends, the others that are held go on.
     """
     units = max(target.shared_level.size, 1)
     needed = registers(kernel)
@@ -28,45 +28,80 @@ def predict_matrix(
     resident = occupancy(chip, needed, kernel.shared_bytes(), kernel.threads).blocks
     if resident < 1:
         return IMPOSSIBLE
-    blocks = kernel.blocks
-    at_once = min(resident, ceil(blocks / units))
-    # Multiprocessors that have one block less than others wait for these.
-    shares = ceil(blocks / units) * units / blocks
-    warps = kernel.threads // chip.warp
-    # A warp for each partition keeps its unit busy, two hide what else they do.
-    busy = min(1.0, at_once * warps / (2 * chip.partitions))
-    products = padded(kernel)
-    matrix = 2.0 * products / kernel.unit.flops if kernel.unit.flops else None
-    width = kernel.element_bytes
-    (m, n, _), (i, j) = kernel.unit.shape, kernel.of_warp
-    # What a warp reads of shared memory for each product of its tile.
-    reads = products * (1 / (m * i) + 1 / (n * j)) * width
-    rows, columns, depth = kernel.tile
-    steps = ceil(kernel.counts[2] / depth)
-    copied = blocks * steps * depth * (rows + columns) * width
-    fetched = blocks * steps * depth * kernel.copied_bytes
-    stored = blocks * rows * columns * width
+    depth = kernel.tile[2]
+    blocks, steps = kernel.blocks, ceil(kernel.counts[2] / depth)
     shared = target.memory_level("shared")
+    near = _near(target, shared)
     on_chip = None if shared is None else rates.bandwidth(target, shared, units)
-    # What blocks share comes from the first cache behind them whose rate is known.
-    behind = target.memory[target.memory.index(shared) + 1 :] if shared else ()
-    near = next((level for level in behind if level.bandwidth), None)
     cache = None if near is None else rates.bandwidth(target, near, units)
-    waves = ceil(blocks / (units * at_once))
-    of_thread = kernel.reading + sum(kernel.copying(o) for o in kernel.product.operands)
-    issued = rates.compute_seconds(target, blocks * steps * kernel.threads * of_thread)
-    takes = chip.latencies
-    known = None not in (matrix, on_chip)
-    return Predicted(
-        memory=None if cache is None else (fetched + stored) / cache,
-        # Tiles are written to shared memory once more than they come from the caches.
-        compute=max(matrix or 0.0, (reads + copied) / (on_chip or 1.0), issued or 0.0)
-        * shares
-        / busy
-        if known
-        else None,
+    of_tile = depth * kernel.copied_bytes
+    after = _bytes_after(kernel)
+    at_once = min(resident, ceil(blocks / units))
+    waves, rest = divmod(blocks, units * at_once)
+    compute = latency = None
+    if on_chip is not None and kernel.unit.flops:
+        given = kernel, target, chip, on_chip
+        compute = steps * waves * _seconds_of_tile(*given, at_once)
+        if rest:
+            compute += steps * _seconds_of_tile(*given, ceil(rest / units))
+    if chip.latencies.known:
         # Until the first operands are there, and until the results are stored.
-        latency=waves * (steps * takes.exchange / at_once + 2 * takes.memory)
-        if takes.known
-        else None,
+        ends = 2 * chip.latencies.memory
+        if cache is not None:
+            first = min(kernel.stages, steps) * of_tile + after
+            ends += units * at_once * first / cache
+        latency = ends * (1 + (waves + (rest > 0) - 1) / at_once)
+    return Predicted(
+        # What blocks share comes from the first cache behind them whose rate is known.
+        memory=None if cache is None else blocks * (steps * of_tile + after) / cache,
+        # Of waves, the first one's beginning and the last one's end have nothing beside them.
+        compute=None if compute is None else compute + (latency or 0.0),
+        latency=latency,
     )
+
+
+def _near(target: TargetDescription, shared: MemoryLevel | None) -> MemoryLevel | None:
+    behind = target.memory[target.memory.index(shared) + 1 :] if shared else ()
+    return next((level for level in behind if level.bandwidth), None)
+
+
+def _bytes_after(kernel: MatrixKernel) -> int:
+    """Bytes of a block's elements that are loaded and stored around the sums, about."""
+    parts = kernel.parts
+    touched = [n for n in (*parts.before, *parts.after) if isinstance(n, (Load, Store))]
+    rows, columns, _ = kernel.tile
+    return sum(n.buffer.bytes_per_element for n in touched) * rows * columns
+
+
+def _seconds_of_tile(
+    kernel: MatrixKernel,
+    target: TargetDescription,
+    chip: Multiprocessor,
+    on_chip: float,
+    blocks: int,
+) -> float:
+    """Seconds in which so many blocks of a multiprocessor each go on by a tile of steps.
+
+    For each slice a warp reads a row of chunks for each of its rows, and one for each of its
+    columns; tiles are written to shared memory once more than they come from the caches. What else
+    threads do takes slots in which instructions start. A warp for each partition keeps its unit
+    busy; a block alone waits for what its warps exchange, and all for tiles that are on their way
+    while the others in shared memory are used.
+    """
+    units = max(target.shared_level.size, 1)
+    rows, columns, depth = kernel.tile
+    (m, n, _), (i, j) = kernel.unit.shape, kernel.of_warp
+    products = rows * columns * depth
+    matrix = 2.0 * products * units / kernel.unit.flops
+    copied = depth * (rows + columns)
+    read = products / (m * i) + products / (n * j)
+    of_shared = (read + copied) * kernel.element_bytes * units / on_chip
+    of_thread = kernel.reading + sum(kernel.copying(o) for o in kernel.product.operands)
+    issued = rates.compute_seconds(target, kernel.threads * of_thread * units) or 0.0
+    takes, warps = chip.latencies, kernel.threads / chip.warp
+    used = min(1.0, blocks * warps / chip.partitions)
+    alone = matrix / min(1.0, warps / chip.partitions)
+    busy = rates.overlapped(blocks * matrix / used, blocks * of_shared, blocks * issued)
+    comes = takes.memory / (kernel.stages - 1)
+    # Until a tile can be read, and until its place may be used again.
+    return max(busy + takes.barrier, alone + 2 * takes.exchange, comes)

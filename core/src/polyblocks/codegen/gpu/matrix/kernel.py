@@ -11,7 +11,7 @@ from typing import Any
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
 from polyblocks.affine.contraction.factors import ELEMENTS, factors_of
-from polyblocks.affine.expr import Var
+from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Nest, Node, Op
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent
 from polyblocks.codegen.gpu.matrix.fragments import (
@@ -34,7 +34,8 @@ from polyblocks.target import (
 #: Warps of a block along rows and along columns.
 _WARPS = ((1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (2, 4), (4, 2))
 #: Rows and columns of a warp.
-_OF_WARP = (16, 32, 64, 128)
+_HEIGHTS = (16, 32, 48, 64, 80, 96, 128)
+_WIDTHS = (16, 32, 64, 128)
 #: Sums of a warp's tile for each lane, at most: what is left of the registers are operands.
 _SUMS = 128
 #: Calls of a unit one after the other for which the operands are copied at once.
@@ -321,10 +322,19 @@ def _orders(parts: Contraction) -> Iterator[list[Var]]:
         yield [*(v for v in order if v is not var), var]
 
 
-def _runs_on(operand: Operand, order: list[Var]) -> int:
-    """Of how many of the innermost loops the steps follow each other in memory."""
+def _runs_on(operand: Operand, order: list[Var], piece: int = 0) -> int:
+    """Of how many of the innermost loops the steps follow each other in memory.
+
+    With a ``piece``, conditions may be about the last loop where they hold for whole pieces of so
+    many steps.
+    """
     load, run, step = operand.load, 0, 1
-    fixed = {v for e in load.where for v in e.variables()}
+    fixed = {
+        v
+        for e in load.where
+        for v in e.variables()
+        if not piece or v is not order[-1] or not _holds_by_pieces(e, v, piece)
+    }
     for var in reversed(order):
         if var in fixed or stride_along(load.buffer, load.index, var) != step:
             break
@@ -332,8 +342,15 @@ def _runs_on(operand: Operand, order: list[Var]) -> int:
     return run
 
 
+def _holds_by_pieces(condition: Expr, var: Var, piece: int) -> bool:
+    """Whether an expression is negative for all steps of a piece or for none."""
+    begins = all(factor % piece == 0 for atom, factor in condition.terms if atom is not var)
+    ends = condition.coefficient(var) == -1 and (condition.const + 1) % piece == 0
+    return begins and ends and var.extent % piece == 0
+
+
 def _along(parts: Contraction, operand: Operand, order: list[Var], piece: int) -> str:
-    run = _runs_on(operand, order)
+    run = _runs_on(operand, order, piece)
     if run and extent(order[-run:]) % piece == 0:
         return "steps"
     load = operand.load
@@ -353,7 +370,7 @@ def _is_aligned(
     if not way or any(_begins_inside(b) for b in (load.buffer, load.buffer.base)):
         return False
     side = parts.rows if operand.of_rows else parts.columns
-    along = order[-_runs_on(operand, order) :] if way == "steps" else side[-1:]
+    along = order[-_runs_on(operand, order, piece) :] if way == "steps" else side[-1:]
     at = address(load.buffer, load.index)
     others = [factor for atom, factor in at.terms if atom not in along]
     return at.const % piece == 0 and all(factor % piece == 0 for factor in others)
@@ -380,8 +397,8 @@ def matrix_kernels(
         m, n, _ = found.unit.shape
         # Of so few columns that they are those of one unit there is a tile of one.
         few = extent(parts.columns) <= n
-        widths = (n,) if few else _OF_WARP
-        for warps, height, width, calls in product(_WARPS, _OF_WARP, widths, _CALLS):
+        widths = (n,) if few else _WIDTHS
+        for warps, height, width, calls in product(_WARPS, _HEIGHTS, widths, _CALLS):
             if height % m or width % n or height * width > _SUMS * chip.warp:
                 continue
             given = (nest, outer, body, chip, found, warps, (height // m, width // n), calls)

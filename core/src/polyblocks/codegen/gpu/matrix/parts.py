@@ -1,0 +1,183 @@
+"""In how many parts the steps of a contraction are done: by the predicted times of its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import ceil, gcd
+from typing import Any
+
+from polyblocks.affine.access import strides
+from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.reductions import ReductionNest, identities
+from polyblocks.affine.contraction.factors import is_product
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import For, Load, Nest, Op, Store, clone, operands, walk
+from polyblocks.affine.rewrites.parts import split
+from polyblocks.codegen.gpu.mapping.choose import choose
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
+from polyblocks.target import TargetDescription
+
+#: Steps of a part are a multiple of these, where they are more: whole tiles, and whole pieces.
+_GRAIN = 32
+#: Steps of a part, at least: a part begins and ends as a whole contraction does.
+_LEAST = 128
+#: Tiles for each multiprocessor of which nobody needs parts: the last ones hold up little.
+_ENOUGH = 4
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A contraction in parts.
+
+    Attributes:
+        length: iterations of the outermost reduction loop in a part.
+        count: of the parts.
+        zeros: whether what the last part lacks is loaded as zeros, see :func:`split`.
+        combiners: of the carried values of the nest.
+        blocks: of the kernel that computes the parts.
+        seconds: of the parts, of joining them, and of launching one more kernel.
+        whole_seconds: in one part.
+    """
+
+    length: int
+    count: int
+    zeros: bool
+    combiners: list[Op]
+    blocks: int
+    seconds: float
+    whole_seconds: float
+
+
+class Choice:
+    """In how many parts contractions are done; what is asked of equal ones is found out once.
+
+    Args:
+        target: with grids of blocks, and all rates.
+    """
+
+    def __init__(self, target: TargetDescription) -> None:
+        self._target = target
+        self._found: dict[tuple[Any, ...], Parts | None] = {}
+        #: The variables that stand for those of loops, by the loop's number and extent.
+        self._variables: dict[tuple[int, int], Var] = {}
+
+    def of(self, nest: Nest, shape: ReductionNest) -> Parts | None:
+        """The quickest number of parts; None if it is one, no contraction, or cannot be joined.
+
+        Args:
+            nest: anything; it stays as it is.
+            shape: its parts.
+        """
+        parts = contraction_of(nest.body)
+        if parts is None or not parts.reduction.loops or shape.trips < 2 * _LEAST:
+            return None
+        # The unit of a product adds in an order of its own.
+        product = is_product(nest.body, self._target)
+        combiners = shape.combiners(any_order=not product)
+        if combiners is None or identities(combiners) is None:
+            return None
+        key = self._signature(nest)
+        if key not in self._found:
+            self._found[key] = _Trials(nest, shape, product, self._target).best()
+        found = self._found[key]
+        return None if found is None else replace(found, combiners=combiners)
+
+    def _signature(self, nest: Nest) -> tuple[Any, ...]:
+        """What is the same for nests that differ in names, values and buffers alone."""
+        loops: dict[Var, Expr] = {}
+
+        def alike(found: Iterable[Expr]) -> tuple[Expr, ...]:
+            return tuple(e.substitute(loops) for e in found)
+
+        rows: list[tuple[Any, ...]] = []
+        for node in walk(nest.body):
+            row: tuple[Any, ...] = (type(node), *(str(v.type) for v in operands(node)))
+            if isinstance(node, For):
+                place = len(loops), node.var.extent
+                loops[node.var] = Expr.of(self._variables.setdefault(place, Var(node.var.extent)))
+                row += (*place, len(node.body))
+            elif isinstance(node, Op):
+                row += (node.name,)
+            elif isinstance(node, (Load, Store)):
+                buffer = node.buffer
+                row += (buffer.shape, strides(buffer), str(buffer.element), alike(node.index))
+                row += (alike(node.where),) if isinstance(node, Load) else ()
+            rows.append(row)
+        return tuple(rows)
+
+
+class _Trials:
+    """The numbers of parts that are tried for a contraction."""
+
+    def __init__(
+        self, nest: Nest, shape: ReductionNest, product: bool, target: TargetDescription
+    ) -> None:
+        self._nest, self._shape, self._product, self._target = nest, shape, product, target
+        self._extent = shape.reductions[0].var.extent
+        self._seconds: dict[int, float] = {}
+        self._best: Parts | None = None
+
+    def best(self) -> Parts | None:
+        """First by factors of two, then what fills multiprocessors with tiles like the best."""
+        units = max(self._target.shared_level.size, 1)
+        kernel, predicted = choose(_copy(self._nest), self._target)
+        whole = self._seconds[self._extent] = predicted.seconds
+        enough = isinstance(kernel, TiledKernel) and kernel.blocks >= _ENOUGH * units
+        if enough or whole <= self._target.shared_level.overhead:
+            return None
+        count = 2
+        while count <= _ENOUGH * units:
+            length = self._length(count)
+            if length * self._shape.trips // self._extent < _LEAST:
+                break
+            if self._try(length) > 2 * min(self._seconds.values()):
+                break
+            count *= 2
+        if self._best is not None:
+            tiles = -(-self._best.blocks // self._best.count)
+            most = 2 * self._best.count
+            for each in range(1, _ENOUGH + 1):
+                if 2 <= each * units // tiles <= most:
+                    self._try(self._length(each * units // tiles))
+        return self._best
+
+    def _try(self, length: int) -> float:
+        """Seconds with parts of a length."""
+        if length in self._seconds:
+            return self._seconds[length]
+        copied = _copy(self._nest)
+        shape = ReductionNest.of(copied)
+        assert shape is not None
+        combiners = shape.combiners(any_order=not self._product)
+        assert combiners is not None
+        nests = split(copied, shape, combiners, length, zeros=self._product)
+        found = [choose(each, self._target) for each in nests]
+        seconds = sum(predicted.seconds for _, predicted in found)
+        seconds += (len(found) - 1) * self._target.shared_level.overhead
+        if seconds < min(self._seconds.values()):
+            count, blocks = ceil(self._extent / length), found[0][0].blocks
+            whole = self._seconds[self._extent]
+            self._best = Parts(length, count, self._product, [], blocks, seconds, whole)
+        self._seconds[length] = seconds
+        return seconds
+
+    def _length(self, count: int) -> int:
+        """The length of so many parts, or of fewer: of whole tiles, if it is more than one.
+
+        But for products all parts are of the same.
+        """
+        length = ceil(self._extent / count)
+        grain = _GRAIN // gcd(self._shape.trips // self._extent, _GRAIN)
+        if length > grain:
+            length = min(self._extent, ceil(length / grain) * grain)
+        if not self._product:
+            length = next(n for n in range(length, self._extent + 1) if self._extent % n == 0)
+        return length
+
+
+def _copy(nest: Nest) -> Nest:
+    """Another nest that does the same: to choose a kernel of a nest may change it."""
+    copied = Nest(clone(nest.body, {}, {}), [])
+    copied.name, copied.kind = nest.name, nest.kind
+    return copied

@@ -1,0 +1,70 @@
+"""split-contractions: a contraction of too few tiles for a grid is done in parts of its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.cost import rates
+from polyblocks.affine.model import Sequence
+from polyblocks.passes.base import NestPass
+
+
+@dataclass(frozen=True)
+class SplitContractionsPass(NestPass):
+    """Let blocks compute parts of the steps of a contraction where its tiles are too few for all.
+
+    The outermost reduction loop is cut. Each part leaves its sums in a buffer, and a second nest
+    adds these up in order, so that every run gives the same bits; what follows the reduction (a
+    bias, a rounding, the store) belongs to that nest, and sees the whole sum. Into how many parts,
+    if any, the predicted times of all kernels say, those of the tiles that are best for each number
+    of parts. Where the last part of a sum of products is shorter than the others, its loads are
+    under conditions: zeros add nothing.
+
+    Before::
+
+        affine.for %i = 0 to 128 { affine.for %j = 0 to 128 {
+          %s = affine.for %k = 0 to 16384 iter_args(%t = %z) -> f32 { ... load %a[%i, %k] ... }
+          affine.store %s, %c[%i, %j] } }
+
+    After::
+
+        affine.for %p = 0 to 32 { affine.for %i = 0 to 128 { affine.for %j = 0 to 128 {
+          %s = affine.for %k = 0 to 512 iter_args(...) { ... load %a[%i, %p * 512 + %k] ... }
+          affine.store %s, %parts[%p, %i, %j] } } }
+        affine.for %i = 0 to 128 { affine.for %j = 0 to 128 {
+          %s = affine.for %p = 0 to 32 iter_args(%t = %z) -> f32 { ... load %parts[%p, %i, %j] ... }
+          affine.store %s, %c[%i, %j] } }
+    """
+
+    name: ClassVar[str] = "split-contractions"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Split where that is predicted to be quicker; nothing if rates are unknown."""
+        from polyblocks.affine.analysis.reductions import ReductionNest
+        from polyblocks.affine.rewrites.parts import split
+        from polyblocks.codegen.gpu.matrix.parts import Choice
+
+        if rates.unknown_rates(context.target):
+            return
+        choice = Choice(context.target)
+        for nest in list(sequence.nests()):
+            shape = ReductionNest.of(nest)
+            if shape is None or any(f.bounded for f in (*shape.parallel, *shape.reductions)):
+                continue
+            found = choice.of(nest, shape)
+            if found is None:
+                continue
+            new = split(nest, shape, found.combiners, found.length, zeros=found.zeros)
+            at = sequence.items.index(nest)
+            sequence.items[at : at + 1] = new
+            context.decide(
+                self.name,
+                nest.name,
+                "split",
+                parts=found.count,
+                steps=found.length,
+                blocks=found.blocks,
+                predicted_seconds=found.seconds,
+                whole_seconds=found.whole_seconds,
+            )
