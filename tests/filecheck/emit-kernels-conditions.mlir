@@ -15,6 +15,7 @@
 // CHECK:         } else {
 // CHECK-NEXT:      scf.yield %{{.*}} : vector<8xf16>
 // CHECK-NEXT:    }
+// CHECK:         vector.load %[[W]]
 // CHECK-NOT:     scf.if
 // CHECK:         vector.load %[[W]]
 // CHECK:         llvm.call_intrinsic "llvm.imaginary.multiply"

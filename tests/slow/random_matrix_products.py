@@ -1,10 +1,11 @@
 """Random products of matrices on simulated GPUs with matrix units, against float64.
 
-``python tests/slow/random_matrix_products.py --count 160``: sizes from 1 to 300 and
-long sums of few rows and columns, which are done in parts, transpositions, batches, slices, both 16-bit types, float32 with the modes of ``mm_conv_precision_mode`` that the
-chip has, conversions and factors before the product, epilogues. Every other sample takes any kernel
-of a unit that could be chosen in the place of the best one. An error may be twice PyTorch's own;
-with a mode, PyTorch's is that of the product of rounded numbers.
+``python tests/slow/random_matrix_products.py --count 160``: sizes from 1 to 300, and long sums of
+few rows and columns, which are done in parts; transpositions, batches, slices, both 16-bit types,
+float32 with the modes of ``mm_conv_precision_mode`` that the chip has, conversions and factors
+before the product, epilogues. Every other sample takes any kernel of a unit that could be chosen in
+the place of the best one. An error may be twice PyTorch's own; with a mode, PyTorch's is that of
+the product of rounded numbers.
 """
 
 from __future__ import annotations
