@@ -303,6 +303,9 @@ class Multiprocessor:
         sector: bytes of the smallest transaction with the memory behind, and their alignment.
         tile_loads: None where there are none.
         asynchronous_copies: None where data goes to shared memory through registers alone.
+        scheduling_fence: LLVM's function across which its code generator moves no instruction;
+            takes which ones it may move all the same (a constant ``i32``: 0). Empty where what
+            makes machine code overlaps accesses and matrix instructions by itself.
         latencies: what its threads wait for, in seconds.
         loads_in_flight: independent loads that a thread waits for together; 1 if unknown.
         busy_threads: resident threads that keep its units and its share of the memory busy; 0 if
@@ -334,6 +337,7 @@ class Multiprocessor:
     sector: int = 32
     asynchronous_copies: AsynchronousCopies | None = None
     tile_loads: TileLoads | None = None
+    scheduling_fence: str = ""
     latencies: Latencies = Latencies()
     loads_in_flight: int = 1
     busy_threads: int = 0

@@ -67,6 +67,8 @@ def multiprocessor(registers_of_simd: int, register_granularity: int) -> Multipr
         access_bits=128,
         # Half a cache line, what one request between the caches moves.
         sector=64,
+        # LLVM takes registers for the scarcest thing, and moves loads to where they are needed.
+        scheduling_fence="llvm.amdgcn.sched.barrier",
         latencies=COMMON_LATENCIES,
         loads_in_flight=4,
         busy_threads=512,

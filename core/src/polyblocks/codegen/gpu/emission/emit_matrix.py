@@ -13,6 +13,7 @@ from polyblocks.affine.model import Buffer, Op
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter
 from polyblocks.codegen.gpu.emission.pipeline import SHARED, Pipeline
+from polyblocks.codegen.gpu.emission.register_pipeline import RegisterPipeline
 from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps, row_of
 from polyblocks.codegen.gpu.emission.tile_copy import TileCopy
 from polyblocks.codegen.gpu.emission.wide_epilogue import WideEpilogue, is_wide
@@ -128,6 +129,9 @@ class MatrixEmitter(ContractionEmitter):
     def _steps(self, thread: Any, inits: list[Any]) -> list[Any]:
         code, kernel = self.code, self.kernel
         copies = [TileCopy(self, operand, thread) for operand in kernel.product.operands]
+        if not any(copy.asynchronous for copy in copies):
+            sums = RegisterPipeline(self, copies).emit(self._packed(inits))
+            return self._unpacked(sums)
         direct = [c for c in copies if c.asynchronous]
         through = [c for c in copies if not c.asynchronous]
         tiles = -(-kernel.counts[2] // kernel.depth)
@@ -229,33 +233,59 @@ class MatrixEmitter(ContractionEmitter):
 
     def _operands(self, stage: Any, call: int) -> list[Any]:
         """The registers of both operands for one call of all units of the warp."""
-        found = []
-        for operand, fragment in zip(self.kernel.product.operands, self.fragments[:2], strict=True):
-            if self.kernel.loads is not None:
-                found += self._tiles(operand, fragment, stage, call)
-                continue
-            for chunks in self._chunks(operand, fragment, stage, call):
-                found += self._registers(fragment, chunks)
-        return found
+        return [
+            register
+            for side in range(2)
+            for units in self.read_together(side)
+            for part in self.fragments_of(side, stage, call, units)
+            for register in part
+        ]
+
+    def read_together(self, side: int) -> list[tuple[int, ...]]:
+        """The units of the warp along rows, or columns, whose operands one read is for."""
+        units = range(self.kernel.of_warp[side])
+        return [(unit,) for unit in units] if self.kernel.loads is None else [tuple(units)]
+
+    def of_operand(self, side: int) -> int:
+        """Registers of an operand of one call of one unit."""
+        fragment = self.fragments[side]
+        return fragment.elements * 8 * self.kernel.element_bytes // fragment.register_bits
+
+    def fragments_of(
+        self, side: int, stage: Any, call: int, units: tuple[int, ...]
+    ) -> list[list[Any]]:
+        """The registers of an operand for a call of some units."""
+        operand, fragment = self.kernel.product.operands[side], self.fragments[side]
+        if self.kernel.loads is not None:
+            registers, size = self._tiles(operand, fragment, stage, call), self.of_operand(side)
+            return [registers[unit * size : (unit + 1) * size] for unit in units]
+        chunks = (self._chunks(operand, fragment, stage, call, unit) for unit in units)
+        return [self._registers(fragment, each) for each in chunks]
 
     def _multiply(self, operands: list[Any], sums: list[Any]) -> list[Any]:
         """The products of a call of all units of the warp, added to the sums."""
         rows, columns = self.kernel.of_warp
-        sums = list(sums)
-        of_sums = len(sums) // (rows * columns)
-        of_operands = [
-            fragment.elements * 8 * self.kernel.element_bytes // fragment.register_bits
-            for fragment in self.fragments[:2]
-        ]
-        split = rows * of_operands[0]
+        split = rows * self.of_operand(0)
         first, second = (
             [part[i : i + size] for i in range(0, len(part), size)]
-            for part, size in zip((operands[:split], operands[split:]), of_operands, strict=True)
+            for part, size in (
+                (operands[:split], self.of_operand(0)),
+                (operands[split:], self.of_operand(1)),
+            )
         )
         for i, j in product(range(rows), range(columns)):
-            at = (i * columns + j) * of_sums
-            sums[at : at + of_sums] = self._call([*first[i], *second[j]], sums[at : at + of_sums])
+            sums = self.multiplied(first[i], second[j], sums, i, j)
         return sums
+
+    def multiplied(
+        self, first: list[Any], second: list[Any], sums: list[Any], i: int, j: int
+    ) -> list[Any]:
+        """The sums with the product of one unit of the warp added, that of a row and a column."""
+        rows, columns = self.kernel.of_warp
+        of_sums = len(sums) // (rows * columns)
+        at = (i * columns + j) * of_sums
+        added = self._call([*first, *second], sums[at : at + of_sums])
+        return [*sums[:at], *added, *sums[at + of_sums :]]
 
     def _call(self, operands: list[Any], sums: list[Any]) -> list[Any]:
         code = self.code
@@ -278,14 +308,12 @@ class MatrixEmitter(ContractionEmitter):
     # Operands
 
     def _chunks(
-        self, operand: Operand, fragment: Fragment, stage: Any, call: int
-    ) -> list[dict[tuple[int, int], Any]]:
-        """What a lane reads for a call, for each unit: by its row (or column) and chunk."""
+        self, operand: Operand, fragment: Fragment, stage: Any, call: int, unit: int
+    ) -> dict[tuple[int, int], Any]:
+        """What a lane reads for a call of one unit: by its row (or column) and chunk."""
         code, kernel, steps = self.code, self.kernel, self.kernel.product.steps
         side = 0 if operand.of_rows else 1
         size, k = kernel.unit.shape[side], kernel.unit.shape[2]
-        units = range(kernel.of_warp[side])
-        offsets = outers_of(fragment)
         first = code.add(self.corner[side], self.of_lane([outer for outer, _ in fragment.lanes]))
         adds = [0] * len(fragment.lanes)
         for position, bit in enumerate(steps.bits):
@@ -293,21 +321,18 @@ class MatrixEmitter(ContractionEmitter):
         mine = self.of_lane(adds)
         memref = self.tiles[operand]
         type_ = ir.VectorType.get([steps.chunk], memref.type.element_type)
-        found = []
-        for unit in units:
-            chunks = {}
-            for offset, j in product(offsets, range(steps.chunks)):
-                at = unit * size + offset
-                outer = code.add(first, code.integer(at)) if at else first
-                if along(kernel, operand) == "outer":
-                    outer = row_of(code, kernel, outer)
-                begin = call * k + steps.chunk * steps.lanes * j
-                step = code.add(code.times(mine, steps.chunk), code.integer(begin))
-                # The unit's rows begin at multiples of what the places depend on.
-                place = by_rows(code, kernel, first, step)
-                chunks[offset, j] = code.value("vector.load", type_, memref, stage, outer, place)
-            found.append(chunks)
-        return found
+        chunks = {}
+        for offset, j in product(outers_of(fragment), range(steps.chunks)):
+            at = unit * size + offset
+            outer = code.add(first, code.integer(at)) if at else first
+            if along(kernel, operand) == "outer":
+                outer = row_of(code, kernel, outer)
+            begin = call * k + steps.chunk * steps.lanes * j
+            step = code.add(code.times(mine, steps.chunk), code.integer(begin))
+            # The unit's rows begin at multiples of what the places depend on.
+            place = by_rows(code, kernel, first, step)
+            chunks[offset, j] = code.value("vector.load", type_, memref, stage, outer, place)
+        return chunks
 
     def _tiles(self, operand: Operand, fragment: Fragment, stage: Any, call: int) -> list[Any]:
         """The registers of an operand for a call of all units, by loads of four tiles."""

@@ -47,6 +47,9 @@ _STAGES = (3, 4, 2)
 _PREFERRED = ("", "step", "outer", "steps")
 #: Registers that the addresses of operands take for each call where tiles are read by columns.
 _ADDRESSES = 4
+#: Products of a unit that go on while the operands of the one behind them come from shared memory,
+#: where copies go through registers.
+AHEAD = 4
 #: Registers for what copies and loops need, beside what every kernel has.
 _OTHER = 16
 #: dtype of operands -> bytes.
@@ -141,6 +144,7 @@ class MatrixKernel(TiledKernel):
         stages: tiles of each operand that are in shared memory.
         copies: how they get there past the registers; None if they cannot.
         loads: how tiles of both operands are read; None if each lane reads its own chunks.
+        fence: see :class:`polyblocks.target.Multiprocessor`.
     """
 
     product: Product = field(default=None)  # type: ignore[assignment]
@@ -150,6 +154,7 @@ class MatrixKernel(TiledKernel):
     stages: int = 2
     copies: AsynchronousCopies | None = None
     loads: TileLoads | None = None
+    fence: str = ""
 
     @property
     def unit(self) -> MatrixUnit:
@@ -235,6 +240,18 @@ class MatrixKernel(TiledKernel):
             return self.depth // 2 * (length // chunk)
         return self.depth // chunk * length
 
+    @property
+    def has_idle_copiers(self) -> bool:
+        """Whether some threads have nothing to copy in a round, where copies go through registers.
+
+        Copies are then branches, past which products are not moved: loads are waited for.
+        """
+        return any(
+            self.pieces(o) % self.threads
+            for o in self.product.operands
+            if not self.is_asynchronous(o)
+        )
+
     def of_places(self, operand: Operand) -> int:
         """Registers of a place in memory that is not a constant away from that of other rows.
 
@@ -273,17 +290,31 @@ class MatrixKernel(TiledKernel):
         lines = rows * len(outers_of(first)) + columns * len(outers_of(second))
         return self.calls * (lines * self.product.steps.chunks + rows * columns)
 
+    def read_early(self, side: int) -> int:
+        """Units along rows (or columns) whose operands are read during the call before.
+
+        See :class:`polyblocks.codegen.gpu.emission.register_pipeline.RegisterPipeline`.
+        """
+        units = self.of_warp[side]
+        if self.loads is not None:
+            return units
+        each = 1 if side else self.of_warp[1]
+        return min(units, -(-AHEAD // each))
+
     @property
     def words(self) -> int:
         """32-bit registers: sums, operands of this call and the next one, copies, and addresses."""
         r, c = self.of_thread
         assert self.unit.fragments is not None
         first, second, sums = self.unit.fragments
+        through = not any(self.is_asynchronous(o) for o in self.product.operands)
         held = 0
-        for fragment, units in ((first, self.of_warp[0]), (second, self.of_warp[1])):
+        for side, fragment in enumerate((first, second)):
+            units = self.of_warp[side]
             # Registers that are tuples of several have to be put together.
             times = 3 if fragment.register_bits > 32 else 2
-            held += times * units * fragment.elements * self.element_bytes // 4
+            tuples = units + self.read_early(side) if through else times * units
+            held += tuples * fragment.elements * self.element_bytes // 4
         copied = 0
         for operand in self.product.operands:
             # Swizzles make the addresses of calls differ by more than a constant.
@@ -300,8 +331,8 @@ class MatrixKernel(TiledKernel):
                 copied += self.depth
             single = along(self, operand) == "step"
             copied += rounds * (1 if single else 2 * words if pairs else words)
-        # Tuples of sums leave gaps between them.
-        gaps = r * c // 4 if sums.register_width > 1 else 0
+        # Where the sums of an iteration are others than those of the one before, tuples leave gaps.
+        gaps = r * c // 4 if sums.register_width > 1 and not through else 0
         return r * c + gaps + held + copied + _OTHER
 
 
@@ -437,6 +468,7 @@ def matrix_kernel(
     )  # fmt: skip
     kernel.product, kernel.warps, kernel.of_warp = found, warps, of_warp
     kernel.calls, kernel.stages, kernel.copies = calls, stages, chip.asynchronous_copies
+    kernel.fence = chip.scheduling_fence
     loads = chip.tile_loads
     if loads is not None and has_tiles(found.unit, loads, of_warp, kernel.element_bytes):
         kernel.loads = loads

@@ -1,0 +1,177 @@
+"""The loop of a matrix kernel whose copies go through registers.
+
+Three things are on their way at once. The next tile's elements come from memory while this one is
+multiplied; the operands of products come from shared memory a few products ahead of them; and the
+products of the last call of a tile go on behind the barrier, with operands that are in registers.
+As many tiles are written out as there are stages, so that every place in shared memory is a
+constant away from what a thread computes once; and so is the last tile, so that all steps of those
+in the loop exist.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from polyblocks.codegen.gpu.emission.combine import barrier
+from polyblocks.codegen.gpu.emission.tile_copy import TileCopy
+from polyblocks.codegen.gpu.matrix.kernel import AHEAD
+from polyblocks.mlir import ir
+
+if TYPE_CHECKING:
+    from polyblocks.codegen.gpu.emission.emit_matrix import MatrixEmitter
+
+#: What is read at once: which of both operands, for which call, and for which units of the warp.
+Read = tuple[int, int, tuple[int, ...]]
+#: The same for one of the units.
+Key = tuple[int, int, int]
+
+
+class RegisterPipeline:
+    """The steps of a reduction, two tiles of each operand in shared memory.
+
+    Args:
+        emitter: of the kernel.
+        copies: the thread's part of both operands' copies.
+    """
+
+    def __init__(self, emitter: MatrixEmitter, copies: list[TileCopy]) -> None:
+        self.emitter, self.copies = emitter, copies
+        self.code, self.kernel = emitter.code, emitter.kernel
+        kernel = self.kernel
+        self.tiles = -(-kernel.counts[2] // kernel.depth)
+        self.exact = kernel.counts[2] % kernel.depth == 0
+        rows, columns = kernel.of_warp
+        #: The products of a tile in their order: call, row and column.
+        self.products = list(product(range(kernel.calls), range(rows), range(columns)))
+        count = len(self.products)
+        #: Products of a tile before the next one is stored, and before its barrier: those between
+        #: hide the stores, those behind it the first reads of the next tile, and other warps.
+        self.stored = count - (rows * columns if kernel.calls > 1 else count // 2)
+        self.barrier = min(self.stored + AHEAD, max(self.stored, count - AHEAD))
+        #: Reads of a tile's operands, by the product before which they stand; those of the tile
+        #: after it that do not wait for it.
+        self.due: defaultdict[int, list[Read]] = defaultdict(list)
+        self.early: defaultdict[int, list[Read]] = defaultdict(list)
+        self._plan()
+
+    def _plan(self) -> None:
+        kernel, count = self.kernel, len(self.products)
+        rows, columns = kernel.of_warp
+        for call, side in product(range(kernel.calls), range(2)):
+            for units in self.emitter.read_together(side):
+                # The first product that needs it, and where it is read.
+                first = call * rows * columns + units[0] * (1 if side else columns)
+                at = first - AHEAD
+                if at >= 0:
+                    self.due[min(at, self.barrier)].append((side, call, units))
+                else:
+                    self.early[max(count + at, self.barrier)].append((side, call, units))
+
+    def emit(self, sums: list[Any]) -> list[Any]:
+        """All steps; the sums after them.
+
+        Args:
+            sums: registers of the warp's sums.
+        """
+        code, stages = self.code, self.kernel.stages
+        self._store(0, self._load(code.integer(0), self.exact or self.tiles > 1))
+        barrier(code)
+        carried = [*sums, *self._registers(self._read(self._early_reads, 0))]
+        count = len(sums)
+        rounds = max(0, self.tiles - (1 if self.exact else 2)) // stages
+
+        def round_(number: Any, carried: list[Any]) -> list[Any]:
+            first = code.times(number, stages)
+            for stage in range(stages):
+                carried = self._tile(code.plus(first, stage + 1), stage, True, carried, count)
+            return carried
+
+        if rounds:
+            zero, one = code.integer(0), code.integer(1)
+            carried = code.loop(zero, code.integer(rounds), one, carried, round_)
+        for number in range(rounds * stages, self.tiles):
+            following = code.integer(number + 1) if number + 1 < self.tiles else None
+            whole = self.exact or number < self.tiles - 2
+            carried = self._tile(following, number % stages, whole, carried, count)
+        return carried[:count]
+
+    def _tile(
+        self, following: Any, stage: int, whole: bool, carried: list[Any], count: int
+    ) -> list[Any]:
+        """The products of a tile, and copies of the one that follows.
+
+        Args:
+            following: its number; None if there is none.
+            stage: of this one.
+            whole: whether all steps of the one that follows exist.
+            carried: sums, and operands that were read early.
+            count: sums.
+        """
+        emitter, code = self.emitter, self.code
+        after = (stage + 1) % self.kernel.stages
+        sums, held = carried[:count], self._held(carried[count:])
+        following_held: dict[Key, list[Any]] = {}
+        loaded: list[Any] = []
+        if following is not None:
+            loaded = self._load(following, whole)
+            self._fence()
+        for number, (call, i, j) in enumerate(self.products):
+            due, early = self.due[number], self.early[number] if following is not None else []
+            if following is not None and number == self.stored:
+                self._store(after, loaded)
+                self._fence()
+            held |= self._read(due, stage)
+            if due:
+                self._fence()
+            if following is not None and number == self.barrier:
+                # What the last products need is in registers: this stage may be filled again.
+                barrier(code)
+            following_held |= self._read(early, after)
+            if early:
+                self._fence()
+            sums = emitter.multiplied(held[0, call, i], held[1, call, j], sums, i, j)
+        return [*sums, *self._registers(following_held)]
+
+    def _fence(self) -> None:
+        """Loads stay in front of the products that follow."""
+        if self.kernel.fence:
+            none = self.code.constant(ir.IntegerAttr.get(self.code.i32, 0))
+            self.code.intrinsic(self.kernel.fence, [], [none])
+
+    def _load(self, number: Any, whole: bool) -> list[Any]:
+        begin = self.code.times(number, self.kernel.depth)
+        return [value for copy in self.copies for value in copy.load(begin, whole)]
+
+    def _store(self, stage: int, loaded: list[Any]) -> None:
+        rest = iter(loaded)
+        for copy in self.copies:
+            copy.store(self.code.integer(stage), rest)
+
+    # Operands
+
+    def _read(self, reads: Iterable[Read], stage: int) -> dict[Key, list[Any]]:
+        """The registers of operands in a stage."""
+        found: dict[Key, list[Any]] = {}
+        for side, call, units in reads:
+            parts = self.emitter.fragments_of(side, self.code.integer(stage), call, units)
+            found |= {(side, call, unit): part for unit, part in zip(units, parts, strict=True)}
+        return found
+
+    def _registers(self, held: dict[Key, list[Any]]) -> list[Any]:
+        """As they are carried from one tile to the next."""
+        return [register for key in sorted(held) for register in held[key]]
+
+    def _held(self, registers: list[Any]) -> dict[Key, list[Any]]:
+        """What :meth:`_registers` carried."""
+        keys = sorted(
+            (side, call, unit) for side, call, units in self._early_reads for unit in units
+        )
+        rest = iter(registers)
+        return {key: [next(rest) for _ in range(self.emitter.of_operand(key[0]))] for key in keys}
+
+    @property
+    def _early_reads(self) -> list[Read]:
+        return [read for at in sorted(self.early) for read in self.early[at]]

@@ -1,0 +1,49 @@
+"""The loop of matrix kernels whose copies go through registers, in machine code."""
+
+from __future__ import annotations
+
+import pytest
+from bench.gpu_static.build import build
+from bench.gpu_static.cases import product
+from bench.gpu_static.instructions import VECTOR, Instruction, Kind, count
+from bench.gpu_static.loops import split
+
+
+def _loop(arch: str, transposed: bool) -> tuple[Instruction, ...]:
+    (built,) = build(product("float16", 1024, 1024, 1024, transposed=transposed), arch)
+    assert not built.row["resources"]["spill_bytes"]
+    return tuple(split(built.code).loop)
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1200"])
+def test_places_are_constants_apart(arch: str) -> None:
+    rows, columns = _loop(arch, True), _loop(arch, False)
+    for loop, most in ((rows, 1.0), (columns, 2.0)):
+        assert count(loop, *VECTOR) <= most * count(loop, Kind.MATRIX)
+        # One for each of the two tiles that are written out.
+        assert count(loop, Kind.BARRIER) == 2
+    # What is stored by columns are pairs of two rows.
+    assert count(columns, Kind.SHARED) > count(rows, Kind.SHARED)
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1200"])
+def test_loads_stand_ahead_of_products(arch: str) -> None:
+    loop = _loop(arch, True)
+    kinds = [instruction.kind for instruction in loop]
+    stores = [n for n, i in enumerate(loop) if i.name.startswith("ds_store")]
+    loads = [n for n, kind in enumerate(kinds) if kind is Kind.LOAD]
+    assert len(loads) == len(stores)
+    # From a tile's load to its store at least half of its products are done.
+    half = kinds.count(Kind.MATRIX) // 4
+    tiles = zip(loads, stores, strict=True)
+    assert all(kinds[load:store].count(Kind.MATRIX) >= half for load, store in tiles)
+    # Of what products need, no read is right in front of the first of them.
+    reads = [n for n, i in enumerate(loop) if i.name.startswith("ds_load")]
+    used = {
+        n: next(
+            (m for m in range(n, len(loop)) if set(loop[n].writes) & set(loop[m].reads)), len(loop)
+        )
+        for n in reads
+    }
+    ahead = [kinds[n:m].count(Kind.MATRIX) for n, m in used.items()]
+    assert sum(a >= 2 for a in ahead) >= 0.75 * len(ahead)
