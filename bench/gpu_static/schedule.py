@@ -2,8 +2,9 @@
 
 A warp issues in order: after the cycles that the assembler says, when the counters that it waits
 for are there, when the pipe is free. The warps of a partition take turns, and all warps share the
-shared memory and the multiprocessor's part of the cache behind it. Lanes, addresses and values do
-not exist: every access takes what it takes without bank conflicts, and no predicate is false.
+shared memory and the multiprocessor's part of the cache behind it; partitions that wait for shared
+memory are served in turn. Lanes, addresses and values do not exist: every access takes what it
+takes without bank conflicts, and no predicate is false.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ class Schedule:
         #: Of each partition: the warp that issues next, and when at the earliest.
         self.next: list[tuple[float, _Warp] | None] = [None] * count
         self.shared = self.cache = self.last = 0.0
+        #: When each partition was served by the shared memory last.
+        self.served = [0.0] * count
         self.ends: list[float] = []
 
     def run(self, iterations: int) -> None:
@@ -106,7 +109,7 @@ class Schedule:
             self.next[number] = self._choose(number)
         remaining = len(self.warps)
         while remaining:
-            chosen = min((n for n in self.next if n is not None), key=_when, default=None)
+            chosen = min((n for n in self.next if n is not None), key=self._turn, default=None)
             # All warps run the same code, so that all of a block come to its barriers.
             assert chosen is not None
             number = chosen[1].partition
@@ -150,6 +153,11 @@ class Schedule:
                 best, least, oldest = warp, at, warp.issued
         return None if best is None else (least, best)
 
+    def _turn(self, chosen: tuple[float, _Warp]) -> tuple[float, float]:
+        """By which partitions issue: of several at once, the one that has waited the longest."""
+        at, warp = chosen
+        return at, self.served[warp.partition]
+
     def _own(self, warp: _Warp) -> float:
         instruction = self.steps[warp.number].instruction
         at = warp.ready
@@ -173,6 +181,7 @@ class Schedule:
             self._arrive(warp, done)
         elif kind in (Kind.SHARED, Kind.COPY):
             begun = self.shared = max(self.shared, at) + step.busy
+            self.served[warp.partition] = begun
             done = begun + step.latency
         else:
             self.free[warp.partition][step.pipe] = at + step.busy
@@ -205,10 +214,6 @@ class Schedule:
                 mate.own = max(mate.own, release)
             for number in {mate.partition for mate in mates}:
                 self.next[number] = self._choose(number)
-
-
-def _when(chosen: tuple[float, _Warp]) -> float:
-    return chosen[0]
 
 
 def _step(instruction: Instruction, machine: Machine) -> _Step:

@@ -350,14 +350,14 @@ def test_a_dropped_barrier_is_found(product: Any, monkeypatch: pytest.MonkeyPatc
 def test_a_stage_that_is_filled_while_it_is_read_is_found(
     product: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    emit = emit_matrix.MatrixEmitter._operands
+    emit = emit_matrix.MatrixEmitter._operand_loads
 
-    def other_stage(self: Any, stage: Any, call: int) -> list[Any]:
+    def other_stage(self: Any, stage: Any, call: int) -> Any:
         code = self.code
         later = code.add(stage, code.integer(self.kernel.stages - 1))
         return emit(self, code.remainder(later, self.kernel.stages), call)
 
-    monkeypatch.setattr(emit_matrix.MatrixEmitter, "_operands", other_stage)
+    monkeypatch.setattr(emit_matrix.MatrixEmitter, "_operand_loads", other_stage)
     right, found = product()
     assert not right or found
 

@@ -128,6 +128,10 @@ class Code:
         """Sum of two indices."""
         return self.value("arith.addi", self.index, a, b)
 
+    def as_index(self, a: Any) -> Any:
+        """A number that is not negative, of another integer type, as an index."""
+        return self.value("arith.index_castui", self.index, a)
+
     def plus(self, a: Any, number: int) -> Any:
         """An index and a number."""
         return self.add(a, self.integer(number)) if number else a

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from math import prod
@@ -21,6 +22,11 @@ from polyblocks.codegen.gpu.matrix.fragments import TILE, outers_of, steps_of, t
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, along
 from polyblocks.mlir import ir
 from polyblocks.target import Fragment
+
+#: Builds operations, and returns values of them.
+Action = Callable[[], list[Any]]
+#: Of a tile along the reduction; a value where a loop counts.
+Number = Any | int
 
 
 class MatrixEmitter(ContractionEmitter):
@@ -134,112 +140,142 @@ class MatrixEmitter(ContractionEmitter):
             return self._unpacked(sums)
         direct = [c for c in copies if c.asynchronous]
         through = [c for c in copies if not c.asynchronous]
-        tiles = -(-kernel.counts[2] // kernel.depth)
-        stages = kernel.stages
-        pipeline = Pipeline(code, kernel.copies) if direct and kernel.copies else None
+        last, rest = divmod(kernel.counts[2] - 1, kernel.depth)
+        whole, stages = rest == kernel.depth - 1, kernel.stages
+        assert kernel.copies is not None
+        pipeline = Pipeline(code, kernel.copies)
 
-        def load(number: Any) -> list[Any]:
-            begin = code.times(number, kernel.depth)
-            types = [type_ for copy in through for type_ in copy.loaded]
-
-            def loaded(whole: bool) -> list[Any]:
-                return [value for copy in through for value in copy.load(begin, whole)]
-
-            return self._whole_or_last(number, loaded, types)
+        def load(number: Number) -> list[Any]:
+            begin, exact = code.times(self._index(number), kernel.depth), whole or number != last
+            return [value for copy in through for value in copy.load(begin, exact)]
 
         def store(stage: Any, loaded: list[Any]) -> None:
             rest = iter(loaded)
             for copy in through:
                 copy.store(stage, rest)
 
-        def start(number: Any, stage: Any) -> list[Any]:
-            def started(whole: bool) -> list[Any]:
-                for copy in direct:
-                    copy.start(code.times(number, kernel.depth), stage, whole)
-                return []
+        def start(number: Number, stage: Any, copy: TileCopy, round_: int) -> list[Any]:
+            begin = code.times(self._index(number), kernel.depth)
+            copy.start(round_, begin, stage, whole or number != last)
+            return []
 
-            # The number of bytes says which steps exist, without a branch.
-            return started(self._is_whole(number))
+        def starts(number: Number, stage: Any) -> list[Action]:
+            """A round of a copy each, if there is such a tile."""
+            if isinstance(number, int) and number > last:
+                return []
+            rounds = ((copy, round_) for copy in direct for round_ in copy.rounds)
+            return [partial(start, number, stage, *one) for one in rounds]
 
         def arrived(on_their_way: int) -> None:
-            if pipeline:
-                pipeline.wait(on_their_way)
+            pipeline.wait(on_their_way)
             barrier(code)
 
+        def tile(number: Number, carried: list[Any]) -> list[Any]:
+            """The last call on the tile before one, and all others on this one.
+
+            The last call's operands are in registers: its stage may be filled again, beside all of
+            these products.
+            """
+            sums, operands, numbers = carried[:count], carried[count:-2], carried[-2:]
+            numbers = [*numbers, self._next(numbers[1])]
+            before, stage, next_stage = map(code.as_index, numbers)
+            is_last = isinstance(number, int) and number == last
+            loaded = [] if is_last else load(self._later(number, 1))
+            copies = starts(self._later(number, stages - 1), before)
+            for call in range(kernel.calls):
+                beside = copies[call :: kernel.calls]
+                sums, operands = self._step_of(operands, sums, stage, call, beside)
+            if not is_last:
+                store(next_stage, loaded)
+                pipeline.close()
+                arrived(stages - 2)
+            return [*sums, *operands, *numbers[1:]]
+
         sums = self._packed(inits)
-        if pipeline:
-            for first in range(stages):
-                if first < tiles:
-                    start(code.integer(first), code.integer(first))
-                pipeline.close()
-        store(code.integer(0), load(code.integer(0)))
+        for first in range(stages):
+            for action in starts(first, code.integer(first)):
+                action()
+            pipeline.close()
+        store(code.integer(0), load(0))
         arrived(stages - 1)
-        operands = self._operands(code.integer(0), 0)
-
-        def tile(number: Any, carried: list[Any]) -> list[Any]:
-            sums, operands, stage = carried[:count], carried[count:-1], carried[-1]
-            following = code.add(number, code.integer(1))
-            next_stage = self._next(stage)
-            loaded = load(following)
-            for call in range(kernel.calls - 1):
-                ahead = self._operands(stage, call + 1)
-                sums = self._multiply(operands, sums)
-                operands = ahead
-            store(next_stage, loaded)
-            # The operands of the last call are in registers: the stage may be filled again.
+        operands, count = self._operands(code.integer(0), 0), len(sums)
+        loaded = load(1) if last else []
+        for call in range(1, kernel.calls):
+            sums, operands = self._step_of(operands, sums, code.integer(0), call, [])
+        if last:
+            store(code.integer(1), loaded)
             arrived(stages - 2)
-            if pipeline:
-                later = code.add(number, code.integer(stages))
-                exists = code.compare("ult", later, code.integer(tiles))
-                code.when(exists, lambda: start(later, stage))
-                pipeline.close()
-            ahead = self._operands(next_stage, 0)
-            return [*self._multiply(operands, sums), *ahead, next_stage]
+        # The loop copies tiles that exist, of which all steps do: the end is written out, so that
+        # no condition is in the way of starting copies anywhere.
+        end = max(last - stages + whole + 1, 1)
+        # Narrow numbers take narrow comparisons.
+        numbers = [code.integer(number, code.i32) for number in (0, 1)]
+        carried = [*sums, *operands, *numbers]
+        if end > 1:
+            low, high, step = (code.integer(n) for n in (1, end, 1))
+            carried = code.loop(low, high, step, carried, tile)
+        for number in range(end, last + 1):
+            numbers = [code.integer((number + k) % stages, code.i32) for k in (-1, 0)]
+            carried = tile(number, [*carried[:-2], *numbers])
+        sums, operands = carried[:count], carried[count:-2]
+        return self._unpacked(self._multiply(operands, sums))
 
-        count, last, zero = len(sums), tiles - 1, code.integer(0)
-        carried = [*sums, *operands, zero]
-        carried = code.loop(zero, code.integer(last), code.integer(1), carried, tile)
-        sums, operands = carried[:count], carried[count:-1]
-        for call in range(kernel.calls):
-            more = call + 1 < kernel.calls
-            ahead = self._operands(code.integer(last % stages), call + 1) if more else []
-            sums = self._multiply(operands, sums)
-            operands = ahead
-        return self._unpacked(sums)
+    def _index(self, number: Number) -> Any:
+        return self.code.integer(number) if isinstance(number, int) else number
+
+    def _later(self, number: Number, by: int) -> Number:
+        return number + by if isinstance(number, int) else self.code.plus(number, by)
+
+    def _step_of(
+        self, operands: list[Any], sums: list[Any], stage: Any, call: int, beside: list[Action]
+    ) -> tuple[list[Any], list[Any]]:
+        """The products of a call; beside them the next call's operands, and other actions.
+
+        They take turns: what all warps ask of shared memory at once is served one by one.
+        """
+        found: list[list[Any]] = []
+
+        def load(action: Action, at: int) -> list[Any]:
+            found[at] = action()
+            return []
+
+        actions = [((k + 0.5) / len(beside), action) for k, action in enumerate(beside)]
+        for side, loads in enumerate(self._operand_loads(stage, call)):
+            for k, action in enumerate(loads):
+                # Products go column by column: there are registers for more rows at any time, and
+                # for more columns when those before are done.
+                when = (k + (0.5, 1.0)[side]) / len(loads) if self.kernel.loads else 0.0
+                actions.append((when, partial(load, action, len(found))))
+                found.append([])
+        actions.sort(key=lambda entry: entry[0])
+        sums = self._multiply(operands, sums, actions)
+        return sums, [value for values in found for value in values]
 
     def _next(self, stage: Any) -> Any:
-        """The stage after one: counted, not divided."""
-        code, zero = self.code, self.code.integer(0)
-        following = code.add(stage, code.integer(1))
-        is_last = code.compare("eq", stage, code.integer(self.kernel.stages - 1))
-        return code.value("arith.select", code.index, is_last, zero, following)
-
-    def _whole_or_last(
-        self, number: Any, copied: Callable[[bool], list[Any]], types: list[Any]
-    ) -> list[Any]:
-        """A copy of a tile: only the last one may have steps that do not exist."""
+        """The stage after one, both of type ``i32``: counted, not divided."""
         code = self.code
-        last = -(-self.kernel.counts[2] // self.kernel.depth) - 1
-        if last == 0 or self._is_whole(number):
-            return copied(self._is_whole(number))
-        is_last = code.compare("eq", number, code.integer(last))
-        return code.when(is_last, partial(copied, False), partial(copied, True), types)
-
-    def _is_whole(self, number: Any) -> bool:
-        """Whether it is known that all steps of a tile exist."""
-        code, steps, depth = self.code, self.kernel.counts[2], self.kernel.depth
-        first = range(min(steps // depth, self.kernel.stages))
-        return steps % depth == 0 or any(number == code.integer(n) for n in first)
+        zero, one, last = (code.integer(n, code.i32) for n in (0, 1, self.kernel.stages - 1))
+        following = code.value("arith.addi", code.i32, stage, one)
+        is_last = code.compare("eq", stage, last)
+        return code.value("arith.select", code.i32, is_last, zero, following)
 
     def _operands(self, stage: Any, call: int) -> list[Any]:
         """The registers of both operands for one call of all units of the warp."""
-        return [
-            register
-            for side in range(2)
-            for units in self.read_together(side)
-            for part in self.fragments_of(side, stage, call, units)
-            for register in part
-        ]
+        actions = [load for loads in self._operand_loads(stage, call) for load in loads]
+        return [value for load in actions for value in load()]
+
+    def _operand_loads(self, stage: Any, call: int) -> list[list[Action]]:
+        """Loads of each operand's registers, in the order of these."""
+        loads = self._lane_loads if self.kernel.loads is None else self._tile_loads
+        return [loads(side, stage, call) for side in range(2)]
+
+    def _lane_loads(self, side: int, stage: Any, call: int) -> list[Action]:
+        """Each is of what is read together."""
+
+        def load(units: tuple[int, ...]) -> list[Any]:
+            return [v for part in self.fragments_of(side, stage, call, units) for v in part]
+
+        return [partial(load, units) for units in self.read_together(side)]
 
     def read_together(self, side: int) -> list[tuple[int, ...]]:
         """The units of the warp along rows, or columns, whose operands one read is for."""
@@ -257,13 +293,21 @@ class MatrixEmitter(ContractionEmitter):
         """The registers of an operand for a call of some units."""
         operand, fragment = self.kernel.product.operands[side], self.fragments[side]
         if self.kernel.loads is not None:
-            registers, size = self._tiles(operand, fragment, stage, call), self.of_operand(side)
+            registers = [v for load in self._tile_loads(side, stage, call) for v in load()]
+            size = self.of_operand(side)
             return [registers[unit * size : (unit + 1) * size] for unit in units]
         chunks = (self._chunks(operand, fragment, stage, call, unit) for unit in units)
         return [self._registers(fragment, each) for each in chunks]
 
-    def _multiply(self, operands: list[Any], sums: list[Any]) -> list[Any]:
-        """The products of a call of all units of the warp, added to the sums."""
+    def _multiply(
+        self, operands: list[Any], sums: list[Any], beside: Sequence[tuple[float, Action]] = ()
+    ) -> list[Any]:
+        """The products of a call of all units of the warp, added to the sums.
+
+        Args:
+            operands, sums: registers.
+            beside: what else is done, in order, and after which part of the products.
+        """
         rows, columns = self.kernel.of_warp
         split = rows * self.of_operand(0)
         first, second = (
@@ -273,8 +317,16 @@ class MatrixEmitter(ContractionEmitter):
                 (operands[split:], self.of_operand(1)),
             )
         )
-        for i, j in product(range(rows), range(columns)):
+        rest = deque(beside)
+        places = list(product(range(rows), range(columns)))
+        if self.kernel.loads is not None:
+            places.sort(key=lambda place: place[1])
+        for number, (i, j) in enumerate(places):
+            while rest and rest[0][0] * len(places) <= number:
+                rest.popleft()[1]()
             sums = self.multiplied(first[i], second[j], sums, i, j)
+        for _, action in rest:
+            action()
         return sums
 
     def multiplied(
@@ -334,33 +386,40 @@ class MatrixEmitter(ContractionEmitter):
             chunks[offset, j] = code.value("vector.load", type_, memref, stage, outer, place)
         return chunks
 
-    def _tiles(self, operand: Operand, fragment: Fragment, stage: Any, call: int) -> list[Any]:
-        """The registers of an operand for a call of all units, by loads of four tiles."""
-        code, kernel = self.code, self.kernel
-        assert kernel.loads is not None
-        side = 0 if operand.of_rows else 1
+    def _tile_loads(self, side: int, stage: Any, call: int) -> list[Action]:
+        """Each loads four tiles, of a register each."""
+        kernel = self.kernel
+        operand, fragment = kernel.product.operands[side], self.fragments[side]
         size, k = kernel.unit.shape[side], kernel.unit.shape[2]
         begins = [
             (unit * size + outer, call * k + step)
             for unit in range(kernel.of_warp[side])
             for outer, step in tiles_of(fragment, kernel.element_bytes)
         ]
+        return [
+            partial(self._four_tiles, operand, fragment, stage, begins[first : first + 4])
+            for first in range(0, len(begins), 4)
+        ]
+
+    def _four_tiles(
+        self, operand: Operand, fragment: Fragment, stage: Any, begins: list[tuple[int, int]]
+    ) -> list[Any]:
+        code, kernel = self.code, self.kernel
+        assert kernel.loads is not None
         by_columns = kernel.is_transposed(operand)
         name = kernel.loads.by_columns if by_columns else kernel.loads.by_rows
         four = [code.i32] * 4
         result = ir.Type.parse(f"!llvm.struct<({', '.join(map(str, four))})>")
         register = ir.Type.parse(fragment.register)
-        memref, found = self.tiles[operand], []
-        for first in range(0, len(begins), 4):
-            place, plus = self._place_of_tiles(by_columns, operand, begins[first : first + 4])
-            at = self.in_stage(memref, stage, place, plus)
-            pointer = code.pointer(at, SHARED)
-            (struct,) = code.intrinsic(name, [result], [pointer], operand.load.location)
-            words = code.fields(struct, four)
-            if register != code.i32:
-                words = [code.value("llvm.bitcast", register, word) for word in words]
-            found += words
-        return found
+        place, plus = self._place_of_tiles(by_columns, operand, begins)
+        at = self.in_stage(self.tiles[operand], stage, place, plus)
+        (struct,) = code.intrinsic(
+            name, [result], [code.pointer(at, SHARED)], operand.load.location
+        )
+        words = code.fields(struct, four)
+        if register != code.i32:
+            words = [code.value("llvm.bitcast", register, word) for word in words]
+        return words
 
     def in_stage(self, memref: Any, stage: Any, place: list[Any], plus: int) -> Any:
         """The address of a place in a stage, and so many elements on.

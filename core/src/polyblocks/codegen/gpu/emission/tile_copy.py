@@ -54,7 +54,8 @@ class TileCopy:
         return self.along == "outer" and not self.transposed
 
     @property
-    def _rounds(self) -> range:
+    def rounds(self) -> range:
+        """The rounds in which the threads take the pieces of a tile."""
         return range(-(-self.pieces // self.kernel.threads))
 
     def _piece(self, round_: int) -> tuple[Any, Sum, Sum]:
@@ -105,12 +106,12 @@ class TileCopy:
     @property
     def loaded(self) -> list[Any]:
         """The types of what the thread copies of a tile."""
-        return [self.vector] * ((2 if self._in_pairs else 1) * len(self._rounds))
+        return [self.vector] * ((2 if self._in_pairs else 1) * len(self.rounds))
 
     def load(self, begin: Any, whole: bool) -> list[Any]:
         """What the thread copies of the tile that begins at a step; all of its steps may exist."""
         found = []
-        for round_ in self._rounds:
+        for round_ in self.rounds:
             mine, step, outer = self._piece(round_)
             count = 2 if self._in_pairs else 1
 
@@ -128,33 +129,32 @@ class TileCopy:
             found += self.code.when(mine, one, nothing, [self.vector] * count)
         return found
 
-    def start(self, begin: Any, stage: Any, whole: bool) -> None:
-        """Copy the tile that begins at a step to a stage, past the registers."""
+    def start(self, round_: int, begin: Any, stage: Any, whole: bool) -> None:
+        """Copy a piece of the tile that begins at a step to a stage, past the registers."""
         code, load = self.code, self.operand.load
         assert self.kernel.copies is not None
         pipeline = Pipeline(code, self.kernel.copies)
         size = load.buffer.bytes_per_element
         memref = self.emitter.aligned(load.buffer, self.kernel.copies.bytes)
         tile = self.emitter.tiles[self.operand]
-        for round_ in self._rounds:
-            mine, step, outer = self._piece(round_)
+        mine, step, outer = self._piece(round_)
 
-            def one(step: Sum = step, outer: Sum = outer) -> list[Any]:
-                source = self.sources.at(begin, step, outer, self._size, whole, asked=True)
-                count = code.constant(ir.IntegerAttr.get(code.i32, self.chunk * size))
-                if source.there is not None:
-                    none = code.constant(ir.IntegerAttr.get(code.i32, 0))
-                    count = code.value("arith.select", code.i32, source.there, count, none)
-                place, plus = self._place(step, outer)
-                pipeline.start(
-                    self.emitter.in_stage(tile, stage, place, plus),
-                    self._address(memref, source, size),
-                    count,
-                    load.location,
-                )
-                return []
+        def one() -> list[Any]:
+            source = self.sources.at(begin, step, outer, self._size, whole, asked=True)
+            count = code.constant(ir.IntegerAttr.get(code.i32, self.chunk * size))
+            if source.there is not None:
+                none = code.constant(ir.IntegerAttr.get(code.i32, 0))
+                count = code.value("arith.select", code.i32, source.there, count, none)
+            place, plus = self._place(step, outer)
+            pipeline.start(
+                self.emitter.in_stage(tile, stage, place, plus),
+                self._address(memref, source, size),
+                count,
+                load.location,
+            )
+            return []
 
-            code.when(mine, one)
+        code.when(mine, one)
 
     def _address(self, memref: Any, source: Source, size: int) -> Any:
         """Where a piece is in memory: the same for all threads, and what each adds to it."""
@@ -170,7 +170,7 @@ class TileCopy:
 
     def store(self, stage: Any, loaded: Iterator[Any]) -> None:
         """Put what was loaded into a stage of the tile."""
-        for round_ in self._rounds:
+        for round_ in self.rounds:
             mine, step, outer = self._piece(round_)
             values = [next(loaded) for _ in range(2 if self._in_pairs else 1)]
 

@@ -45,7 +45,7 @@ _CALLS = (1, 2, 4)
 _STAGES = (3, 4, 2)
 #: How elements of an operand follow each other in memory, the best way last.
 _PREFERRED = ("", "step", "outer", "steps")
-#: Registers that the addresses of operands take for each call where tiles are read by columns.
+#: Registers that the addresses of operands take where tiles are read by columns.
 _ADDRESSES = 4
 #: Products of a unit that go on while the operands of the one behind them come from shared memory,
 #: where copies go through registers.
@@ -317,8 +317,8 @@ class MatrixKernel(TiledKernel):
             held += tuples * fragment.elements * self.element_bytes // 4
         copied = 0
         for operand in self.product.operands:
-            # Swizzles make the addresses of calls differ by more than a constant.
-            copied += _ADDRESSES * self.calls if self.is_transposed(operand) else self.calls
+            # Swizzles make addresses differ by more than a constant: those of calls, or of columns.
+            copied += _ADDRESSES if self.is_transposed(operand) else self.calls
             rounds = -(-self.pieces(operand) // self.threads)
             copied += rounds * self.of_places(operand)
             if self.is_asynchronous(operand):
