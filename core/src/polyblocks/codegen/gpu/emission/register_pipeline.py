@@ -49,7 +49,7 @@ class RegisterPipeline:
         count = len(self.products)
         #: Products of a tile before the next one is stored, and before its barrier: those between
         #: hide the stores, those behind it the first reads of the next tile, and other warps.
-        self.stored = count - (rows * columns if kernel.calls > 1 else count // 2)
+        self.stored = count - (rows * columns if kernel.calls > 1 else max(count // 2, 1))
         self.barrier = min(self.stored + AHEAD, max(self.stored, count - AHEAD))
         #: Reads of a tile's operands, by the product before which they stand; those of the tile
         #: after it that do not wait for it.
