@@ -82,6 +82,8 @@ def _run(
     from polyblocks.errors import PolyBlocksError
 
     rows = []
+    # A network has the same layer several times.
+    known: dict[tuple[str, str], Json] = {}
     for case in chosen:
         try:
             if isinstance(case, cases.VectorCase):
@@ -90,10 +92,13 @@ def _run(
                 results["misses"] += map(str, bars.vector_misses(of_vector))
                 print(f"{case.name} for {arch}: read", file=sys.stderr, flush=True)
                 continue
-            row = measured(case, arch, found, sample=sample)
+            program = (case.group, case.program or case.name)
+            if program not in known:
+                known[program] = measured(case, arch, found, sample=sample)
         except (PolyBlocksError, LookupError, ValueError) as error:
             results["failed"].append(f"{case.name} for {arch}: {error}")
             continue
+        row = {**known[program], "case": case.name}
         row["bar"] = bars.bar(row, found)
         results["misses"] += map(str, bars.misses(row, found))
         rows.append(row)

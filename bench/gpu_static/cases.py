@@ -29,6 +29,7 @@ class Case:
         make: the function, of PyTorch's tensors; imports PyTorch when it is called.
         size: by which the bars of :mod:`bench.gpu_static.bars` know it.
         channels_last: whether images and windows have their channels next to each other in memory.
+        program: what cases that are the same program have in common; empty: there is no other one.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Case:
     make: Callable[[], Callable[..., Any]]
     size: str = ""
     channels_last: bool = False
+    program: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,15 +141,19 @@ def convolution(
 
         return lambda x, w: conv2d(x, w, stride=layer.stride, padding=layer.window // 2)
 
+    program = (
+        f"{dtype}: {layer.window}x{layer.window} /{layer.stride} "
+        f"{layer.inputs}->{layer.outputs}, {layer.image}x{layer.image}"
+    )
     return Case(
-        f"convolution {number} {dtype}: {layer.window}x{layer.window} /{layer.stride} "
-        f"{layer.inputs}->{layer.outputs}, {layer.image}x{layer.image}",
+        f"convolution {number} {program}",
         "resnet-50" if channels_last else "resnet-50-nchw",
         dtype,
         shapes,
         Problem(layer.outputs, pixels, steps, (read + layer.outputs * pixels) * size),
         make,
         channels_last=channels_last,
+        program=program,
     )
 
 

