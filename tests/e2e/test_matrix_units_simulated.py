@@ -16,12 +16,12 @@ from tests.support.sweeps import sweep
 from torch.nn import functional
 
 import polyblocks
-from polyblocks.codegen.gpu.emission import emit_matrix, pipeline
 from polyblocks.codegen.gpu.mapping import choose, scheduled
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 from polyblocks.codegen.gpu.matrix import kernel
 from polyblocks.codegen.gpu.matrix.cost import predict_matrix
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, products_of
+from polyblocks.codegen.gpu.matrix_emission import emit_matrix, pipeline
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks.simt import LaunchResult

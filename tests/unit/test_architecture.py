@@ -205,7 +205,8 @@ ROOMS: dict[str, str] = {
     "codegen/gpu/matrix": "affine affine/analysis affine/contraction affine/cost affine/rewrites "
     "codegen/gpu/mapping",
     "codegen/gpu/emission": "affine affine/analysis affine/mlir affine/vectors codegen "
-    "codegen/gpu/mapping codegen/gpu/matrix",
+    "codegen/gpu/mapping codegen/gpu/matrix codegen/gpu/matrix_emission",
+    "codegen/gpu/matrix_emission": "affine affine/analysis codegen/gpu/emission codegen/gpu/matrix",
     "codegen/gpu/passes": "affine affine/mlir codegen codegen/gpu",
     "s3": "affine/mlir",
     "runtime": "cache codegen isolation registry runtime/device runtime/kept",

@@ -12,7 +12,7 @@ from bench.gpu_static.cases import product
 from bench.gpu_static.instructions import VECTOR, Instruction, Kind, count
 from bench.gpu_static.loops import split
 
-from polyblocks.codegen.gpu.emission.register_pipeline import RegisterPipeline
+from polyblocks.codegen.gpu.matrix_emission.register_pipeline import RegisterPipeline
 
 
 def _loop(arch: str, transposed: bool) -> tuple[Instruction, ...]:

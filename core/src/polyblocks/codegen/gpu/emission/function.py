@@ -35,7 +35,6 @@ from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import Joiner
 from polyblocks.codegen.gpu.emission.emit import Emitter
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter, tile_types
-from polyblocks.codegen.gpu.emission.emit_matrix import MatrixEmitter
 from polyblocks.codegen.gpu.emission.loads import Changes, Loads, is_inside, root
 from polyblocks.codegen.gpu.mapping.banks import padded_shape
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
@@ -43,6 +42,7 @@ from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.placement import elements_per_thread
 from polyblocks.codegen.gpu.mapping.schedule import unique_name
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
+from polyblocks.codegen.gpu.matrix_emission.emit_matrix import MatrixEmitter
 from polyblocks.mlir import ir
 
 if TYPE_CHECKING:

@@ -179,7 +179,7 @@ class MatrixKernel(TiledKernel):
     def shape(self, operand: Operand) -> tuple[int, ...]:
         """Stages, rows or columns, and steps; of an operand that is read by columns transposed.
 
-        Pieces are swizzled, see :mod:`polyblocks.codegen.gpu.emission.swizzles`.
+        Pieces are swizzled, see :mod:`polyblocks.codegen.gpu.matrix_emission.swizzles`.
         """
         length = self.tile[0 if operand.of_rows else 1]
         if self.is_transposed(operand):
@@ -293,7 +293,7 @@ class MatrixKernel(TiledKernel):
     def read_early(self, side: int) -> int:
         """Units along rows (or columns) whose operands are read during the call before.
 
-        See :class:`polyblocks.codegen.gpu.emission.register_pipeline.RegisterPipeline`.
+        See :class:`polyblocks.codegen.gpu.matrix_emission.register_pipeline.RegisterPipeline`.
         """
         units = self.of_warp[side]
         if self.loads is not None:

@@ -13,13 +13,13 @@ from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.model import Buffer, Op
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter
-from polyblocks.codegen.gpu.emission.pipeline import SHARED, Pipeline
-from polyblocks.codegen.gpu.emission.register_pipeline import RegisterPipeline
-from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps, row_of
-from polyblocks.codegen.gpu.emission.tile_copy import TileCopy
-from polyblocks.codegen.gpu.emission.wide_epilogue import WideEpilogue, is_wide
 from polyblocks.codegen.gpu.matrix.fragments import TILE, outers_of, steps_of, tiles_of
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, along
+from polyblocks.codegen.gpu.matrix_emission.pipeline import SHARED, Pipeline
+from polyblocks.codegen.gpu.matrix_emission.register_pipeline import RegisterPipeline
+from polyblocks.codegen.gpu.matrix_emission.swizzles import by_rows, by_steps, row_of
+from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
+from polyblocks.codegen.gpu.matrix_emission.wide_epilogue import WideEpilogue, is_wide
 from polyblocks.mlir import ir
 from polyblocks.target import Fragment
 

@@ -16,7 +16,7 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.codegen.gpu.emission.code import Code, as_bound
 
 if TYPE_CHECKING:
-    from polyblocks.codegen.gpu.emission.emit_matrix import MatrixEmitter
+    from polyblocks.codegen.gpu.matrix_emission.emit_matrix import MatrixEmitter
 
 #: Elements up to which rows and steps are numbers of 32 bits, with room for those before the first.
 _FEW = 1 << 30

@@ -18,7 +18,7 @@ from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
 from polyblocks.mlir import ir
 
 if TYPE_CHECKING:
-    from polyblocks.codegen.gpu.emission.emit_matrix import MatrixEmitter
+    from polyblocks.codegen.gpu.matrix_emission.emit_matrix import MatrixEmitter
 
 #: Columns that a lane has at once.
 WIDTH = 8

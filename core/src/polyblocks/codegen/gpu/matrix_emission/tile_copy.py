@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import zero_of
-from polyblocks.codegen.gpu.emission.pipeline import Pipeline
-from polyblocks.codegen.gpu.emission.sources import Source, Sources, Sum
-from polyblocks.codegen.gpu.emission.swizzles import by_rows, by_steps, row_of
 from polyblocks.codegen.gpu.matrix.fragments import ACCESS_BYTES, PHASE_BYTES, TILE
 from polyblocks.codegen.gpu.matrix.kernel import along
+from polyblocks.codegen.gpu.matrix_emission.pipeline import Pipeline
+from polyblocks.codegen.gpu.matrix_emission.sources import Source, Sources, Sum
+from polyblocks.codegen.gpu.matrix_emission.swizzles import by_rows, by_steps, row_of
 from polyblocks.mlir import ir
 
 if TYPE_CHECKING:
-    from polyblocks.codegen.gpu.emission.emit_matrix import MatrixEmitter
+    from polyblocks.codegen.gpu.matrix_emission.emit_matrix import MatrixEmitter
 
 
 class TileCopy:

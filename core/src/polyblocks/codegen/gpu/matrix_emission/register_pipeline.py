@@ -16,12 +16,12 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.codegen.gpu.emission.combine import barrier
-from polyblocks.codegen.gpu.emission.tile_copy import TileCopy
 from polyblocks.codegen.gpu.matrix.kernel import AHEAD
+from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
 from polyblocks.mlir import ir
 
 if TYPE_CHECKING:
-    from polyblocks.codegen.gpu.emission.emit_matrix import MatrixEmitter
+    from polyblocks.codegen.gpu.matrix_emission.emit_matrix import MatrixEmitter
 
 #: What is read at once: which of both operands, for which call, and for which units of the warp.
 Read = tuple[int, int, tuple[int, ...]]

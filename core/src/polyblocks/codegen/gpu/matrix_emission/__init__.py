@@ -1,0 +1,1 @@
+"""Kernels of matrix units: copies to shared memory, products, and what is done with sums."""
