@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 from tests.e2e.test_kernels_simulated import simulate
+from tests.support.any_unit import predict_by
 from torch.nn import functional
 
-from polyblocks.codegen.gpu.mapping import choose
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 from polyblocks.passes.fuse import fuse_tiles
@@ -65,7 +65,7 @@ def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> lis
         chosen.extend([kernel] * is_it)
         return Predicted(0.0 if is_it else 1e9, 0.0, 0.0)
 
-    monkeypatch.setattr(choose, "predict_contraction", predict)
+    predict_by(monkeypatch, predict, "contraction")
     # Of small operands tiles would have whole copies.
     monkeypatch.setattr(fuse_tiles, "worth_copies", lambda stages: [])
     return chosen

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import torch
 from tests.e2e.test_kernels_simulated import simulate
+from tests.support.any_unit import predict_by
 from torch import nn
 from torch.nn import functional
 
-from polyblocks.codegen.gpu.mapping import choose
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 from polyblocks.codegen.gpu.matrix.cost import predict_matrix
 
@@ -35,7 +35,7 @@ def _units_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
         parts = astuple(predict_matrix(*given))
         return Predicted(*(None if part is None else part / 1000 for part in parts))
 
-    monkeypatch.setattr(choose, "predict_matrix", predict)
+    predict_by(monkeypatch, predict)
 
 
 def of_module(module: nn.Module, *inputs: torch.Tensor) -> tuple[Program, list[torch.Tensor]]:

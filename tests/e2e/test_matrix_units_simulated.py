@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 import torch
 from tests.e2e.test_kernels_simulated import TARGETS, simulate
+from tests.support.any_unit import predict_by
 from tests.support.sweeps import sweep
 from torch.nn import functional
 
 import polyblocks
-from polyblocks.codegen.gpu.mapping import choose, scheduled
+from polyblocks.codegen.gpu.mapping import scheduled
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 from polyblocks.codegen.gpu.matrix import kernel
 from polyblocks.codegen.gpu.matrix.cost import predict_matrix
@@ -111,7 +112,7 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         seen.extend([candidate] * possible)
         return Predicted(-numbers.random() if possible else 1e9, 0.0, 0.0)
 
-    monkeypatch.setattr(choose, "predict_matrix", predict)
+    predict_by(monkeypatch, predict)
     return seen
 
 
@@ -296,7 +297,7 @@ def product(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[bool, list[st
         possible = isfinite(predict_matrix(candidate, *given).seconds)
         return Predicted(-1.0 if wanted and possible else 1e9, 0.0, 0.0)
 
-    monkeypatch.setattr(choose, "predict_matrix", predict)
+    predict_by(monkeypatch, predict)
 
     def run(ptx: bool = False) -> tuple[bool, list[str]]:
         a, b = r(64, 512).half(), r(64, 512).half()

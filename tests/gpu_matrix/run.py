@@ -1,7 +1,7 @@
 """``make gpu-matrix``: all that is checked of GPUs' matrix units without a GPU, a row each.
 
 Commands run two at a time, but for the one that measures seconds, which comes first and alone.
-Writes ``results.md`` (committed), the tables of ``bench/results``, and what each command said to
+Writes tables to ``bench/results`` (committed), this one among them, and what each command said to
 ``build/gpu-matrix``. Exit status 1 if a row does not hold.
 """
 
@@ -87,13 +87,14 @@ def main() -> int:
     text = (
         f"# Matrix units of GPUs, without a GPU, {datetime.date.today().isoformat()}\n\n"
         f"Written by `make gpu-matrix` in {minutes:.0f} minutes; {len(held)} of {len(lines)} rows "
-        "hold. What is behind a row is in `bench/results`, or in `build/gpu-matrix` where it ran."
+        "hold. What is behind a row is in the other tables, or in `build/gpu-matrix` where it ran."
         "\n\n| holds | what | seconds | seen |\n| --- | --- | ---: | --- |\n"
         + "".join(f"{lines[check]}\n" for check in checks)
     )
     print(text)
     if not arguments.only:
-        (Path(__file__).parent / "results.md").write_text(text)
+        date = datetime.date.today().isoformat()
+        (ROOT / "bench" / "results" / f"{date}-gpu-matrix.md").write_text(text)
     return int(len(held) < len(lines))
 
 

@@ -12,7 +12,6 @@ import argparse
 import random
 import sys
 from collections import Counter
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT)]
 
 from tests.e2e.test_kernels_simulated import simulate  # noqa: E402
-
-from polyblocks.codegen.gpu.mapping import choose  # noqa: E402
-from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted  # noqa: E402
-from polyblocks.codegen.gpu.matrix.cost import predict_matrix  # noqa: E402
+from tests.support.any_unit import any_unit  # noqa: E402
 
 CHIPS = ("sm_80", "gfx1100", "gfx1200", "sm_75", "sm_90a")
 
@@ -91,17 +87,10 @@ def run(number: int, arch: str) -> tuple[str, str]:
         f"dilation={dilation} groups={groups} last={last} {epilogue} any={anything}"
     )
 
-    def any_kernel(kernel: Any, *given: Any) -> Predicted:
-        possible = isfinite(predict_matrix(kernel, *given).seconds)
-        return Predicted(-numbers.random() if possible else 1e9, 0.0, 0.0)
-
-    choose.predict_matrix = any_kernel if anything else predict_matrix
     called = function if epilogue == "bias" else (lambda x, w: function(x, w, None))
     given = [x, w, b] if epilogue == "bias" else [x, w]
-    try:
+    with any_unit(numbers if anything else None):
         results, launches = simulate(called, given, arch)
-    finally:
-        choose.predict_matrix = predict_matrix
     if findings := [str(f) for launch in launches for f in launch.findings]:
         return "finding", f"{told}: {findings[0]}"
     expected = called(*(t.double() for t in given))

@@ -14,7 +14,6 @@ import argparse
 import random
 import sys
 from collections import Counter
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,8 @@ sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT)]
 
 from tests.e2e.test_kernels_simulated import TARGETS, simulate  # noqa: E402
 from tests.e2e.test_precision_modes_simulated import ROUNDED, options  # noqa: E402
+from tests.support.any_unit import any_unit  # noqa: E402
 
-from polyblocks.codegen.gpu.mapping import choose  # noqa: E402
-from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted  # noqa: E402
-from polyblocks.codegen.gpu.matrix.cost import predict_matrix  # noqa: E402
 from polyblocks.registry.honoured_options import describe_target  # noqa: E402
 
 
@@ -93,25 +90,12 @@ def run(number: int, arch: str) -> tuple[str, str]:
         f"any={anything}"
     )
 
-    possible_kernels = 0
-
-    def counted(kernel: Any, *given: Any) -> Predicted:
-        nonlocal possible_kernels
-        found = predict_matrix(kernel, *given)
-        possible_kernels += isfinite(found.seconds)
-        return found
-
-    def any_kernel(kernel: Any, *given: Any) -> Predicted:
-        nonlocal possible_kernels
-        possible = isfinite(predict_matrix(kernel, *given).seconds)
-        possible_kernels += possible
-        return Predicted(-numbers.random() if possible else 1e9, 0.0, 0.0)
-
-    choose.predict_matrix = any_kernel if anything else counted
     used_bias = epilogue == "bias"
     inputs = [a, b, bias] if used_bias else [a, b]
     called = function if used_bias else (lambda a, b: function(a, b, None))
-    outputs, launches = simulate(called, inputs, arch, options={"mm_conv_precision_mode": mode})
+    with any_unit(numbers if anything else None) as possible:
+        modes = {"mm_conv_precision_mode": mode}
+        outputs, launches = simulate(called, inputs, arch, options=modes)
     findings = [str(f) for launch in launches for f in launch.findings]
     if findings:
         return "finding", f"{told}: {findings[0]}"
@@ -131,7 +115,7 @@ def run(number: int, arch: str) -> tuple[str, str]:
     used = sum(launch.counts.instructions.get("matrix", 0) for launch in launches)
     if used:
         return "right, in parts" if any("_parts" in x.kernel for x in launches) else "right", told
-    slower = "right, another kernel was quicker" if possible_kernels else "right, without a unit"
+    slower = "right, another kernel was quicker" if possible else "right, without a unit"
     return slower, told
 
 

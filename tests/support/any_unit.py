@@ -1,33 +1,51 @@
-"""Kernels of matrix units that the model would not choose: all of them have to be right."""
+"""Kernels of contractions that the model would not choose: all of them have to be right."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
+
+import pytest
 
 from polyblocks.codegen.gpu.mapping import choose
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 from polyblocks.codegen.gpu.matrix.cost import predict_matrix
 
+Predict = Callable[..., Predicted]
+
+
+def predict_by(patch: pytest.MonkeyPatch, predict: Predict, kind: str = "matrix") -> None:
+    """Let other seconds decide among kernels; none is left out unseen.
+
+    Args:
+        patch: takes it back.
+        predict: in the place of ``predict_matrix``, or of ``predict_contraction``.
+        kind: ``matrix``, or ``contraction``: the kernels without a unit.
+    """
+    patch.setattr(choose, f"predict_{kind}", predict)
+    patch.setattr(choose, f"least_{kind}", lambda *_: lambda kernel: -inf)
+
 
 @contextmanager
-def any_unit(numbers: random.Random | None) -> Iterator[None]:
-    """Inside, a contraction gets any kernel of a unit that is possible.
+def any_unit(numbers: random.Random | None) -> Iterator[list[Any]]:
+    """Inside, a contraction gets any kernel of a unit that is possible; gives those that are.
 
     Args:
         numbers: choose it; None: the model chooses, as outside.
     """
+    seen: list[Any] = []
 
     def predict(kernel: Any, *given: Any) -> Predicted:
-        possible = isfinite(predict_matrix(kernel, *given).seconds)
-        return Predicted(-numbers.random() if numbers and possible else 1e9, 0.0, 0.0)
+        found = predict_matrix(kernel, *given)
+        possible = isfinite(found.seconds)
+        seen.extend([kernel] * possible)
+        if numbers is None:
+            return found
+        return Predicted(-numbers.random() if possible else 1e9, 0.0, 0.0)
 
-    if numbers is not None:
-        choose.predict_matrix = predict
-    try:
-        yield
-    finally:
-        choose.predict_matrix = predict_matrix
+    with pytest.MonkeyPatch.context() as patch:
+        predict_by(patch, predict)
+        yield seen

@@ -222,7 +222,7 @@ class Latencies:
     @property
     def known(self) -> bool:
         """Whether none is missing."""
-        return all(getattr(self, each.name) for each in dataclasses.fields(self))
+        return all(vars(self).values())
 
 
 @dataclass(frozen=True)

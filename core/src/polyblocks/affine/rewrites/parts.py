@@ -60,7 +60,9 @@ def split(
             nests.append(_part(shape, starts, buffers, Var(1), tail, length * parts, parts))
     for part in nests:
         part.name, part.kind, part.sources = f"{nest.name}_parts", nest.kind, nest.sources
-
+    if nest.kind == "contraction":
+        # What is left joins them.
+        nest.kind = "reduction"
     part_var = Var(count)
     arguments = [Value(v.type) for v in shape.reductions[0].arguments]
     body: list[Node] = []

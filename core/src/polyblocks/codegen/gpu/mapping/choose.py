@@ -10,19 +10,19 @@ from polyblocks.codegen.gpu.mapping.atomics import form_atomics
 from polyblocks.codegen.gpu.mapping.banks import pitch_rows
 from polyblocks.codegen.gpu.mapping.barriers import place_barriers
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, tiled_kernels
-from polyblocks.codegen.gpu.mapping.contraction_cost import predict_contraction
+from polyblocks.codegen.gpu.mapping.contraction_cost import least_contraction, predict_contraction
 from polyblocks.codegen.gpu.mapping.distribution import (
     ThreadDistribution,
     has_loops,
     outer_loops,
 )
 from polyblocks.codegen.gpu.mapping.kernel import Kernel
-from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted, predict_kernel
+from polyblocks.codegen.gpu.mapping.kernel_cost import IMPOSSIBLE, Predicted, predict_kernel
 from polyblocks.codegen.gpu.mapping.placement import COPIED_BYTES, place_buffers, same_for_all
 from polyblocks.codegen.gpu.mapping.registers import live_registers, registers
 from polyblocks.codegen.gpu.mapping.wide import is_one_walk, widen_loops, widest
-from polyblocks.codegen.gpu.matrix.cost import predict_matrix
-from polyblocks.codegen.gpu.matrix.kernel import matrix_kernels
+from polyblocks.codegen.gpu.matrix.cost import least_matrix, predict_matrix
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, matrix_kernels
 from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
 
@@ -62,14 +62,7 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
         # Private memory that is no register is worse than anything the model knows of.
         scratch = registers(kernel) > chip.registers_per_thread
         found.append(((scratch, predicted.seconds), kernel, predicted))
-    for tiled in tiled_kernels(nest, outer, body, chip):
-        if tiled.shared_bytes() <= chip.shared_per_block:
-            predicted = predict_contraction(tiled, target, chip)
-            found.append(((False, predicted.seconds), tiled, predicted))
-    for matrix in matrix_kernels(nest, outer, body, chip, target.matrix_units):
-        if matrix.shared_bytes() <= chip.shared_per_block_optin:
-            predicted = predict_matrix(matrix, target, chip)
-            found.append(((False, predicted.seconds), matrix, predicted))
+    found += _contractions(nest, outer, body, target, chip)
     # Ties go to the simpler one, which comes first.
     _, kernel, predicted = min(found, key=lambda entry: entry[0])
     if not isinstance(kernel, TiledKernel):
@@ -83,6 +76,33 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
             "arrays one after the other"
         )
     return kernel, predicted
+
+
+def _contractions(
+    nest: Nest, outer: list[For], body: list[Node], target: TargetDescription, chip: Multiprocessor
+) -> list[tuple[tuple[bool, float], Kernel, Predicted]]:
+    """The quickest kernel that computes tiles of a contraction, if there is one.
+
+    Most kernels take longer by the least time that each of them takes, which is soon said.
+    """
+    tiled = list(tiled_kernels(nest, outer, body, chip))
+    matrix = list(matrix_kernels(nest, outer, body, chip, target.matrix_units))
+    least = [*map(least_contraction(target, chip), tiled), *map(least_matrix(target, chip), matrix)]
+    kernels: list[TiledKernel] = [*tiled, *matrix]
+    best: tuple[float, int, Predicted] | None = None
+    for seconds, number in sorted(zip(least, range(len(kernels)), strict=True)):
+        if best is not None and seconds > best[0]:
+            break
+        kernel = kernels[number]
+        if isinstance(kernel, MatrixKernel):
+            fits = kernel.shared_bytes() <= chip.shared_per_block_optin
+            predicted = predict_matrix(kernel, target, chip) if fits else IMPOSSIBLE
+        else:
+            fits = kernel.shared_bytes() <= chip.shared_per_block
+            predicted = predict_contraction(kernel, target, chip) if fits else IMPOSSIBLE
+        if fits and (best is None or (predicted.seconds, number) < best[:2]):
+            best = predicted.seconds, number, predicted
+    return [] if best is None else [((False, best[0]), kernels[best[1]], best[2])]
 
 
 def _fit_grid(kernel: Kernel, chip: Multiprocessor) -> None:

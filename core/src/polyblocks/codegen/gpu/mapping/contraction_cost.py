@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import ceil
+from collections.abc import Callable
+from math import ceil, inf
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.cost import rates
@@ -62,6 +63,29 @@ def predict_contraction(
         if takes.known
         else None,
     )
+
+
+def least_contraction(
+    target: TargetDescription, chip: Multiprocessor
+) -> Callable[[TiledKernel], float]:
+    """Gives seconds that :func:`predict_contraction` exceeds or meets, without asking what fits.
+
+    What the vector units take, and the memory behind; 0 for what is unknown.
+    """
+    units = max(target.shared_level.size, 1)
+    moves = ACCESSED_PER_MOVED * (rates.main_bandwidth(target, units) or inf)
+    rate = rates.lane_rate(target) or inf
+    ends = 2 * chip.latencies.memory if chip.latencies.known else 0.0
+
+    def least(kernel: TiledKernel) -> float:
+        blocks, steps, operands = kernel.blocks, kernel.counts[2], kernel.parts.operands
+        rows, columns, _ = kernel.tile
+        work = cost.operations(kernel.parts.reduction.body) * rows * columns * steps
+        copied = steps * sum(rows if o.of_rows else columns for o in operands)
+        moved = 4 * blocks * (copied + rows * columns)
+        return rates.overlapped(moved / moves, ceil(blocks / units) * units * work / rate, ends)
+
+    return least
 
 
 def _bandwidth(target: TargetDescription, name: str, units: int) -> float | None:

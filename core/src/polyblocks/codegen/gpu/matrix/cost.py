@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 
 from polyblocks.affine.cost import rates
@@ -60,6 +61,54 @@ def predict_matrix(
     )
 
 
+def least_matrix(
+    target: TargetDescription, chip: Multiprocessor
+) -> Callable[[MatrixKernel], float]:
+    """Gives seconds that :func:`predict_matrix` exceeds or meets, without asking for registers.
+
+    What takes the units, shared memory and the cache behind, and blocks of which as many are held
+    as shared memory and threads allow; 0 for what is unknown.
+    """
+    units = max(target.shared_level.size, 1)
+    shared = target.memory_level("shared")
+    near = _near(target, shared)
+    on_chip = None if shared is None else rates.bandwidth(target, shared, units)
+    cache = None if near is None else rates.bandwidth(target, near, units)
+    takes, partitions = chip.latencies, chip.warp * chip.partitions
+    ends = 2 * takes.memory if takes.known else 0.0
+
+    def least(kernel: MatrixKernel) -> float:
+        rows, columns, depth = kernel.tile
+        blocks, threads, steps = kernel.blocks, kernel.threads, ceil(kernel.counts[2] / depth)
+        compute = memory = 0.0
+        if on_chip is not None and kernel.unit.flops:
+            matrix = 2.0 * rows * columns * depth * units / kernel.unit.flops
+            of_shared = _shared_bytes_of_tile(kernel) * units / on_chip
+            of_each = ceil(blocks / units)
+            held = min(chip.shared // kernel.shared_bytes(), chip.threads // threads)
+            alone = matrix / min(1.0, threads / partitions) + 2 * takes.exchange
+            waits = ceil(of_each / max(held, 1)) * max(alone, takes.memory / (kernel.stages - 1))
+            compute = steps * max(of_each * rates.overlapped(matrix, of_shared), waits) + ends
+        if cache is not None:
+            memory = blocks * steps * depth * kernel.copied_bytes / cache
+        return rates.overlapped(memory, compute, ends)
+
+    return least
+
+
+def _shared_bytes_of_tile(kernel: MatrixKernel) -> float:
+    """Bytes of shared memory that a block's warps write and read of a tile of both operands.
+
+    For each slice a warp reads a row of chunks for each of its rows, and one for each of its
+    columns; tiles are written to shared memory once more than they come from the caches.
+    """
+    rows, columns, depth = kernel.tile
+    (m, n, _), (i, j) = kernel.unit.shape, kernel.of_warp
+    products = rows * columns * depth
+    read = products / (m * i) + products / (n * j)
+    return (read + depth * (rows + columns)) * kernel.element_bytes
+
+
 def _near(target: TargetDescription, shared: MemoryLevel | None) -> MemoryLevel | None:
     behind = target.memory[target.memory.index(shared) + 1 :] if shared else ()
     return next((level for level in behind if level.bandwidth), None)
@@ -82,20 +131,14 @@ def _seconds_of_tile(
 ) -> float:
     """Seconds in which so many blocks of a multiprocessor each go on by a tile of steps.
 
-    For each slice a warp reads a row of chunks for each of its rows, and one for each of its
-    columns; tiles are written to shared memory once more than they come from the caches. What else
-    threads do takes slots in which instructions start. A warp for each partition keeps its unit
-    busy; a block alone waits for what its warps exchange, and all for tiles that are on their way
-    while the others in shared memory are used.
+    What threads do beside the unit takes slots in which instructions start. A warp for each
+    partition keeps its unit busy; a block alone waits for what its warps exchange, and all for
+    tiles that are on their way while the others in shared memory are used.
     """
     units = max(target.shared_level.size, 1)
     rows, columns, depth = kernel.tile
-    (m, n, _), (i, j) = kernel.unit.shape, kernel.of_warp
-    products = rows * columns * depth
-    matrix = 2.0 * products * units / kernel.unit.flops
-    copied = depth * (rows + columns)
-    read = products / (m * i) + products / (n * j)
-    of_shared = (read + copied) * kernel.element_bytes * units / on_chip
+    matrix = 2.0 * rows * columns * depth * units / kernel.unit.flops
+    of_shared = _shared_bytes_of_tile(kernel) * units / on_chip
     of_thread = kernel.reading + sum(kernel.copying(o) for o in kernel.product.operands)
     issued = rates.compute_seconds(target, kernel.threads * of_thread * units) or 0.0
     takes, warps = chip.latencies, kernel.threads / chip.warp

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import ceil, gcd
+from math import ceil, gcd, prod
 from typing import Any
 
+from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.reductions import ReductionNest, identities
 from polyblocks.affine.contraction.factors import is_product
+from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import For, Load, Nest, Op, Store, clone, operands, walk
 from polyblocks.affine.rewrites.parts import split
 from polyblocks.codegen.gpu.mapping.choose import choose
-from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent
+from polyblocks.codegen.gpu.mapping.kernel import Kernel
+from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
 from polyblocks.target import TargetDescription
 
 #: Steps of a part are a multiple of these, where they are more: whole tiles, and whole pieces.
 _GRAIN = 32
 #: Steps of a part, at least: a part begins and ends as a whole contraction does.
 _LEAST = 128
+#: Of the time in one part, at most: predictions are no better than that.
+_WORTH = 0.9
 #: Tiles for each multiprocessor of which nobody needs parts: the last ones hold up little.
 _ENOUGH = 4
 
@@ -124,7 +130,8 @@ class _Trials:
         kernel, predicted = choose(_copy(self._nest), self._target)
         whole = self._seconds[self._extent] = predicted.seconds
         enough = isinstance(kernel, TiledKernel) and kernel.blocks >= _ENOUGH * units
-        if enough or whole <= self._target.shared_level.overhead:
+        least = self._target.shared_level.overhead + self._least(kernel)
+        if enough or _WORTH * whole <= least:
             return None
         count = 2
         while count <= _ENOUGH * units:
@@ -140,7 +147,15 @@ class _Trials:
             for each in range(1, _ENOUGH + 1):
                 if 2 <= each * units // tiles <= most:
                     self._try(self._length(each * units // tiles))
-        return self._best
+        best = self._best
+        return best if best is not None and best.seconds <= _WORTH * whole else None
+
+    def _least(self, kernel: Kernel) -> float:
+        """Seconds of all products on all units at once, which parts do not go below."""
+        if isinstance(kernel, MatrixKernel) and kernel.unit.flops:
+            products = prod(kernel.counts) * extent(kernel.parts.batch)
+            return 2.0 * products / kernel.unit.flops
+        return rates.compute_seconds(self._target, cost.work(self._nest.body)) or 0.0
 
     def _try(self, length: int) -> float:
         """Seconds with parts of a length."""
