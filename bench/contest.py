@@ -159,6 +159,6 @@ def _first_call(
         score.overhead = answer.get("overhead")
         score.predicted = answer.get("predicted")
         result = folder / f"{peer.name}.npy"
-        score.error = max_error(arrays.load(result), expected)
+        score.error = max_error(arrays.load(result), expected, case.branches)
         result.unlink()
     return score

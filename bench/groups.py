@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bench import contest, table
 from bench.contractions.table import CASES as CONTRACTIONS
 from bench.contractions.table import SQUARE
+from bench.goals import Goal
+from bench.pipelines import goals as pipeline_goals
+from bench.pipelines.table import CASES as PIPELINES
 
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What is asked of a whole run.
-
-    Attributes:
-        name: what is measured.
-        value: takes the cases and :func:`bench.verdict.summary`; None if it was not measured.
-        least: that it is to be.
-        unit: behind the number.
-    """
-
-    name: str
-    value: Callable[[Sequence[Json], Json], float | None]
-    least: float
-    unit: str = "×"
-
-    def judged(self, cases: Sequence[Json], summary: Json) -> Json:
-        """In JSON values."""
-        return {
-            "goal": self.name,
-            "value": self.value(cases, summary),
-            "least": self.least,
-            "unit": self.unit,
-        }
 
 
 @dataclass(frozen=True)
@@ -87,4 +64,5 @@ GROUPS = {
         turn_s=0.1,
         decided=3.0,
     ),
+    "pipelines": Group(PIPELINES, "-pipelines", pipeline_goals.GOALS, turn_s=0.1, decided=3.0),
 }

@@ -7,11 +7,18 @@ from typing import Any
 from bench.cells import NONE, error, milliseconds, number, percent, table
 from bench.contractions import page as contraction_page
 from bench.engines import OURS
+from bench.pipelines import page as pipeline_page
+from bench.verdict import NEAR
 
 Json = dict[str, Any]
 
-#: The group with a table of its own; the others' rows are held against the copy bandwidth.
-CONTRACTIONS = "contractions"
+#: Groups with a table of their own, its title and its module; the others' rows are held against the
+#: copy bandwidth.
+CONTRACTIONS, PIPELINES = "contractions", "pipelines"
+PAGES: dict[str, tuple[str, Any]] = {
+    CONTRACTIONS: ("Contractions", contraction_page),
+    PIPELINES: ("Image pipelines and simulations", pipeline_page),
+}
 
 #: Processors kept busy by others, above which the page warns.
 BUSY = 0.1
@@ -25,10 +32,12 @@ def markdown(results: Json, plot: str | None = None) -> str:
         plot: file name of the plot, if there is one.
     """
     machine = results["machine"]
-    of_contractions = results["group"] == CONTRACTIONS
-    title = "Contractions, " if of_contractions else ""
-    types = "float32 unless a row says otherwise" if of_contractions else "float32"
-    lines = [f"# {title}{results['date']}, {machine['cpu']}", ""]
+    title, own = PAGES.get(results["group"], ("", None))
+    types = "float32"
+    if results["group"] == CONTRACTIONS:
+        types += " unless a row says otherwise"
+    heading = ", ".join(filter(None, (title, results["date"], machine["cpu"])))
+    lines = [f"# {heading}", ""]
     if results["reused"]:
         lines += [
             f"**Not for publishing:** the peers' numbers are those of `{results['reused']}`.",
@@ -46,13 +55,12 @@ def markdown(results: Json, plot: str | None = None) -> str:
         "",
         *_summary(results),
     ]
-    judged = contraction_page.verdicts if of_contractions else _verdicts
-    if of_contractions and results["summary"]:
-        lines += contraction_page.summary(results)
+    if own and results["summary"]:
+        lines += ["", *own.remarks(results), *_standing(results["summary"])]
     if plot:
         lines += ["", f"![ratios and distance to the floor]({plot})"]
     lines += ["", "## Times, ms", "", *times(results)]
-    lines += ["", "## Verdicts", "", *judged(results)]
+    lines += ["", "## Verdicts", "", *(own.verdicts if own else _verdicts)(results)]
     if results["ceilings"]:
         lines += ["", "## Ceilings", "", *_ceilings(results["ceilings"])]
     lines += ["", "## Peers", "", *_peers(results)]
@@ -72,6 +80,22 @@ def _summary(results: Json) -> list[str]:
         f"{number(summary['geomean_best'], '×')} against the best peer of each row. Slowest "
         f"compilation {number(summary['slowest_compile'], ' s')}.",
     ]
+
+
+def _standing(summary: Json) -> list[str]:
+    """Rows below their floors, rows that are predicted well, and the goals of the whole run."""
+    lines = [
+        "",
+        f"{summary['rows_below_floor']} rows are below their floors or failed. The cost model "
+        f"predicts {percent(summary['predicted_near'])} % of the rows within {NEAR}×.",
+        "",
+    ]
+    for goal in summary["goals"]:
+        value, least, unit = goal["value"], goal["least"], goal["unit"]
+        met = "not measured" if value is None else "met" if value >= least else "not met"
+        asked = f"at least {number(least, unit)}"
+        lines.append(f"- {goal['goal']}: {number(value, unit)}, {asked}: {met}")
+    return lines
 
 
 def times(results: Json) -> list[str]:

@@ -11,9 +11,9 @@ The keys, in the order of the file. Times are in seconds, sizes in bytes, errors
 - ``ceilings``: see :func:`bench.ceilings.measure`
 - ``peers``: by name, ``outputs`` (allocated or reused) and ``versions``, or a ``problem``
 - ``cases``: ``case``, ``program``, ``floor_bytes``, ``flops``, ``operands``, ``bar``,
-  ``bar_floor``, ``copy_share``, ``tolerance`` (of :class:`bench.table.Case`), ``peers`` (rows;
-  ``ratio`` to ours and ``share`` of the copy are medians over the duels, see :mod:`bench.duels`, or
-  null), ``verdict`` (:func:`bench.verdict.judge`)
+  ``bar_floor``, ``copy_share``, ``tolerance``, ``branches`` (of :class:`bench.table.Case`),
+  ``peers`` (rows; ``ratio`` to ours and ``share`` of the copy are medians over the duels, see
+  :mod:`bench.duels`, or null), ``verdict`` (:func:`bench.verdict.judge`)
 - ``summary``: :func:`bench.verdict.summary`, and ``goals`` of the whole run: ``goal``, ``value``,
   ``least``, ``unit``
 """
@@ -93,6 +93,7 @@ def add_case(results: Json, case: Case, rows: list[Json]) -> Json:
         "bar_floor": case.bar_floor,
         "copy_share": case.copy_share,
         "tolerance": case.tolerance,
+        "branches": case.branches,
         "peers": rows,
     }
     entry["verdict"] = verdict.judge(entry, results["ceilings"])

@@ -32,6 +32,8 @@ class Case:
         bar_floor: the least of it that is acceptable; 0 if nothing is asked.
         copy_share: part of the copy bandwidth it is to reach; 0 if nothing is asked.
         tolerance: largest error that is not a mistake, as :func:`bench.errors.max_error` has it.
+        branches: part of the result's elements that do not count in an error, since a comparison
+            decides about them that rounding may turn over.
         flops: operations of its contractions, a multiply-add is two; 0 if there are none.
         operands: of the multiply-adds, one of :data:`bench.ceiling_code.PEAKS`.
     """
@@ -46,6 +48,7 @@ class Case:
     tolerance: float = TOLERANCE
     flops: int = 0
     operands: str = "float32"
+    branches: float = 0.0
 
 
 def normal(*shapes: tuple[int, ...]) -> Callable[[], Arrays]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from bench.cells import NONE, error, milliseconds, number, percent, table
 from bench.engines import FROZEN, OURS
-from bench.verdict import NEAR
 
 Json = dict[str, Any]
 
@@ -44,23 +43,11 @@ def _row(case: Json) -> list[str]:
     ]
 
 
-def summary(results: Json) -> list[str]:
-    """Rows below their floors, rows that are predicted well, and the goals of the whole run."""
-    found = results["summary"]
-    lines = [
-        "",
+def remarks(results: Json) -> list[str]:
+    """What one has to know of the peers."""
+    return [
         "OpenVINO has the weights of convolutions as constants, which it packs once, and so have "
         "OpenVINO and ONNX Runtime those of models; all others get them at each call. So does "
         "ours, and of models also with frozen weights, which it packs once and checks at each "
         "call: the faster one counts.",
-        "",
-        f"{found['rows_below_floor']} rows are below their floors or failed. The cost model "
-        f"predicts {percent(found['predicted_near'])} % of the rows within {NEAR}×.",
-        "",
     ]
-    for goal in found["goals"]:
-        value, least, unit = goal["value"], goal["least"], goal["unit"]
-        met = "not measured" if value is None else "met" if value >= least else "not met"
-        asked = f"at least {number(least, unit)}"
-        lines.append(f"- {goal['goal']}: {number(value, unit)}, {asked}: {met}")
-    return lines

@@ -13,6 +13,7 @@ An engine is a module with
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -32,6 +33,9 @@ ENGINES = {
     "openvino": "bench.engines.openvino_cpu",
     "onnxruntime": "bench.engines.onnx_runtime",
     "iree": "bench.engines.iree_cpu",
+    "halide-mullapudi": "bench.engines.halide_cpu",
+    "halide-adams": "bench.engines.halide_cpu",
+    "halide-by-hand": "bench.engines.halide_cpu",
 }
 
 #: This compiler behind the other frameworks, for :mod:`bench.frontends`.
@@ -51,8 +55,21 @@ FROZEN = "polyblocks-frozen"
 #: weights of their own.
 VARIANTS: dict[str, dict[str, Any]] = {FROZEN: {"freeze_weights": True}}
 
+#: Halide, with the autoschedulers Mullapudi2016 and Adams2019 and with schedules by hand. It runs
+#: what is written in it, which are programs of :mod:`bench.pipelines`.
+HALIDE = ("halide-mullapudi", "halide-adams", "halide-by-hand")
+PIPELINES = "pipelines"
+
 #: Programs with weights of their own: ``models.`` and a name of :data:`bench.models.MODELS`.
 MODELS = "models"
+
+#: Modules with programs.
+LANGUAGES = {
+    "in_torch": "in PyTorch",
+    "in_jax": "in JAX",
+    "in_tensorflow": "in TensorFlow",
+    "in_halide": "in Halide",
+}
 
 #: Peers that need nothing but the project's own environment.
 QUICK = ("polyblocks", "polyblocks-frozen", "eager", "inductor")
@@ -79,12 +96,13 @@ def written_in(language: str, program: str) -> Callable[..., Any]:
     """A case's function in one framework; of a model, its module in PyTorch.
 
     Args:
-        language: ``in_torch``, ``in_jax`` or ``in_tensorflow``.
+        language: ``in_torch``, ``in_jax``, ``in_tensorflow`` or ``in_halide``.
         program: ``softmax`` of :mod:`bench.programs`, ``algorithms.n_body`` of another package,
             ``models.ResNet-18`` of :mod:`bench.models`.
 
     Raises:
-        NotImplementedError: a model in another framework than PyTorch.
+        NotImplementedError: a model in another framework than PyTorch, or a program that is not
+            written in this one.
     """
     package, _, name = program.rpartition(".")
     if package == MODELS:
@@ -93,15 +111,23 @@ def written_in(language: str, program: str) -> Callable[..., Any]:
         from bench.models import with_weights
 
         return with_weights(name)
-    function: Callable[..., Any] = getattr(
-        import_module(f"bench.{package or 'programs'}.{language}"), name
-    )
-    return function
+    where = f"bench.{package or 'programs'}"
+    found = importlib.util.find_spec(f"{where}.{language}")
+    function = getattr(import_module(found.name), name, None) if found else None
+    if function is None:
+        raise NotImplementedError(f"{name} is not written {LANGUAGES[language]}")
+    written: Callable[..., Any] = function
+    return written
 
 
 def takes_part(name: str, program: str) -> bool:
-    """Whether a peer is to run a program: a variant of ours is where there are weights."""
-    return name not in VARIANTS or program.startswith(f"{MODELS}.")
+    """Whether a peer is to run a program.
+
+    A variant of ours is where there are weights; Halide is where anything is written in it.
+    """
+    if name in VARIANTS:
+        return program.startswith(f"{MODELS}.")
+    return name not in HALIDE or program.startswith(f"{PIPELINES}.")
 
 
 def joined(result: Any) -> np.ndarray[Any, Any]:

@@ -1,0 +1,1 @@
+"""Pipelines whose stages have images, pyramids and grids of several resolutions."""

@@ -1,0 +1,1 @@
+"""Steps in time, interacting particles, and small matrices."""
