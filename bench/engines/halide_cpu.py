@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ from bench.engines import Prepared, written_in
 from bench.memory import empty_at
 from bench.pipelines.halide_programs import Program, Source
 
-#: Peer -> its autoscheduler: the name, the library beside Halide's, and parameters besides the
-#: number of threads.
+#: Peer -> its autoscheduler, and the library beside Halide's that has it.
 _AUTOSCHEDULERS = {
     "halide-mullapudi": ("Mullapudi2016", "autoschedule_mullapudi2016"),
     "halide-adams": ("Adams2019", "autoschedule_adams2019"),
@@ -27,6 +27,8 @@ DISTRIBUTIONS = dict.fromkeys(OUTPUTS, ("halide",))
 
 #: Bytes that vectors are aligned to.
 _LINE = 64
+
+Arrays = tuple[np.ndarray[Any, Any], ...]
 
 _threads = 1
 
@@ -45,26 +47,30 @@ def warm_up(name: str, threads: int) -> None:
     f.parallel(x).realize([4])
 
 
-def prepare(name: str, program: str, inputs: tuple[np.ndarray[Any, Any], ...]) -> Prepared:
+def prepare(name: str, program: str, inputs: Arrays) -> Prepared:
     """The pipeline; scheduling and compiling belong to the first call.
 
     Raises:
         NotImplementedError: the program is not written in Halide, or has no schedule by hand.
     """
-    function = written_in("in_halide", program)
-    sources = [_source(number, array) for number, array in enumerate(inputs)]
-    written: Program = function(*sources)
-    if name not in _AUTOSCHEDULERS and written.by_hand is None:
+    function: Callable[..., Program] = written_in("in_halide", program)
+    if name not in _AUTOSCHEDULERS and _Run(function, inputs).program.by_hand is None:
         raise NotImplementedError(f"{program.rpartition('.')[2]} has no schedule by hand")
-    pipeline: hl.Pipeline | None = None
-    target = hl.get_jit_target_from_environment()
-    run = _Run(written, sources, inputs, target)
+    run: _Run | None = None
 
     def call() -> np.ndarray[Any, Any]:
-        nonlocal pipeline
-        if pipeline is None:
-            pipeline = _scheduled(name, written, target)
-        return run(pipeline)
+        nonlocal run
+        if run is not None:
+            return run()
+        try:
+            run = _compiled(name, function, inputs, beyond=False)
+            return run()
+        except hl.HalideError:
+            # A schedule that rounds tiles up may read beyond the border, which a call finds.
+            if name not in _AUTOSCHEDULERS:
+                raise
+            run = _compiled(name, function, inputs, beyond=True)
+            return run()
 
     return Prepared(call, np.copy)
 
@@ -73,59 +79,75 @@ class _Run:
     """Calls of a pipeline: one, or some in which results become arguments."""
 
     def __init__(
-        self,
-        program: Program,
-        sources: list[Source],
-        inputs: tuple[np.ndarray[Any, Any], ...],
-        target: hl.Target,
+        self, function: Callable[..., Program], inputs: Arrays, *, beyond: bool = False
     ) -> None:
-        self.images = [source.image for source in sources]
-        self.target = target
-        self.calls = program.calls
+        """
+        Args:
+            function: of a module ``in_halide``.
+            inputs: its arguments.
+            beyond: they may be read beyond their borders, where they stay what they are there.
+        """
+        self.parameters = [_parameter(number, array) for number, array in enumerate(inputs)]
+        self.program = function(
+            *(
+                Source(_held(image, array.shape) if beyond else image, array.shape)
+                for image, array in zip(self.parameters, inputs, strict=True)
+            )
+        )
+        self.target = hl.get_jit_target_from_environment()
+        self.pipeline = hl.Pipeline(self.program.output)
         self.arguments = [hl.Buffer(array) for array in inputs]
         # A result becomes an argument and that one a result again: one more than there are.
-        count = 1 if self.calls == 1 else 1 + len(inputs)
-        self.arrays = [_empty(program.shape) for _ in range(count)]
+        count = 1 if self.program.calls == 1 else 1 + len(inputs)
+        self.arrays = [_empty(self.program.shape) for _ in range(count)]
         self.buffers = [hl.Buffer(array) for array in self.arrays]
 
-    def __call__(self, pipeline: hl.Pipeline) -> np.ndarray[Any, Any]:
+    def __call__(self) -> np.ndarray[Any, Any]:
         """The result; the next call writes it again."""
         arguments = list(self.arguments)
-        for number in range(self.calls):
-            for image, argument in zip(self.images, arguments, strict=True):
-                image.set(argument)
+        for number in range(self.program.calls):
+            for parameter, argument in zip(self.parameters, arguments, strict=True):
+                parameter.set(argument)
             place = number % len(self.buffers)
-            pipeline.realize(self.buffers[place], self.target)
-            if self.calls > 1:
+            self.pipeline.realize(self.buffers[place], self.target)
+            if self.program.calls > 1:
                 arguments = [*arguments[1:], self.buffers[place]]
         return self.arrays[place]
 
 
-def _source(number: int, array: np.ndarray[Any, Any]) -> Source:
+def _parameter(number: int, array: np.ndarray[Any, Any]) -> hl.ImageParam:
     """An argument whose extents are known when the pipeline is compiled."""
     image = hl.ImageParam(hl.Float(32), array.ndim, f"input{number}")
     stride = 1
     for place, extent in enumerate(reversed(array.shape)):
         image.dim(place).set_bounds(0, extent).set_stride(stride).set_estimate(0, extent)
         stride *= extent
-    return Source(image, array.shape)
+    return image
 
 
-def _scheduled(name: str, program: Program, target: hl.Target) -> hl.Pipeline:
+def _held(image: hl.ImageParam, shape: tuple[int, ...]) -> hl.Func:
+    bounds = [(0, extent) for extent in reversed(shape)]
+    return hl.BoundaryConditions.repeat_edge(image, bounds)
+
+
+def _compiled(name: str, function: Callable[..., Program], inputs: Arrays, *, beyond: bool) -> _Run:
+    run = _Run(function, inputs, beyond=beyond)
+    program, pipeline, target = run.program, run.pipeline, run.target
     output, stride = program.output, 1
     output.set_estimates([(0, extent) for extent in reversed(program.shape)])
     for place, extent in enumerate(reversed(program.shape)):
         output.output_buffer().dim(place).set_bounds(0, extent).set_stride(stride)
         stride *= extent
-    pipeline = hl.Pipeline(output)
     if name in _AUTOSCHEDULERS:
+        autoscheduler = _AUTOSCHEDULERS[name][0]
         parameters = {"parallelism": str(_threads)}
-        chosen = hl.AutoschedulerParams(_AUTOSCHEDULERS[name][0], parameters)
-        pipeline.apply_autoscheduler(target, chosen)
+        if autoscheduler == "Adams2019":
+            parameters["beam_size"] = str(program.beam)
+        pipeline.apply_autoscheduler(target, hl.AutoschedulerParams(autoscheduler, parameters))
     elif program.by_hand:
         program.by_hand(target.natural_vector_size(hl.Float(32)))
     pipeline.compile_jit(target)
-    return pipeline
+    return run
 
 
 def _empty(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

@@ -25,7 +25,7 @@ from bench.pipelines.constants import (
     UNSHARP_WEIGHT,
     WEAK,
 )
-from bench.pipelines.halide_programs import Program, Source, named, total, weighted
+from bench.pipelines.halide_programs import Program, Source, Stage, named, total, weighted
 
 x, y, c, dx, dy = (hl.Var(name) for name in ("x", "y", "c", "dx", "dy"))
 
@@ -33,7 +33,7 @@ x, y, c, dx, dy = (hl.Var(name) for name in ("x", "y", "c", "dx", "dy"))
 STRIP = 32
 
 
-def _blurred(image: hl.ImageParam, more: Sequence[hl.Var]) -> tuple[hl.Func, hl.Func]:
+def _blurred(image: Stage, more: Sequence[hl.Var]) -> tuple[hl.Func, hl.Func]:
     across = named("across", (x, y, *more), weighted(image, BLUR, lambda i: (x + i, y, *more)))
     down = named("down", (x, y, *more), weighted(across, BLUR, lambda i: (x, y + i, *more)))
     return across, down
@@ -65,7 +65,7 @@ def unsharp_mask(image: Source) -> Program:
     return Program(named("sharpened", (x, y, c), more), (channels, height - 4, width - 4))
 
 
-def _sobel(f: hl.Func | hl.ImageParam, scale: float) -> tuple[hl.Func, hl.Func]:
+def _sobel(f: Stage, scale: float) -> tuple[hl.Func, hl.Func]:
     taps = [(i, j, hl.f32(SOBEL[j][i] / scale)) for j in range(3) for i in range(3) if SOBEL[j][i]]
     across = total([tap * f[x + i, y + j] for i, j, tap in taps])
     down = total([tap * f[x + j, y + i] for i, j, tap in taps])
@@ -201,4 +201,4 @@ def non_local_means(image: Source) -> Program:
     there = image_[x + margin + window.x, y + margin + window.y]
     mean = _mean("denoised", weight[x, y, window.x, window.y], there)
     height, width = image.size
-    return Program(mean, (height - 2 * margin, width - 2 * margin))
+    return Program(mean, (height - 2 * margin, width - 2 * margin), beam=4)

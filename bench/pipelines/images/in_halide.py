@@ -27,6 +27,7 @@ from bench.pipelines.constants import (
 from bench.pipelines.halide_programs import (
     Program,
     Source,
+    Stage,
     held,
     named,
     surrounded,
@@ -37,6 +38,9 @@ from bench.pipelines.halide_programs import (
 x, y, z, c, k = (hl.Var(name) for name in ("x", "y", "z", "c", "k"))
 
 Size = tuple[int, int]
+
+#: One alternative at each stage, for what has many of them.
+GREEDY = 1
 
 #: Rows of a strip that one thread computes, in schedules by hand.
 STRIP = 16
@@ -161,7 +165,7 @@ def bilateral_grid(image: Source) -> Program:
 # --- pyramids -------------------------------------------------------------------------------
 
 
-def _halved(f: hl.Func | hl.ImageParam, size: Size, name: str, *more: hl.Var) -> hl.Func:
+def _halved(f: Stage, size: Size, name: str, *more: hl.Var) -> hl.Func:
     """Four taps along each axis; ``size`` is that of ``f``."""
     inside = held(f, *size)
     down = named(
@@ -197,7 +201,7 @@ def interpolation(image: Source, known: Source) -> Program:
         value = here[x, y, c] + (1 - here[x, y, 3]) * up[x, y, c]
         filled = named(f"filled{level}", (x, y, c), value)
     result = named("normalized", (x, y, c), filled[x, y, c] / filled[x, y, 3])
-    return Program(result, image.shape)
+    return Program(result, image.shape, beam=GREEDY)
 
 
 def local_laplacian(image: Source) -> Program:
@@ -240,10 +244,10 @@ def local_laplacian(image: Source) -> Program:
             if height >= 4 * STRIP:
                 f.parallel(y, STRIP)
 
-    return Program(result, image.shape, by_hand)
+    return Program(result, image.shape, by_hand, beam=GREEDY)
 
 
-def _smaller(f: hl.Func | hl.ImageParam, size: Size, name: str, *more: hl.Var) -> hl.Func:
+def _smaller(f: Stage, size: Size, name: str, *more: hl.Var) -> hl.Func:
     """Every other pixel after five taps along each axis; ``size`` is that of ``f``."""
     inside = held(f, *size)
     down = named(
@@ -290,4 +294,4 @@ def blending(one: Source, other: Source, mask: Source) -> Program:
         ]  # fmt: skip
         details = [ones[level][here] - up[0][here], others[level][here] - up[1][here]]
         result = named(f"mixed{level}", here, up[2][here] + mixed(level, *details))
-    return Program(result, one.shape)
+    return Program(result, one.shape, beam=GREEDY)
