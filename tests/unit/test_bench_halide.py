@@ -64,11 +64,11 @@ def test_what_cannot_run_says_so() -> None:
 
 
 def test_a_schedule_is_that_of_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str]] = []
+    asked: list[dict[str, str]] = []
     apply = hl.Pipeline.apply_autoscheduler
 
     def spied(pipeline: Any, target: Any, parameters: Any) -> Any:
-        asked.append((parameters.name, parameters.extra["parallelism"]))
+        asked.append({"": parameters.name, **parameters.extra})
         return apply(pipeline, target, parameters)
 
     monkeypatch.setattr(hl.Pipeline, "apply_autoscheduler", spied)
@@ -76,7 +76,34 @@ def test_a_schedule_is_that_of_the_peer(monkeypatch: pytest.MonkeyPatch) -> None
         halide_cpu.warm_up(peer, 2)
         inputs = SMALL["filters.harris"]()
         halide_cpu.prepare(peer, "pipelines.filters.harris", inputs).call()
-    assert asked == [("Mullapudi2016", "2"), ("Adams2019", "2")]
+    mullapudi, *adams = asked
+    assert mullapudi == {"": "Mullapudi2016", "parallelism": "2"}
+    assert adams
+    assert all(x == {"": "Adams2019", "parallelism": "2", "beam_size": "32"} for x in adams)
+
+
+def test_arguments_go_on_beyond_their_borders_where_a_schedule_reads_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And only for autoschedulers: a schedule by hand that does so is wrong."""
+    tried: list[bool] = []
+
+    def compiled(*_: Any, beyond: bool) -> Any:
+        tried.append(beyond)
+        if not beyond:
+            raise hl.HalideError("Input buffer input0 is accessed at -16")
+        return lambda: np.ones(3)
+
+    monkeypatch.setattr(halide_cpu, "_compiled", compiled)
+    inputs = SMALL["filters.harris"]()
+    prepared = halide_cpu.prepare("halide-adams", "pipelines.filters.harris", inputs)
+    assert np.array_equal(prepared.call(), np.ones(3))
+    prepared.call()
+    assert tried == [False, True]
+    prepared = halide_cpu.prepare("halide-by-hand", "pipelines.filters.harris", inputs)
+    with pytest.raises(hl.HalideError, match="accessed at -16"):
+        prepared.call()
+    assert tried == [False, True, False]
 
 
 def test_a_worker_describes_it() -> None:

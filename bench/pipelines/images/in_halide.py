@@ -165,13 +165,17 @@ def bilateral_grid(image: Source) -> Program:
 # --- pyramids -------------------------------------------------------------------------------
 
 
-def _halved(f: Stage, size: Size, name: str, *more: hl.Var) -> hl.Func:
-    """Four taps along each axis; ``size`` is that of ``f``."""
+def _halving(f: Stage, size: Size, name: str, *more: hl.Var) -> tuple[hl.Func, hl.Func]:
+    """Four taps along each axis, down and then across; ``size`` is that of ``f``."""
     inside = held(f, *size)
-    down = named(
-        f"{name}_down", (x, y, *more), weighted(inside, TAPS4, lambda i: (x, 2 * y - 1 + i, *more))
-    )
-    return named(name, (x, y, *more), weighted(down, TAPS4, lambda i: (2 * x - 1 + i, y, *more)))
+    down = weighted(inside, TAPS4, lambda i: (x, 2 * y - 1 + i, *more))
+    flat = named(f"{name}_down", (x, y, *more), down)
+    across = weighted(flat, TAPS4, lambda i: (2 * x - 1 + i, y, *more))
+    return flat, named(name, (x, y, *more), across)
+
+
+def _halved(f: Stage, size: Size, name: str, *more: hl.Var) -> hl.Func:
+    return _halving(f, size, name, *more)[1]
 
 
 def _doubled(f: hl.Func, size: Size, name: str, *more: hl.Var) -> hl.Func:
@@ -205,17 +209,24 @@ def interpolation(image: Source, known: Source) -> Program:
 
 
 def local_laplacian(image: Source) -> Program:
-    """Laplacian pyramids for some shades; by hand: every level is kept, the finest are not."""
+    """Laplacian pyramids for some shades; by hand: levels in strips, differences never kept."""
     count, size, levels = LAPLACIAN_SHADES, image.size, LAPLACIAN_LEVELS
     shade = hl.f32(k) / (count - 1)
     apart = image.image[x, y] - shade
     bump = apart * hl.exp(-apart * apart / hl.f32(2 * DETAIL_RANGE**2))
-    gaussian = [named("remapped", (x, y, k), shade + hl.f32(TONE) * apart + hl.f32(DETAIL) * bump)]
-    inputs: list[hl.Func] = [named("input", (x, y), image.image[x, y])]
+    tones = shade + hl.f32(TONE) * apart + hl.f32(DETAIL) * bump
+    remapped = named("remapped", (x, y, k), tones)
+    gaussian, inputs = [remapped], [named("input", (x, y), image.image[x, y])]
+    halvings: list[tuple[hl.Func, hl.Func, int]] = []
     for level in range(1, levels):
         larger = _half(size, level - 1)
-        gaussian.append(_halved(gaussian[-1], larger, f"gaussian{level}", k))
-        inputs.append(_halved(inputs[-1], larger, f"input{level}"))
+        for pyramid, name, more in ((gaussian, "gaussian", (k,)), (inputs, "input", ())):
+            flat, half = _halving(pyramid[-1], larger, f"{name}{level}", *more)
+            pyramid.append(half)
+            halvings.append((flat, half, level))
+    # A stage of its own: a schedule may keep rows of the one above, of all shades, and of this one
+    # nothing, since two shades are read of it.
+    gaussian[0] = named("remapped_again", (x, y, k), tones)
 
     def chosen(pyramid: hl.Func, level: int) -> hl.Expr:
         place = inputs[level][x, y] * (count - 1)
@@ -233,16 +244,27 @@ def local_laplacian(image: Source) -> Program:
         result = named(f"result{level}", (x, y), coarse[x, y] + chosen(detail, level))
         results.append(result)
 
+    def in_strips(f: hl.Func, level: int, lanes: int, *before: hl.Func) -> None:
+        """Keep a level; the rows of what comes right before it slide along its strips."""
+        strip, row = hl.Var("strip"), hl.Var("row")
+        height, width = _half(size, level)
+        f.compute_root()
+        if width >= 2 * lanes:
+            f.vectorize(x, lanes)
+        if height >= 4 * STRIP:
+            f.split(y, strip, row, STRIP).parallel(strip)
+            for stage in before:
+                stage.store_at(f, strip).compute_at(f, row).vectorize(x, lanes)
+
     def by_hand(lanes: int) -> None:
-        stages = [(f, level) for fs in (gaussian, inputs) for level, f in enumerate(fs) if level]
-        stages += [(f, levels - 1 - number) for number, f in enumerate(results)]
-        for f, level in stages:
-            height, width = _half(size, level)
-            f.compute_root()
-            if width >= 2 * lanes:
-                f.vectorize(x, lanes)
-            if height >= 4 * STRIP:
-                f.parallel(y, STRIP)
+        for flat, half, level in halvings:
+            # An exponential of each pixel and shade is computed once on the way up.
+            first = (remapped,) if half is gaussian[1] else ()
+            in_strips(half, level, lanes, *first, flat)
+            if half.dimensions() == 3:
+                half.parallel(k)
+        for number, f in enumerate(results):
+            in_strips(f, levels - 1 - number, lanes)
 
     return Program(result, image.shape, by_hand, beam=GREEDY)
 
