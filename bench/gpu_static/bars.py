@@ -74,6 +74,8 @@ def misses(row: Json, machine: Machine) -> list[Miss]:
         row["resident"] >= row["assumed"],
         f"{row['resident']} blocks at once, the mapping assumes {row['assumed']}",
     )
+    if row["group"].startswith("resnet-50"):
+        check(row["kernels"] == 1, f"{row['kernels']} kernels, at most 1")
     if row["conflicts"] is not None:
         check(not row["conflicts"], f"{row['conflicts']} simulated bank conflicts")
     if row["group"] == "products" and row["bytes_in_flight"] is not None:

@@ -36,10 +36,14 @@ def markdown(results: Json) -> str:
             lines += ["", *_times(rows), "", *_loops(rows)]
         if vector := [row for row in results["vector"] if row["arch"] == arch]:
             lines += ["", *_widths(vector)]
-        convolutions = [row["reach"] for row in rows if row["group"] == "resnet-50"]
-        if convolutions:
-            mean = geometric_mean(convolutions)
-            lines += ["", f"Convolutions of ResNet-50, geometric mean of the reach: {mean:.2f}."]
+        for group, name in (("resnet-50", "channels last"), ("resnet-50-nchw", "channels apart")):
+            convolutions = [row["reach"] for row in rows if row["group"] == group]
+            if convolutions:
+                mean = geometric_mean(convolutions)
+                text = (
+                    f"Convolutions of ResNet-50, {name}, geometric mean of the reach: {mean:.2f}."
+                )
+                lines += ["", text]
     lines += ["", "## What does not hold", ""]
     lines += [f"- {miss}" for miss in results["misses"]] or ["Everything does."]
     if results["failed"]:

@@ -193,6 +193,58 @@ def test_a_convolution_is_one_kernel(name: str, arch: str, kernels: list[MatrixK
     assert len(launches) == 1
 
 
+#: name -> function, shapes of the arguments: images whose channels are apart, of tiles of windows.
+WINDOWS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "padded": (
+        lambda x, w, b: torch.relu(functional.conv2d(x, w, b, padding=1)),
+        ((2, 32, 8, 16), (64, 32, 3, 3), (64,)),
+    ),
+    "strided": (
+        lambda x, w: functional.conv2d(x, w, stride=2, dilation=2, padding=(2, 1)),
+        ((3, 16, 14, 13), (72, 16, 3, 3)),
+    ),
+    "two by two": (lambda x, w: functional.conv2d(x, w, stride=2), ((1, 8, 18, 16), (32, 8, 2, 2))),
+    "one dimension": (
+        lambda x, w: functional.conv1d(x, w, padding=1),
+        ((3, 16, 50), (33, 16, 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", sweep([torch.float16, torch.bfloat16], torch.float16), ids=str)
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    # Tiles that are written out one after the other have no rows beyond the end.
+    [*((name, "sm_80") for name in WINDOWS), ("padded", "gfx1100"), ("padded", "gfx1200")],
+)
+def test_tiles_of_windows(
+    name: str, arch: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every step of a window has its own condition, and pieces of several windows no conflicts."""
+    numbers = random.Random(name)
+    chosen = []
+
+    def predict(candidate: MatrixKernel, *given: Any) -> Predicted:
+        fits = any(candidate.window(o) > 1 for o in candidate.product.operands)
+        possible = fits and isfinite(predict_matrix(candidate, *given).seconds)
+        chosen.extend([candidate] * possible)
+        return Predicted(-numbers.random() if possible else 1e9, 0.0, 0.0)
+
+    monkeypatch.setattr(choose, "predict_matrix", predict)
+    function, shapes = WINDOWS[name]
+    torch.manual_seed(0)
+    inputs = [r(shape).to(dtype) for shape in shapes]
+    (output,), (launch,) = simulate(function, inputs, arch)
+    assert chosen
+    assert [str(f) for f in launch.findings] == []
+    assert launch.counts.instructions["matrix"] > 0
+    expected = function(*(x.double() for x in inputs))
+    eager = (function(*inputs).double() - expected).abs().max()
+    found = torch.from_numpy(output).view(dtype) if dtype is torch.bfloat16 else output
+    assert (torch.as_tensor(found).double() - expected).abs().max() <= 2 * eager + 1e-6
+    assert launch.counts.bank_conflicts == 0
+
+
 def test_padding_that_is_computed_takes_no_memory(kernels: list[MatrixKernel]) -> None:
     x, v, w = (r(shape).half() for shape in ((1, 16, 8, 8), (16, 16, 3, 3), (16, 16, 3, 3)))
 

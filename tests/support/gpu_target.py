@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from polyblocks.target import (
+    BoundedLoads,
     Fragment,
     Latencies,
     MatrixUnit,
@@ -34,6 +35,7 @@ CHIP = Multiprocessor(
     busy_threads=512,
     busy_warps=8,
     cache=32 << 10,
+    bounded_loads=BoundedLoads("llvm.imaginary.describe", 7, 0, "llvm.imaginary.load", 16),
 )
 
 _ROWS = ((1, 0), (2, 0), (4, 0), (8, 0))

@@ -273,6 +273,29 @@ class AsynchronousCopies:
 
 
 @dataclass(frozen=True)
+class BoundedLoads:
+    """Loads from a buffer that find zeros where their place is beyond its end, without a branch.
+
+    By functions of LLVM:
+
+    Attributes:
+        describe: makes a description of a buffer (a pointer into address space ``space``); takes
+            its address, a stride (``i16``) of 0, its bytes (``i64``), and ``flags`` (``i32``).
+        space: of descriptions.
+        flags: what else descriptions say.
+        load: takes a description, an offset in bytes (``i32``, unsigned, which decides), another
+            one that is the same for all threads, and 0 (``i32``).
+        bytes: of an access, at most.
+    """
+
+    describe: str
+    space: int
+    flags: int
+    load: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Multiprocessor:
     """What one multiprocessor of a GPU holds, and in which portions it hands that out.
 
@@ -306,6 +329,7 @@ class Multiprocessor:
         scheduling_fence: LLVM's function across which its code generator moves no instruction;
             takes which ones it may move all the same (a constant ``i32``: 0). Empty where what
             makes machine code overlaps accesses and matrix instructions by itself.
+        bounded_loads: None where there are none.
         latencies: what its threads wait for, in seconds.
         loads_in_flight: independent loads that a thread waits for together; 1 if unknown.
         busy_threads: resident threads that keep its units and its share of the memory busy; 0 if
@@ -336,6 +360,7 @@ class Multiprocessor:
     access_bits: int = 128
     sector: int = 32
     asynchronous_copies: AsynchronousCopies | None = None
+    bounded_loads: BoundedLoads | None = None
     tile_loads: TileLoads | None = None
     scheduling_fence: str = ""
     latencies: Latencies = Latencies()

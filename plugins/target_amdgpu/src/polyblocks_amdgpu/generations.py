@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.target import Fragment, Multiprocessor
+from polyblocks.target import BoundedLoads, Fragment, Multiprocessor
 from polyblocks.targets.gpu_description import COMMON_LATENCIES, UnitRate
 
 KIB = 1024
@@ -20,6 +20,17 @@ SIMDS = 4
 #: Waves that a SIMD holds.
 WAVES = 16
 UNITS_PER_WGP = 2
+
+#: Raw buffers, as LLVM's user guide of the AMDGPU back end ("Buffer Resource") and the manuals'
+#: table of the resource's words have them: a format that is ignored and may not be 0 (bits 12 to
+#: 18), 1 in bit 24, and a check of the offset against the bytes, whatever the stride (bits 28, 29).
+BOUNDED_LOADS = BoundedLoads(
+    describe="llvm.amdgcn.make.buffer.rsrc",
+    space=8,
+    flags=7 << 12 | 4 << 15 | 1 << 24 | 3 << 28,
+    load="llvm.amdgcn.raw.ptr.buffer.load",
+    bytes=16,
+)
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,7 @@ def multiprocessor(registers_of_simd: int, register_granularity: int) -> Multipr
         sector=64,
         # LLVM takes registers for the scarcest thing, and moves loads to where they are needed.
         scheduling_fence="llvm.amdgcn.sched.barrier",
+        bounded_loads=BOUNDED_LOADS,
         latencies=COMMON_LATENCIES,
         loads_in_flight=4,
         busy_threads=512,

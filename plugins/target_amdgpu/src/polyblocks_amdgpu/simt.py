@@ -13,14 +13,17 @@ from typing import Any
 import numpy as np
 
 from polyblocks.simt.matrix import matrix_intrinsics
+from polyblocks.simt.memory_ops import under
 from polyblocks.simt.operations import LLVM
 from polyblocks.simt.semantics import Instruction, Operation, Run, Semantics
 from polyblocks.simt.subgroups import ballot, exchange
-from polyblocks.simt.types import Int, signed, unsigned
+from polyblocks.simt.types import Int, Vector, from_words, scalar_of, signed, unsigned
 from polyblocks.target import MatrixUnit
-from polyblocks_amdgpu.generations import UNITS
+from polyblocks_amdgpu.generations import BOUNDED_LOADS, UNITS
 
 _AXES = "xyz"
+#: Address space of memory.
+_GLOBAL = 1
 
 
 def _special(read: Callable[[Any], Any]) -> Operation:
@@ -158,6 +161,33 @@ def _permlane_cross(instruction: Instruction) -> Run:
     return run
 
 
+def _describe_buffer(instruction: Instruction) -> Run:
+    """``make.buffer.rsrc``: of its words the address and the bytes."""
+
+    def run(m: Any, address: Any, stride: Any, nbytes: Any, flags: Any) -> Any:
+        whole = (np.broadcast_to(v, (m.lanes,)).astype(np.int64) for v in (address, nbytes))
+        return np.stack(list(whole))
+
+    return run
+
+
+def _load_of_buffer(instruction: Instruction) -> Run:
+    """``raw.ptr.buffer.load``: zeros where the lane's offset is beyond the end."""
+    type_, layout = instruction.result, instruction.layout
+    size = layout.size(scalar_of(type_))
+    count = type_.count if isinstance(type_, Vector) else 0
+
+    def run(m: Any, buffer: Any, offset: Any, common: Any, *flags: Any) -> Any:
+        begin, nbytes = buffer
+        own, other = (unsigned(v, 32).astype(np.int64) for v in (offset, common))
+        words = np.zeros((count, m.lanes) if count else m.lanes, f"uint{8 * size}")
+        for _ in under(m, np.broadcast_to(own < nbytes - other, (m.lanes,))):
+            words = m.load(begin + own + other, size, count, size, _GLOBAL)
+        return from_words(words, type_)
+
+    return run
+
+
 def _nothing(instruction: Instruction) -> Run:
     return lambda m, *operands: None
 
@@ -248,6 +278,8 @@ SEMANTICS = Semantics(
         ),
         **{f"llvm.amdgcn.{name}": op for name, op in _COMMON.items()},
         "llvm.amdgcn.update.dpp": Operation(_update_dpp_intrinsic, "shuffle"),
+        BOUNDED_LOADS.describe: Operation(_describe_buffer, "control"),
+        BOUNDED_LOADS.load: Operation(_load_of_buffer, "memory"),
         "llvm.amdgcn.rcp": _unary(lambda a: 1 / a.astype(np.float64)),
         "llvm.amdgcn.rsq": _unary(lambda a: 1 / np.sqrt(a.astype(np.float64))),
         "llvm.amdgcn.sqrt": _unary(lambda a: np.sqrt(a.astype(np.float64))),

@@ -145,7 +145,8 @@ def _seconds_of_tile(
     used = min(1.0, blocks * warps / chip.partitions)
     alone = matrix / min(1.0, warps / chip.partitions)
     busy = rates.overlapped(blocks * matrix / used, blocks * of_shared, blocks * issued)
-    comes = takes.memory / (kernel.stages - 1)
+    through = not any(kernel.is_asynchronous(o) for o in kernel.product.operands)
+    comes = takes.memory / (1 if through else kernel.stages - 1)
     exchange = takes.exchange + (takes.memory if kernel.has_idle_copiers else 0.0)
     # Until a tile can be read, and until its place may be used again.
     return max(busy + takes.barrier, alone + 2 * exchange, comes)

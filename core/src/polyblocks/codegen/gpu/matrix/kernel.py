@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from math import prod
+from math import gcd, lcm, prod
 from typing import Any
 
 from polyblocks.affine.access import address, stride_along
@@ -26,6 +26,7 @@ from polyblocks.codegen.gpu.matrix.fragments import (
 )
 from polyblocks.target import (
     AsynchronousCopies,
+    BoundedLoads,
     MatrixUnit,
     Multiprocessor,
     TileLoads,
@@ -40,6 +41,8 @@ _WIDTHS = (16, 32, 64, 128)
 _SUMS = 128
 #: Calls of a unit one after the other for which the operands are copied at once.
 _CALLS = (1, 2, 4)
+#: Such calls, at most, where a tile has whole windows; and tiles that have them together.
+_CALLS_OF_WINDOWS = 9
 #: Tiles of each operand that are in shared memory: one is used and the others are filled; with
 #: copies that take no registers there can be several of these.
 _STAGES = (3, 4, 2)
@@ -50,8 +53,12 @@ _ADDRESSES = 4
 #: Products of a unit that go on while the operands of the one behind them come from shared memory,
 #: where copies go through registers.
 AHEAD = 4
+#: Instructions that find a loop's variable for a step, where it depends on the thread.
+_DECODED = 40
 #: Registers for what copies and loops need, beside what every kernel has.
 _OTHER = 16
+#: Registers that loads and places of tiles take that are written out one after the other.
+_SEVERAL_TILES = 24
 #: dtype of operands -> bytes.
 _BYTES = {"float16": 2, "bfloat16": 2, "int8": 1, "tfloat32": 4}
 
@@ -72,6 +79,8 @@ class Product:
         linear: whether the address of each operand's elements is that of the first step and the
             number of the step.
         aligned: whether each operand's pieces are at multiples of their size, if its buffer is.
+        window: steps of a window, all but those of the outermost loop, which places in memory
+            follow evenly; 1 if that is not so.
         conditions: dimensions that the conditions of each operand's load are about.
         on_the_way: what each operand's elements are rounded by, see
             :class:`polyblocks.affine.contraction.factors.Factors`.
@@ -85,6 +94,7 @@ class Product:
     along: tuple[str, str]
     linear: tuple[bool, bool]
     aligned: tuple[bool, bool]
+    window: int
     conditions: tuple[int, int]
     on_the_way: tuple[tuple[Op, ...], tuple[Op, ...]] = ((), ())
 
@@ -122,6 +132,7 @@ def products_of(parts: Contraction, units: Sequence[MatrixUnit]) -> list[Product
                     *(parts, pair, unit, steps, order, along),
                     linear=(linear[0], linear[1]),
                     aligned=(aligned[0], aligned[1]),
+                    window=_window(pair, along, order),
                     conditions=(_conditions(rows), _conditions(columns)),
                     on_the_way=factors.on_the_way,
                 )
@@ -143,6 +154,7 @@ class MatrixKernel(TiledKernel):
         calls: of a unit one after the other that a stage of the operands is for.
         stages: tiles of each operand that are in shared memory.
         copies: how they get there past the registers; None if they cannot.
+        bounded: loads that find zeros beyond the end of a buffer; None if there are none.
         loads: how tiles of both operands are read; None if each lane reads its own chunks.
         fence: see :class:`polyblocks.target.Multiprocessor`.
     """
@@ -153,6 +165,7 @@ class MatrixKernel(TiledKernel):
     calls: int = 1
     stages: int = 2
     copies: AsynchronousCopies | None = None
+    bounded: BoundedLoads | None = None
     loads: TileLoads | None = None
     fence: str = ""
 
@@ -173,8 +186,38 @@ class MatrixKernel(TiledKernel):
 
     @property
     def beside(self) -> int:
-        """Pieces of a row (or column) that neighbouring threads copy: a line of the caches."""
-        return min(PHASE_BYTES // ACCESS_BYTES, self.depth // self.piece)
+        """Pieces of a row (or column) that neighbouring threads copy, and that swizzles mix.
+
+        A line of the caches, or the part of one that rows are a multiple of.
+        """
+        return gcd(PHASE_BYTES // ACCESS_BYTES, self.depth // self.piece)
+
+    def window(self, operand: Operand) -> int:
+        """Steps of a window, if every thread knows the places in it of the steps that it loads.
+
+        It loads them one by one: all steps of a row (or column), whose places come again after some
+        tiles; or a part of them, of tiles that are made of windows. 1: it does not know them.
+        """
+        window = self.product.window
+        length = self.tile[0 if operand.of_rows else 1]
+        if window == 1 or along(self, operand) or self.counts[2] % lcm(window, self.depth):
+            return 1
+        if self.has_rows_of_threads(operand):
+            return window if lcm(window, self.depth) // self.depth <= _CALLS_OF_WINDOWS else 1
+        if self.threads % length:
+            return 1
+        groups = self.threads // length
+        return window if self.depth % (groups * lcm(window, self.piece)) == 0 else 1
+
+    def has_rows_of_threads(self, operand: Operand) -> bool:
+        """Whether there is a row (or column) of a tile for each thread, or several."""
+        return self.tile[0 if operand.of_rows else 1] % self.threads == 0
+
+    @property
+    def period(self) -> int:
+        """Tiles after which the steps have the same places in windows again, if that matters."""
+        window = max(self.window(o) for o in self.product.operands)
+        return lcm(window, self.depth) // self.depth if window > 1 else 1
 
     def shape(self, operand: Operand) -> tuple[int, ...]:
         """Stages, rows or columns, and steps; of an operand that is read by columns transposed.
@@ -276,7 +319,13 @@ class MatrixKernel(TiledKernel):
             return rounds * (1 + place)
         if along(self, operand):
             return rounds * (3 + place)
-        return rounds * (1 + self.piece * (3 + place))
+        if (window := self.window(operand)) > 1:
+            # Loads at constant distances of each other, under conditions that do not change.
+            return rounds * (1 + self.piece + self.piece // 2) + min(window, self.depth)
+        # The loops' variables of each step are divisions, of each thread if it has its own steps.
+        same = self.product.linear[side] or self.has_rows_of_threads(operand)
+        inside = 0 if same else _DECODED * (len(self.product.order) - 1)
+        return rounds * (1 + self.piece * (3 + place + inside))
 
     @property
     def reading(self) -> int:
@@ -318,8 +367,13 @@ class MatrixKernel(TiledKernel):
         copied = 0
         for operand in self.product.operands:
             # Swizzles make addresses differ by more than a constant: those of calls, or of columns.
-            copied += _ADDRESSES if self.is_transposed(operand) else self.calls
+            mixed = max(1, self.beside * self.piece // self.unit.shape[2])
+            copied += _ADDRESSES if self.is_transposed(operand) else mixed
             rounds = -(-self.pieces(operand) // self.threads)
+            if (window := self.window(operand)) > 1:
+                # Each element and each condition has a register; all have one place.
+                copied += rounds * self.piece + window + self.of_places(operand)
+                continue
             copied += rounds * self.of_places(operand)
             if self.is_asynchronous(operand):
                 continue
@@ -333,7 +387,8 @@ class MatrixKernel(TiledKernel):
             copied += rounds * (1 if single else 2 * words if pairs else words)
         # Where the sums of an iteration are others than those of the one before, tuples leave gaps.
         gaps = r * c // 4 if sums.register_width > 1 and not through else 0
-        return r * c + gaps + held + copied + _OTHER
+        several = _SEVERAL_TILES if self.period > 1 else 0
+        return r * c + gaps + held + copied + several + _OTHER
 
 
 def _conditions(operand: Operand) -> int:
@@ -378,6 +433,16 @@ def _holds_by_pieces(condition: Expr, var: Var, piece: int) -> bool:
     begins = all(factor % piece == 0 for atom, factor in condition.terms if atom is not var)
     ends = condition.coefficient(var) == -1 and (condition.const + 1) % piece == 0
     return begins and ends and var.extent % piece == 0
+
+
+def _window(pair: tuple[Operand, Operand], along: tuple[str, str], order: list[Var]) -> int:
+    apart = [o for o, way in zip(pair, along, strict=True) if not way]
+    for operand in apart:
+        fixed = {v for e in operand.load.where for v in e.variables()}
+        place = address(operand.load.buffer, operand.load.index)
+        if order[0] in fixed or place.coefficient(order[0]) is None:
+            return 1
+    return extent(order[1:]) if apart else 1
 
 
 def _along(parts: Contraction, operand: Operand, order: list[Var], piece: int) -> str:
@@ -429,7 +494,9 @@ def matrix_kernels(
         # Of so few columns that they are those of one unit there is a tile of one.
         few = extent(parts.columns) <= n
         widths = (n,) if few else _WIDTHS
-        for warps, height, width, calls in product(_WARPS, _HEIGHTS, widths, _CALLS):
+        windows = lcm(found.window, found.unit.shape[2]) // found.unit.shape[2]
+        numbers = {*_CALLS, windows if windows <= _CALLS_OF_WINDOWS else 1}
+        for warps, height, width, calls in product(_WARPS, _HEIGHTS, widths, sorted(numbers)):
             if height % m or width % n or height * width > _SUMS * chip.warp:
                 continue
             given = (nest, outer, body, chip, found, warps, (height // m, width // n), calls)
@@ -438,9 +505,17 @@ def matrix_kernels(
                 continue
             if not _fits(kernel):
                 continue
+            # Where each lane reads its own chunks, those of so many calls take all registers.
+            many = calls not in _CALLS
+            if many and (kernel.loads is None or max(map(kernel.window, found.operands)) == 1):
+                continue
+            if kernel.period > 1 and not _is_straight(kernel):
+                continue
             if any(kernel.is_asynchronous(o) for o in found.operands):
                 yield from (matrix_kernel(*given, stages) for stages in _STAGES)
             else:
+                # Places in shared memory come again when those in windows do.
+                kernel.stages = next((s for s in (2, 3) if kernel.period % s == 0), 2)
                 yield kernel
 
 
@@ -469,10 +544,21 @@ def matrix_kernel(
     kernel.product, kernel.warps, kernel.of_warp = found, warps, of_warp
     kernel.calls, kernel.stages, kernel.copies = calls, stages, chip.asynchronous_copies
     kernel.fence = chip.scheduling_fence
+    kernel.bounded = chip.bounded_loads
     loads = chip.tile_loads
     if loads is not None and has_tiles(found.unit, loads, of_warp, kernel.element_bytes):
         kernel.loads = loads
     return kernel
+
+
+def _is_straight(kernel: MatrixKernel) -> bool:
+    """Whether copies go through registers and have no branches, past which no load is moved.
+
+    Nor has a tile rows beyond the end, whose few blocks let the assembler spend all registers.
+    """
+    through = not any(kernel.is_asynchronous(o) for o in kernel.product.operands)
+    branches = kernel.has_idle_copiers or kernel.ragged or kernel.bounded is None
+    return through and not branches
 
 
 def _fits(kernel: MatrixKernel) -> bool:

@@ -17,7 +17,8 @@ from polyblocks.codegen.gpu.matrix.fragments import TILE, outers_of, steps_of, t
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, along
 from polyblocks.codegen.gpu.matrix_emission.pipeline import SHARED, Pipeline
 from polyblocks.codegen.gpu.matrix_emission.register_pipeline import RegisterPipeline
-from polyblocks.codegen.gpu.matrix_emission.swizzles import by_rows, by_steps, row_of
+from polyblocks.codegen.gpu.matrix_emission.sources import BoundedBuffer, Sum
+from polyblocks.codegen.gpu.matrix_emission.swizzles import by_rows, by_steps, mixed_steps, row_of
 from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
 from polyblocks.codegen.gpu.matrix_emission.wide_epilogue import WideEpilogue, is_wide
 from polyblocks.mlir import ir
@@ -47,6 +48,7 @@ class MatrixEmitter(ContractionEmitter):
         self.corner: list[Any] = []
         self._aligned_memrefs: dict[Buffer, Any] = {}
         self._flat_memrefs: dict[Buffer, Any] = {}
+        self._bounded: dict[Operand, BoundedBuffer] = {}
 
     def aligned(self, buffer: Buffer, nbytes: int) -> Any:
         """The memref of a buffer that has to begin at a multiple of so many bytes."""
@@ -65,6 +67,18 @@ class MatrixEmitter(ContractionEmitter):
                     alignment=ir.IntegerAttr.get(self.code.i32, nbytes),
                 )
         return self._aligned_memrefs[buffer]
+
+    def bounded(self, operand: Operand) -> BoundedBuffer:
+        """The buffer of an operand for the chip's bounded loads."""
+        if operand not in self._bounded:
+            kernel, buffer = self.kernel, operand.load.buffer
+            assert kernel.bounded is not None
+            # All threads have the same steps, each of rows of its own.
+            apart = kernel.window(operand) > 1 and kernel.has_rows_of_threads(operand)
+            self._bounded[operand] = BoundedBuffer(
+                self.code, kernel.bounded, buffer, self.memrefs[buffer], apart
+            )
+        return self._bounded[operand]
 
     def flat(self, buffer: Buffer) -> Any:
         """All elements that a buffer's strides reach, as a memref of one dimension."""
@@ -146,7 +160,8 @@ class MatrixEmitter(ContractionEmitter):
         pipeline = Pipeline(code, kernel.copies)
 
         def load(number: Number) -> list[Any]:
-            begin, exact = code.times(self._index(number), kernel.depth), whole or number != last
+            begin = Sum(code.times(self._index(number), kernel.depth))
+            exact = whole or number != last
             return [value for copy in through for value in copy.load(begin, exact)]
 
         def store(stage: Any, loaded: list[Any]) -> None:
@@ -155,7 +170,7 @@ class MatrixEmitter(ContractionEmitter):
                 copy.store(stage, rest)
 
         def start(number: Number, stage: Any, copy: TileCopy, round_: int) -> list[Any]:
-            begin = code.times(self._index(number), kernel.depth)
+            begin = Sum(code.times(self._index(number), kernel.depth))
             copy.start(round_, begin, stage, whole or number != last)
             return []
 
@@ -380,9 +395,10 @@ class MatrixEmitter(ContractionEmitter):
             if along(kernel, operand) == "outer":
                 outer = row_of(code, kernel, outer)
             begin = call * k + steps.chunk * steps.lanes * j
-            step = code.add(code.times(mine, steps.chunk), code.integer(begin))
+            here = begin % mixed_steps(kernel)
+            step = code.plus(code.times(mine, steps.chunk), here)
             # The unit's rows begin at multiples of what the places depend on.
-            place = by_rows(code, kernel, first, step)
+            place = code.plus(by_rows(code, kernel, first, step), begin - here)
             chunks[offset, j] = code.value("vector.load", type_, memref, stage, outer, place)
         return chunks
 
@@ -453,10 +469,12 @@ class MatrixEmitter(ContractionEmitter):
             here = outer % (TILE * kernel.piece)
             outers = by_steps(code, kernel, steps, code.add(outers, code.integer(here)))
             return [steps, outers], step * kernel.tile[side] + outer - here
-        steps = by_rows(code, kernel, outers, code.add(steps, code.integer(step)))
+        here = step % mixed_steps(kernel)
+        steps = by_rows(code, kernel, outers, code.plus(steps, here))
         if along(kernel, operand) == "outer":
-            return [row_of(code, kernel, code.add(outers, code.integer(outer))), steps], 0
-        return [outers, steps], outer * kernel.depth
+            outers = row_of(code, kernel, code.plus(outers, outer))
+            return [outers, steps], step - here
+        return [outers, steps], outer * kernel.depth + step - here
 
     def _registers(self, fragment: Fragment, chunks: dict[tuple[int, int], Any]) -> list[Any]:
         """The registers of an operand for one call of a unit."""

@@ -4,8 +4,8 @@ Three things are on their way at once. The next tile's elements come from memory
 multiplied; the operands of products come from shared memory a few products ahead of them; and the
 products of the last call of a tile go on behind the barrier, with operands that are in registers.
 As many tiles are written out as there are stages, so that every place in shared memory is a
-constant away from what a thread computes once; and so is the last tile, so that all steps of those
-in the loop exist.
+constant away from what a thread computes once, and as many as it takes until steps have the same
+places in windows again; and so is the last tile, so that all steps of those in the loop exist.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import product
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.matrix.kernel import AHEAD
+from polyblocks.codegen.gpu.matrix_emission.sources import Sum
 from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
 from polyblocks.mlir import ir
 
@@ -30,7 +32,7 @@ Key = tuple[int, int, int]
 
 
 class RegisterPipeline:
-    """The steps of a reduction, two tiles of each operand in shared memory.
+    """The steps of a reduction, several tiles of each operand in shared memory.
 
     Args:
         emitter: of the kernel.
@@ -77,29 +79,32 @@ class RegisterPipeline:
             sums: registers of the warp's sums.
         """
         code, stages = self.code, self.kernel.stages
-        self._store(0, self._load(code.integer(0), self.exact or self.tiles > 1))
+        self._store(0, self._load(Sum(code.integer(0)), self.exact or self.tiles > 1))
         barrier(code)
         carried = [*sums, *self._registers(self._read(self._early_reads, 0))]
         count = len(sums)
-        rounds = max(0, self.tiles - (1 if self.exact else 2)) // stages
+        together = lcm(stages, self.kernel.period)
+        rounds = max(0, self.tiles - (1 if self.exact else 2)) // together
 
         def round_(number: Any, carried: list[Any]) -> list[Any]:
-            first = code.times(number, stages)
-            for stage in range(stages):
-                carried = self._tile(code.plus(first, stage + 1), stage, True, carried, count)
+            first = code.times(number, together)
+            for plus in range(together):
+                carried = self._tile(Sum(first, plus + 1), plus % stages, True, carried, count)
             return carried
 
         if rounds:
             zero, one = code.integer(0), code.integer(1)
             carried = code.loop(zero, code.integer(rounds), one, carried, round_)
-        for number in range(rounds * stages, self.tiles):
-            following = code.integer(number + 1) if number + 1 < self.tiles else None
+        first = rounds * together
+        for number in range(first, self.tiles):
+            is_last = number + 1 == self.tiles
+            following = None if is_last else Sum(code.integer(first), number + 1 - first)
             whole = self.exact or number < self.tiles - 2
             carried = self._tile(following, number % stages, whole, carried, count)
         return carried[:count]
 
     def _tile(
-        self, following: Any, stage: int, whole: bool, carried: list[Any], count: int
+        self, following: Sum | None, stage: int, whole: bool, carried: list[Any], count: int
     ) -> list[Any]:
         """The products of a tile, and copies of the one that follows.
 
@@ -141,8 +146,9 @@ class RegisterPipeline:
             none = self.code.constant(ir.IntegerAttr.get(self.code.i32, 0))
             self.code.intrinsic(self.kernel.fence, [], [none])
 
-    def _load(self, number: Any, whole: bool) -> list[Any]:
-        begin = self.code.times(number, self.kernel.depth)
+    def _load(self, number: Sum, whole: bool) -> list[Any]:
+        depth = self.kernel.depth
+        begin = Sum(self.code.times(number.value, depth), number.plus * depth)
         return [value for copy in self.copies for value in copy.load(begin, whole)]
 
     def _store(self, stage: int, loaded: list[Any]) -> None:

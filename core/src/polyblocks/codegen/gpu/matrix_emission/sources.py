@@ -2,7 +2,8 @@
 
 A place is a sum of what depends on the row (or column), which a thread computes once, of what
 depends on the step, which is mostly the same for all threads, and of a constant, for which accesses
-have room.
+have room. Where a chip has loads that find zeros beyond the end of a buffer, a piece that is not
+there is read from such a place, which needs no branch.
 """
 
 from __future__ import annotations
@@ -13,11 +14,17 @@ from typing import TYPE_CHECKING, Any
 from polyblocks.affine.access import address, strides
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer
 from polyblocks.codegen.gpu.emission.code import Code, as_bound
+from polyblocks.mlir import ir
+from polyblocks.target import BoundedLoads
 
 if TYPE_CHECKING:
     from polyblocks.codegen.gpu.matrix_emission.emit_matrix import MatrixEmitter
 
+#: Bytes that a buffer may have, and the offset of what is not there: no constant that is added to
+#: it makes it small again.
+_LIMIT = 1 << 31
 #: Elements up to which rows and steps are numbers of 32 bits, with room for those before the first.
 _FEW = 1 << 30
 
@@ -42,12 +49,15 @@ class Source:
         of_rows, of_steps: elements from the beginning of the buffer (of type index) by which the
             row (or column) and the step move it.
         plus: what is to be added to both.
+        ahead: the part of it that is the same for all threads, as ``of_steps`` is, where threads
+            know the places of steps in windows; then the rest is not negative.
         there: whether the piece is there, else it is zero; None: always.
     """
 
     of_rows: Any
     of_steps: Any
     plus: int
+    ahead: int
     there: Any
 
 
@@ -68,10 +78,13 @@ class Sources:
         pairs = zip(buffer.shape, strides(buffer), strict=True)
         self.few = 1 + sum((extent - 1) * abs(step) for extent, step in pairs) <= _FEW
         self.number = self.code.i32 if self.few else self.code.index
+        self.window = self.kernel.window(operand)
+        #: Variables of the step that are the same for all threads, whatever the tile.
+        self.fixed: dict[Var, Expr] = {}
 
     def at(
         self,
-        begin: Any,
+        begin: Sum,
         step: Sum,
         outer: Sum,
         size: tuple[int, int],
@@ -90,19 +103,22 @@ class Sources:
             asked: whether nothing is read that is not there; else it is read from another place.
         """
         code, load = self.code, self.load
-        plus, inside = self._steps(begin, step, size[0], whole, asked)
-        plus += self._rows(outer, size[1])
-        place = address(load.buffer, load.index)
+        ahead, inside = self._steps(begin, step, size[0], whole, asked)
+        plus = ahead + self._rows(outer, size[1])
+        place = address(load.buffer, load.index).substitute(self.fixed)
         plus += place.const
         of_rows, of_steps = self._parts(place)
-        holds = code.both([self._holds(e) for e in load.where])
+        holds = code.both([self._holds(e.substitute(self.fixed)) for e in load.where])
         there = code.both([c for c in (inside, holds) if c is not None])
-        return Source(of_rows, of_steps, plus, there)
+        return Source(of_rows, of_steps, plus, ahead, there)
 
-    def _steps(self, begin: Any, step: Sum, size: int, whole: bool, asked: bool) -> tuple[int, Any]:
+    def _steps(self, tile: Sum, step: Sum, size: int, whole: bool, asked: bool) -> tuple[int, Any]:
         """Set the variables of a step; what they leave out, and whether the step exists."""
         code, emitter, last = self.code, self.emitter, self.order[-1]
         depth, count = self.kernel.depth, self.kernel.counts[2]
+        if self.window > 1:
+            return self._of_windows(tile, step), None
+        begin = tile.whole(code)
         apart = self._adds(last)
         if not self.linear and last.extent % depth == 0:
             # All of a tile's steps have the other loops' variables in common.
@@ -134,6 +150,19 @@ class Sources:
             step = code.value("arith.index_cast", code.i32, step)
             return code.compare("ult", step, code.integer(count, code.i32))
         return code.compare("ult", step, code.integer(count))
+
+    def _of_windows(self, tile: Sum, step: Sum) -> int:
+        """Set the variables of a step whose place in a window is known; what they leave out."""
+        code, emitter, (channel, *inside) = self.code, self.emitter, self.order
+        channels, place = divmod(tile.plus + step.plus, self.window)
+        for var in reversed(inside):
+            place, value = divmod(place, var.extent)
+            self.fixed[var] = Expr(value)
+        windows = (code.quotient(number, self.window) for number in (tile.value, step.value))
+        emitter.variables[channel] = code.add(*windows)
+        apart = self._adds(channel)
+        assert apart is not None
+        return apart * channels
 
     def _rows(self, outer: Sum, size: int) -> int:
         """Set the variables of a row (or column) that exists; what they leave out."""
@@ -171,3 +200,82 @@ class Sources:
             parts = tuple(code.value("arith.index_cast", code.i32, part) for part in parts)
         value = code.value("arith.addi", self.number, *parts)
         return code.compare(predicate, value, code.integer(bound, self.number))
+
+
+def reaches(buffer: Buffer) -> int:
+    """Bytes from a buffer's first element to the end of its last one."""
+    pairs = zip(buffer.shape, strides(buffer), strict=True)
+    return (1 + sum((e - 1) * s for e, s in pairs)) * buffer.bytes_per_element
+
+
+def can_be_bounded(buffer: Buffer, loads: BoundedLoads | None, nbytes: int) -> bool:
+    """Whether a chip's loads of so many bytes can read a buffer; not a part of another one."""
+    type_ = buffer.memref_type
+    begins = type_ is None or type_.get_strides_and_offset()[1] == 0
+    forward = all(s >= 0 for s in strides(buffer))
+    return (
+        loads is not None
+        and nbytes in (1, 2, 4, loads.bytes)
+        and begins
+        and forward
+        and reaches(buffer) < _LIMIT
+    )
+
+
+class BoundedBuffer:
+    """A buffer as a chip's bounded loads know it, described behind the memref's definition.
+
+    Args:
+        code: of the kernel.
+        loads: the chip's.
+        buffer: one for which :func:`can_be_bounded` holds.
+        memref: of it.
+        apart: whether ``of_steps`` of all sources are the same for all threads.
+    """
+
+    def __init__(
+        self, code: Code, loads: BoundedLoads, buffer: Buffer, memref: Any, apart: bool
+    ) -> None:
+        self._code, self._loads, self._apart = code, loads, apart
+        self._size = buffer.bytes_per_element
+        with (
+            ir.InsertionPoint.at_block_begin(code.entry)
+            if isinstance(memref.owner, ir.Block)
+            else ir.InsertionPoint.after(memref.owner)
+        ):
+            at = code.value("memref.extract_aligned_pointer_as_index", code.index, memref)
+            i16 = ir.IntegerType.get_signless(16)
+            given = [
+                code.pointer(at, 1),
+                *(
+                    code.constant(ir.IntegerAttr.get(type_, number))
+                    for type_, number in (
+                        (i16, 0), (code.i64, reaches(buffer)), (code.i32, loads.flags),
+                    )
+                ),
+            ]  # fmt: skip
+            resource = ir.Type.parse(f"!llvm.ptr<{loads.space}>")
+            (self._resource,) = code.intrinsic(loads.describe, [resource], given)
+
+    def load(self, source: Source, type_: Any, location: Any) -> Any:
+        """A number, or a vector of the widest access, that is at a place or zero."""
+        code, size = self._code, self._size
+        offset, ahead = source.of_rows, code.integer(0)
+        if self._apart:
+            # What is the same for all threads is added by the load.
+            ahead = code.plus(source.of_steps, source.ahead)
+            offset = code.plus(offset, source.plus - source.ahead)
+        else:
+            offset = code.plus(code.add(offset, source.of_steps), source.plus)
+        offset, ahead = (
+            code.value("arith.index_cast", code.i32, code.times(elements, size))
+            for elements in (offset, ahead)
+        )
+        beyond, none = (code.constant(ir.IntegerAttr.get(code.i32, n)) for n in (-_LIMIT, 0))
+        offset = code.value("arith.select", code.i32, source.there, offset, beyond)
+        given = [self._resource, offset, ahead, none]
+        if not isinstance(type_, ir.VectorType):
+            return code.intrinsic(self._loads.load, [type_], given, location)[0]
+        words = ir.VectorType.get([self._loads.bytes // 4], code.i32)
+        (loaded,) = code.intrinsic(self._loads.load, [words], given, location)
+        return code.value("vector.bitcast", type_, loaded)

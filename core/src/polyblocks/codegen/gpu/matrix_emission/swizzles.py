@@ -26,7 +26,7 @@ def by_rows(code: Code, kernel: MatrixKernel, outer: Any, step: Any) -> Any:
         step: number of the step in the tile.
     """
     in_line = PHASE_BYTES // ACCESS_BYTES
-    of_row, together = min(kernel.depth // kernel.piece, in_line), kernel.together
+    of_row, together = kernel.beside, kernel.together
     if of_row < 2:
         return step
     # What a warp reads of a row stays together; where whole pieces are stored row by row, those of
@@ -38,6 +38,11 @@ def by_rows(code: Code, kernel: MatrixKernel, outer: Any, step: Any) -> Any:
     return code.value("arith.xori", code.index, step, by)
 
 
+def mixed_steps(kernel: MatrixKernel) -> int:
+    """Steps of a row whose pieces change places with each other: others are a constant away."""
+    return kernel.beside * kernel.piece
+
+
 def row_of(code: Code, kernel: MatrixKernel, outer: Any) -> Any:
     """The row that holds a row whose steps are stored two at a time, a piece of rows by a thread.
 
@@ -45,7 +50,7 @@ def row_of(code: Code, kernel: MatrixKernel, outer: Any) -> Any:
     of a line change places with each other.
     """
     in_line = PHASE_BYTES // ACCESS_BYTES
-    beside = in_line // min(kernel.depth // kernel.piece, in_line)
+    beside = in_line // kernel.beside
     if beside < 2:
         return outer
     by = code.remainder(code.quotient(outer, kernel.piece), beside)

@@ -17,8 +17,8 @@ from polyblocks.affine.element import zero_of
 from polyblocks.codegen.gpu.matrix.fragments import ACCESS_BYTES, PHASE_BYTES, TILE
 from polyblocks.codegen.gpu.matrix.kernel import along
 from polyblocks.codegen.gpu.matrix_emission.pipeline import Pipeline
-from polyblocks.codegen.gpu.matrix_emission.sources import Source, Sources, Sum
-from polyblocks.codegen.gpu.matrix_emission.swizzles import by_rows, by_steps, row_of
+from polyblocks.codegen.gpu.matrix_emission.sources import Source, Sources, Sum, can_be_bounded
+from polyblocks.codegen.gpu.matrix_emission.swizzles import by_rows, by_steps, mixed_steps, row_of
 from polyblocks.mlir import ir
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class TileCopy:
         self.pieces = self.kernel.pieces(operand)
         self.transposed = self.kernel.is_transposed(operand)
         self.asynchronous = self.kernel.is_asynchronous(operand)
+        self.window = self.kernel.window(operand)
 
     @property
     def _in_pairs(self) -> bool:
@@ -61,6 +62,13 @@ class TileCopy:
     def _piece(self, round_: int) -> tuple[Any, Sum, Sum]:
         """Whether a thread has a piece in a round, its first step and its first row or column."""
         code, threads = self.code, self.kernel.threads
+        if self.window > 1:
+            chunks = self._run // self.chunk
+            first, rows = round_ % chunks * self.chunk, round_ // chunks * threads
+            if self.kernel.has_rows_of_threads(self.operand):
+                return None, Sum(code.integer(0), first), Sum(self.thread, rows)
+            group = code.times(code.quotient(self.thread, self.length), self._run)
+            return None, Sum(group, first), Sum(code.remainder(self.thread, self.length), rows)
         number, mine = code.round_of(self.thread, round_, self.pieces, threads)
         # Rounds that are as long as what is counted apart differ by constants.
         inner, outer = self._counted
@@ -70,6 +78,11 @@ class TileCopy:
             done = round_ * (threads // inner)
             return mine, *self._of(self.thread, done // outer, done % outer)
         return mine, *self._of(number, 0, 0)
+
+    @property
+    def _run(self) -> int:
+        """Steps that a thread takes of a row whose windows' places it knows."""
+        return self.kernel.depth * self.length // max(self.kernel.threads, self.length)
 
     @property
     def _counted(self) -> tuple[int, int]:
@@ -108,8 +121,10 @@ class TileCopy:
         """The types of what the thread copies of a tile."""
         return [self.vector] * ((2 if self._in_pairs else 1) * len(self.rounds))
 
-    def load(self, begin: Any, whole: bool) -> list[Any]:
+    def load(self, begin: Sum, whole: bool) -> list[Any]:
         """What the thread copies of the tile that begins at a step; all of its steps may exist."""
+        if self.window > 1:
+            return self._windows(begin)
         found = []
         for round_ in self.rounds:
             mine, step, outer = self._piece(round_)
@@ -129,7 +144,7 @@ class TileCopy:
             found += self.code.when(mine, one, nothing, [self.vector] * count)
         return found
 
-    def start(self, round_: int, begin: Any, stage: Any, whole: bool) -> None:
+    def start(self, round_: int, begin: Sum, stage: Any, whole: bool) -> None:
         """Copy a piece of the tile that begins at a step to a stage, past the registers."""
         code, load = self.code, self.operand.load
         assert self.kernel.copies is not None
@@ -213,7 +228,7 @@ class TileCopy:
             first = self.code.plus(step.value, here)
             assert not outer.plus
             return [first, by_steps(code, kernel, first, outer.value)], plus
-        line = PHASE_BYTES // kernel.element_bytes
+        line = mixed_steps(kernel)
         period = PHASE_BYTES // ACCESS_BYTES * (kernel.piece if self._in_pairs else 1)
         here, plus = outer.plus % period, outer.plus // period * period * kernel.depth
         row = self.code.plus(outer.value, here)
@@ -246,12 +261,12 @@ class TileCopy:
             ir.DenseElementsAttr.get_splat(self.vector, zero_of(self.element))
         )
 
-    def _whole(self, begin: Any, step: Sum, outer: Sum, whole: bool) -> Any:
+    def _whole(self, begin: Sum, step: Sum, outer: Sum, whole: bool) -> Any:
         """A chunk that lies in memory as it is: of steps, or of rows."""
         source = self.sources.at(begin, step, outer, self._size, whole)
         return self._loaded(source, "vector.load", self.vector, self._zeros())
 
-    def _gathered(self, begin: Any, step: Sum, outer: Sum, whole: bool) -> Any:
+    def _gathered(self, begin: Sum, step: Sum, outer: Sum, whole: bool) -> Any:
         """A chunk of steps, element by element."""
         zero = self.emitter._zero(self.element)
         elements = []
@@ -261,16 +276,57 @@ class TileCopy:
             elements.append(self._loaded(source, "memref.load", self.element, zero))
         return self.code.value("vector.from_elements", self.vector, *elements)
 
-    def _loaded(self, source: Source, name: str, type_: Any, zero: Any) -> Any:
+    def _windows(self, begin: Sum) -> list[Any]:
+        """All chunks of a tile, element by element: for each place in a window at once."""
+        zero = self.emitter._zero(self.element)
+        chunks = self._run // self.chunk
+        found = []
+        for round_ in range(0, len(self.rounds), chunks):
+            _, first, outer = self._piece(round_)
+            elements: list[Any] = [None] * self._run
+            for begins in range(min(self.window, self._run)):
+                steps = range(begins, self._run, self.window)
+                sources = [
+                    self.sources.at(begin, Sum(first.value, step), outer, (1, 1), True)
+                    for step in steps
+                ]
+                loaded = self._where(sources, "memref.load", self.element, zero)
+                for step, value in zip(steps, loaded, strict=True):
+                    elements[step] = value
+            found += [
+                self.code.value(
+                    "vector.from_elements", self.vector, *elements[at : at + self.chunk]
+                )
+                for at in range(0, self._run, self.chunk)
+            ]
+        return found
+
+    def _value(self, source: Source, name: str, type_: Any) -> Any:
+        """What is at a place that is there."""
         code, load = self.code, self.operand.load
+        elements = code.add(source.of_rows, source.of_steps)
+        place = [self.emitter.flat(load.buffer), code.plus(elements, source.plus)]
+        return code.op(name, [type_], place, None, load.location).results[0]
 
-        def value() -> list[Any]:
-            elements = code.add(source.of_rows, source.of_steps)
-            place = [self.emitter.flat(load.buffer), self.code.plus(elements, source.plus)]
-            return list(code.op(name, [type_], place, None, load.location).results)
-
-        if load.where:
-            return code.when(source.there, value, lambda: [zero], [type_])[0]
+    def _loaded(self, source: Source, name: str, type_: Any, zero: Any) -> Any:
+        if self.operand.load.where:
+            return self._where([source], name, type_, zero)[0]
+        value = self._value(source, name, type_)
         if source.there is None:
-            return value()[0]
-        return code.value("arith.select", type_, source.there, value()[0], zero)
+            return value
+        return self.code.value("arith.select", type_, source.there, value, zero)
+
+    def _where(self, sources: list[Source], name: str, type_: Any, zero: Any) -> list[Any]:
+        """What is at places constants apart, or zeros where a condition of all of them is false."""
+        code, load, (first, *_) = self.code, self.operand.load, sources
+        size = load.buffer.bytes_per_element
+        nbytes = size * (type_.shape[0] if isinstance(type_, ir.VectorType) else 1)
+        if first.there is not None and can_be_bounded(load.buffer, self.kernel.bounded, nbytes):
+            buffer = self.emitter.bounded(self.operand)
+            return [buffer.load(source, type_, load.location) for source in sources]
+        return code.when(
+            first.there,
+            lambda: [self._value(source, name, type_) for source in sources],
+            lambda: [zero] * len(sources),
+            [type_] * len(sources),
+        )
