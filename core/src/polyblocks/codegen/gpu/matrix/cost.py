@@ -49,8 +49,7 @@ def predict_matrix(
         # Until the first operands are there, and until the results are stored.
         ends = 2 * chip.latencies.memory
         if cache is not None:
-            first = min(kernel.stages, steps) * of_tile + after
-            ends += units * at_once * first / cache
+            ends += units * at_once * (of_tile + after) / cache
         latency = ends * (1 + (waves + (rest > 0) - 1) / at_once)
     return Predicted(
         # What blocks share comes from the first cache behind them whose rate is known.
@@ -146,7 +145,8 @@ def _seconds_of_tile(
     alone = matrix / min(1.0, warps / chip.partitions)
     busy = rates.overlapped(blocks * matrix / used, blocks * of_shared, blocks * issued)
     through = not any(kernel.is_asynchronous(o) for o in kernel.product.operands)
-    comes = takes.memory / (1 if through else kernel.stages - 1)
+    # Copies past the registers are started all along a tile.
+    comes = takes.memory / (1 if through else kernel.stages - 1.5)
     exchange = takes.exchange + (takes.memory if kernel.has_idle_copiers else 0.0)
     # Until a tile can be read, and until its place may be used again.
     return max(busy + takes.barrier, alone + 2 * exchange, comes)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import ceil, gcd, prod
+from math import ceil, gcd
 from typing import Any
 
-from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.reductions import ReductionNest, identities
@@ -17,9 +16,7 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import For, Load, Nest, Op, Store, clone, operands, walk
 from polyblocks.affine.rewrites.parts import split
 from polyblocks.codegen.gpu.mapping.choose import choose
-from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent
-from polyblocks.codegen.gpu.mapping.kernel import Kernel
-from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
 from polyblocks.target import TargetDescription
 
 #: Steps of a part are a multiple of these, where they are more: whole tiles, and whole pieces.
@@ -130,7 +127,7 @@ class _Trials:
         kernel, predicted = choose(_copy(self._nest), self._target)
         whole = self._seconds[self._extent] = predicted.seconds
         enough = isinstance(kernel, TiledKernel) and kernel.blocks >= _ENOUGH * units
-        least = self._target.shared_level.overhead + self._least(kernel)
+        least = self._target.shared_level.overhead + self._least()
         if enough or _WORTH * whole <= least:
             return None
         count = 2
@@ -150,12 +147,13 @@ class _Trials:
         best = self._best
         return best if best is not None and best.seconds <= _WORTH * whole else None
 
-    def _least(self, kernel: Kernel) -> float:
+    def _least(self) -> float:
         """Seconds of all products on all units at once, which parts do not go below."""
-        if isinstance(kernel, MatrixKernel) and kernel.unit.flops:
-            products = prod(kernel.counts) * extent(kernel.parts.batch)
-            return 2.0 * products / kernel.unit.flops
-        return rates.compute_seconds(self._target, cost.work(self._nest.body)) or 0.0
+        rate = max(
+            2 * (rates.lane_rate(self._target) or 0.0),
+            *(unit.flops for unit in self._target.matrix_units if unit.fragments),
+        )
+        return 2 * self._shape.iterations * self._shape.trips / rate
 
     def _try(self, length: int) -> float:
         """Seconds with parts of a length."""
