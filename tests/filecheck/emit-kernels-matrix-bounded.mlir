@@ -1,5 +1,5 @@
 // PASSES: choose-kernels,emit-kernels
-// TARGET: gpu
+// TARGET: bounded gpu
 //
 // A convolution whose channels are apart, in one dimension, on a chip whose loads find zeros beyond
 // the end of a buffer. Three tiles are written out, after which steps have the same places in

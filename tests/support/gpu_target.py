@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from polyblocks.target import (
     BoundedLoads,
     Fragment,
@@ -35,7 +37,6 @@ CHIP = Multiprocessor(
     busy_threads=512,
     busy_warps=8,
     cache=32 << 10,
-    bounded_loads=BoundedLoads("llvm.imaginary.describe", 7, 0, "llvm.imaginary.load", 16),
 )
 
 _ROWS = ((1, 0), (2, 0), (4, 0), (8, 0))
@@ -57,8 +58,12 @@ UNIT = MatrixUnit(
 )
 
 
-def gpu_target(units: int = 132) -> TargetDescription:
-    """A chip of so many multiprocessors."""
+#: Loads of a chip that has such.
+BOUNDED = BoundedLoads("llvm.imaginary.describe", 7, 0, "llvm.imaginary.load", 16)
+
+
+def gpu_target(units: int = 132, bounded: bool = False) -> TargetDescription:
+    """A chip of so many multiprocessors, with or without loads that find zeros beyond the end."""
     return TargetDescription(
         "imaginary",
         "one",
@@ -76,5 +81,5 @@ def gpu_target(units: int = 132) -> TargetDescription:
         ),
         flops={"float32": 6e13, "float64": 3e13},
         matrix_units=(UNIT,),
-        multiprocessor=CHIP,
+        multiprocessor=replace(CHIP, bounded_loads=BOUNDED) if bounded else CHIP,
     )
