@@ -230,7 +230,7 @@ def test_tiles_of_windows(
         chosen.extend([candidate] * possible)
         return Predicted(-numbers.random() if possible else 1e9, 0.0, 0.0)
 
-    monkeypatch.setattr(choose, "predict_matrix", predict)
+    predict_by(monkeypatch, predict)
     function, shapes = WINDOWS[name]
     torch.manual_seed(0)
     inputs = [r(shape).to(dtype) for shape in shapes]
