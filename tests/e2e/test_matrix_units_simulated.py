@@ -319,7 +319,7 @@ def test_sums_change_places_without_conflicts_and_fill_sectors() -> None:
 
 def launched(arch: str, rows_of_both: bool) -> LaunchResult:
     """A product of halves, its launch."""
-    a, b = r(256, 128).half(), r(256, 128).half()
+    a, b = r(512, 128).half(), r(512, 128).half()
     function = (lambda a, b: a @ b.t()) if rows_of_both else (lambda a, b: a.t() @ b)
     _, (launch,) = simulate(function, [a, b], arch)
     assert launch.counts.instructions["matrix"] > 0
@@ -328,7 +328,7 @@ def launched(arch: str, rows_of_both: bool) -> LaunchResult:
 
 @pytest.mark.parametrize("arch", ["sm_80", "gfx1100"])
 def test_the_manifest_names_the_unit(arch: str) -> None:
-    a, b = r(256, 128), r(128, 256)
+    a, b = r(1024, 512), r(512, 1024)
     for dtype, named in ((torch.float16, True), (torch.float32, False)):
         given = [a.to(dtype), b.to(dtype)]
         options = {"target": TARGETS[arch], "arch": arch}

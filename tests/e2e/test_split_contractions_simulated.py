@@ -12,6 +12,7 @@ from tests.support.captured import captured
 from tests.support.sweeps import sweep
 from torch.nn import functional
 
+from polyblocks.codegen.gpu.matrix import parts as matrix_parts
 from polyblocks.events import Event, listening
 from polyblocks.options import CompileOptions
 from polyblocks.passes.standard import standard_pipeline
@@ -61,7 +62,11 @@ def splits(inputs: list[torch.Tensor], arch: str) -> tuple[list[dict[str, Any]],
 
 @pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "gfx1100"))
 @pytest.mark.parametrize("name", sweep(PROGRAMS, "epilogue", "odd"))
-def test_parts_compute_what_float64_does(name: str, arch: str) -> None:
+def test_parts_compute_what_float64_does(
+    name: str, arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of sizes that a simulator computes in seconds, parts save little.
+    monkeypatch.setattr(matrix_parts, "_WORTH", 1.0)
     function, inputs = PROGRAMS[name][0], arguments(name)
     outputs, launches = simulate(function, inputs, arch)
     assert [str(f) for launch in launches for f in launch.findings] == []
@@ -77,7 +82,8 @@ def test_parts_compute_what_float64_does(name: str, arch: str) -> None:
     assert error <= 2 * eager + 1e-6
 
 
-def test_every_run_gives_the_same_bits() -> None:
+def test_every_run_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_parts, "_WORTH", 1.0)
     function, inputs = PROGRAMS["epilogue"][0], arguments("epilogue")
     runs = [simulate(function, inputs, "sm_80") for _ in range(2)]
     assert all("atomic" not in each.counts.instructions for _, run in runs for each in run)

@@ -23,8 +23,11 @@ from polyblocks.target import TargetDescription
 _GRAIN = 32
 #: Steps of a part, at least: a part begins and ends as a whole contraction does.
 _LEAST = 128
-#: Of the time in one part, at most: predictions are no better than that.
-_WORTH = 0.9
+#: Of the time in one part, at most: predictions are no better than that, and a kernel more is more
+#: to launch.
+_WORTH = 0.8
+#: Times that are alike: the largest over the least.
+_ALIKE = 1.03
 #: Tiles for each multiprocessor of which nobody needs parts: the last ones hold up little.
 _ENOUGH = 4
 
@@ -119,6 +122,7 @@ class _Trials:
         self._nest, self._shape, self._product, self._target = nest, shape, product, target
         self._extent = shape.reductions[0].var.extent
         self._seconds: dict[int, float] = {}
+        self._tried: list[Parts] = []
         self._best: Parts | None = None
 
     def best(self) -> Parts | None:
@@ -144,8 +148,11 @@ class _Trials:
             for each in range(1, _ENOUGH + 1):
                 if 2 <= each * units // tiles <= most:
                     self._try(self._length(each * units // tiles))
-        best = self._best
-        return best if best is not None and best.seconds <= _WORTH * whole else None
+        if self._best is None or self._best.seconds > _WORTH * whole:
+            return None
+        # Of equally good ones that which leaves the fewest multiprocessors without a block.
+        alike = [p for p in self._tried if p.seconds <= _ALIKE * self._best.seconds]
+        return max(alike, key=lambda p: (min(p.blocks, units), -p.seconds))
 
     def _least(self) -> float:
         """Seconds of all products on all units at once, which parts do not go below."""
@@ -168,10 +175,11 @@ class _Trials:
         found = [choose(each, self._target) for each in nests]
         seconds = sum(predicted.seconds for _, predicted in found)
         seconds += (len(found) - 1) * self._target.shared_level.overhead
+        count, blocks = ceil(self._extent / length), found[0][0].blocks
+        whole = self._seconds[self._extent]
+        self._tried.append(Parts(length, count, self._product, [], blocks, seconds, whole))
         if seconds < min(self._seconds.values()):
-            count, blocks = ceil(self._extent / length), found[0][0].blocks
-            whole = self._seconds[self._extent]
-            self._best = Parts(length, count, self._product, [], blocks, seconds, whole)
+            self._best = self._tried[-1]
         self._seconds[length] = seconds
         return seconds
 
