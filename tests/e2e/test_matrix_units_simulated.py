@@ -332,7 +332,7 @@ def test_the_manifest_names_the_unit(arch: str) -> None:
     for dtype, named in ((torch.float16, True), (torch.float32, False)):
         given = [a.to(dtype), b.to(dtype)]
         options = {"target": TARGETS[arch], "arch": arch}
-        (row,) = polyblocks.aot(torch.matmul, given, options).manifest["kernels"]
+        (row,) = polyblocks.aot(torch.matmul, given, options, frontend="torch").manifest["kernels"]
         names = {unit.name for unit in describe_target(CompileOptions(**options)).matrix_units}
         assert row["unit"] in names if named else row["unit"] == ""
 
