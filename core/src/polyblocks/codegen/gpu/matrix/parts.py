@@ -17,6 +17,7 @@ from polyblocks.affine.model import For, Load, Nest, Op, Store, clone, operands,
 from polyblocks.affine.rewrites.parts import split
 from polyblocks.codegen.gpu.mapping.choose import choose
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
+from polyblocks.codegen.gpu.matrix.kernel import products_of
 from polyblocks.target import TargetDescription
 
 #: Steps of a part are a multiple of these, where they are more: whole tiles, and whole pieces.
@@ -156,10 +157,11 @@ class _Trials:
 
     def _least(self) -> float:
         """Seconds of all products on all units at once, which parts do not go below."""
-        rate = max(
-            2 * (rates.lane_rate(self._target) or 0.0),
-            *(unit.flops for unit in self._target.matrix_units if unit.fragments),
-        )
+        parts = contraction_of(self._nest.body)
+        found = [] if parts is None else products_of(parts, self._target.matrix_units)
+        rate = found[0].unit.flops if found else 2 * (rates.lane_rate(self._target) or 0.0)
+        if not rate:
+            return 0.0
         return 2 * self._shape.iterations * self._shape.trips / rate
 
     def _try(self, length: int) -> float:
