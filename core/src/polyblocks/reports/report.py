@@ -266,8 +266,10 @@ def describe_kernel(kernel: dict[str, Any]) -> str:
     predicted = (kernel.get("estimate") or {}).get("predicted_seconds")
     if predicted is not None:
         facts.append(f"predicted {units.seconds(predicted)}")
-    known = {"name", "kind", "unit", "parallel", "calls", "code_bytes", "sources", "nests"}
-    known |= {"estimate"}
+    known = {
+        *("name", "kind", "unit", "parallel", "calls", "code_bytes"),
+        *("sources", "nests", "estimate"),
+    }
     facts += [f"{k}={v}" for k, v in kernel.items() if k not in known and v is not None]
     line = f"{kernel.get('name', '?')}: {', '.join(f for f in facts if f)}".removesuffix(": ")
     sources = kernel.get("sources") or []

@@ -37,6 +37,11 @@ class Operand:
     of_rows: bool
     steps_first: bool
 
+    @property
+    def side(self) -> int:
+        """Its place in pairs of rows and columns: 0 if rows move it, else 1."""
+        return 0 if self.of_rows else 1
+
 
 @dataclass(frozen=True)
 class ReductionLoops:

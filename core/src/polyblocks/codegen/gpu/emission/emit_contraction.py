@@ -160,7 +160,7 @@ class ContractionEmitter(Emitter):
 
     def _length(self, operand: Operand) -> int:
         """Rows, or columns, of an operand's tile."""
-        return self.kernel.tile[0 if operand.of_rows else 1]
+        return self.kernel.tile[operand.side]
 
     def _copy_rounds(self, operand: Operand) -> range:
         """The rounds in which the threads copy a tile."""
@@ -202,7 +202,7 @@ class ContractionEmitter(Emitter):
     ) -> list[Any]:
         """A piece from memory."""
         code, kernel, load = self.code, self.kernel, operand.load
-        side = 0 if operand.of_rows else 1
+        side = operand.side
         steps, outer = kernel.copied_at_once(operand)
         number = code.add(begin, step)
         if not whole:
@@ -308,7 +308,7 @@ class ContractionEmitter(Emitter):
         """What a thread needs of an operand's tile for a step: a chunk with each access."""
         code, tile = self.code, self.tiles[operand]
         assert isinstance(node, Load)
-        side = 0 if operand.of_rows else 1
+        side = operand.side
         chunk, type_ = self.kernel.chunk(side), node.result.type
         steps, _ = self.kernel.copied_at_once(operand)
         group = code.quotient(step, steps)

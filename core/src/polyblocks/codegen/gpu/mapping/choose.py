@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from polyblocks.affine.analysis.access_order import fastest_last
 from polyblocks.affine.model import For, Nest, Node
@@ -17,7 +17,7 @@ from polyblocks.codegen.gpu.mapping.distribution import (
     outer_loops,
 )
 from polyblocks.codegen.gpu.mapping.kernel import Kernel
-from polyblocks.codegen.gpu.mapping.kernel_cost import IMPOSSIBLE, Predicted, predict_kernel
+from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted, predict_kernel
 from polyblocks.codegen.gpu.mapping.placement import COPIED_BYTES, place_buffers, same_for_all
 from polyblocks.codegen.gpu.mapping.registers import live_registers, registers
 from polyblocks.codegen.gpu.mapping.wide import is_one_walk, widen_loops, widest
@@ -94,13 +94,14 @@ def _contractions(
         if best is not None and seconds > best[0]:
             break
         kernel = kernels[number]
-        if isinstance(kernel, MatrixKernel):
-            fits = kernel.shared_bytes() <= chip.shared_per_block_optin
-            predicted = predict_matrix(kernel, target, chip) if fits else IMPOSSIBLE
-        else:
-            fits = kernel.shared_bytes() <= chip.shared_per_block
-            predicted = predict_contraction(kernel, target, chip) if fits else IMPOSSIBLE
-        if fits and (best is None or (predicted.seconds, number) < best[:2]):
+        is_matrix = isinstance(kernel, MatrixKernel)
+        if kernel.shared_bytes() > (
+            chip.shared_per_block_optin if is_matrix else chip.shared_per_block
+        ):
+            continue
+        predict: Callable[..., Predicted] = predict_matrix if is_matrix else predict_contraction
+        predicted = predict(kernel, target, chip)
+        if best is None or (predicted.seconds, number) < best[:2]:
             best = predicted.seconds, number, predicted
     return [] if best is None else [((False, best[0]), kernels[best[1]], best[2])]
 

@@ -97,7 +97,7 @@ class TiledKernel(Kernel):
         More than one of either only if they follow each other in memory, and begin at multiples of
         the piece where the buffer does.
         """
-        load, side = operand.load, 0 if operand.of_rows else 1
+        load, side = operand.load, operand.side
         buffer = load.buffer
         most = self.access_bytes // buffer.bytes_per_element
         whole = begins_and_ends_with_memory(buffer) and begins_and_ends_with_memory(buffer.base)
@@ -119,7 +119,7 @@ class TiledKernel(Kernel):
         if steps == 1 and not operand.steps_first:
             return 1
         pieces = self.depth // steps
-        side = 0 if operand.of_rows else 1
+        side = operand.side
         most = self.banks // self.chunk(side)
         return pieces if pieces <= most or pieces % most else most
 
@@ -131,7 +131,7 @@ class TiledKernel(Kernel):
         at once. Every group begins at a multiple of what a thread reads.
         """
         steps, _ = self.copied_at_once(operand)
-        side = 0 if operand.of_rows else 1
+        side = operand.side
         pad, beside, chunk = 0, self.copied_beside(operand), self.chunk(side)
         if beside > 1:
             words = max(1, self.banks // beside)

@@ -48,7 +48,7 @@ def _of_contraction(kernel: TiledKernel) -> int:
     r, c = kernel.of_thread
     results = _words(kernel.parts.reduction.loops[0].inits)
     copied = sum(
-        -(-kernel.depth * kernel.tile[0 if o.of_rows else 1] // kernel.threads)
+        -(-kernel.depth * kernel.tile[o.side] // kernel.threads)
         * max(1, o.load.buffer.bytes_per_element // 4)
         for o in kernel.parts.operands
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil
+from math import ceil, prod
 
 from polyblocks.affine.cost import rates
 from polyblocks.affine.model import Load, Store
@@ -11,7 +11,7 @@ from polyblocks.codegen.gpu.mapping.kernel_cost import IMPOSSIBLE, Predicted
 from polyblocks.codegen.gpu.mapping.registers import registers
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
 from polyblocks.occupancy import occupancy
-from polyblocks.target import MemoryLevel, Multiprocessor, TargetDescription
+from polyblocks.target import Multiprocessor, TargetDescription
 
 
 def predict_matrix(
@@ -31,10 +31,7 @@ def predict_matrix(
         return IMPOSSIBLE
     depth = kernel.tile[2]
     blocks, steps = kernel.blocks, ceil(kernel.counts[2] / depth)
-    shared = target.memory_level("shared")
-    near = _near(target, shared)
-    on_chip = None if shared is None else rates.bandwidth(target, shared, units)
-    cache = None if near is None else rates.bandwidth(target, near, units)
+    on_chip, cache = _rates(target)
     of_tile = depth * kernel.copied_bytes
     after = _bytes_after(kernel)
     at_once = min(resident, ceil(blocks / units))
@@ -69,19 +66,16 @@ def least_matrix(
     as shared memory and threads allow; 0 for what is unknown.
     """
     units = max(target.shared_level.size, 1)
-    shared = target.memory_level("shared")
-    near = _near(target, shared)
-    on_chip = None if shared is None else rates.bandwidth(target, shared, units)
-    cache = None if near is None else rates.bandwidth(target, near, units)
+    on_chip, cache = _rates(target)
     takes, partitions = chip.latencies, chip.warp * chip.partitions
     ends = 2 * takes.memory if takes.known else 0.0
 
     def least(kernel: MatrixKernel) -> float:
-        rows, columns, depth = kernel.tile
+        depth = kernel.tile[2]
         blocks, threads, steps = kernel.blocks, kernel.threads, ceil(kernel.counts[2] / depth)
         compute = memory = 0.0
         if on_chip is not None and kernel.unit.flops:
-            matrix = 2.0 * rows * columns * depth * units / kernel.unit.flops
+            matrix = _unit_seconds_of_tile(kernel, units)
             of_shared = _shared_bytes_of_tile(kernel) * units / on_chip
             of_each = ceil(blocks / units)
             held = min(chip.shared // kernel.shared_bytes(), chip.threads // threads)
@@ -108,9 +102,21 @@ def _shared_bytes_of_tile(kernel: MatrixKernel) -> float:
     return (read + depth * (rows + columns)) * kernel.element_bytes
 
 
-def _near(target: TargetDescription, shared: MemoryLevel | None) -> MemoryLevel | None:
-    behind = target.memory[target.memory.index(shared) + 1 :] if shared else ()
-    return next((level for level in behind if level.bandwidth), None)
+def _unit_seconds_of_tile(kernel: MatrixKernel, units: int) -> float:
+    """Seconds in which the units of one of so many multiprocessors compute a block's tile."""
+    return 2.0 * prod(kernel.tile) * units / kernel.unit.flops
+
+
+def _rates(target: TargetDescription) -> tuple[float | None, float | None]:
+    """Bytes per second of shared memory, and of the first cache behind it that is known."""
+    units = max(target.shared_level.size, 1)
+    shared = target.memory_level("shared")
+    if shared is None:
+        return None, None
+    behind = target.memory[target.memory.index(shared) + 1 :]
+    near = next((level for level in behind if level.bandwidth), None)
+    cache = None if near is None else rates.bandwidth(target, near, units)
+    return rates.bandwidth(target, shared, units), cache
 
 
 def _bytes_after(kernel: MatrixKernel) -> int:
@@ -135,8 +141,7 @@ def _seconds_of_tile(
     tiles that are on their way while the others in shared memory are used.
     """
     units = max(target.shared_level.size, 1)
-    rows, columns, depth = kernel.tile
-    matrix = 2.0 * rows * columns * depth * units / kernel.unit.flops
+    matrix = _unit_seconds_of_tile(kernel, units)
     of_shared = _shared_bytes_of_tile(kernel) * units / on_chip
     of_thread = kernel.reading + sum(kernel.copying(o) for o in kernel.product.operands)
     issued = rates.compute_seconds(target, kernel.threads * of_thread * units) or 0.0
@@ -144,9 +149,8 @@ def _seconds_of_tile(
     used = min(1.0, blocks * warps / chip.partitions)
     alone = matrix / min(1.0, warps / chip.partitions)
     busy = rates.overlapped(blocks * matrix / used, blocks * of_shared, blocks * issued)
-    through = not any(kernel.is_asynchronous(o) for o in kernel.product.operands)
     # Copies past the registers are started all along a tile.
-    comes = takes.memory / (1 if through else kernel.stages - 1.5)
+    comes = takes.memory / (1 if kernel.copies_through_registers else kernel.stages - 1.5)
     exchange = takes.exchange + (takes.memory if kernel.has_idle_copiers else 0.0)
     # Until a tile can be read, and until its place may be used again.
     return max(busy + takes.barrier, alone + 2 * exchange, comes)

@@ -199,7 +199,7 @@ class MatrixKernel(TiledKernel):
         tiles; or a part of them, of tiles that are made of windows. 1: it does not know them.
         """
         window = self.product.window
-        length = self.tile[0 if operand.of_rows else 1]
+        length = self.tile[operand.side]
         if window == 1 or along(self, operand) or self.counts[2] % lcm(window, self.depth):
             return 1
         if self.has_rows_of_threads(operand):
@@ -211,7 +211,7 @@ class MatrixKernel(TiledKernel):
 
     def has_rows_of_threads(self, operand: Operand) -> bool:
         """Whether there is a row (or column) of a tile for each thread, or several."""
-        return self.tile[0 if operand.of_rows else 1] % self.threads == 0
+        return self.tile[operand.side] % self.threads == 0
 
     @property
     def period(self) -> int:
@@ -224,7 +224,7 @@ class MatrixKernel(TiledKernel):
 
         Pieces are swizzled, see :mod:`polyblocks.codegen.gpu.matrix_emission.swizzles`.
         """
-        length = self.tile[0 if operand.of_rows else 1]
+        length = self.tile[operand.side]
         if self.is_transposed(operand):
             return self.stages, self.depth, length
         return self.stages, length, self.depth
@@ -241,7 +241,7 @@ class MatrixKernel(TiledKernel):
 
     def is_transposed(self, operand: Operand) -> bool:
         """Whether an operand is stored as it lies in memory, step by step, and read by columns."""
-        length = self.tile[0 if operand.of_rows else 1]
+        length = self.tile[operand.side]
         return (
             self.loads is not None
             and along(self, operand) == "outer"
@@ -254,9 +254,14 @@ class MatrixKernel(TiledKernel):
         """Whether an operand is copied past the registers."""
         if self.copies is None or self.copies.bytes != ACCESS_BYTES:
             return False
-        side = 0 if operand.of_rows else 1
+        side = operand.side
         by_rows = along(self, operand) == "steps" or self.is_transposed(operand)
         return by_rows and self.product.aligned[side] and not self.product.on_the_way[side]
+
+    @property
+    def copies_through_registers(self) -> bool:
+        """Whether no operand is copied past the registers."""
+        return not any(self.is_asynchronous(o) for o in self.product.operands)
 
     def element_of(self, operand: Operand) -> Any:
         """The MLIR type of an element of an operand's tile."""
@@ -276,7 +281,7 @@ class MatrixKernel(TiledKernel):
 
     def pieces(self, operand: Operand) -> int:
         """Pieces of an operand's tile, of which threads copy one at a time."""
-        length, chunk = self.tile[0 if operand.of_rows else 1], self.piece
+        length, chunk = self.tile[operand.side], self.piece
         if along(self, operand) == "step":
             return self.depth * length
         if along(self, operand) == "outer" and not self.is_transposed(operand):
@@ -300,7 +305,7 @@ class MatrixKernel(TiledKernel):
 
         An address, and a number for each dimension that a condition is about.
         """
-        side = 0 if operand.of_rows else 1
+        side = operand.side
         order = (self.parts.rows, self.parts.columns)[side]
         if len(order) == 1 and self.counts[side] % self.tile[side] == 0:
             return 0
@@ -313,7 +318,7 @@ class MatrixKernel(TiledKernel):
         what is loaded one by one is put together.
         """
         rounds = -(-self.pieces(operand) // self.threads)
-        side = 0 if operand.of_rows else 1
+        side = operand.side
         place = self.of_places(operand) + 3 * self.product.conditions[side]
         if self.is_asynchronous(operand):
             return rounds * (1 + place)
@@ -356,7 +361,7 @@ class MatrixKernel(TiledKernel):
         r, c = self.of_thread
         assert self.unit.fragments is not None
         first, second, sums = self.unit.fragments
-        through = not any(self.is_asynchronous(o) for o in self.product.operands)
+        through = self.copies_through_registers
         held = 0
         for side, fragment in enumerate((first, second)):
             units = self.of_warp[side]
@@ -397,7 +402,7 @@ def _conditions(operand: Operand) -> int:
 
 def along(kernel: MatrixKernel, operand: Operand) -> str:
     """See :class:`Product`."""
-    return kernel.product.along[0 if operand.of_rows else 1]
+    return kernel.product.along[operand.side]
 
 
 def _orders(parts: Contraction) -> Iterator[list[Var]]:
@@ -511,12 +516,12 @@ def matrix_kernels(
                 continue
             if kernel.period > 1 and not _is_straight(kernel):
                 continue
-            if any(kernel.is_asynchronous(o) for o in found.operands):
-                yield from (matrix_kernel(*given, stages) for stages in _STAGES)
-            else:
+            if kernel.copies_through_registers:
                 # Places in shared memory come again when those in windows do.
                 kernel.stages = next((s for s in (2, 3) if kernel.period % s == 0), 2)
                 yield kernel
+            else:
+                yield from (matrix_kernel(*given, stages) for stages in _STAGES)
 
 
 def matrix_kernel(
@@ -556,19 +561,11 @@ def _is_straight(kernel: MatrixKernel) -> bool:
 
     Nor has a tile rows beyond the end, whose few blocks let the assembler spend all registers.
     """
-    through = not any(kernel.is_asynchronous(o) for o in kernel.product.operands)
     branches = kernel.has_idle_copiers or kernel.ragged or kernel.bounded is None
-    return through and not branches
+    return kernel.copies_through_registers and not branches
 
 
 def _fits(kernel: MatrixKernel) -> bool:
     """Whether less than half of a tile is beyond the end, but for the smallest ones."""
     sizes = zip(kernel.counts, kernel.tile, kernel.unit.shape, strict=True)
     return all(size < 2 * count or size <= smallest for count, size, smallest in sizes)
-
-
-def padded(kernel: MatrixKernel) -> int:
-    """Products of all tiles, those beyond the end included."""
-    steps = -(-kernel.counts[2] // kernel.depth) * kernel.depth
-    tiles = prod(kernel.grid) * extent(kernel.parts.batch)
-    return tiles * kernel.tile[0] * kernel.tile[1] * steps

@@ -149,7 +149,7 @@ class MatrixEmitter(ContractionEmitter):
     def _steps(self, thread: Any, inits: list[Any]) -> list[Any]:
         code, kernel = self.code, self.kernel
         copies = [TileCopy(self, operand, thread) for operand in kernel.product.operands]
-        if not any(copy.asynchronous for copy in copies):
+        if kernel.copies_through_registers:
             sums = RegisterPipeline(self, copies).emit(self._packed(inits))
             return self._unpacked(sums)
         direct = [c for c in copies if c.asynchronous]
@@ -379,7 +379,7 @@ class MatrixEmitter(ContractionEmitter):
     ) -> dict[tuple[int, int], Any]:
         """What a lane reads for a call of one unit: by its row (or column) and chunk."""
         code, kernel, steps = self.code, self.kernel, self.kernel.product.steps
-        side = 0 if operand.of_rows else 1
+        side = operand.side
         size, k = kernel.unit.shape[side], kernel.unit.shape[2]
         first = code.add(self.corner[side], self.of_lane([outer for outer, _ in fragment.lanes]))
         adds = [0] * len(fragment.lanes)
@@ -463,7 +463,7 @@ class MatrixEmitter(ContractionEmitter):
         tiles = [[begin[axis] - begins[0][axis] for begin in others[:2]] for axis in (0, 1)]
         outers = self.of_lane([*(none if by_columns else row), *tiles[0]])
         steps = self.of_lane([*(row if by_columns else none), *tiles[1]])
-        side = 0 if operand.of_rows else 1
+        side = operand.side
         outers = code.add(self.corner[side], outers)
         if by_columns:
             here = outer % (TILE * kernel.piece)

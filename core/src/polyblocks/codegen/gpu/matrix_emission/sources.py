@@ -71,7 +71,7 @@ class Sources:
 
     def __init__(self, emitter: MatrixEmitter, operand: Operand) -> None:
         self.emitter, self.code, self.kernel = emitter, emitter.code, emitter.kernel
-        self.load, self.side = operand.load, 0 if operand.of_rows else 1
+        self.load, self.side = operand.load, operand.side
         product = self.kernel.product
         self.order, self.linear = product.order, product.linear[self.side]
         buffer = self.load.buffer

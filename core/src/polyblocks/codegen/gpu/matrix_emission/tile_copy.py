@@ -37,7 +37,7 @@ class TileCopy:
     def __init__(self, emitter: MatrixEmitter, operand: Operand, thread: Any) -> None:
         self.emitter, self.operand, self.thread = emitter, operand, thread
         self.code, self.kernel = emitter.code, emitter.kernel
-        self.side = 0 if operand.of_rows else 1
+        self.side = operand.side
         self.along = along(self.kernel, operand)
         self.chunk = self.kernel.piece if self.along != "step" else 1
         self.sources = Sources(emitter, operand)
