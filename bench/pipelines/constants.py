@@ -57,11 +57,8 @@ STAR = (-205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560)
 COURANT2 = 0.1
 WAVE_STEPS = 10
 
-#: Steps of the heat equation, and diffusivity times the time step over the squared distance.
+#: Steps of the heat equation.
 HEAT_STEPS = 200
-DIFFUSION = 0.2
 
-#: Steps and rate of the multidimensional scaling, and what keeps distances from 0.
+#: Steps of the multidimensional scaling.
 SCALING_STEPS = 1000
-SCALING_RATE = 0.02
-SCALING_EPS = 1e-6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from tests.e2e.test_kernels_simulated import TARGETS, simulate
-from tests.support.any_unit import predict_by
+from tests.support.any_unit import any_unit, predict_by
 from tests.support.sweeps import sweep
 from torch.nn import functional
 
@@ -102,18 +102,10 @@ CHIPS = ("sm_70", "sm_75", "sm_80", "sm_90a", "gfx1100", "gfx1200")
 
 
 @pytest.fixture
-def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[MatrixKernel]:
+def kernels(request: pytest.FixtureRequest) -> Iterator[list[MatrixKernel]]:
     """Let the model prefer any matrix kernel that could run; those that were possible."""
-    numbers = random.Random(request.node.name)
-    seen: list[MatrixKernel] = []
-
-    def predict(candidate: MatrixKernel, *given: Any) -> Predicted:
-        possible = isfinite(predict_matrix(candidate, *given).seconds)
-        seen.extend([candidate] * possible)
-        return Predicted(-numbers.random() if possible else 1e9, 0.0, 0.0)
-
-    predict_by(monkeypatch, predict)
-    return seen
+    with any_unit(random.Random(request.node.name)) as seen:
+        yield seen
 
 
 def arguments(name: str, dtype: torch.dtype) -> list[torch.Tensor]:

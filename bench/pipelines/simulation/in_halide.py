@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import halide as hl
 
-from bench.pipelines.constants import COURANT2, DIFFUSION, HEAT_STEPS, STAR, WAVE_STEPS
+from bench.constants import DIFFUSION
+from bench.pipelines.constants import COURANT2, HEAT_STEPS, STAR, WAVE_STEPS
 from bench.pipelines.halide_programs import Program, Source, held, named, total
 
 x, y, z = (hl.Var(name) for name in "xyz")

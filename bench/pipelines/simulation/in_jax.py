@@ -5,14 +5,12 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array, lax
 
-from bench.algorithms.constants import SOFTENING, TIME_STEP
+from bench.algorithms.constants import SCALING_EPS, SCALING_RATE, SOFTENING, TIME_STEP
 from bench.algorithms.in_jax import n_body
+from bench.constants import DIFFUSION
 from bench.pipelines.constants import (
     COURANT2,
-    DIFFUSION,
     HEAT_STEPS,
-    SCALING_EPS,
-    SCALING_RATE,
     SCALING_STEPS,
     STAR,
     WAVE_STEPS,

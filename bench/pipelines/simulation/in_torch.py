@@ -12,14 +12,12 @@ from torch import Tensor
 from torch._higher_order_ops import scan, while_loop
 from torch.nn import functional
 
-from bench.algorithms.constants import SOFTENING, TIME_STEP
+from bench.algorithms.constants import SCALING_EPS, SCALING_RATE, SOFTENING, TIME_STEP
 from bench.algorithms.in_torch import n_body
+from bench.constants import DIFFUSION
 from bench.pipelines.constants import (
     COURANT2,
-    DIFFUSION,
     HEAT_STEPS,
-    SCALING_EPS,
-    SCALING_RATE,
     SCALING_STEPS,
     STAR,
     WAVE_STEPS,

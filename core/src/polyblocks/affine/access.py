@@ -25,6 +25,12 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(steps))
 
 
+def reach(buffer: Buffer) -> int:
+    """Elements from a buffer's lowest one to its highest one, both included."""
+    pairs = zip(buffer.shape, strides(buffer), strict=True)
+    return 1 + sum((extent - 1) * abs(step) for extent, step in pairs)
+
+
 def is_whole(buffer: Buffer) -> bool:
     """Whether it is all the memory of its base, row by row: the same address, the same element."""
     base = buffer.base

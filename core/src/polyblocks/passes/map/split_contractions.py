@@ -52,12 +52,14 @@ class SplitContractionsPass(NestPass):
             shape = ReductionNest.of(nest)
             if shape is None or any(f.bounded for f in (*shape.parallel, *shape.reductions)):
                 continue
-            found = choice.of(nest, shape)
-            if found is None:
+            chosen = choice.of(nest, shape)
+            if chosen is None:
                 continue
-            new = split(nest, shape, found.combiners, found.length, zeros=found.zeros)
+            found, combiners = chosen
             at = sequence.items.index(nest)
-            sequence.items[at : at + 1] = new
+            sequence.items[at : at + 1] = split(
+                nest, shape, combiners, found.length, zeros=found.zeros
+            )
             context.decide(
                 self.name,
                 nest.name,

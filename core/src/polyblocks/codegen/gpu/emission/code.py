@@ -128,6 +128,12 @@ class Code:
         """Sum of two indices."""
         return self.value("arith.addi", self.index, a, b)
 
+    def behind(self, value: Any) -> Any:
+        """The place behind a value's definition, to be entered: an argument's is the beginning."""
+        if isinstance(value.owner, ir.Block):
+            return ir.InsertionPoint.at_block_begin(self.entry)
+        return ir.InsertionPoint.after(value.owner)
+
     def as_index(self, a: Any) -> Any:
         """A number that is not negative, of another integer type, as an index."""
         return self.value("arith.index_castui", self.index, a)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, gcd
 from typing import Any
 
@@ -41,7 +41,6 @@ class Parts:
         length: iterations of the outermost reduction loop in a part.
         count: of the parts.
         zeros: whether what the last part lacks is loaded as zeros, see :func:`split`.
-        combiners: of the carried values of the nest.
         blocks: of the kernel that computes the parts.
         seconds: of the parts, of joining them, and of launching one more kernel.
         whole_seconds: in one part.
@@ -50,7 +49,6 @@ class Parts:
     length: int
     count: int
     zeros: bool
-    combiners: list[Op]
     blocks: int
     seconds: float
     whole_seconds: float
@@ -69,8 +67,10 @@ class Choice:
         #: The variables that stand for those of loops, by the loop's number and extent.
         self._variables: dict[tuple[int, int], Var] = {}
 
-    def of(self, nest: Nest, shape: ReductionNest) -> Parts | None:
-        """The quickest number of parts; None if it is one, no contraction, or cannot be joined.
+    def of(self, nest: Nest, shape: ReductionNest) -> tuple[Parts, list[Op]] | None:
+        """The quickest number of parts, and what combines the values that the nest carries.
+
+        None if it is one part, no contraction, or cannot be joined.
 
         Args:
             nest: anything; it stays as it is.
@@ -88,7 +88,7 @@ class Choice:
         if key not in self._found:
             self._found[key] = _Trials(nest, shape, product, self._target).best()
         found = self._found[key]
-        return None if found is None else replace(found, combiners=combiners)
+        return None if found is None else (found, combiners)
 
     def _signature(self, nest: Nest) -> tuple[Any, ...]:
         """What is the same for nests that differ in names, values and buffers alone."""
@@ -122,38 +122,44 @@ class _Trials:
     ) -> None:
         self._nest, self._shape, self._product, self._target = nest, shape, product, target
         self._extent = shape.reductions[0].var.extent
-        self._seconds: dict[int, float] = {}
-        self._tried: list[Parts] = []
-        self._best: Parts | None = None
+        self._whole = 0.0
+        #: By the length of a part.
+        self._tried: dict[int, Parts] = {}
 
     def best(self) -> Parts | None:
         """First by factors of two, then what fills multiprocessors with tiles like the best."""
         units = max(self._target.shared_level.size, 1)
         kernel, predicted = choose(_copy(self._nest), self._target)
-        whole = self._seconds[self._extent] = predicted.seconds
+        self._whole = predicted.seconds
         enough = isinstance(kernel, TiledKernel) and kernel.blocks >= _ENOUGH * units
         least = self._target.shared_level.overhead + self._least()
-        if enough or _WORTH * whole <= least:
+        if enough or _WORTH * self._whole <= least:
             return None
         count = 2
         while count <= _ENOUGH * units:
             length = self._length(count)
             if length * self._shape.trips // self._extent < _LEAST:
                 break
-            if self._try(length) > 2 * min(self._seconds.values()):
+            seconds = self._try(length)
+            if seconds > 2 * min([self._whole, *(p.seconds for p in self._tried.values())]):
                 break
             count *= 2
-        if self._best is not None:
-            tiles = -(-self._best.blocks // self._best.count)
-            most = 2 * self._best.count
+        if (best := self._quickest()) is not None:
+            tiles, most = -(-best.blocks // best.count), 2 * best.count
             for each in range(1, _ENOUGH + 1):
                 if 2 <= each * units // tiles <= most:
                     self._try(self._length(each * units // tiles))
-        if self._best is None or self._best.seconds > _WORTH * whole:
+        best = self._quickest()
+        if best is None or best.seconds > _WORTH * self._whole:
             return None
         # Of equally good ones that which leaves the fewest multiprocessors without a block.
-        alike = [p for p in self._tried if p.seconds <= _ALIKE * self._best.seconds]
+        alike = [p for p in self._tried.values() if p.seconds <= _ALIKE * best.seconds]
         return max(alike, key=lambda p: (min(p.blocks, units), -p.seconds))
+
+    def _quickest(self) -> Parts | None:
+        """The first of the quickest, if they are quicker than one part."""
+        best = min(self._tried.values(), key=lambda p: p.seconds, default=None)
+        return best if best is not None and best.seconds < self._whole else None
 
     def _least(self) -> float:
         """Seconds of all products on all units at once, which parts do not go below."""
@@ -166,8 +172,10 @@ class _Trials:
 
     def _try(self, length: int) -> float:
         """Seconds with parts of a length."""
-        if length in self._seconds:
-            return self._seconds[length]
+        if length == self._extent:
+            return self._whole
+        if length in self._tried:
+            return self._tried[length].seconds
         copied = _copy(self._nest)
         shape = ReductionNest.of(copied)
         assert shape is not None
@@ -178,11 +186,7 @@ class _Trials:
         seconds = sum(predicted.seconds for _, predicted in found)
         seconds += (len(found) - 1) * self._target.shared_level.overhead
         count, blocks = ceil(self._extent / length), found[0][0].blocks
-        whole = self._seconds[self._extent]
-        self._tried.append(Parts(length, count, self._product, [], blocks, seconds, whole))
-        if seconds < min(self._seconds.values()):
-            self._best = self._tried[-1]
-        self._seconds[length] = seconds
+        self._tried[length] = Parts(length, count, self._product, blocks, seconds, self._whole)
         return seconds
 
     def _length(self, count: int) -> int:

@@ -54,12 +54,7 @@ class MatrixEmitter(ContractionEmitter):
         """The memref of a buffer that has to begin at a multiple of so many bytes."""
         if buffer not in self._aligned_memrefs:
             memref = self.memrefs[buffer]
-            entry = self.code.entry
-            with (
-                ir.InsertionPoint.at_block_begin(entry)
-                if isinstance(memref.owner, ir.Block)
-                else ir.InsertionPoint.after(memref.owner)
-            ):
+            with self.code.behind(memref):
                 self._aligned_memrefs[buffer] = self.code.value(
                     "memref.assume_alignment",
                     memref.type,
@@ -93,11 +88,7 @@ class MatrixEmitter(ContractionEmitter):
             type_ = ir.MemRefType.get(
                 [span], memref.type.element_type, layout, memref.type.memory_space
             )
-            with (
-                ir.InsertionPoint.at_block_begin(self.code.entry)
-                if isinstance(memref.owner, ir.Block)
-                else ir.InsertionPoint.after(memref.owner)
-            ):
+            with self.code.behind(memref):
                 self._flat_memrefs[buffer] = self.code.value(
                     "memref.reinterpret_cast",
                     type_,

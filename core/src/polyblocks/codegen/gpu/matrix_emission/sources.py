@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from polyblocks.affine.access import address, strides
+from polyblocks.affine.access import address, reach, strides
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer
@@ -74,9 +74,7 @@ class Sources:
         self.load, self.side = operand.load, operand.side
         product = self.kernel.product
         self.order, self.linear = product.order, product.linear[self.side]
-        buffer = self.load.buffer
-        pairs = zip(buffer.shape, strides(buffer), strict=True)
-        self.few = 1 + sum((extent - 1) * abs(step) for extent, step in pairs) <= _FEW
+        self.few = reach(self.load.buffer) <= _FEW
         self.number = self.code.i32 if self.few else self.code.index
         self.window = self.kernel.window(operand)
         #: Variables of the step that are the same for all threads, whatever the tile.
@@ -202,12 +200,6 @@ class Sources:
         return code.compare(predicate, value, code.integer(bound, self.number))
 
 
-def reaches(buffer: Buffer) -> int:
-    """Bytes from a buffer's first element to the end of its last one."""
-    pairs = zip(buffer.shape, strides(buffer), strict=True)
-    return (1 + sum((e - 1) * s for e, s in pairs)) * buffer.bytes_per_element
-
-
 def can_be_bounded(buffer: Buffer, loads: BoundedLoads | None, nbytes: int) -> bool:
     """Whether a chip's loads of so many bytes can read a buffer; not a part of another one."""
     type_ = buffer.memref_type
@@ -218,7 +210,7 @@ def can_be_bounded(buffer: Buffer, loads: BoundedLoads | None, nbytes: int) -> b
         and nbytes in (1, 2, 4, loads.bytes)
         and begins
         and forward
-        and reaches(buffer) < _LIMIT
+        and reach(buffer) * buffer.bytes_per_element < _LIMIT
     )
 
 
@@ -238,11 +230,7 @@ class BoundedBuffer:
     ) -> None:
         self._code, self._loads, self._apart = code, loads, apart
         self._size = buffer.bytes_per_element
-        with (
-            ir.InsertionPoint.at_block_begin(code.entry)
-            if isinstance(memref.owner, ir.Block)
-            else ir.InsertionPoint.after(memref.owner)
-        ):
+        with code.behind(memref):
             at = code.value("memref.extract_aligned_pointer_as_index", code.index, memref)
             i16 = ir.IntegerType.get_signless(16)
             given = [
@@ -250,7 +238,7 @@ class BoundedBuffer:
                 *(
                     code.constant(ir.IntegerAttr.get(type_, number))
                     for type_, number in (
-                        (i16, 0), (code.i64, reaches(buffer)), (code.i32, loads.flags),
+                        (i16, 0), (code.i64, reach(buffer) * self._size), (code.i32, loads.flags),
                     )
                 ),
             ]  # fmt: skip
