@@ -129,14 +129,14 @@ class WideBody:
             vector = ir.VectorType.get([self.width], type_)
             op = self.code.op("vector.load", [vector], place, None, node.location)
             return self.code.elements(op.results[0])
-
-        def one() -> Any:
-            self.emitter.nodes([node], False, [])
-            return self.emitter.values[node.result]
-
         owned = self.emitter.kernel.places.get(node.buffer) is Place.DISTRIBUTED_REGISTERS
-        exprs = (*node.index, *node.where)
-        return self._each(one, owned or any(self.var in e.variables() for e in exprs))
+        moves = owned or any(self.var in e.variables() for e in (*node.index, *node.where))
+        return self._each(partial(self._load_one, node), moves)
+
+    def _load_one(self, node: Load) -> Any:
+        """The element that the current iteration loads."""
+        self.emitter.nodes([node], False, [])
+        return self.emitter.values[node.result]
 
     def _store(self, node: Store) -> None:
         code = self.code
@@ -148,9 +148,9 @@ class WideBody:
             code.op("vector.store", [], [value, *place], None, node.location)
             return
         rest = iter(range(self.width))
+        self._each(lambda: self._store_one(node, self._of(node.value, next(rest))))
 
-        def one() -> None:
-            self.emitter.values[node.value] = self._of(node.value, next(rest))
-            self.emitter.nodes([node], False, [])
-
-        self._each(one)
+    def _store_one(self, node: Store, value: Any) -> None:
+        """Store a value as the current iteration does."""
+        self.emitter.values[node.value] = value
+        self.emitter.nodes([node], False, [])

@@ -7,12 +7,12 @@ neighbouring columns of one row. What belongs to these is loaded, and they are s
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.access import address, stride_along
-from polyblocks.affine.model import Index, Load, Node, Op, Store, Value, results
+from polyblocks.affine.model import Index, Load, Op, Store
 from polyblocks.codegen.gpu.emission.combine import barrier
+from polyblocks.codegen.gpu.emission.wide_body import WideBody
 from polyblocks.codegen.gpu.matrix.fragments import outers_of, steps_of
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
 from polyblocks.mlir import ir
@@ -84,8 +84,6 @@ class WideEpilogue:
         self.begin = self.code.times(warp, _bytes_of_warp(kernel) // 4)
         self.pitch = kernel.of_warp[1] * kernel.unit.shape[1]
         self.sum_type: Any = None
-        #: The values of all columns; one if they have the same.
-        self.values: dict[Value, list[Any]] = {}
 
     def emit(self, sums: list[Any]) -> None:
         """Change places, and do what is to be done.
@@ -184,10 +182,10 @@ class WideEpilogue:
             parts = kernel.parts
             emitter._decode(at[0], parts.rows)
             emitter._decode(at[1], parts.columns)
-            self.values = {}
-            self._run(parts.before)
-            self.values[parts.reduction.loops[0].results[0]] = sums
-            self._run(parts.after)
+            columns = _Columns(emitter, parts.columns[-1], WIDTH)
+            columns.nodes(parts.before)
+            columns.values[parts.reduction.loops[0].results[0]] = sums
+            columns.nodes(parts.after)
             return []
 
         code.when(code.both([c for c in conditions if c is not None]), body)
@@ -209,84 +207,26 @@ class WideEpilogue:
             found += code.elements(four)
         return found
 
-    # Nodes
 
-    def _run(self, nodes: list[Node]) -> None:
-        for node in nodes:
-            if isinstance(node, Load):
-                self.values[node.result] = self._load(node)
-            elif isinstance(node, Store):
-                self._store_columns(node)
-            elif isinstance(node, Index):
-                last = self.kernel.parts.columns[-1]
-                moved = last in node.expr.variables()
-                self.values[node.result] = self._of_columns(
-                    partial(self.emitter.expr, node.expr), WIDTH if moved else 1
-                )
-            else:
-                assert isinstance(node, Op)
-                self._op(node)
+class _Columns(WideBody):
+    """Writes nodes for neighbouring columns; every buffer is one row of elements."""
 
-    def _of_columns(self, made: Any, count: int) -> list[Any]:
-        """What is made with the variables of each column; of the first one alone, if so."""
-        emitter, last = self.emitter, self.kernel.parts.columns[-1]
-        first = emitter.variables[last]
-        found = []
-        for k in range(count):
-            emitter.variables[last] = self.code.add(first, self.code.integer(k)) if k else first
-            found.append(made())
-        emitter.variables[last] = first
-        return found
+    emitter: MatrixEmitter
 
-    def _of(self, value: Value, k: int) -> Any:
-        if value.external is not None:
-            return self.emitter.externals[value.external]
-        found = self.values[value]
-        return found[k if len(found) > 1 else 0]
+    def _place(self, node: Load | Store) -> list[Any] | None:
+        value = node.result if isinstance(node, Load) else node.value
+        one_by_one = _walk(node, self.emitter.kernel) != 1 or str(value.type) == "i1"
+        return None if one_by_one else self._element(node)
 
-    def _op(self, node: Op) -> None:
-        inner = [v for v in node.operands if v.external is None]
-        count = max((len(self.values[v]) for v in inner), default=1)
-        types = [r.type for r in node.results]
-        rows = []
-        for k in range(count):
-            operands = [self._of(v, k) for v in node.operands]
-            op = self.code.op(node.name, types, operands, node.attributes, node.location)
-            rows.append(list(op.results))
-        for position, result in enumerate(results(node)):
-            self.values[result] = [row[position] for row in rows]
-
-    def _place(self, node: Load | Store) -> list[Any]:
+    def _element(self, node: Load | Store) -> list[Any]:
         place = self.emitter.expr(address(node.buffer, node.index))
         return [self.emitter.flat(node.buffer), place]
 
-    def _load(self, node: Load) -> list[Any]:
-        code, type_ = self.code, node.result.type
-        step = _walk(node, self.kernel)
-        if step == 1 and str(type_) != "i1":
-            vector = ir.VectorType.get([WIDTH], type_)
-            op = code.op("vector.load", [vector], self._place(node), None, node.location)
-            return code.elements(op.results[0])
+    def _load_one(self, node: Load) -> Any:
+        place = self._element(node)
+        return self.code.op("memref.load", [node.result.type], place, None, node.location).results[
+            0
+        ]
 
-        def one() -> Any:
-            return code.op("memref.load", [type_], self._place(node), None, node.location).results[
-                0
-            ]
-
-        return self._of_columns(one, 1 if step == 0 else WIDTH)
-
-    def _store_columns(self, node: Store) -> None:
-        code = self.code
-        if _walk(node, self.kernel) == 1 and str(node.value.type) != "i1":
-            elements = [self._of(node.value, k) for k in range(WIDTH)]
-            vector = ir.VectorType.get([WIDTH], node.value.type)
-            value = code.value("vector.from_elements", vector, *elements)
-            code.op("vector.store", [], [value, *self._place(node)], None, node.location)
-            return
-        rest = iter(range(WIDTH))
-
-        def one() -> None:
-            operands = [self._of(node.value, next(rest)), *self._place(node)]
-            code.op("memref.store", [], operands, None, node.location)
-
-        self._of_columns(one, WIDTH)
+    def _store_one(self, node: Store, value: Any) -> None:
+        self.code.op("memref.store", [], [value, *self._element(node)], None, node.location)
