@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from math import inf
 
+from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.access_order import fastest_last
+from polyblocks.affine.cost import rates
 from polyblocks.affine.model import For, Nest, Node
 from polyblocks.codegen.gpu.mapping.atomics import form_atomics
 from polyblocks.codegen.gpu.mapping.banks import pitch_rows
 from polyblocks.codegen.gpu.mapping.barriers import place_barriers
-from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, tiled_kernels
-from polyblocks.codegen.gpu.mapping.contraction_cost import least_contraction, predict_contraction
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
+from polyblocks.codegen.gpu.mapping.contraction_cost import quickest_contraction
 from polyblocks.codegen.gpu.mapping.distribution import (
     ThreadDistribution,
     has_loops,
@@ -21,8 +24,7 @@ from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted, predict_kernel
 from polyblocks.codegen.gpu.mapping.placement import COPIED_BYTES, place_buffers, same_for_all
 from polyblocks.codegen.gpu.mapping.registers import live_registers, registers
 from polyblocks.codegen.gpu.mapping.wide import is_one_walk, widen_loops, widest
-from polyblocks.codegen.gpu.matrix.cost import least_matrix, predict_matrix
-from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, matrix_kernels
+from polyblocks.codegen.gpu.matrix.cost import quickest_matrix
 from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
 
@@ -44,6 +46,34 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
         raise ValueError(f"the target '{target.name}' has no grids of blocks: it maps to a team")
     form_atomics(nest.body)
     outer, body = outer_loops(nest.body)
+    chosen = _contraction(nest, outer, body, target, chip)
+    # Whatever the threads, they compute all that there is.
+    least = rates.compute_seconds(target, cost.work(nest.body)) or 0.0
+    if chosen is None or chosen[1].seconds >= least:
+        chosen = _of_groups(nest, outer, body, target, chip, chosen)
+    kernel, predicted = chosen
+    if not isinstance(kernel, TiledKernel):
+        _widen(kernel, target, chip)
+        _fit_grid(kernel, chip)
+        place_barriers(kernel)
+    if kernel.blocks > chip.grid_limits[0]:
+        raise UnsupportedError(
+            f"it would take {kernel.blocks} blocks of {kernel.threads} threads, where a grid of "
+            f"the target '{target.name}' has at most {chip.grid_limits[0]}; compute parts of the "
+            "arrays one after the other"
+        )
+    return kernel, predicted
+
+
+def _of_groups(
+    nest: Nest,
+    outer: list[For],
+    body: list[Node],
+    target: TargetDescription,
+    chip: Multiprocessor,
+    other: tuple[Kernel, Predicted] | None,
+) -> tuple[Kernel, Predicted]:
+    """The quickest kernel whose groups of threads do outer iterations, or another one if it is."""
     kernels = _Kernels(nest, outer, body, chip)
     found: list[tuple[tuple[bool, float], Kernel, Predicted]] = []
     for group, groups, strided, copies in _choices(chip, has_loops(body)):
@@ -62,48 +92,21 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
         # Private memory that is no register is worse than anything the model knows of.
         scratch = registers(kernel) > chip.registers_per_thread
         found.append(((scratch, predicted.seconds), kernel, predicted))
-    found += _contractions(nest, outer, body, target, chip)
+    if other is not None:
+        found.append(((False, other[1].seconds), *other))
     # Ties go to the simpler one, which comes first.
     _, kernel, predicted = min(found, key=lambda entry: entry[0])
-    if not isinstance(kernel, TiledKernel):
-        _widen(kernel, target, chip)
-        _fit_grid(kernel, chip)
-        place_barriers(kernel)
-    if kernel.blocks > chip.grid_limits[0]:
-        raise UnsupportedError(
-            f"it would take {kernel.blocks} blocks of {kernel.threads} threads, where a grid of "
-            f"the target '{target.name}' has at most {chip.grid_limits[0]}; compute parts of the "
-            "arrays one after the other"
-        )
     return kernel, predicted
 
 
-def _contractions(
+def _contraction(
     nest: Nest, outer: list[For], body: list[Node], target: TargetDescription, chip: Multiprocessor
-) -> list[tuple[tuple[bool, float], Kernel, Predicted]]:
-    """The quickest kernel that computes tiles of a contraction, if there is one.
-
-    Most kernels take longer by the least time that each of them takes, which is soon said.
-    """
-    tiled = list(tiled_kernels(nest, outer, body, chip))
-    matrix = list(matrix_kernels(nest, outer, body, chip, target.matrix_units))
-    least = [*map(least_contraction(target, chip), tiled), *map(least_matrix(target, chip), matrix)]
-    kernels: list[TiledKernel] = [*tiled, *matrix]
-    best: tuple[float, int, Predicted] | None = None
-    for seconds, number in sorted(zip(least, range(len(kernels)), strict=True)):
-        if best is not None and seconds > best[0]:
-            break
-        kernel = kernels[number]
-        is_matrix = isinstance(kernel, MatrixKernel)
-        if kernel.shared_bytes() > (
-            chip.shared_per_block_optin if is_matrix else chip.shared_per_block
-        ):
-            continue
-        predict: Callable[..., Predicted] = predict_matrix if is_matrix else predict_contraction
-        predicted = predict(kernel, target, chip)
-        if best is None or (predicted.seconds, number) < best[:2]:
-            best = predicted.seconds, number, predicted
-    return [] if best is None else [((False, best[0]), kernels[best[1]], best[2])]
+) -> tuple[Kernel, Predicted] | None:
+    """The quickest kernel that computes tiles of a contraction, if there is one."""
+    given = nest, outer, body, target, chip
+    by_unit = quickest_matrix(*given)
+    tiled = quickest_contraction(*given, most=inf if by_unit is None else by_unit[1].seconds)
+    return by_unit if tiled is None else tiled
 
 
 def _fit_grid(kernel: Kernel, chip: Multiprocessor) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from math import ceil, inf
 
 from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.analysis.contractions import Contraction, contraction_of
 from polyblocks.affine.cost import rates
-from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
+from polyblocks.affine.model import For, Nest, Node
+from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent, tiled_kernels
 from polyblocks.codegen.gpu.mapping.kernel_cost import ACCESSED_PER_MOVED, IMPOSSIBLE, Predicted
 from polyblocks.codegen.gpu.mapping.registers import registers
 from polyblocks.target import Multiprocessor, TargetDescription
@@ -63,6 +65,43 @@ def predict_contraction(
         if takes.known
         else None,
     )
+
+
+def quickest_contraction(
+    nest: Nest,
+    outer: list[For],
+    body: list[Node],
+    target: TargetDescription,
+    chip: Multiprocessor,
+    most: float = inf,
+) -> tuple[TiledKernel, Predicted] | None:
+    """The tiled kernel that is predicted to be the quickest; None if none takes so few seconds.
+
+    Most kernels take longer by the least time that each of them takes, which is soon said.
+    """
+    parts = contraction_of(nest.body)
+    if parts is None or _least_of_all(parts, target) > most:
+        return None
+    least = least_contraction(target, chip)
+    kernels = list(tiled_kernels(nest, outer, body, chip))
+    best: tuple[float, int, Predicted] | None = None
+    for seconds, number in sorted((least(k), number) for number, k in enumerate(kernels)):
+        if seconds > (most if best is None else best[0]):
+            break
+        kernel = kernels[number]
+        if kernel.shared_bytes() > chip.shared_per_block:
+            continue
+        predicted = predict_contraction(kernel, target, chip)
+        if best is None or (predicted.seconds, number) < best[:2]:
+            best = predicted.seconds, number, predicted
+    return None if best is None or best[0] > most else (kernels[best[1]], best[2])
+
+
+def _least_of_all(parts: Contraction, target: TargetDescription) -> float:
+    """Seconds that no kernel is below: of what there is to compute, without what is beyond ends."""
+    elements = extent(parts.batch) * extent(parts.rows) * extent(parts.columns)
+    work = cost.operations(parts.reduction.body) * elements * parts.reduction.trips
+    return rates.compute_seconds(target, work) or 0.0
 
 
 def least_contraction(

@@ -62,6 +62,9 @@ _SEVERAL_TILES = 24
 #: dtype of operands -> bytes.
 _BYTES = {"float16": 2, "bfloat16": 2, "int8": 1, "tfloat32": 4}
 
+#: Warps of a block, units of a warp, calls of a unit, and stages.
+Tiling = tuple[tuple[int, int], tuple[int, int], int, int]
+
 
 @dataclass(frozen=True)
 class Product:
@@ -168,6 +171,11 @@ class MatrixKernel(TiledKernel):
     bounded: BoundedLoads | None = None
     loads: TileLoads | None = None
     fence: str = ""
+
+    @property
+    def tiling(self) -> Tiling:
+        """What :func:`matrix_kernel` makes it of."""
+        return self.warps, self.of_warp, self.calls, self.stages
 
     @property
     def unit(self) -> MatrixUnit:
@@ -483,45 +491,49 @@ def _begins_inside(buffer: Buffer) -> bool:
     return type_ is not None and type_.get_strides_and_offset()[1] != 0
 
 
-def matrix_kernels(
-    nest: Nest,
-    outer: list[For],
-    body: list[Node],
-    chip: Multiprocessor,
-    units: Sequence[MatrixUnit],
-) -> Iterator[MatrixKernel]:
-    """Candidates for a nest; none if no unit computes what it does."""
+def product_of(nest: Nest, units: Sequence[MatrixUnit]) -> Product | None:
+    """What a nest computes by the first of some units that can; None if none does."""
     parts = contraction_of(nest.body)
     if parts is None or not parts.reduction.loops or not any(u.fragments for u in units):
-        return
-    for found in products_of(parts, units)[:1]:
-        m, n, _ = found.unit.shape
-        # Of so few columns that they are those of one unit there is a tile of one.
-        few = extent(parts.columns) <= n
-        widths = (n,) if few else _WIDTHS
-        windows = lcm(found.window, found.unit.shape[2]) // found.unit.shape[2]
-        numbers = {*_CALLS, windows if windows <= _CALLS_OF_WINDOWS else 1}
-        for warps, height, width, calls in product(_WARPS, _HEIGHTS, widths, sorted(numbers)):
-            if height % m or width % n or height * width > _SUMS * chip.warp:
-                continue
-            given = (nest, outer, body, chip, found, warps, (height // m, width // n), calls)
-            kernel = matrix_kernel(*given)
-            if kernel.depth % kernel.piece or kernel.threads > chip.threads_per_block:
-                continue
-            if not _fits(kernel):
-                continue
-            # Where each lane reads its own chunks, those of so many calls take all registers.
-            many = calls not in _CALLS
-            if many and (kernel.loads is None or max(map(kernel.window, found.operands)) == 1):
-                continue
-            if kernel.period > 1 and not _is_straight(kernel):
-                continue
-            if kernel.copies_through_registers:
-                # Places in shared memory come again when those in windows do.
-                kernel.stages = next((s for s in (2, 3) if kernel.period % s == 0), 2)
-                yield kernel
-            else:
-                yield from (matrix_kernel(*given, stages) for stages in _STAGES)
+        return None
+    return next(iter(products_of(parts, units)), None)
+
+
+def matrix_kernels(
+    nest: Nest, outer: list[For], body: list[Node], chip: Multiprocessor, found: Product
+) -> Iterator[MatrixKernel]:
+    """Candidates for a nest whose product a unit computes."""
+    m, n, _ = found.unit.shape
+    # Of so few columns that they are those of one unit there is a tile of one.
+    few = extent(found.parts.columns) <= n
+    widths = (n,) if few else _WIDTHS
+    for warps, height, width, calls in product(_WARPS, _HEIGHTS, widths, calls_of(found)):
+        if height % m or width % n or height * width > _SUMS * chip.warp:
+            continue
+        given = (nest, outer, body, chip, found, warps, (height // m, width // n), calls)
+        kernel = matrix_kernel(*given)
+        if kernel.depth % kernel.piece or kernel.threads > chip.threads_per_block:
+            continue
+        if not _fits(kernel):
+            continue
+        # Where each lane reads its own chunks, those of so many calls take all registers.
+        many = calls not in _CALLS
+        if many and (kernel.loads is None or max(map(kernel.window, found.operands)) == 1):
+            continue
+        if kernel.period > 1 and not _is_straight(kernel):
+            continue
+        if kernel.copies_through_registers:
+            # Places in shared memory come again when those in windows do.
+            kernel.stages = next((s for s in (2, 3) if kernel.period % s == 0), 2)
+            yield kernel
+        else:
+            yield from (matrix_kernel(*given, stages) for stages in _STAGES)
+
+
+def calls_of(found: Product) -> list[int]:
+    """Calls of a unit for which operands are copied at once, of any kernel."""
+    windows = lcm(found.window, found.unit.shape[2]) // found.unit.shape[2]
+    return sorted({*_CALLS, windows if windows <= _CALLS_OF_WINDOWS else 1})
 
 
 def matrix_kernel(
