@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from polyblocks.codegen.gpu.mapping import choose
+from polyblocks.codegen.gpu.mapping import choose, contraction_cost
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 from polyblocks.codegen.gpu.matrix.cost import predict_matrix
+from polyblocks.codegen.gpu.matrix.kernel import matrix_kernels, product_of
 
 Predict = Callable[..., Predicted]
 
@@ -25,8 +26,24 @@ def predict_by(patch: pytest.MonkeyPatch, predict: Predict, kind: str = "matrix"
         predict: in the place of ``predict_matrix``, or of ``predict_contraction``.
         kind: ``matrix``, or ``contraction``: the kernels without a unit.
     """
-    patch.setattr(choose, f"predict_{kind}", predict)
-    patch.setattr(choose, f"least_{kind}", lambda *_: lambda kernel: -inf)
+    if kind == "contraction":
+        patch.setattr(contraction_cost, "predict_contraction", predict)
+        patch.setattr(contraction_cost, "least_contraction", lambda *_: lambda kernel: -inf)
+        patch.setattr(contraction_cost, "least_of_all", lambda *_: -inf)
+        return
+
+    def quickest(nest: Any, outer: Any, body: Any, target: Any, chip: Any) -> Any:
+        found = product_of(nest, target.matrix_units)
+        if found is None:
+            return None
+        kernels = [
+            (kernel, predict(kernel, target, chip))
+            for kernel in matrix_kernels(nest, outer, body, chip, found)
+            if kernel.shared_bytes() <= chip.shared_per_block_optin
+        ]
+        return min(kernels, key=lambda entry: entry[1].seconds, default=None)
+
+    patch.setattr(choose, "quickest_matrix", quickest)
 
 
 @contextmanager

@@ -1,49 +1,100 @@
-"""Seconds by which kernels are left out: never more than what is predicted of them."""
+"""Seconds by which kernels are left out, and needs that are remembered, are those of the kernel."""
 
 from __future__ import annotations
 
-from math import isfinite
+from collections.abc import Callable
+from math import inf, isfinite
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.support.any_unit import predict_by
 from tests.support.captured import captured
 
-from polyblocks.codegen.gpu.mapping.contraction_cost import least_contraction, predict_contraction
-from polyblocks.codegen.gpu.matrix.cost import least_matrix, predict_matrix
+from polyblocks.codegen.gpu.mapping import choose
+from polyblocks.codegen.gpu.mapping.contraction_cost import (
+    least_contraction,
+    least_of_all,
+    predict_contraction,
+)
+from polyblocks.codegen.gpu.matrix.cost import predict_matrix, quickest_matrix
+from polyblocks.codegen.gpu.matrix.kernel import matrix_kernels, product_of
 from polyblocks.options import CompileOptions
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext
 from polyblocks.registry.honoured_options import describe_target
 
-MODELS = {
-    "matrix": (predict_matrix, least_matrix),
-    "contraction": (predict_contraction, least_contraction),
-}
+CHIPS = [("nvgpu", "sm_80"), ("amdgpu", "gfx1100")]
+
+
+def compiled(
+    function: Callable[..., Any], inputs: list[torch.Tensor], target: str, arch: str
+) -> None:
+    """Run all passes of the mid-level."""
+    options = CompileOptions(target=target, arch=arch)
+    description = describe_target(options)
+    module = captured(function, inputs).module
+    standard_pipeline(description, options).run(module, PassContext.create(description, options))
+
+
+def product(m: int, n: int, k: int) -> list[torch.Tensor]:
+    """Inputs of a product of matrices."""
+    return [torch.zeros(m, k).half(), torch.zeros(k, n).half()]
 
 
 @pytest.mark.parametrize("sizes", [(1000, 300, 700), (17, 2048, 96)])
-@pytest.mark.parametrize(("target", "arch"), [("nvgpu", "sm_80"), ("amdgpu", "gfx1100")])
-@pytest.mark.parametrize("kind", MODELS)
-def test_no_kernel_is_quicker(
-    kind: str, target: str, arch: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("target", "arch"), CHIPS)
+def test_no_tiled_kernel_is_quicker(
+    target: str, arch: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    predict, least = MODELS[kind]
     seen = []
 
     def checked(kernel: Any, description: Any, chip: Any) -> Any:
-        found = predict(kernel, description, chip)
+        found = predict_contraction(kernel, description, chip)
         if isfinite(found.seconds):
-            seen.append((least(description, chip)(kernel), found.seconds))
+            least = least_of_all(kernel.parts, description)
+            bound = least_contraction(description, chip)(kernel)
+            seen.append((least, bound, found.seconds))
         return found
 
-    predict_by(monkeypatch, checked, kind)
-    m, n, k = sizes
-    options = CompileOptions(target=target, arch=arch)
-    description = describe_target(options)
-    inputs = [torch.zeros(m, k).half(), torch.zeros(k, n).half()]
-    module = captured(torch.matmul, inputs).module
-    standard_pipeline(description, options).run(module, PassContext.create(description, options))
+    predict_by(monkeypatch, checked, "contraction")
+    compiled(torch.matmul, product(*sizes), target, arch)
     assert len(seen) > 50
-    assert all(0 < bound <= seconds * (1 + 1e-9) for bound, seconds in seen)
+    rounding = 1 + 1e-9
+    assert all(0 < least <= bound * rounding for least, bound, _ in seen)
+    assert all(bound <= seconds * rounding for _, bound, seconds in seen)
+
+
+@pytest.mark.parametrize(("target", "arch"), CHIPS)
+def test_remembered_needs_are_those_of_the_kernel(
+    target: str, arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One kind of product after the other: each gets the kernel that is the quickest by itself."""
+    seen = []
+
+    def checked(nest: Any, outer: Any, body: Any, description: Any, chip: Any) -> Any:
+        given = nest, outer, body
+        found = product_of(nest, description.matrix_units)
+        chosen = quickest_matrix(*given, description, chip)
+        if found is not None and chosen is not None:
+            kernels = list(matrix_kernels(*given, chip, found))
+            times = [predict_matrix(kernel, description, chip).seconds for kernel in kernels]
+            best = kernels[int(np.argmin(times))]
+            assert chosen[0].tiling == best.tiling
+            assert chosen[1].seconds == min(times) < inf
+            seen.append(chosen[0].tiling)
+        return chosen
+
+    monkeypatch.setattr(choose, "quickest_matrix", checked)
+    convolution = torch.nn.functional.conv2d
+    for channels, size in ((32, 14), (32, 13), (24, 14), (64, 7)):
+        for last in (False, True):
+            image, weight = torch.zeros(2, channels, size, size), torch.zeros(32, channels, 3, 3)
+            inputs = [image.half(), weight.half()]
+            if last:
+                inputs = [x.to(memory_format=torch.channels_last) for x in inputs]
+            compiled(lambda x, w: convolution(x, w, padding=1), inputs, target, arch)
+    for sizes in ((256, 256, 4096), (256, 256, 4095), (255, 256, 4096), (256, 8, 500)):
+        compiled(torch.matmul, product(*sizes), target, arch)
+    assert len(set(seen)) > 3

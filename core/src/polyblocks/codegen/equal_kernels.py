@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -28,11 +29,20 @@ class EqualKernels:
         self.keepers: dict[str, Any] = {}
         self.replaced: dict[str, str] = {}
         self.origins: dict[str, Origin] = {}
-        first: dict[str, str] = {}
-        for kernel in kernels:
+        headers: dict[str, frozenset[tuple[str, Any]]] = {}
+        found = list(kernels)
+        for kernel in found:
             name = kernel.attributes["sym_name"].value
             self.origins[name] = _taken(kernel, origin)
-            keeper = first.setdefault(_text(kernel, name), name)
+            attributes = kernel.attributes
+            headers[name] = frozenset((n, attributes[n]) for n in attributes if n != "sym_name")
+        # Bodies are asked for where the headers do not tell kernels apart.
+        counts = Counter(headers.values())
+        first: dict[str, str] = {}
+        for kernel, (name, header) in zip(found, headers.items(), strict=True):
+            keeper = name
+            if counts[header] > 1:
+                keeper = first.setdefault(_text(kernel, name), name)
             if keeper == name:
                 self.keepers[name] = kernel
             else:

@@ -59,10 +59,12 @@ def _names(module: Any) -> frozenset[str]:
 
     types: set[Any] = set()
     for op in nested(module.operation):
-        types.update(result.type for result in op.results)
-        for region in op.regions:
-            for block in region.blocks:
-                types.update(argument.type for argument in block.arguments)
+        types.update([result.type for result in op.results])
+        regions = op.regions
+        if len(regions):
+            for region in regions:
+                for block in region.blocks:
+                    types.update([argument.type for argument in block.arguments])
         if op.name in ("func.func", "gpu.func"):
             declared = op.attributes["function_type"].value
             types.update((*declared.inputs, *declared.results))

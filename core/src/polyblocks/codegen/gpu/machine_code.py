@@ -13,7 +13,7 @@ from polyblocks.codegen.gpu.line_numbers import attach_tables, number_places
 from polyblocks.codegen.gpu.plan import kernel_module, kernels, name_of
 from polyblocks.codegen.gpu.resident_blocks import block_sizes
 from polyblocks.errors import UnsupportedError
-from polyblocks.pipeline import PassContext
+from polyblocks.pipeline import PassContext, bytecode
 
 STAGE = "S5"
 
@@ -53,7 +53,7 @@ def optimized(
 
     names = [name_of(kernel) for kernel in kernels(module)]
     with events.timed_pass(STAGE, "translate-to-llvm"):
-        copy = mlir.parse(module.operation.get_asm(enable_debug_info=places), module.context)
+        copy = mlir.parse(bytecode(module), module.context)
         lines = number_places(copy) if places else []
         if textual:
             mlir.run_textual(copy, f"gpu.module({textual})")

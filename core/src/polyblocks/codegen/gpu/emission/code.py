@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from polyblocks.affine.expr import Expr, Mod, Var
@@ -10,10 +11,27 @@ from polyblocks.mlir import ir
 
 #: Predicates of ``arith.cmpi``.
 _PREDICATES = {"eq": 0, "slt": 2, "sle": 3, "sge": 5, "ult": 6}
+#: Operations of integers that are the same for the same operands, wherever they stand.
+_PURE = frozenset(
+    {
+        *(
+            f"arith.{name}"
+            for name in ("addi", "andi", "cmpi", "divui", "floordivsi", "index_cast")
+        ),
+        *(f"arith.{name}" for name in ("index_castui", "minui", "muli", "remui", "subi", "xori")),
+        "memref.extract_aligned_pointer_as_index",
+    }
+)
 
 
 class Code:
-    """Builds operations at the current insertion point of MLIR's Python bindings."""
+    """Builds operations at the current insertion point of MLIR's Python bindings.
+
+    What was computed of integers, in this block or in one around it, is not computed again.
+
+    Args:
+        entry: the block around all others; operations are appended to it.
+    """
 
     def __init__(self, entry: Any) -> None:
         self.entry = entry
@@ -21,7 +39,13 @@ class Code:
         self.i1 = ir.IntegerType.get_signless(1)
         self.i32 = ir.IntegerType.get_signless(32)
         self.i64 = ir.IntegerType.get_signless(64)
-        self._constants: dict[tuple[str, int], Any] = {}
+        self._constants: dict[tuple[Any, int], Any] = {}
+        self._numbers: dict[Any, int] = {}
+        self._unknown = ir.Location.unknown()
+        #: Attributes of calls, by the function's name and the number of operands.
+        self._intrinsics: dict[tuple[str, int], dict[str, Any]] = {}
+        #: What is known in each of the blocks around the current place, by operation and operands.
+        self._known: list[dict[tuple[Any, ...], Any]] = [{}]
 
     def op(
         self,
@@ -38,24 +62,33 @@ class Code:
             results=list(results),
             operands=list(operands),
             attributes=attributes or {},
-            loc=location or ir.Location.unknown(),
+            loc=location or self._unknown,
             regions=regions,
         )
 
     def value(self, name: str, type_: Any, *operands: Any, **attributes: Any) -> Any:
         """The result of an operation with one."""
-        return self.op(name, [type_], operands, attributes).results[0]
+        if name not in _PURE:
+            return self.op(name, [type_], operands, attributes).results[0]
+        key = (name, type_, *operands, *attributes.values())
+        for known in self._known:
+            if key in known:
+                return known[key]
+        found = self._known[-1][key] = self.op(name, [type_], operands, attributes).results[0]
+        return found
 
     def intrinsic(
         self, name: str, results: Sequence[Any], operands: Sequence[Any], location: Any = None
     ) -> list[Any]:
         """The results of a function of LLVM's."""
-        attributes = {
-            "intrin": ir.StringAttr.get(name),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        }
-        op = self.op("llvm.call_intrinsic", results, operands, attributes, location)
+        key = name, len(operands)
+        if key not in self._intrinsics:
+            self._intrinsics[key] = {
+                "intrin": ir.StringAttr.get(name),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            }
+        op = self.op("llvm.call_intrinsic", results, operands, self._intrinsics[key], location)
         return list(op.results)
 
     def pointer(self, at: Any, space: int) -> Any:
@@ -96,12 +129,13 @@ class Code:
 
     def integer(self, number: int, type_: Any = None) -> Any:
         """A constant, of type index unless said otherwise; all stand at the beginning."""
-        type_ = type_ or self.index
-        key = (str(type_), number)
+        key = (type_, number)
         if key not in self._constants:
+            type_ = type_ or self.index
             with ir.InsertionPoint.at_block_begin(self.entry):
                 attribute = ir.IntegerAttr.get(type_, number)
-                self._constants[key] = self.value("arith.constant", type_, value=attribute)
+                value = self.value("arith.constant", type_, value=attribute)
+            self._constants[key], self._numbers[value] = value, number
         return self._constants[key]
 
     def constant(self, attribute: Any) -> Any:
@@ -126,13 +160,31 @@ class Code:
 
     def add(self, a: Any, b: Any) -> Any:
         """Sum of two indices."""
+        known, other = self._numbers.get(a), self._numbers.get(b)
+        if known is not None and other is not None:
+            return self.integer(known + other)
+        if known == 0 or other == 0:
+            return b if known == 0 else a
         return self.value("arith.addi", self.index, a, b)
 
-    def behind(self, value: Any) -> Any:
+    @contextmanager
+    def behind(self, value: Any) -> Iterator[None]:
         """The place behind a value's definition, to be entered: an argument's is the beginning."""
-        if isinstance(value.owner, ir.Block):
-            return ir.InsertionPoint.at_block_begin(self.entry)
-        return ir.InsertionPoint.after(value.owner)
+        first = isinstance(value.owner, ir.Block)
+        place = ir.InsertionPoint.at_block_begin(self.entry) if first else None
+        # What was computed since is not there.
+        known, self._known = self._known, [{}]
+        with place or ir.InsertionPoint.after(value.owner):
+            yield
+        self._known = known
+
+    @contextmanager
+    def inside(self, block: Any) -> Iterator[None]:
+        """The end of a block in the current one, to be entered."""
+        self._known.append({})
+        with ir.InsertionPoint(block):
+            yield
+        self._known.pop()
 
     def as_index(self, a: Any) -> Any:
         """A number that is not negative, of another integer type, as an index."""
@@ -146,18 +198,24 @@ class Code:
         """An index times a number."""
         if factor == 1:
             return a
+        if (known := self._numbers.get(a)) is not None:
+            return self.integer(known * factor)
         return self.value("arith.muli", self.index, a, self.integer(factor))
 
     def quotient(self, a: Any, divisor: int) -> Any:
         """Quotient of an index that is not negative."""
         if divisor == 1:
             return a
+        if (known := self._numbers.get(a)) is not None:
+            return self.integer(known // divisor)
         return self.value("arith.divui", self.index, a, self.integer(divisor))
 
     def remainder(self, a: Any, divisor: int) -> Any:
         """Remainder of an index that is not negative."""
         if divisor == 1:
             return self.integer(0)
+        if (known := self._numbers.get(a)) is not None:
+            return self.integer(known % divisor)
         return self.value("arith.remui", self.index, a, self.integer(divisor))
 
     def compare(self, predicate: str, a: Any, b: Any) -> Any:
@@ -234,7 +292,7 @@ class Code:
         self, region: Any, types: Sequence[Any], body: Callable[[list[Any]], list[Any]]
     ) -> None:
         block = region.blocks.append(*types, arg_locs=[ir.Location.unknown()] * len(types))
-        with ir.InsertionPoint(block):
+        with self.inside(block):
             self.op("scf.yield", [], body(list(block.arguments)))
 
 

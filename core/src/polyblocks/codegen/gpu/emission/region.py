@@ -252,7 +252,7 @@ class RegionKernel:
                 types = [a.type for a in block.arguments]
                 made = region.blocks.append(*types, arg_locs=[op.location] * len(types))
                 self._known.update(zip(block.arguments, made.arguments, strict=True))
-                with ir.InsertionPoint(made):
+                with self._code.inside(made):
                     # Whatever ran before may have loaded something.
                     self._loaded = True
                     for inner in block.operations:

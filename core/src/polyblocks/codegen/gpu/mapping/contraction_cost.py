@@ -80,7 +80,7 @@ def quickest_contraction(
     Most kernels take longer by the least time that each of them takes, which is soon said.
     """
     parts = contraction_of(nest.body)
-    if parts is None or _least_of_all(parts, target) > most:
+    if parts is None or least_of_all(parts, target) > most:
         return None
     least = least_contraction(target, chip)
     kernels = list(tiled_kernels(nest, outer, body, chip))
@@ -97,7 +97,7 @@ def quickest_contraction(
     return None if best is None or best[0] > most else (kernels[best[1]], best[2])
 
 
-def _least_of_all(parts: Contraction, target: TargetDescription) -> float:
+def least_of_all(parts: Contraction, target: TargetDescription) -> float:
     """Seconds that no kernel is below: of what there is to compute, without what is beyond ends."""
     elements = extent(parts.batch) * extent(parts.rows) * extent(parts.columns)
     work = cost.operations(parts.reduction.body) * elements * parts.reduction.trips

@@ -124,7 +124,7 @@ def _kind(found: Product, chip: Multiprocessor) -> tuple[Any, ...]:
         tuple(o.load.buffer.bytes_per_element for o in found.operands),
         len(found.order),
         (len(parts.rows), extent(parts.rows), len(parts.columns), extent(parts.columns)),
-        tuple((steps % lcm(found.window, depth), depth < 2 * steps) for depth in depths),
+        tuple((steps % lcm(found.window, depth) == 0, depth < 2 * steps) for depth in depths),
         _bytes_around(found),
     )
 
