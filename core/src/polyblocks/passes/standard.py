@@ -22,6 +22,7 @@ from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.fuse.roll_nests import RollNestsPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
@@ -148,6 +149,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FuseTilesPass(),
                 InlineProducersPass(),
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),
+                # When nothing is fused any more: what is stored with steps is hard to see through.
+                *only(blocks, RollNestsPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
                 # Before other rules see that iterations are few.

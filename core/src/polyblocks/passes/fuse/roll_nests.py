@@ -1,0 +1,213 @@
+"""roll-nests: small nests that do the same a constant further on are iterations of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar
+
+from polyblocks.affine.analysis.boxes import overlap, touched
+from polyblocks.affine.cost import rates
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.mlir.regions import stands_before
+from polyblocks.affine.model import (
+    For,
+    Index,
+    IndirectAtomic,
+    IndirectStore,
+    Load,
+    Nest,
+    Node,
+    Op,
+    Opaque,
+    Sequence,
+    Store,
+    Value,
+    operands,
+    reads,
+    results,
+    walk,
+    writes,
+)
+from polyblocks.passes.base import NestPass
+from polyblocks.target import TargetDescription
+
+_WRITES = (Store, IndirectStore, IndirectAtomic)
+
+
+@dataclass(frozen=True)
+class RollNestsPass(NestPass):
+    """Launch nests together that are too small for a launch of their own.
+
+    Taken are nests of the same loops and operations whose indices differ by constants, the same
+    from each nest to the next: such as the lower and the upper margin of a padded array. What they
+    store is apart, and none loads it.
+
+    Before::
+
+        affine.for %j = 0 to 100 { affine.store %zero, %b[0, %j] }
+        affine.for %j = 0 to 100 { affine.store %zero, %b[5, %j] }
+
+    After::
+
+        affine.for %n = 0 to 2 {
+          affine.for %j = 0 to 100 { affine.store %zero, %b[%n * 5, %j] } }
+    """
+
+    name: ClassVar[str] = "roll-nests"
+    #: Nests that lie between two of them, at most.
+    reach: int = 8
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Roll nests into the first of each group."""
+        if context.options.polyblocks_disable_affine_fusion:
+            return
+        position = 0
+        while position < len(sequence.items):
+            nest = sequence.items[position]
+            position += 1
+            if not isinstance(nest, Nest) or not _is_small(nest, context.target):
+                continue
+            group, apart = self._group(sequence.items, position - 1)
+            if len(group) == 1:
+                continue
+            context.decide(self.name, nest.name, "rolled", with_=[n.name for n in group[1:]])
+            _roll(nest, len(group), apart)
+            nest.sources = list(dict.fromkeys(s for each in group for s in each.sources))
+            for other in group[1:]:
+                sequence.items.remove(other)
+
+    def _group(self, items: list[Nest | Opaque], position: int) -> tuple[list[Nest], list[int]]:
+        """The nests that can run together with one, it first, and how far they are apart."""
+        first = items[position]
+        assert isinstance(first, Nest)
+        group, apart = [first], None
+        between: list[Nest | Opaque] = []
+        for item in items[position + 1 : position + 1 + self.reach]:
+            found = _distances(group[-1], item) if isinstance(item, Nest) else None
+            fits = found is not None and any(found) and apart in (None, found)
+            if fits and isinstance(item, Nest) and stands_before(item, first):
+                others = [*group, *between]
+                if all(_independent(item, other) for other in others):
+                    group, apart = [*group, item], found
+                    continue
+            between.append(item)
+        return group, apart or []
+
+
+def _is_small(nest: Nest, target: TargetDescription) -> bool:
+    """Whether a nest takes less time than to launch it."""
+    moved = 0
+    for loops, node in _with_trips(nest.body):
+        if not isinstance(node, (For, Index, Load, Op, Store)):
+            return False
+        if isinstance(node, For) and (node.bounded or node.unit or node.lanes):
+            return False
+        if isinstance(node, (Load, Store)):
+            moved += loops * node.buffer.bytes_per_element
+    seconds = rates.traffic_seconds(target, moved, moved)
+    return moved > 0 and seconds is not None and seconds < target.shared_level.overhead
+
+
+def _with_trips(nodes: list[Node], trips: int = 1) -> Iterator[tuple[int, Node]]:
+    for node in nodes:
+        yield trips, node
+        if isinstance(node, For):
+            yield from _with_trips(node.body, trips * max(node.trips, 1))
+
+
+def _distances(first: Nest, second: Nest) -> list[int] | None:
+    """By how much each expression of the second nest exceeds the first one's; None: not so."""
+    values: dict[Value, Value] = {}
+    variables: dict[Var, Expr] = {}
+    mine, theirs = list(walk(first.body)), list(walk(second.body))
+    if len(mine) != len(theirs):
+        return None
+    found = []
+    for a, b in zip(mine, theirs, strict=True):
+        if not _alike(a, b, values):
+            return None
+        if isinstance(a, For) and isinstance(b, For):
+            variables[b.var] = Expr.of(a.var)
+            values.update(zip(b.arguments, a.arguments, strict=True))
+        values.update(zip(results(b), results(a), strict=True))
+        for e, f in zip(_expressions(a), _expressions(b), strict=True):
+            difference = f.substitute(variables) - e
+            if not difference.is_constant:
+                return None
+            found.append(difference.const)
+    # What loops hand on is known when their bodies are.
+    given, wanted = ([v for n in nodes for v in _yields(n)] for nodes in (theirs, mine))
+    return found if [values.get(v, v) for v in given] == wanted else None
+
+
+def _yields(node: Node) -> list[Value]:
+    return node.yields if isinstance(node, For) else []
+
+
+def _alike(a: Node, b: Node, values: dict[Value, Value]) -> bool:
+    """Whether two nodes do the same but for their expressions, if operands are the same."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, For) and isinstance(b, For):
+        same = a.var.extent == b.var.extent and len(a.body) == len(b.body)
+        given, wanted = b.inits, a.inits
+    else:
+        same, given, wanted = True, operands(b), operands(a)
+    if isinstance(a, Op) and isinstance(b, Op):
+        types = [v.type for v in a.results], [v.type for v in b.results]
+        same = (a.name, a.attributes, types[0]) == (b.name, b.attributes, types[1])
+    elif isinstance(a, (Load, Store)) and isinstance(b, (Load, Store)):
+        same = a.buffer is b.buffer and len(_expressions(a)) == len(_expressions(b))
+    return same and [values.get(v, v) for v in given] == wanted
+
+
+def _expressions(node: Node) -> tuple[Expr, ...]:
+    if isinstance(node, Load):
+        return (*node.index, *node.where)
+    if isinstance(node, Store):
+        return node.index
+    return (node.expr,) if isinstance(node, Index) else ()
+
+
+def _independent(nest: Nest, other: Nest | Opaque) -> bool:
+    """Whether two nests may change places."""
+    mine, theirs = ({b.base for b in writes(n)} for n in (nest, other))
+    read = {b.base for b in reads(nest)}, {b.base for b in reads(other)}
+    if mine & (read[0] | read[1]) or theirs & read[0]:
+        return False
+    both = mine & theirs
+    if not both or not isinstance(other, Nest):
+        return not both
+    stores = [
+        [n for n in walk(each.body) if isinstance(n, _WRITES) and n.buffer.base in both]
+        for each in (nest, other)
+    ]
+    return all(
+        isinstance(a, Store)
+        and isinstance(b, Store)
+        and a.buffer is b.buffer
+        and not overlap(touched(a.index), touched(b.index))
+        for a, b in product(*stores)
+        if a.buffer.base is b.buffer.base
+    )
+
+
+def _roll(nest: Nest, count: int, apart: list[int]) -> None:
+    """Let a nest do what so many nests do that are so far apart."""
+    var, distances = Var(count), iter(apart)
+
+    def on(expr: Expr) -> Expr:
+        return expr + Expr.of(var) * next(distances)
+
+    for node in walk(nest.body):
+        if isinstance(node, Load):
+            node.index = tuple(on(e) for e in node.index)
+            node.where = tuple(on(e) for e in node.where)
+        elif isinstance(node, Store):
+            node.index = tuple(on(e) for e in node.index)
+        elif isinstance(node, Index):
+            node.expr = on(node.expr)
+    nest.body = [For(var, nest.body)]
+    nest.changed = True
