@@ -14,6 +14,10 @@ from polyblocks.codegen.gpu.mapping.kernel_cost import ACCESSED_PER_MOVED, IMPOS
 from polyblocks.codegen.gpu.mapping.registers import registers
 from polyblocks.target import Multiprocessor, TargetDescription
 
+#: How long it takes until something comes from the caches, of which other blocks read it as well,
+#: over the time from the main memory.
+_NEAR = 0.5
+
 
 def predict_contraction(
     kernel: TiledKernel, target: TargetDescription, chip: Multiprocessor
@@ -56,12 +60,14 @@ def predict_contraction(
     takes = chip.latencies
     # Until the first operands are there, and until the results are stored.
     ends = 2 * takes.memory
+    # Those of the next steps are asked for when these are there.
+    step = takes.exchange + _NEAR * takes.memory
     return Predicted(
         memory=None if main is None else (copied + stored) / (ACCESSED_PER_MOVED * main),
         compute=None
         if work is None or on_chip is None
         else max(work * shares / busy, reads / on_chip * shares),
-        latency=waves * (ceil(steps / depth) * takes.exchange / at_once + ends)
+        latency=waves * (ceil(steps / depth) * step + ends)
         if takes.known
         else None,
     )
