@@ -6,6 +6,7 @@ import pytest
 from tests.gpu_conformance.assemble import compiled
 
 from polyblocks.codegen.gpu.mapping import registers
+from polyblocks_amdgpu import lower
 
 #: A convolution; a step of its reduction has the 7 products of a row of the window.
 CONVOLUTION = """
@@ -44,3 +45,13 @@ def test_what_would_spill_keeps_its_registers(monkeypatch: pytest.MonkeyPatch) -
     assert (kernel.spill_bytes, kernel.scratch_bytes) == (0, 0)
     assert 1 <= kernel.assumed < requested
     assert kernel.resident >= kernel.assumed
+
+
+def test_kernels_are_asked_before_the_code_generator_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs once, unless something spills."""
+    monkeypatch.setenv("POLYBLOCKS_ISOLATE", "0")
+    runs = []
+    run = lower.compile_object
+    monkeypatch.setattr(lower, "compile_object", lambda *given: runs.append(1) or run(*given))
+    compiled(CONVOLUTION, "gfx1200")
+    assert len(runs) == 1

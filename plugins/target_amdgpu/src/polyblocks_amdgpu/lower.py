@@ -47,17 +47,15 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 
 
 def _build(module: Any, context: PassContext) -> tuple[dict[str, bytes], dict[str, Resources]]:
-    code, resources = _linked(module, context)
     chip = context.target.multiprocessor
     assert chip is not None
-    if names := register_pressure.short(module, chip, resources):
-        register_pressure.ask(module, chip, names)
+    asked = register_pressure.ask(module, chip)
+    code, resources = _linked(module, context)
+    # Registers in memory cost more than blocks that are not there.
+    if spilled := [n for n in asked if resources[n].spill_bytes or resources[n].stack_bytes]:
+        register_pressure.take_back(module, spilled)
         code, resources = _linked(module, context)
-        # Registers in memory cost more than blocks that are not there.
-        if spilled := [n for n in names if resources[n].spill_bytes or resources[n].stack_bytes]:
-            register_pressure.take_back(module, spilled)
-            code, resources = _linked(module, context)
-        note_blocks(module, chip, resources, names)
+    note_blocks(module, chip, resources, register_pressure.short(module, chip, resources))
     return {"hsaco": code}, resources
 
 

@@ -13,7 +13,7 @@ from polyblocks.codegen.gpu.resident_blocks import (
     threads_of,
 )
 from polyblocks.mlir import ir
-from polyblocks.occupancy import warps_of_block
+from polyblocks.occupancy import registers_for, warps_of_block
 from polyblocks.target import Multiprocessor
 
 #: Waves of a partition for which LLVM leaves registers, at least.
@@ -36,8 +36,8 @@ def short(module: Any, chip: Multiprocessor, resources: Mapping[str, Resources])
     ]
 
 
-def ask(module: Any, chip: Multiprocessor, names: Collection[str]) -> None:
-    """Say of these kernels how many waves LLVM is to leave registers for.
+def ask(module: Any, chip: Multiprocessor) -> list[str]:
+    """Say how many waves LLVM is to leave registers for, where not every number is few enough.
 
     Left to itself it takes what no more blocks than it thinks there are need: it counts with a
     smaller share of the local data for each of them.
@@ -45,15 +45,20 @@ def ask(module: Any, chip: Multiprocessor, names: Collection[str]) -> None:
     Args:
         module: in form L; changed in place.
         chip: the multiprocessor.
-        names: of kernels.
+
+    Returns:
+        The names of the kernels of which it is said.
     """
+    asked = []
     with module.context:
         number = ir.IntegerType.get_signless(32)
         for kernel in kernels(module):
-            if name_of(kernel) in names:
-                waves = warps_of_block(chip, threads_of(kernel)) * assumed_blocks(kernel)
-                of_partition = -(-waves // chip.partitions)
-                kernel.attributes[_WAVES] = ir.IntegerAttr.get(number, of_partition)
+            threads, blocks = threads_of(kernel), assumed_blocks(kernel)
+            if registers_for(chip, threads, blocks) < chip.registers_per_thread:
+                waves = -(-warps_of_block(chip, threads) * blocks // chip.partitions)
+                kernel.attributes[_WAVES] = ir.IntegerAttr.get(number, waves)
+                asked.append(name_of(kernel))
+    return asked
 
 
 def take_back(module: Any, names: Collection[str]) -> None:
