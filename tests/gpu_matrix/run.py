@@ -58,6 +58,10 @@ CHECKS = (
     Check("machine code of ResNet-50", static("resnet-50")),
     Check("machine code of vector kernels", static("vector")),
     Check("published measurements", ("-m", "bench.gpu_static", "--published", *RESULTS)),
+    Check(
+        "each convolution of ResNet-50 is one kernel",
+        pytest("tests/e2e/test_network_convolutions.py"),
+    ),
     Check("fragments", pytest("tests/unit/test_fragments.py")),
     Check(
         "kernels, and faults planted in them",
