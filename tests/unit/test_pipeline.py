@@ -137,25 +137,39 @@ def test_a_failure_names_the_pass_and_writes_the_module_before_it(
     assert "t.half" not in text
 
 
+def spoil(module: Any, context: PassContext) -> None:
+    """Erase the return."""
+    del context
+    for op in module.body.operations[0].body.blocks[0].operations:
+        if op.operation.name == "func.return":
+            op.operation.erase()
+            return
+
+
+def fail(module: Any, context: PassContext) -> None:
+    """As a pass may that gets an invalid module."""
+    del context
+    if "return" not in str(module):
+        raise KeyError("return")
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [],
+        [FunctionPass("look", lambda module, context: False)],
+        [FunctionPass("fail", fail)],
+        [UpstreamPass("simplify", "canonicalize")],
+    ],
+    ids=["last", "python", "failing", "upstream"],
+)
 def test_an_invalid_module_is_the_passes_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    after: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POLYBLOCKS_REPRODUCERS", str(tmp_path))
-
-    def spoil(module: Any, context: PassContext) -> None:
-        del context
-        for op in module.body.operations[0].body.blocks[0].operations:
-            if op.operation.name == "func.return":
-                op.operation.erase()
-                return
-
+    passes = [FunctionPass("keep", lambda module, context: True), FunctionPass("spoil", spoil)]
     with pytest.raises(PassError, match="pass 'spoil' .*block with no terminator"):
-        run_stage(
-            "S1",
-            [FunctionPass("spoil", spoil)],
-            mlir.parse(TEXT),
-            PassContext(TARGET, CompileOptions()),
-        )
+        run_stage("S1", [*passes, *after], mlir.parse(TEXT), PassContext(TARGET, CompileOptions()))
 
 
 def test_an_upstream_failure_has_the_diagnostic(

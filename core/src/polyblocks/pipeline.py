@@ -37,7 +37,8 @@ class PassContext:
         options: the checked options.
         dump_folder: where dumps go; None for none.
         dump_passes: dump after every pass, not only after every stage.
-        verify: verify the module after every Python pass (upstream passes always are).
+        verify: verify the module after Python passes, before upstream's next one and at the end of
+            a stage (it verifies itself after upstream's passes in any case).
         hold: passes on nests share one model, and the module is written when a pass or dump
             wants to see it; with False every pass reads the module and writes it.
     """
@@ -264,12 +265,21 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
     snapshot = bytecode(module)
     finished: list[Any] = []
     blame = partial(attribute_failure, snapshot, stage, finished, context)
+    verified = True
     for p in todo:
         if not shares_nests(p):
             with blame():
                 _write_nests(stage, context)
-        with blame(p):
-            _run_pass(stage, p, module, context)
+        if not verified and isinstance(p, UpstreamPass):
+            with blame():
+                module.operation.verify()
+            verified = True
+        with blame(p, verified=verified):
+            if _run_pass(stage, p, module, context):
+                # All passes up to the next one of upstream's together, unless somebody looks.
+                verified = context.dump_passes or bool(_watchers.get())
+                if verified:
+                    module.operation.verify()
         finished.append(p)
         if context.dump_folder is not None and context.dump_passes:
             with blame():
@@ -281,6 +291,8 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
             watcher(stage, p.name, module)
     with blame():
         _write_nests(stage, context)
+        if not verified:
+            module.operation.verify()
     if context.dump_folder is not None:
         context.dump(module, f"{stage}-{STAGES[stage]}", done=stage)
     for watcher in _watchers.get():
@@ -288,7 +300,8 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
     events.emit("stage-end", stage=stage, seconds=time.perf_counter() - begin)
 
 
-def _run_pass(stage: str, p: Any, module: Any, context: PassContext) -> None:
+def _run_pass(stage: str, p: Any, module: Any, context: PassContext) -> bool:
+    """Run a pass; whether the module is to be verified because of it."""
     with events.timed_pass(stage, p.name):
         if shares_nests(p):
             if type(p).prepare is not NestPass.prepare:
@@ -297,10 +310,9 @@ def _run_pass(stage: str, p: Any, module: Any, context: PassContext) -> None:
             context.nests(module).apply(p.transform, context)
             if not context.hold:
                 context.release()
-        else:
-            changed = p.run(module, context) is not False
-            if changed and context.verify and not isinstance(p, UpstreamPass):
-                module.operation.verify()
+            return False
+        changed = p.run(module, context) is not False
+        return changed and context.verify and not isinstance(p, UpstreamPass)
 
 
 def shares_nests(p: Any) -> bool:

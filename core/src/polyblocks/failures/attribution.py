@@ -12,7 +12,13 @@ from polyblocks.failures import reproducer
 
 @contextmanager
 def attribute_failure(
-    snapshot: bytes, stage: str, finished: Sequence[Any], context: Any, running: Any = None
+    snapshot: bytes,
+    stage: str,
+    finished: Sequence[Any],
+    context: Any,
+    running: Any = None,
+    *,
+    verified: bool = True,
 ) -> Iterator[None]:
     """Turn a failure inside the block into an error that names the pass; errors of ours pass.
 
@@ -22,7 +28,10 @@ def attribute_failure(
         finished: the passes of the stage that are through.
         context: the PassContext.
         running: the pass that runs inside the block; None while what the finished ones did is
-            written. Then the first one that fails when each writes for itself is to blame.
+            written or verified. Then the first one that fails when each writes for itself, and is
+            verified, is to blame.
+        verified: whether what the finished passes left is known to be valid; else the same holds
+            for them and the one that runs.
 
     Raises:
         PassError: names the pass, and a file with the module as it was before it.
@@ -37,8 +46,9 @@ def attribute_failure(
             where = f" in pass '{running.name}'" if running is not None else ""
             raise MachineError(f"{problem.reason}{where}") from error
         culprit, before, cause = running, finished, error
-        if culprit is None:
-            culprit, before, cause = _first_failure(snapshot, finished, context, error)
+        if culprit is None or not verified:
+            passes = [*finished, *([] if running is None else [running])]
+            culprit, before, cause = _first_failure(snapshot, passes, context, error)
         path = reproducer.write(snapshot, stage, before, culprit.name, context)
         # MLIR's notes repeat the operation over many lines; the reproducer has it anyway.
         detail = " ".join(f"{type(cause).__name__}: {cause}".partition("\n note:")[0].split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -147,3 +148,23 @@ def adaptive_avg_pool2d(x: Tensor, output_size: Sequence[int]) -> Tensor:
     if x.dim() == 4:
         return _torch_adaptive_avg_pool2d(x, output_size)
     return aten._adaptive_avg_pool2d(x.unsqueeze(0), output_size).squeeze(0)
+
+
+def _with_a_batch(pool: torch._ops.OpOverload, dims: int) -> None:
+    """Let a pool of a single image, whose windows have so many dimensions, be one of a batch."""
+
+    @decomposition(pool)
+    def pooled(x: Tensor, *window: Any, **options: Any) -> Any:
+        if x.dim() != dims + 1:
+            return NotImplemented
+        found = pool(x.unsqueeze(0), *window, **options)
+        return found.squeeze(0) if isinstance(found, Tensor) else tuple(f.squeeze(0) for f in found)
+
+
+for _pool, _dims in (
+    (aten.avg_pool2d.default, 2),
+    (aten.avg_pool3d.default, 3),
+    (aten.max_pool2d_with_indices.default, 2),
+    (aten.max_pool3d_with_indices.default, 3),
+):
+    _with_a_batch(_pool, _dims)
