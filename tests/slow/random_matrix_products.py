@@ -83,7 +83,9 @@ def run(number: int, arch: str) -> tuple[str, str]:
             return c + bias
         return c + c.mT if epilogue == "sum" and m == n else c
 
-    anything = number % 2 == 1
+    # The model does long sums in parts. As one, in which every step rounds what is there so far,
+    # they are further off than eager's, which are sums of short ones.
+    anything = number % 2 == 1 and k <= 1000
     told = (
         f"{dtype} {mode} {prologue} {m}x{n}x{k} "
         f"rows={rows} columns={columns} batch={batch} step={step} {epilogue} "
