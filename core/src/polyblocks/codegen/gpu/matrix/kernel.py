@@ -55,6 +55,8 @@ _ADDRESSES = 4
 AHEAD = 4
 #: Instructions that find a loop's variable for a step, where it depends on the thread.
 _DECODED = 40
+#: Registers for what divisions leave unfinished.
+_DIVIDED = 12
 #: Registers for what copies and loops need, beside what every kernel has.
 _OTHER = 16
 #: Registers that loads and places of tiles take that are written out one after the other.
@@ -394,8 +396,9 @@ class MatrixKernel(TiledKernel):
             # Rounded when they have come.
             words = 4 * operand.load.buffer.bytes_per_element // self.element_bytes
             if not along(self, operand):
-                # Steps that are loaded one by one, for several rows each, have their own places.
-                copied += self.depth
+                # Steps that are loaded one by one, for several rows each, have their own places,
+                # and each takes divisions to find.
+                copied += self.depth + _DIVIDED
             single = along(self, operand) == "step"
             copied += rounds * (1 if single else 2 * words if pairs else words)
         # Where the sums of an iteration are others than those of the one before, tuples leave gaps.
