@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from polyblocks import events
 from polyblocks.codegen import llvm
-from polyblocks.codegen.gpu.machine_code import dump, optimized, refuse_calls
+from polyblocks.codegen.gpu.machine_code import (
+    STAGE,
+    dump,
+    optimized,
+    optimized_text,
+    refuse_calls,
+    translated,
+)
+from polyblocks.codegen.gpu.plan import kernels, name_of
+from polyblocks.codegen.split import parts_for, run_parts, split_module
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
 
 TRIPLE = "nvptx64-nvidia-cuda"
 
+#: What has no LLVM intrinsic becomes inline assembly.
+_PASSES = "convert-nvvm-to-llvm,reconcile-unrealized-casts"
+#: How a kernel begins.
+_ENTRY = ".visible .entry"
 #: Functions that the code takes from elsewhere.
 _EXTERNAL = re.compile(r"^\s*\.extern \.func .*?\b([\w$]+)\s*[(\n]", re.MULTILINE)
 
@@ -34,31 +50,52 @@ def compile_ptx(module: Any, context: PassContext, level: int = 3) -> str:
     Raises:
         UnsupportedError: LLVM rejects the code, or it calls a function.
     """
-    parsed, target_machine = _optimized(module, context, level)
-    text = llvm.emit_assembly(parsed, target_machine)
+    spec = replace(machine(context.target), opt_level=level)
+    source = translated(module, spec, context, _PASSES)
+    parts = parts_for(source) if level and context.dump_folder is None else 1
+    names = {name_of(kernel) for kernel in kernels(module)}
+    sources = split_module(source, names, parts)
+    if len(sources) == 1:
+        with events.timed_pass(STAGE, "optimize-llvm"):
+            parsed, target_machine = optimized_text(source, spec)
+        dump(context, "optimized.ll", str(parsed))
+        text = llvm.emit_assembly(parsed, target_machine)
+    else:
+        with events.timed_pass(STAGE, "compile-parts"):
+            text = joined(
+                [part.decode() for part in run_parts([partial(_part, s, spec) for s in sources])]
+            )
     dump(context, "code.ptx", text)
     refuse_calls(_EXTERNAL.findall(text))
     return text
 
 
+def _part(source: str, spec: llvm.Machine) -> bytes:
+    """The PTX of some of the kernels."""
+    return llvm.emit_assembly(*optimized_text(source, spec)).encode()
+
+
+def joined(parts: Sequence[str]) -> str:
+    """One text of PTX of those that LLVM wrote for parts of a program.
+
+    What stands before the first kernel, such as a constant, is the same in all that have it.
+    """
+    seen: set[str] = set()
+    texts = []
+    for part in parts:
+        begin = part.index(_ENTRY)
+        head = [line for line in part[:begin].splitlines() if line not in seen]
+        seen.update(head)
+        texts.append("\n".join([*head, part[begin:]]))
+    return "\n".join(texts)
+
+
 def optimized_ir(module: Any, context: PassContext) -> str:
     """The LLVM IR that :func:`compile_ptx` makes PTX of, with the places of the source."""
-    return str(_optimized(module, context, places=True)[0])
+    spec = machine(context.target)
+    return str(optimized(module, spec, context, _PASSES, places=True)[0])
 
 
 def ptx_of(text: str, target: TargetDescription) -> str:
     """The PTX that LLVM's code generator makes of :func:`optimized_ir`, with its lines."""
     return llvm.emit_assembly(*llvm.parse(text, machine(target)))
-
-
-def _optimized(
-    module: Any, context: PassContext, level: int = 3, places: bool = False
-) -> tuple[Any, Any]:
-    # What has no LLVM intrinsic becomes inline assembly.
-    return optimized(
-        module,
-        replace(machine(context.target), opt_level=level),
-        context,
-        "convert-nvvm-to-llvm,reconcile-unrealized-casts",
-        places=places,
-    )

@@ -53,7 +53,6 @@ def places_of(program: str, components: tuple[str, ...]) -> Iterator[Path]:
             yield Path(folder) / component / "bin" / program
 
 
-@functools.cache
 def architectures(path: str) -> frozenset[str]:
     """What an assembler makes code for; newer ones leave old chips to the driver's own.
 
@@ -62,6 +61,12 @@ def architectures(path: str) -> frozenset[str]:
     Raises:
         MachineError: it does not answer.
     """
+    return frozenset(_ARCHITECTURE.findall(_help(path)))
+
+
+@functools.cache
+def _help(path: str) -> str:
+    """What an assembler says of itself."""
     try:
         done = subprocess.run(
             [path, "--help"], capture_output=True, text=True, timeout=60, check=False
@@ -69,12 +74,14 @@ def architectures(path: str) -> frozenset[str]:
     except subprocess.TimeoutExpired as error:
         raise MachineError(f"the assembler {path} does not answer: {error}") from error
     except OSError:
-        return frozenset()
-    return frozenset(_ARCHITECTURE.findall(done.stdout))
+        return ""
+    return done.stdout
 
 
 def assemble(path: str, ptx: str, arch: str) -> tuple[bytes, dict[str, Resources]]:
     """Machine code of PTX text, and what its kernels need.
+
+    All processors work on it, if the assembler is of those that can let them (CUDA 12.1).
 
     Args:
         path: the assembler.
@@ -89,7 +96,8 @@ def assemble(path: str, ptx: str, arch: str) -> tuple[bytes, dict[str, Resources
     """
 
     def command(source: str, output: str) -> list[str]:
-        return [path, "-v", f"-arch={arch}", "-O3", "-o", output, source]
+        several = ["--split-compile=0"] if "--split-compile" in _help(path) else []
+        return [path, "-v", f"-arch={arch}", "-O3", *several, "-o", output, source]
 
     code, said = run_tool("assembler", command, ptx.encode(), ".ptx")
     return code, parse_resources(said)

@@ -49,6 +49,22 @@ def optimized(
     Raises:
         UnsupportedError: LLVM does not accept the code, or the code calls a function.
     """
+    text = translated(module, machine, context, textual, rewrite, places)
+    with events.timed_pass(STAGE, "optimize-llvm"):
+        parsed, target_machine = optimized_text(text, machine)
+    dump(context, "optimized.ll", str(parsed))
+    return parsed, target_machine
+
+
+def translated(
+    module: Any,
+    machine: llvm.Machine,
+    context: PassContext,
+    textual: str = "",
+    rewrite: Callable[[str], str] = str,
+    places: bool = False,
+) -> str:
+    """The LLVM IR of the kernels, as MLIR translates it; the arguments are :func:`optimized`'s."""
     from polyblocks import mlir
 
     names = [name_of(kernel) for kernel in kernels(module)]
@@ -66,10 +82,17 @@ def optimized(
     if places:
         text = attach_tables(text, lines, block_sizes(module))
     dump(context, "input.ll", text)
-    with events.timed_pass(STAGE, "optimize-llvm"):
-        parsed, target_machine = llvm.parse(text, machine)
-        llvm.optimize_kernels(parsed, target_machine, machine.opt_level)
-    dump(context, "optimized.ll", str(parsed))
+    return text
+
+
+def optimized_text(text: str, machine: llvm.Machine) -> tuple[Any, Any]:
+    """LLVM's module of a text, optimized, and its target machine.
+
+    Raises:
+        UnsupportedError: LLVM does not accept the code, or the code calls a function.
+    """
+    parsed, target_machine = llvm.parse(text, machine)
+    llvm.optimize_kernels(parsed, target_machine, machine.opt_level)
     refuse_calls(
         f.name for f in parsed.functions if f.is_declaration and not f.name.startswith("llvm.")
     )

@@ -67,9 +67,7 @@ def predict_contraction(
         compute=None
         if work is None or on_chip is None
         else max(work * shares / busy, reads / on_chip * shares),
-        latency=waves * (ceil(steps / depth) * step + ends)
-        if takes.known
-        else None,
+        latency=waves * (ceil(steps / depth) * step + ends) if takes.known else None,
     )
 
 
