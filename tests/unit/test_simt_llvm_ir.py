@@ -12,7 +12,7 @@ from llvmlite import binding
 from simt_kernels import SEMANTICS, Run, launch, lower
 
 from polyblocks.codegen.gpu.line_numbers import attach_tables
-from polyblocks.codegen.gpu.machine_code import optimized
+from polyblocks.codegen.gpu.machine_code import optimized, translated
 from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext
@@ -349,7 +349,9 @@ def shifted(target: str, places: bool = True) -> str:
         from polyblocks_amdgpu.emit import machine
 
         textual = ""
-    return str(optimized(module, machine(package), context, textual, places=places)[0])
+    spec = machine(package)
+    text = translated(module, spec, context, textual, places=places)
+    return str(optimized(text, spec, context)[0])
 
 
 def run_shift(text: str, target: str) -> tuple[Run, np.ndarray]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from polyblocks import events
 from polyblocks.codegen import llvm
-from polyblocks.codegen.gpu.machine_code import STAGE, dump, optimized
+from polyblocks.codegen.gpu.machine_code import STAGE, dump, optimized, translated
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
 
@@ -55,7 +55,9 @@ def optimized_ir(module: Any, context: PassContext) -> str:
 
 
 def _optimized(module: Any, context: PassContext, places: bool = False) -> tuple[Any, Any]:
-    return optimized(module, machine(context.target), context, rewrite=_rewrite, places=places)
+    spec = machine(context.target)
+    text = translated(module, spec, context, rewrite=_rewrite, places=places)
+    return optimized(text, spec, context)
 
 
 def _rewrite(text: str) -> str:

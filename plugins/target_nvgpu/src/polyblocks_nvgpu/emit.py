@@ -14,7 +14,7 @@ from polyblocks.codegen.gpu.machine_code import (
     STAGE,
     dump,
     optimized,
-    optimized_text,
+    optimized_part,
     refuse_calls,
     translated,
 )
@@ -56,10 +56,7 @@ def compile_ptx(module: Any, context: PassContext, level: int = 3) -> str:
     names = {name_of(kernel) for kernel in kernels(module)}
     sources = split_module(source, names, parts)
     if len(sources) == 1:
-        with events.timed_pass(STAGE, "optimize-llvm"):
-            parsed, target_machine = optimized_text(source, spec)
-        dump(context, "optimized.ll", str(parsed))
-        text = llvm.emit_assembly(parsed, target_machine)
+        text = llvm.emit_assembly(*optimized(source, spec, context))
     else:
         with events.timed_pass(STAGE, "compile-parts"):
             text = joined(
@@ -72,7 +69,7 @@ def compile_ptx(module: Any, context: PassContext, level: int = 3) -> str:
 
 def _part(source: str, spec: llvm.Machine) -> bytes:
     """The PTX of some of the kernels."""
-    return llvm.emit_assembly(*optimized_text(source, spec)).encode()
+    return llvm.emit_assembly(*optimized_part(source, spec)).encode()
 
 
 def joined(parts: Sequence[str]) -> str:
@@ -93,7 +90,8 @@ def joined(parts: Sequence[str]) -> str:
 def optimized_ir(module: Any, context: PassContext) -> str:
     """The LLVM IR that :func:`compile_ptx` makes PTX of, with the places of the source."""
     spec = machine(context.target)
-    return str(optimized(module, spec, context, _PASSES, places=True)[0])
+    text = translated(module, spec, context, _PASSES, places=True)
+    return str(optimized(text, spec, context)[0])
 
 
 def ptx_of(text: str, target: TargetDescription) -> str:

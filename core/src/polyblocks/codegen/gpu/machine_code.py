@@ -27,15 +27,15 @@ def stage() -> Iterator[None]:
     events.emit("stage-end", stage=STAGE, seconds=time.perf_counter() - begin)
 
 
-def optimized(
+def translated(
     module: Any,
     machine: llvm.Machine,
     context: PassContext,
     textual: str = "",
     rewrite: Callable[[str], str] = str,
     places: bool = False,
-) -> tuple[Any, Any]:
-    """LLVM's module of the kernels, optimized, and its target machine.
+) -> str:
+    """The LLVM IR of the kernels, as MLIR translates it.
 
     Args:
         module: in form L; stays as it is.
@@ -45,26 +45,7 @@ def optimized(
         rewrite: changes the text of the LLVM IR, for what the two dialects say differently.
         places: keep the places of the source, see :mod:`polyblocks.codegen.gpu.line_numbers`.
             The code is the same with and without them.
-
-    Raises:
-        UnsupportedError: LLVM does not accept the code, or the code calls a function.
     """
-    text = translated(module, machine, context, textual, rewrite, places)
-    with events.timed_pass(STAGE, "optimize-llvm"):
-        parsed, target_machine = optimized_text(text, machine)
-    dump(context, "optimized.ll", str(parsed))
-    return parsed, target_machine
-
-
-def translated(
-    module: Any,
-    machine: llvm.Machine,
-    context: PassContext,
-    textual: str = "",
-    rewrite: Callable[[str], str] = str,
-    places: bool = False,
-) -> str:
-    """The LLVM IR of the kernels, as MLIR translates it; the arguments are :func:`optimized`'s."""
     from polyblocks import mlir
 
     names = [name_of(kernel) for kernel in kernels(module)]
@@ -85,18 +66,35 @@ def translated(
     return text
 
 
-def optimized_text(text: str, machine: llvm.Machine) -> tuple[Any, Any]:
-    """LLVM's module of a text, optimized, and its target machine.
+def optimized(text: str, machine: llvm.Machine, context: PassContext) -> tuple[Any, Any]:
+    """As :func:`optimized_part`, of all kernels, with an event and a dump."""
+    with events.timed_pass(STAGE, "optimize-llvm"):
+        parsed, target_machine = _optimized(text, machine)
+    dump(context, "optimized.ll", str(parsed))
+    refuse_calls(_called(parsed))
+    return parsed, target_machine
+
+
+def optimized_part(text: str, machine: llvm.Machine) -> tuple[Any, Any]:
+    """LLVM's module of the text of some kernels, optimized, and its target machine.
 
     Raises:
         UnsupportedError: LLVM does not accept the code, or the code calls a function.
     """
+    parsed, target_machine = _optimized(text, machine)
+    refuse_calls(_called(parsed))
+    return parsed, target_machine
+
+
+def _optimized(text: str, machine: llvm.Machine) -> tuple[Any, Any]:
     parsed, target_machine = llvm.parse(text, machine)
     llvm.optimize_kernels(parsed, target_machine, machine.opt_level)
-    refuse_calls(
-        f.name for f in parsed.functions if f.is_declaration and not f.name.startswith("llvm.")
-    )
     return parsed, target_machine
+
+
+def _called(parsed: Any) -> list[str]:
+    """Functions that a module of LLVM's calls and does not define."""
+    return [f.name for f in parsed.functions if f.is_declaration and not f.name.startswith("llvm.")]
 
 
 def refuse_calls(names: Any) -> None:
