@@ -50,7 +50,7 @@ def split(code: Code) -> Parts:
     """A kernel's main loop and what is around it.
 
     It is the loop that does most multiply-adds, by matrix units if there are any, of those in which
-    no other loop does any.
+    no other loop does any; the first of equal ones.
     """
     every = loops(code)
     kind = multiplier(code.instructions)
@@ -61,7 +61,7 @@ def split(code: Code) -> Parts:
         for most, b, e in weighed
         if not any((b, e) != (c, f) and b <= c and f <= e for _, c, f in weighed)
     ]
-    most, begin, end = max(weighed, default=(0, 0, 0))
+    most, begin, end = max(weighed, key=lambda one: (one[0], -one[1]), default=(0, 0, 0))
     if not most:
         return Parts((), code.instructions, (), False)
     i = code.instructions

@@ -53,6 +53,8 @@ ESTIMATES_ATTRIBUTE = "polyblocks.estimates"
 
 #: An ``scf.if`` that serves arguments that are hardly ever there.
 RARE_ATTRIBUTE = "polyblocks.rare"
+#: A loop of a kernel that stays one, see ``keep-loops``: LLVM's, which its branches keep.
+LOOP_ATTRIBUTE = "llvm.loop_annotation"
 #: A call that ``hide-intrinsics`` made.
 HIDDEN_ATTRIBUTE = "polyblocks.hidden"
 #: A GPU's nest: how it runs, see :mod:`polyblocks.codegen.gpu.mapping.schedule`.

@@ -15,6 +15,7 @@ from polyblocks.codegen.gpu.passes.check_kernels import CheckKernelsPass, CheckL
 from polyblocks.codegen.gpu.passes.expand_atomics import ExpandAtomicsPass
 from polyblocks.codegen.gpu.passes.extract_launches import ExtractLaunchesPass
 from polyblocks.codegen.gpu.passes.fold_launch_sizes import FoldLaunchSizesPass
+from polyblocks.codegen.gpu.passes.keep_loops import KeepLoopsPass
 from polyblocks.codegen.gpu.passes.lower_checks import LowerChecksPass
 from polyblocks.codegen.gpu.passes.merge_kernels import MergeKernelsPass
 from polyblocks.codegen.gpu.passes.place_shared_memory import PlaceSharedMemoryPass
@@ -100,6 +101,7 @@ def kernel_stage(dialect: Dialect) -> list[Any]:
             "reconcile-unrealized-casts,canonicalize{region-simplify=disabled},cse)",
         ),
         ShowIntrinsicsPass(),
+        KeepLoopsPass(),
         *dialect.after,
         ScopeAtomicsPass(dialect.device_scope, dialect.block_scope),
         VectorizePairsPass(),

@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from polyblocks.affine.expr import Expr, Mod, Var
+from polyblocks.attributes import LOOP_ATTRIBUTE
 from polyblocks.mlir import ir
 
 #: Predicates of ``arith.cmpi``.
 _PREDICATES = {"eq": 0, "slt": 2, "sle": 3, "sge": 5, "ult": 6}
+#: What LLVM is told of a loop that stays one.
+_KEPT = "#llvm.loop_annotation<unroll = <disable = true>>"
 #: Operations of integers that are the same for the same operands, wherever they stand.
 _PURE = frozenset(
     {
@@ -281,10 +284,15 @@ class Code:
         step: Any,
         inits: Sequence[Any],
         body: Callable[[Any, list[Any]], list[Any]],
+        kept: bool = False,
     ) -> list[Any]:
-        """``scf.for``; ``body(variable, carried)`` returns what is carried on."""
+        """``scf.for``; ``body(variable, carried)`` returns what is carried on.
+
+        One that is ``kept`` stays a loop, however few iterations there are.
+        """
         types = [v.type for v in inits]
-        op = self.op("scf.for", types, [low, high, step, *inits], regions=1)
+        marks = {LOOP_ATTRIBUTE: ir.Attribute.parse(_KEPT)} if kept else None
+        op = self.op("scf.for", types, [low, high, step, *inits], marks, regions=1)
         self._fill(op.regions[0], [self.index, *types], lambda a: body(a[0], a[1:]))
         return list(op.results)
 

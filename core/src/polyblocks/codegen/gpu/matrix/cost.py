@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyblocks.affine.cost import rates
-from polyblocks.affine.model import For, Nest, Node
+from polyblocks.affine.model import For, Load, Nest, Node, Store
 from polyblocks.codegen.gpu.mapping.contraction import extent
 from polyblocks.codegen.gpu.mapping.kernel_cost import IMPOSSIBLE, Predicted
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, Product, matrix_kernel, product_of
@@ -77,7 +77,7 @@ def _times(needs: Needs, found: Product, target: TargetDescription, chip: Multip
     tiles = np.ceil(extent(parts.rows) / rows) * np.ceil(extent(parts.columns) / columns)
     blocks, steps = extent(parts.batch) * tiles, np.ceil(parts.reduction.trips / depth)
     on_chip, cache = _rates(target)
-    of_tile = depth * needs.copied_bytes
+    of_tile, of_ends = depth * needs.copied_bytes, _bytes_around(found) * rows * columns
     at_once = np.minimum(np.maximum(needs.resident, 1), np.ceil(blocks / units))
     waves, rest = np.divmod(blocks, units * at_once)
     memory = compute = latency = None
@@ -85,7 +85,7 @@ def _times(needs: Needs, found: Product, target: TargetDescription, chip: Multip
         # Until the first operands are there, and until the results are stored.
         ends = 2 * chip.latencies.memory
         if cache is not None:
-            ends = ends + units * at_once * (of_tile + needs.after_bytes) / cache
+            ends = ends + units * at_once * (of_tile + of_ends) / cache
         latency = ends * (1 + (waves + (rest > 0) - 1) / at_once)
     if on_chip is not None and found.unit.flops:
         given = needs, found.unit, target, chip, on_chip
@@ -95,8 +95,14 @@ def _times(needs: Needs, found: Product, target: TargetDescription, chip: Multip
         compute += 0.0 if latency is None else latency
     if cache is not None:
         # What blocks share comes from the first cache behind them whose rate is known.
-        memory = blocks * (steps * of_tile + needs.after_bytes) / cache
+        memory = blocks * (steps * of_tile + of_ends) / cache
     return _Times(memory, compute, latency, needs.resident >= 1)
+
+
+def _bytes_around(found: Product) -> int:
+    """Bytes that are loaded and stored for an element around its sum."""
+    touched = [*found.parts.before, *found.parts.after]
+    return sum(n.buffer.bytes_per_element for n in touched if isinstance(n, (Load, Store)))
 
 
 def _rates(target: TargetDescription) -> tuple[float | None, float | None]:

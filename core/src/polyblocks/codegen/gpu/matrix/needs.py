@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from math import lcm, prod
+from math import lcm
 from typing import Any
 
 import numpy as np
 
-from polyblocks.affine.model import For, Load, Nest, Node, Store
+from polyblocks.affine.model import For, Nest, Node
 from polyblocks.codegen.gpu.mapping.contraction import extent
 from polyblocks.codegen.gpu.mapping.registers import registers
 from polyblocks.codegen.gpu.matrix.kernel import (
@@ -39,7 +39,6 @@ class Needs:
         tile: rows, columns and steps of a block.
         threads: of a block.
         copied_bytes: of memory that a step of a tile takes.
-        after_bytes: of a block's elements that are loaded and stored around the sums, about.
         shared_bytes: that a block's warps write and read of shared memory for a tile of both
             operands.
         issued: instructions of a thread for a tile.
@@ -52,7 +51,6 @@ class Needs:
     tile: tuple[Numbers, Numbers, Numbers]
     threads: Numbers
     copied_bytes: Numbers
-    after_bytes: Numbers
     shared_bytes: Numbers
     issued: Numbers
     through_registers: Numbers
@@ -67,7 +65,8 @@ def needs_of_all(
     """All kernels that could compute a product, and what each needs.
 
     Neither depends on the number of steps but for what :func:`_kind` has of it, nor on that of
-    products beside each other, so that contractions in parts have those of whole ones.
+    products beside each other, nor on what is done around the sums, so that contractions in parts
+    have those of whole ones.
     """
     kind = _kind(found, chip)
     if kind not in _known:
@@ -99,7 +98,6 @@ def _numbers(kernel: MatrixKernel) -> tuple[float, ...]:
         *kernel.tile,
         kernel.threads,
         kernel.copied_bytes,
-        _bytes_around(kernel.product) * prod(kernel.tile[:2]),
         _shared_bytes_of_tile(kernel),
         kernel.reading + sum(kernel.copying(o) for o in kernel.product.operands),
         kernel.copies_through_registers,
@@ -125,14 +123,7 @@ def _kind(found: Product, chip: Multiprocessor) -> tuple[Any, ...]:
         len(found.order),
         (len(parts.rows), extent(parts.rows), len(parts.columns), extent(parts.columns)),
         tuple((steps % lcm(found.window, depth) == 0, depth < 2 * steps) for depth in depths),
-        _bytes_around(found),
     )
-
-
-def _bytes_around(found: Product) -> int:
-    """Bytes that are loaded and stored for an element around its sum."""
-    touched = [*found.parts.before, *found.parts.after]
-    return sum(n.buffer.bytes_per_element for n in touched if isinstance(n, (Load, Store)))
 
 
 def _shared_bytes_of_tile(kernel: MatrixKernel) -> float:

@@ -150,10 +150,18 @@ class MatrixEmitter(ContractionEmitter):
         assert kernel.copies is not None
         pipeline = Pipeline(code, kernel.copies)
 
-        def load(number: Number) -> list[Any]:
+        def load(number: Number, exact: bool) -> list[Any]:
             begin = Sum(code.times(self._index(number), kernel.depth))
-            exact = whole or number != last
             return [value for copy in through for value in copy.load(begin, exact)]
+
+        def load_any(number: Number) -> list[Any]:
+            """Of a tile that may be the last one, or beyond it."""
+            if not through or isinstance(number, int):
+                return load(number, whole or number != last)
+            nothing = [value for copy in through for value in copy.nothing()]
+            there = code.compare("sle", number, code.integer(last))
+            types = [value.type for value in nothing]
+            return code.when(there, lambda: load(number, whole), lambda: nothing, types)
 
         def store(stage: Any, loaded: list[Any]) -> None:
             rest = iter(loaded)
@@ -176,18 +184,20 @@ class MatrixEmitter(ContractionEmitter):
             pipeline.wait(on_their_way)
             barrier(code)
 
-        def tile(number: Number, carried: list[Any]) -> list[Any]:
+        def tile(number: Number, carried: list[Any], quiet: bool = False) -> list[Any]:
             """The last call on the tile before one, and all others on this one.
 
             The last call's operands are in registers: its stage may be filled again, beside all of
-            these products.
+            these products. A quiet one starts no copy, and may be the last.
             """
             sums, operands, numbers = carried[:count], carried[count:-2], carried[-2:]
             numbers = [*numbers, self._next(numbers[1])]
             before, stage, next_stage = map(code.as_index, numbers)
             is_last = isinstance(number, int) and number == last
-            loaded = [] if is_last else load(self._later(number, 1))
-            copies = starts(self._later(number, stages - 1), before)
+            later = self._later(number, 1)
+            sure = not quiet and not isinstance(number, int)
+            loaded = [] if is_last else load(later, True) if sure else load_any(later)
+            copies = [] if quiet else starts(self._later(number, stages - 1), before)
             for call in range(kernel.calls):
                 beside = copies[call :: kernel.calls]
                 sums, operands = self._step_of(operands, sums, stage, call, beside)
@@ -197,32 +207,40 @@ class MatrixEmitter(ContractionEmitter):
                 arrived(stages - 2)
             return [*sums, *operands, *numbers[1:]]
 
+        def loop(begin: int, end: int, carried: list[Any], quiet: bool = False) -> list[Any]:
+            bounds = (code.integer(n) for n in (begin, end, 1))
+            return code.loop(*bounds, carried, partial(tile, quiet=quiet), kept=True)
+
         sums = self._packed(inits)
         for first in range(stages):
             for action in starts(first, code.integer(first)):
                 action()
             pipeline.close()
-        store(code.integer(0), load(0))
+        store(code.integer(0), load_any(0))
         arrived(stages - 1)
         operands, count = self._operands(code.integer(0), 0), len(sums)
-        loaded = load(1) if last else []
+        loaded = load_any(1) if last else []
         for call in range(1, kernel.calls):
             sums, operands = self._step_of(operands, sums, code.integer(0), call, [])
         if last:
             store(code.integer(1), loaded)
             arrived(stages - 2)
-        # The loop copies tiles that exist, of which all steps do: the end is written out, so that
-        # no condition is in the way of starting copies anywhere.
+        # The loop copies tiles that exist, of which all steps do, so that no condition is in the
+        # way of starting copies anywhere; a tile that starts the copy of other steps is written
+        # out. Those at the end, which start none, are a loop of their own.
         end = max(last - stages + whole + 1, 1)
+        quiet = max(last - stages + 2, 1)
         # Narrow numbers take narrow comparisons.
         numbers = [code.integer(number, code.i32) for number in (0, 1)]
         carried = [*sums, *operands, *numbers]
         if end > 1:
-            low, high, step = (code.integer(n) for n in (1, end, 1))
-            carried = code.loop(low, high, step, carried, tile)
-        for number in range(end, last + 1):
+            carried = loop(1, end, carried)
+        written_out = [*range(end, quiet), *([last] if quiet == last else [])]
+        for number in written_out:
             numbers = [code.integer((number + k) % stages, code.i32) for k in (-1, 0)]
-            carried = tile(number, [*carried[:-2], *numbers])
+            carried = tile(number, [*carried[:-2], *numbers], quiet=number >= quiet)
+        if quiet < last:
+            carried = loop(quiet, last + 1, carried, quiet=True)
         sums, operands = carried[:count], carried[count:-2]
         return self._unpacked(self._multiply(operands, sums))
 

@@ -94,7 +94,7 @@ class RegisterPipeline:
 
         if rounds:
             zero, one = code.integer(0), code.integer(1)
-            carried = code.loop(zero, code.integer(rounds), one, carried, round_)
+            carried = code.loop(zero, code.integer(rounds), one, carried, round_, kept=True)
         first = rounds * together
         for number in range(first, self.tiles):
             is_last = number + 1 == self.tiles

@@ -138,11 +138,15 @@ class TileCopy:
                 two = (Sum(step.value, step.plus + k) for k in (0, 1))
                 return [self._whole(begin, one, outer, whole) for one in two]
 
-            def nothing(count: int = count) -> list[Any]:
+            def none(count: int = count) -> list[Any]:
                 return [self._zeros()] * count
 
-            found += self.code.when(mine, one, nothing, [self.vector] * count)
+            found += self.code.when(mine, one, none, [self.vector] * count)
         return found
+
+    def nothing(self) -> list[Any]:
+        """What :meth:`load` returns, of zeros."""
+        return [self._zeros()] * len(self.loaded)
 
     def start(self, round_: int, begin: Sum, stage: Any, whole: bool) -> None:
         """Copy a piece of the tile that begins at a step to a stage, past the registers."""
