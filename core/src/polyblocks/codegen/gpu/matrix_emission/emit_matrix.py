@@ -208,8 +208,8 @@ class MatrixEmitter(ContractionEmitter):
             return [*sums, *operands, *numbers[1:]]
 
         def loop(begin: int, end: int, carried: list[Any], quiet: bool = False) -> list[Any]:
-            bounds = (code.integer(n) for n in (begin, end, 1))
-            return code.loop(*bounds, carried, partial(tile, quiet=quiet), kept=True)
+            low, high, step = (code.integer(n) for n in (begin, end, 1))
+            return code.loop(low, high, step, carried, partial(tile, quiet=quiet), kept=True)
 
         sums = self._packed(inits)
         for first in range(stages):
