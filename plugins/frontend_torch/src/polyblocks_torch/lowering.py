@@ -29,6 +29,7 @@ from polyblocks_torch.products import lower_products
 from polyblocks_torch.refusals import refusal
 from polyblocks_torch.rewrites import rewrite_graph
 from polyblocks_torch.scans import lower_scans
+from polyblocks_torch.selection import lower_selections
 from polyblocks_torch.small_integers import convert_in_two_steps
 from polyblocks_torch.torch_dialect import load_conversion_dialect
 
@@ -76,6 +77,7 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
             lower_elementwise(module)
             lower_products(module)
             lower_scans(module)
+            lower_selections(module)
             mlir.passmanager.PassManager.parse(_TO_BACKEND).run(module.operation)
             mlir.passmanager.PassManager.parse(_TO_LINALG).run(module.operation)
             convert_in_two_steps(module)

@@ -4,6 +4,9 @@ Rows are sorted by counting: the place of an element is the number of elements b
 order. That is n * n comparisons for a row of n, but all of them are independent, so it is one
 parallel, vectorized nest without any scratch memory. The position takes part in the comparison: the
 order is stable.
+
+What is chosen from short rows by its place alone takes fewer steps, see
+:mod:`polyblocks_torch.selection`; positions are computed where they are asked for.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import torch
 from torch import Tensor
 
 from polyblocks_torch.decomp.registry import decomposition
+from polyblocks_torch.selection import SHORT_ROW, kth_of_short
 
 aten = torch.ops.aten
 
@@ -34,6 +38,14 @@ def _sort_last(x: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
     return x.gather(-1, order), order
 
 
+#: What holds every value of dtypes that are not compared as they are.
+_WIDE = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.uint8: torch.int32,
+    torch.int8: torch.int32,
+    torch.int16: torch.int32,
+}
 _INTEGER = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
@@ -100,7 +112,24 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[T
     if pair is NotImplemented:
         return pair
     values, order = (part.narrow(dim, k - 1, 1) for part in pair)
+    if (extent := x.shape[dim]) <= SHORT_ROW:
+        # NaN comes last.
+        values = _kth_of_short(x, k - 1, dim, extent - k + 1)
     return (values, order) if keepdim else (values.squeeze(dim), order.squeeze(dim))
+
+
+def _kth_of_short(x: Tensor, k: int, dim: int, nans: int) -> Tensor:
+    """The k-th smallest elements of short rows, or NaN of rows with at least so many of it."""
+    row = x.to(_WIDE.get(x.dtype, x.dtype)).movedim(dim, -1)
+    if not x.dtype.is_floating_point:
+        values = kth_of_short(row, k)
+    else:
+        there = row.isnan()
+        if nans > 1:
+            row = torch.where(there, torch.inf, row)
+        several = there.any(-1) if nans == 1 else there.sum(-1) >= nans
+        values = torch.where(several, torch.nan, kth_of_short(row, k))
+    return values.to(x.dtype).unsqueeze(dim)
 
 
 def _median(x: Tensor, dim: int, keepdim: bool, skip_nan: bool) -> tuple[Tensor, Tensor]:
@@ -124,7 +153,11 @@ def _median(x: Tensor, dim: int, keepdim: bool, skip_nan: bool) -> tuple[Tensor,
         shape = list(x.shape)
         shape[dim] = 1
         middle = torch.full(shape, (extent - 1) // 2, dtype=torch.int64, device=x.device)
-    values, order = values.gather(dim, middle), order.gather(dim, middle)
+    order = order.gather(dim, middle)
+    if 0 < extent <= SHORT_ROW and not skip_nan:
+        values = _kth_of_short(x, (extent - 1) // 2, dim, 1)
+    else:
+        values = values.gather(dim, middle)
     return (values, order) if keepdim else (values.squeeze(dim), order.squeeze(dim))
 
 
