@@ -13,7 +13,7 @@ from polyblocks.mlir import ir
 #: Predicates of ``arith.cmpi``.
 _PREDICATES = {"eq": 0, "slt": 2, "sle": 3, "sge": 5, "ult": 6}
 #: What LLVM is told of a loop that stays one.
-_KEPT = "#llvm.loop_annotation<unroll = <disable = true>>"
+_KEPT = f"#{LOOP_ATTRIBUTE}<unroll = <disable = true>>"
 #: Operations of integers that are the same for the same operands, wherever they stand.
 _PURE = frozenset(
     {
