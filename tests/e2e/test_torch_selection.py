@@ -43,6 +43,12 @@ def test_every_dtype(dtype: torch.dtype) -> None:
     same(compiled(both)(x), both(x))
 
 
+def test_truth_values() -> None:
+    # As integers: eager execution on CPUs has no k-th values of them.
+    x = torch.rand(40, 9) < 0.5
+    same(compiled(lambda x: x.kthvalue(3, 1).values)(x), x.int().kthvalue(3, 1).values.bool())
+
+
 @pytest.mark.parametrize("extent", [1, 2, 3, 8, 17, 31, SHORT_ROW, SHORT_ROW + 1])
 def test_every_extent(extent: int) -> None:
     def some(x: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -42,6 +42,7 @@ def _sort_last(x: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
 _WIDE = {
     torch.float16: torch.float32,
     torch.bfloat16: torch.float32,
+    torch.bool: torch.int32,
     torch.uint8: torch.int32,
     torch.int8: torch.int32,
     torch.int16: torch.int32,
