@@ -229,18 +229,18 @@ class MatrixEmitter(ContractionEmitter):
         # way of starting copies anywhere; a tile that starts the copy of other steps is written
         # out. Those at the end, which start none, are a loop of their own.
         end = max(last - stages + whole + 1, 1)
-        quiet = max(last - stages + 2, 1)
+        first_quiet = max(last - stages + 2, 1)
         # Narrow numbers take narrow comparisons.
         numbers = [code.integer(number, code.i32) for number in (0, 1)]
         carried = [*sums, *operands, *numbers]
         if end > 1:
             carried = loop(1, end, carried)
-        written_out = [*range(end, quiet), *([last] if quiet == last else [])]
+        written_out = [*range(end, first_quiet), *([last] if first_quiet == last else [])]
         for number in written_out:
             numbers = [code.integer((number + k) % stages, code.i32) for k in (-1, 0)]
-            carried = tile(number, [*carried[:-2], *numbers], quiet=number >= quiet)
-        if quiet < last:
-            carried = loop(quiet, last + 1, carried, quiet=True)
+            carried = tile(number, [*carried[:-2], *numbers], quiet=number >= first_quiet)
+        if first_quiet < last:
+            carried = loop(first_quiet, last + 1, carried, quiet=True)
         sums, operands = carried[:count], carried[count:-2]
         return self._unpacked(self._multiply(operands, sums))
 
