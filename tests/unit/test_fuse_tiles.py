@@ -70,6 +70,22 @@ def test_borders_of_their_own(tile: tuple[int, int]) -> None:
         assert all(b.buffer.shape[0] < n for b in walk(nest.body) if isinstance(b, Alloca))
 
 
+def test_a_tall_buffer_and_a_wide_one_do_not_share_a_square() -> None:
+    """One would have room where the other was, if that were as wide as one and as tall as both."""
+    x, y = buffer(32, 2, kind="input"), buffer(2, 32, kind="input")
+    tall, b, wide, out = buffer(32, 2), buffer(2, 2), buffer(2, 32), buffer(2, 2, kind="output")
+    nests = [
+        weighted(tall, (0, 0), (32, 2), (x, (0, 0), 2.0)),
+        weighted(b, (0, 0), (2, 2), (tall, (0, 0), 1.0), (tall, (30, 0), 1.0)),
+        weighted(wide, (0, 0), (2, 32), (y, (0, 0), 3.0)),
+        weighted(out, (0, 0), (2, 2), (b, (0, 0), 1.0), (wide, (0, 0), 1.0), (wide, (0, 30), 1.0)),
+    ]
+    random = np.random.default_rng(3)
+    nest = check(nests, {x: random.random(x.shape), y: random.random(y.shape)}, out, (2, 2))
+    taken = sum(n.buffer.numel for n in walk(nest.body) if isinstance(n, Alloca))
+    assert taken <= tall.numel + b.numel + 2 * wide.numel
+
+
 def test_normalization_of_rows() -> None:
     """A reduction and what uses it share a tile of rows."""
     a, s, out = buffer(10, 6, kind="input"), buffer(10), buffer(10, 6, kind="output")

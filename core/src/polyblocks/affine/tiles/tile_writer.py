@@ -165,11 +165,11 @@ class _Tile:
             shape[-1] = row_of(shape[-1])
         held = buffer in self.held
         free = [s for s in self.storages if s.last < first and s.fits(buffer) and not held]
+        # The model counts what lives at once, and what it counts has to fit.
+        free = [s for s in free if not s.waste(shape)]
         if not self.rows:
             # A number among the elements of a row would keep these out of registers.
             free = [s for s in free if prod(shape) <= 2 * s.buffer.numel <= 4 * prod(shape)]
-            # The model counts what lives at once, and what it counts has to fit.
-            free = [s for s in free if not s.waste(shape)]
         if free:
             storage = min(free, key=lambda s: s.growth(shape))
             storage.grow(shape)
