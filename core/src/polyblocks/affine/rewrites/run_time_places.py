@@ -51,7 +51,8 @@ def body_at_values(
         exprs: which integers are affine in the loop variables around the gather.
         values: is extended by what the producer's values have become.
     """
-    affine = [_inside(exprs.get(v), n) for v, n in zip(gather.index, gather.buffer.shape)]
+    extents = zip(gather.index, gather.buffer.shape, strict=True)
+    affine = [_inside(exprs.get(v), n) for v, n in extents]
     moving = _Moving({}, gather.index[0].type if gather.index else None)
     for var, (dimension, _) in digits.items():
         if affine[dimension] is None:

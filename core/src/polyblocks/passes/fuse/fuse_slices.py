@@ -34,8 +34,8 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into, is_plain
-from polyblocks.affine.rewrites.run_time_places import known_exprs
 from polyblocks.affine.rewrites.moving import in_the_way, move_before
+from polyblocks.affine.rewrites.run_time_places import known_exprs
 from polyblocks.affine.rewrites.simplify import (
     drop_roundings,
     eliminate_common,

@@ -18,7 +18,6 @@ from polyblocks.affine.model import (
     Op,
     Sequence,
     Store,
-    Value,
     clone,
 )
 from polyblocks.affine.rewrites.shared_sums import share_sums
@@ -63,19 +62,19 @@ class JamStencilsPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Jam in every nest and sub-nest."""
-        target = context.target
+        factors: list[int] = []
+
+        def change(nodes: list[Node], around: list[For]) -> list[Node] | None:
+            found = self._best(nodes, bool(around), context.target)
+            if found is None:
+                return None
+            factors.append(found[1])
+            return _jammed(nodes, *found)
+
         for nest in sequence.nests():
-            factors: list[int] = []
-
-            def change(nodes: list[Node], around: list[For]) -> list[Node] | None:
-                found = self._best(nodes, bool(around), target)
-                if found is None:
-                    return None
-                factors.append(found[1])
-                return _jammed(nodes, *found)
-
+            factors.clear()
             if change_subnests(nest, change):
-                context.decide(self.name, nest.name, "jammed", unroll_factors=factors)
+                context.decide(self.name, nest.name, "rows jammed", unroll_factors=list(factors))
 
     def _best(
         self, nodes: list[Node], inside: bool, target: TargetDescription
@@ -134,7 +133,7 @@ def _may_jam(loops: list[For], position: int, nodes: list[Node], inside: bool) -
 
 
 def _factors(loop: For, inside: bool, most: int) -> list[int]:
-    """How many iterations may be one: without a rest outside of a tile, where it would be a nest."""
+    """How many iterations may be one; outside of a tile without a rest, which would be a nest."""
     found = range(2, min(most, loop.var.extent // 2) + 1)
     return [n for n in found if inside or loop.var.extent % n == 0]
 
