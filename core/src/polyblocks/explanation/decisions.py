@@ -331,6 +331,11 @@ def _innermost(d: Decision) -> str:
     return f"the innermost loop of {d['nest']} is the one of {times} that walks memory in order"
 
 
+def _margins_merged(d: Decision) -> str:
+    buffer, padded = (units.shape(d[name]) for name in ("buffer", "padded"))
+    return f"{buffer} elements and their margins are one array of {padded}: {d['copies']} less"
+
+
 def _rows_jammed(d: Decision) -> str:
     factors = sorted(set(d["unroll_factors"]))
     return f"{d['nest']} computes {_either(factors)} rows together, which share what they read"
@@ -512,6 +517,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "packed": _packed,
     "jammed": _jammed,
     "rows jammed": _rows_jammed,
+    "margins merged": _margins_merged,
     "squares": _squares,
     "transposed": _transposed,
     "reciprocals": _reciprocals,

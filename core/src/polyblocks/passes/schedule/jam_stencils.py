@@ -52,7 +52,7 @@ class JamStencilsPass(NestPass):
 
     name: ClassVar[str] = "jam-stencils"
     #: Rows in one.
-    most: int = 8
+    most: int = 4
     #: Nodes of a jammed body; LLVM's time grows with it.
     max_nodes: int = 400
     #: Slots of a row over those of a row that stands alone, at which nothing is jammed.
