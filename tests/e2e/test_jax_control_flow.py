@@ -30,6 +30,29 @@ def test_fori_loop():
     check(lambda x: lax.fori_loop(2, 5, lambda i, c: c.at[i - 2].set(c[i - 2] + i), x), X)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 7, 8, 11])
+@pytest.mark.parametrize("border", ["kept", "reflected", "periodic"])
+def test_steps_of_a_stencil(steps, border):
+    """Several are one iteration; states of several arrays, of which one is what another one was."""
+
+    def blurred(x):
+        if border == "periodic":
+            around = jnp.roll(x, 1, 0) + jnp.roll(x, -1, 0) + jnp.roll(x, 1, 1)
+            return 0.5 * x + 0.1 * around
+        if border == "reflected":
+            wide = jnp.pad(x, 1, mode="reflect")
+            return 0.5 * x + 0.1 * (wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, 2:])
+        inner = 0.5 * x[1:-1, 1:-1] + 0.1 * (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, 2:])
+        return x.at[1:-1, 1:-1].set(inner)
+
+    def waves(x):
+        return lax.fori_loop(0, steps, lambda _, c: (c[1], blurred(c[1]) - 0.3 * c[0]), (x, 2 * x))
+
+    image = np.random.default_rng(4).standard_normal((67, 83), dtype=np.float32)
+    image[5, 7], image[40, 2] = np.inf, np.nan
+    check(waves, image)
+
+
 def test_while_loop():
     check(lambda x: lax.while_loop(lambda c: c.sum() < 100, lambda c: c + jnp.abs(c), x), X + 2)
     check(

@@ -68,6 +68,7 @@ from polyblocks.passes.tensor.fold_constants import FoldConstantsPass
 from polyblocks.passes.tensor.fold_insertions import FoldInsertionsPass
 from polyblocks.passes.tensor.form_counted_loops import FormCountedLoopsPass
 from polyblocks.passes.tensor.set_fastmath import SetFastmathPass
+from polyblocks.passes.tensor.unroll_steps import UnrollStepsPass
 from polyblocks.pipeline import Pipeline, UpstreamPass
 from polyblocks.target import TargetDescription
 
@@ -98,6 +99,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FillEmptiesPass(),
                 CarryScalarsPass(),
                 FormCountedLoopsPass(),
+                *only(team, UnrollStepsPass()),
                 SetFastmathPass(),
             ],
             "S2": [
