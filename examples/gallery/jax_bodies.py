@@ -64,13 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"largest difference: {difference:.1e}")
     print(move.polyblocks_report())
 
-    light = np.zeros((400, 640, 3))
-    seen = paths[-160:] - paths[-160:, :1]  # from the mass in the middle of the disc
-    pixels = (seen * 90 + [320, 200]).astype(int)
-    glow = np.linspace(0, 0.5, len(pixels)) ** 3
-    for tail, strength in zip(pixels, glow, strict=True):
-        x, y = tail[((tail >= 0) & (tail < [640, 400])).all(1)].T
-        np.add.at(light, (y, x), strength * np.array([5, 7, 10]))
+    light = np.zeros((2, 400, 320, 3))
+    for panel, seen in zip(light, (paths[:160], paths[-160:]), strict=True):
+        tails = ((seen - seen[:, :1]) * 90 + [160, 200]).astype(int)  # from the disc's middle
+        for tail, strength in zip(tails, np.linspace(0, 0.5, len(tails)) ** 3, strict=True):
+            x, y = tail[((tail >= 0) & (tail < [320, 400])).all(1)].T
+            np.add.at(panel, (y, x), strength * np.array([5, 7, 10]))
+    light = np.concatenate(list(light), axis=1)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray((255 * (1 - np.exp(-light))).astype(np.uint8)).save(args.out)
     return 0 if difference < 1e-4 else 1

@@ -1,7 +1,7 @@
 """Harris' corner detector in PyTorch: gradients, products, a blur, a score, its local maxima.
 
 Six convolutions and a maximum over windows are compiled as one program. Writes the photograph
-with the corners marked.
+without and with its corners marked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def corners(gray: torch.Tensor, threshold: float = 0.01) -> torch.Tensor:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Find corners; the exit status is 1 if they are not those that PyTorch finds."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=512)
+    parser.add_argument("--size", type=int, default=360)
     parser.add_argument("--out", type=Path, default=Path("out/torch_corners.png"))
     args = parser.parse_args(arguments)
 
@@ -57,9 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     marks = F.max_pool2d(found[None, None].float(), 5, stride=1, padding=2)[0, 0].bool().numpy()
     marked = np.repeat(pixels[:, :, None], 3, axis=2)
+    photograph = marked.copy()
     marked[marks] = (255, 60, 40)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(marked).save(args.out)
+    Image.fromarray(np.concatenate([photograph, marked], axis=1)).save(args.out)
     return 0 if found.any() and different <= 4 else 1
 
 

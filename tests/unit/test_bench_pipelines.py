@@ -31,6 +31,8 @@ from bench.pipelines.table import (
 )
 from pipeline_arguments import SMALL
 
+from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
+from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
 #: Largest error at these sizes; no branch turns over in them.
@@ -41,6 +43,22 @@ SLOW = {"images.interpolation", "images.local_laplacian", "images.blending"}
 SLOW |= {"filters.non_local_means", "simulation.wave"}
 PROGRAMS = [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in sorted(SMALL)
+]
+
+#: How each framework's programs are compiled, their arguments, and how the framework runs them.
+FRAMEWORKS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
+    "in_torch": (polyblocks_jit_torch, arrays.tensor, lambda function: function),
+    "in_jax": (polyblocks_jit_jax, jax.numpy.asarray, jax.jit),
+    "in_tensorflow": (polyblocks_jit_tf, tf.constant, tf.function),
+}
+#: Programs of a framework, and none of TensorFlow's that are not written.
+STRICT = [
+    pytest.param(language, name, marks=pytest.mark.slow)
+    if name in SLOW or (name == "filters.bilateral" and language != "in_torch")
+    else pytest.param(language, name)
+    for language in FRAMEWORKS
+    for name in sorted(SMALL)
+    if language != "in_tensorflow" or not name.startswith("images.")
 ]
 
 
@@ -142,13 +160,21 @@ def test_tensorflow_agrees(name: str) -> None:
     assert max_error(result, reference(name)) <= NEAR
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_ours_is_near_float64(name: str) -> None:
-    compiled = polyblocks_jit_torch(
-        function_of("in_torch", name), compile_options={"strict_target": True}
-    )
-    result = engines.joined(compiled(*map(arrays.tensor, SMALL[name]())))
+@pytest.mark.parametrize(("language", "name"), STRICT)
+def test_ours_is_whole_and_near_float64_and_the_framework(language: str, name: str) -> None:
+    compiler, argument, theirs = FRAMEWORKS[language]
+    function = function_of(language, name)
+    arguments = [argument(x) for x in SMALL[name]()]
+    compiled = compiler(function, compile_options={"strict_target": True})
+    result = engines.joined(compiled(*arguments))
     assert max_error(result, reference(name)) <= NEAR
+    assert max_error(result, engines.joined(theirs(function)(*arguments))) <= NEAR
+
+
+def test_every_program_is_compiled_whole_in_two_frameworks() -> None:
+    whole = [case.values[1] for case in STRICT]
+    assert all(whole.count(name) >= 2 for name in SMALL)
+    assert {case.values[0] for case in STRICT} == set(FRAMEWORKS)
 
 
 def test_spellings_compute_the_same() -> None:

@@ -18,16 +18,31 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "examples/gallery"
 #: Arguments that make a program small, and the size of the picture.
 SMALL = {
-    "torch_corners": (["--size", "80"], (80, 80)),
+    "tf_sharpen": (["--size", "40"], (80, 40)),
+    "tf_median": (["--size", "40"], (80, 40)),
+    "jax_bilateral": (["--size", "40"], (80, 40)),
+    "torch_patches": (["--size", "40"], (80, 40)),
+    "torch_edges": (["--size", "80"], (160, 80)),
+    "torch_corners": (["--size", "80"], (160, 80)),
+    "torch_camera": (["--size", "40"], (80, 40)),
     "torch_tones": (["--size", "48"], (96, 48)),
-    "torch_denoise": (["--size", "40", "--steps", "60"], (80, 40)),
+    "jax_grid": (["--size", "41"], (82, 41)),
+    "jax_contrast": (["--size", "48"], (96, 48)),
+    "torch_fill": (["--size", "43"], (86, 43)),
+    "tf_seam": (["--size", "64"], (128, 64)),
+    "torch_matrices": (["--size", "40"], (80, 40)),
     "jax_mandelbrot": (["--size", "64", "--limit", "100"], (64, 40)),
     "jax_reaction": (["--size", "40", "--steps", "50"], (40, 40)),
+    "jax_heat": (["--size", "41", "--steps", "20"], (82, 41)),
+    "jax_wave": (["--size", "20", "--steps", "12"], (120, 60)),
     "jax_bodies": (["--size", "30", "--steps", "160"], (640, 400)),
+    "jax_points": (["--points", "60"], (576, 288)),
+    "torch_denoise": (["--size", "40", "--steps", "60"], (80, 40)),
     "tf_picture": (["--size", "24", "--steps", "120"], (72, 24)),
 }
 #: The others are run by make test-all.
-QUICK = {"jax_reaction"}
+QUICK = {"torch_camera", "torch_fill", "torch_matrices"}
+QUICK |= {"jax_reaction", "jax_heat", "jax_wave", "jax_points", "tf_median"}
 
 
 def load(path: Path) -> ModuleType:
@@ -94,5 +109,5 @@ def test_pictures_are_made_by_name_and_stay_small(
     assert written == [tmp_path / "gallery-tf_picture.webp"]
     with pytest.raises(SystemExit, match="gallery-torch_tones.webp: 4 bytes; 3 are allowed"):
         gallery.main(["torch_tones"])
-    with pytest.raises(SystemExit, match="no program: nonsense; jax_bodies, .* are"):
+    with pytest.raises(SystemExit, match="no program: nonsense; jax_bilateral, .* are"):
         gallery.main(["nonsense"])
