@@ -60,6 +60,7 @@ from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
 from polyblocks.passes.schedule.split_scans import SplitScansPass
 from polyblocks.passes.schedule.tile_contractions import TileContractionsPass
 from polyblocks.passes.schedule.tile_transposes import TileTransposesPass
+from polyblocks.passes.schedule.unroll_short_loops import UnrollShortLoopsPass
 from polyblocks.passes.tensor.carry_scalars import CarryScalarsPass
 from polyblocks.passes.tensor.fill_empties import FillEmptiesPass
 from polyblocks.passes.tensor.fold_constants import FoldConstantsPass
@@ -158,6 +159,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 SplitReductionsPass(),
                 SplitScansPass(),
                 NarrowIndicesPass(),
+                # When loops that can be one are one.
+                *only(team and vectors, UnrollShortLoopsPass()),
                 # A grid's threads take neighbouring iterations of whichever loop is in order, are
                 # streams enough, and share out long sums as a cascade.
                 *only(team, OrderLoopsPass(), JamReductionsPass(), BlockSummationPass()),
