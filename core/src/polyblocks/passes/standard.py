@@ -22,6 +22,7 @@ from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
@@ -141,6 +142,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # Before what is made once is fused with what is made at each call.
                 *only(keeps, PrepareArgumentsPass()),
                 FuseSlicesPass(),
+                # When what is computed in one place stands there, and before tiles are made of it.
+                *only(team, MergeReductionsPass()),
                 # When copies between what is scaled and what multiplies it are gone.
                 *only(blocks, HoistFactorsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
