@@ -161,7 +161,7 @@ class FuseSiblingLoopsPass(NestPass):
         """
         nest = sequence.items[position]
         assert isinstance(nest, Nest)
-        if not _has_siblings(nest) or len(nest.body) != 1 or not isinstance(nest.body[0], For):
+        if not has_siblings(nest) or len(nest.body) != 1 or not isinstance(nest.body[0], For):
             return None
         loaded = {b.base for b in reads(nest)}
         stored = {b.base for b in writes(nest)}
@@ -176,13 +176,13 @@ class FuseSiblingLoopsPass(NestPass):
         return None
 
     def _mergeable(self, first: Nest, second: Nest) -> bool:
-        if not _has_siblings(first) or len(first.body) != 1:
+        if not has_siblings(first) or len(first.body) != 1:
             return False
         a, b = first.body[0], second.body[0]
         return isinstance(a, For) and isinstance(b, For) and self._worth(a, b) and fits(a, b)
 
 
-def _has_siblings(nest: Nest) -> bool:
+def has_siblings(nest: Nest) -> bool:
     """Whether a nest may be merged with others at all.
 
     Products, and contractions whose loops are no longer as they were, have a schedule that is made

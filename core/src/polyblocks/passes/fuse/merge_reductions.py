@@ -24,7 +24,7 @@ from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import parallel_shell
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
+from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass, has_siblings
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass, candidate_buffers
 
 
@@ -126,4 +126,14 @@ def _is_needless(candidate: Candidate) -> bool:
         return False
     if not all(producer.is_plain_in(c.body) for c in candidate.consumers):
         return False
-    return all(c.kind == "reduction" for c in candidate.consumers)
+    return all(has_siblings(c) and _reduces(c.body, candidate.buffer) for c in candidate.consumers)
+
+
+def _reduces(nodes: list[Node], buffer: Buffer) -> bool:
+    """Whether all loads of a buffer are in loops that carry values."""
+    for node in nodes:
+        if isinstance(node, Load) and node.buffer is buffer:
+            return False
+        if isinstance(node, For) and not node.inits and not _reduces(node.body, buffer):
+            return False
+    return True

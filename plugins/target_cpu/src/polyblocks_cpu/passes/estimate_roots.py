@@ -1,7 +1,8 @@
-"""estimate-roots: quotients by square roots are products with estimates that a step makes exact."""
+"""estimate-roots: quotients by square roots become products with corrected estimates."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,21 +14,25 @@ from polyblocks_cpu.registers import by_registers
 _WIDEST, _NARROWEST = 16, 4
 #: Bits of a mask, at least.
 _MASK_BITS = 8
+#: What makes a register of a register of each operand.
+Instructions = Callable[..., Any]
 #: Predicate ``ogt`` of ``arith.cmpf``.
 _GREATER = 2
 
 
 @dataclass(frozen=True)
 class EstimateRootsPass:
-    """Divide by ``sqrt(s)`` and ``s * sqrt(s)`` without divider and square root.
+    """Divide vectors by ``sqrt(s)`` and ``s * sqrt(s)`` without divisions and square roots.
 
     With the estimate ``r`` of ``1 / sqrt(s)`` and ``e = 1 - s * r * r``, which is at most 2^-13,
     ``1 / sqrt(s)`` is ``r * (1 + e / 2)`` and ``1 / (s * sqrt(s))`` is ``r^3 * (1 + 3 / 2 * e)`` but
-    for terms of ``e * e``, less than half a unit in the last place. Where ``s`` is a zero or
+    for terms of ``e * e``, less than half a unit in the last place. In all the results are off by
+    1.3 and 2.5 units, those of the instructions by 1 and 1.5: so it is for operations that allow
+    that their terms are rearranged. Where ``s`` is a zero or
     infinite, ``r`` is exact, and ``e``, which is none, is of no matter.
 
-    The unit that divides takes 7 cycles for a quotient of 16 lanes and 10 for a root on Zen 4, and
-    20 and 31 on Golden Cove, one after the other; the other units take 6 to 8.
+    The unit that divides takes 7 cycles for 16 quotients and 10 for 16 roots on Zen 4, 16 and 19 on
+    Golden Cove (uops.info); all of this takes the others 6 to 8.
 
     Before::
 
@@ -45,20 +50,22 @@ class EstimateRootsPass:
         """Rewrite the module in place; returns whether there was such a quotient."""
         del context
         ir = mlir.ir
-        found: list[tuple[Any, Any, bool]] = []
+        found: list[tuple[Any, list[Any], Instructions]] = []
 
         def visit(op: Any) -> Any:
-            if op.name == "arith.divf" and _is_free(op) and (root := _root(op)) is not None:
-                found.append((op, *root))
+            if op.name == "math.rsqrt" and _is_free(op):
+                found.append((op, [op.operands[0]], _inverse))
+            elif op.name == "arith.divf" and _is_free(op) and (root := _root(op)) is not None:
+                radicand, make = root
+                found.append((op, [op.operands[0], radicand], make))
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(visit)
         with module.context:
-            for op, radicand, cubed in found:
+            for op, operands, make in found:
                 with op.location, ir.InsertionPoint(op):
-                    make = _cubed if cubed else _plain
                     width = min(_WIDEST, op.results[0].type.shape[0])
-                    value = by_registers(width, make, (op.operands[0], radicand))
+                    value = by_registers(width, make, operands)
                 op.results[0].replace_all_uses_with(value)
                 op.erase()
         return bool(found)
@@ -81,18 +88,18 @@ def _is_free(op: Any) -> bool:
     )
 
 
-def _root(op: Any) -> tuple[Any, bool] | None:
-    """What the root is taken of that is divided by, and whether it is multiplied by that, too."""
+def _root(op: Any) -> tuple[Any, Instructions] | None:
+    """What the root is taken of that is divided by, and what makes the quotient of it."""
     divisor = op.operands[1]
     if (radicand := _radicand(divisor)) is not None:
-        return radicand, False
+        return radicand, _quotient
     maker = _maker(divisor)
     if maker is None or maker.name != "arith.mulf" or not _is_read_once(divisor):
         return None
     for root, factor in (maker.operands, reversed(list(maker.operands))):
         radicand = _radicand(root)
         if radicand is not None and radicand == factor:
-            return radicand, True
+            return radicand, _cubed
     return None
 
 
@@ -114,13 +121,17 @@ def _is_read_once(value: Any) -> bool:
     return len(list(value.uses)) == 1
 
 
-def _plain(x: Any, s: Any) -> Any:
+def _quotient(x: Any, s: Any) -> Any:
     """``x / sqrt(s)`` in one register."""
+    return _multiply(x, _inverse(s))
+
+
+def _inverse(s: Any) -> Any:
+    """``1 / sqrt(s)`` in one register."""
     r = _estimate(s)
     # First the product with s: the square of r is not normal where s is very large.
     e = _error(_multiply(s, r), r)
-    root = _fma(_multiply(r, _splat(s.type, 0.5)), e, r)
-    return _multiply(x, root)
+    return _fma(_multiply(r, _splat(s.type, 0.5)), e, r)
 
 
 def _cubed(x: Any, s: Any) -> Any:
