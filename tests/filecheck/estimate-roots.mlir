@@ -26,7 +26,7 @@ func.func @main(%x: vector<32xf32>, %s: vector<32xf32>, %y: vector<8xf32>, %t: v
   %2 = math.sqrt %t : vector<8xf32>
   %3 = arith.mulf %2, %t : vector<8xf32>
   %4 = arith.divf %y, %3 fastmath<reassoc,contract> : vector<8xf32>
-  %5 = math.rsqrt %h fastmath<reassoc> : vector<4xf32>
+  %5 = math.rsqrt %h : vector<4xf32>
   %6 = math.sqrt %u : vector<16xf32>
   %7 = arith.divf %z, %6 fastmath<contract> : vector<16xf32>
   %8 = math.sqrt %z : vector<16xf32>

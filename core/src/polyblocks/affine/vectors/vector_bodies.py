@@ -526,9 +526,7 @@ class VectorBody(Body):
         """Every so manyth lane of vectors that lie behind each other."""
         group, offset = self.owner.lanes.interleaved[node]
         if group not in self.parts:
-            self.parts[group] = apart(
-                [self._part(group, k) for k in range(group.step)], self.width
-            )
+            self.parts[group] = apart([self._part(group, k) for k in range(group.step)], self.width)
         return self.parts[group][offset]
 
     def _part(self, group: Interleave, number: int) -> Any:

@@ -1,4 +1,4 @@
-"""unroll-short-loops: vectors run along a long loop, and the short ones inside of it are unrolled."""
+"""unroll-short-loops: vectors run along a long loop, the short ones inside of it are unrolled."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ class UnrollShortLoopsPass(NestPass):
             return None
         for loop in reversed(short):
             body = [
-                node for k in range(loop.var.extent) for node in clone(body, {}, {loop.var: Expr(k)})
+                node
+                for k in range(loop.var.extent)
+                for node in clone(body, {}, {loop.var: Expr(k)})
             ]
         eliminate_common(body)
         try:
