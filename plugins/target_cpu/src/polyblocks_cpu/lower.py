@@ -82,7 +82,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
             types,
         ),
         OnlyWith(LowerHalfTypesPass(), ("bf16", "f16"), types),
-        *([EstimateRootsPass()] if has["ldexp"] else []),
+        EstimateRootsPass(),
         FunctionPass("expand-math", _expand_math),
         ExpandRemainderPass(),
         *([] if has["rounding"] else [ExpandRoundingPass()]),

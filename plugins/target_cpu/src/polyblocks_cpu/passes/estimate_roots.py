@@ -49,6 +49,9 @@ class EstimateRootsPass:
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite the module in place; returns whether there was such a quotient."""
+        # The instruction came with the same set.
+        if not context.target.properties["ldexp"]:
+            return False
         ir = mlir.ir
         exact = context.options.mlir_disable_fast_math
         found: list[tuple[Any, list[Any], Instructions]] = []
