@@ -12,12 +12,12 @@
 // CHECK:           affine.store %{{.*}}[%[[I]] * 4 + 3]
 // CHECK:         polyblocks.kernel = "product"
 //
-// A row of four is a vector as it is; the loop around must be long; and rows that are further apart
+// A row of eight is half a vector as it is; the loop around must be long; and rows that are further apart
 // than they are long are no piece of memory.
 //
-// CHECK:         affine.for %{{.*}} = 0 to 1000 {
-// CHECK:           affine.for %{{.*}} = 0 to 4 {
-// CHECK:         polyblocks.kernel = "fours"
+// CHECK:         affine.for %{{.*}} = 0 to 500 {
+// CHECK:           affine.for %{{.*}} = 0 to 8 {
+// CHECK:         polyblocks.kernel = "eights"
 // CHECK:         affine.for %{{.*}} = 0 to 12 {
 // CHECK:           affine.for %{{.*}} = 0 to 3 {
 // CHECK:         polyblocks.kernel = "few"
@@ -39,14 +39,14 @@ func.func @main(%a: memref<4000xf32>, %b: memref<4000xf32>, %c: memref<4000xf32>
       }
     }
   } {polyblocks.kernel = "product", polyblocks.kind = "contraction", polyblocks.sources = []}
-  affine.for %i = 0 to 1000 {
-    affine.for %j = 0 to 4 {
-      %0 = affine.load %a[%i * 4 + %j] : memref<4000xf32>
-      %1 = affine.load %b[%i * 4] : memref<4000xf32>
+  affine.for %i = 0 to 500 {
+    affine.for %j = 0 to 8 {
+      %0 = affine.load %a[%i * 8 + %j] : memref<4000xf32>
+      %1 = affine.load %b[%i * 8] : memref<4000xf32>
       %2 = arith.mulf %0, %1 : f32
-      affine.store %2, %c[%i * 4 + %j] : memref<4000xf32>
+      affine.store %2, %c[%i * 8 + %j] : memref<4000xf32>
     }
-  } {polyblocks.kernel = "fours", polyblocks.kind = "pointwise", polyblocks.sources = []}
+  } {polyblocks.kernel = "eights", polyblocks.kind = "pointwise", polyblocks.sources = []}
   affine.for %i = 0 to 12 {
     affine.for %j = 0 to 3 {
       %0 = affine.load %a[%i * 3 + %j] : memref<4000xf32>

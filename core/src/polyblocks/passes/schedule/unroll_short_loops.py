@@ -10,7 +10,7 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import For, Node, Sequence, clone, remove_dead
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests, parallel_shell
-from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
+from polyblocks.affine.vectors.lanes import BITS, NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
 
 
@@ -42,7 +42,7 @@ class UnrollShortLoopsPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Unroll in every nest and sub-nest."""
-        width = context.target.vector_bits // 32
+        vector_bits = context.target.vector_bits
         for nest in sequence.nests():
             unrolled: list[int] = []
 
@@ -50,7 +50,7 @@ class UnrollShortLoopsPass(NestPass):
                 nodes: list[Node], around: list[For], unrolled: list[int] = unrolled
             ) -> list[Node] | None:
                 del around
-                found = self._unroll(nodes, width)
+                found = self._unroll(nodes, vector_bits)
                 if found is None:
                     return None
                 changed, copies = found
@@ -62,14 +62,14 @@ class UnrollShortLoopsPass(NestPass):
                 for copies in unrolled:
                     context.decide(self.name, nest.name, "unrolled", copies=copies)
 
-    def _unroll(self, nodes: list[Node], width: int) -> tuple[list[Node], int] | None:
+    def _unroll(self, nodes: list[Node], vector_bits: int) -> tuple[list[Node], int] | None:
         """The nodes with their innermost loops unrolled, and how many copies; None if not worth."""
         loops, body = parallel_shell(nodes)
         if any(isinstance(n, For) for n in body) or len(loops) < 2:
             return None
         if any(f.bounded or f.level or f.lanes or f.unit or f.tile for f in loops):
             return None
-        if _fills_vectors(loops[-1]):
+        if _fills_vectors(loops[-1], vector_bits):
             return None
         copies, place = 1, len(loops)
         while place > 1 and loops[place - 1].var.extent <= self.max_trips:
@@ -78,7 +78,9 @@ class UnrollShortLoopsPass(NestPass):
         short, lane = loops[place:], loops[place - 1]
         if not short or copies > self.max_copies or copies * len(body) > self.max_nodes:
             return None
-        if lane.trips < width or not all(is_parallel(f, nodes) for f in loops[place - 1 :]):
+        if lane.trips < vector_bits // 32 or not all(
+            is_parallel(f, nodes) for f in loops[place - 1 :]
+        ):
             return None
         for loop in reversed(short):
             body = [
@@ -95,11 +97,17 @@ class UnrollShortLoopsPass(NestPass):
         return nodes, copies
 
 
-def _fills_vectors(loop: For) -> bool:
-    """Whether the iterations of an innermost loop are lanes of a small vector as it is."""
-    if loop.trips < 4 or loop.trips & (loop.trips - 1):
+def _fills_vectors(loop: For, vector_bits: int) -> bool:
+    """Whether the iterations of an innermost loop are lanes of half a vector or more as it is.
+
+    On Zen 4, rows of 8 divided by their lengths: 1.8 ms so, 2.5 ms by columns; rows of 4: 1.4 ms
+    and 0.7 ms.
+    """
+    if loop.trips & (loop.trips - 1):
         return False
     try:
-        return not lanes_of(loop).interleaved
+        lanes = lanes_of(loop)
     except NoLanesError:
         return False
+    bits = max(BITS[name] for name in lanes.types)
+    return not lanes.interleaved and 2 * loop.trips * bits >= vector_bits
