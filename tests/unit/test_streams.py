@@ -81,3 +81,21 @@ def test_what_is_touched_with_an_output_drives_it_out() -> None:
 )
 def test_others_do_not(case: dict[str, object]) -> None:
     assert stream_of(**case) == 0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("first", "stream"), [(0, 64), (16, 64), (1, 0)])
+def test_stores_in_turns_are_those_of_the_first_one(first: int, stream: int) -> None:
+    """Together they fill whole vectors from the first place on."""
+    out, i = Buffer((3 * 4096 + 16,), "f32", "output"), Var(4096)
+    value = Value("f32")
+    body: list[Node] = [Store(value, out, (Expr.of(i) * 3 + (first + k),)) for k in range(3)]
+    loop = For(i, body)
+    mark_nontemporal_stores(loop, None, 16, Sequence([Nest([loop], [])], [out]), CHIP)
+    assert [n.stream for n in body if isinstance(n, Store)] == [stream] * 3
+    pair = body[:2]
+    loop = For(i, pair)
+    for node in pair:
+        assert isinstance(node, Store)
+        node.stream = 0
+    mark_nontemporal_stores(loop, None, 16, Sequence([Nest([loop], [])], [out]), CHIP)
+    assert not any(n.stream for n in pair if isinstance(n, Store))

@@ -103,6 +103,7 @@ def test_no_vectors_on_a_target_without() -> None:
         "pack-arguments",
         "tile-contractions",
         "tile-transposes",
+        "unroll-short-loops",
         "vectorize-nests",
     }
 

@@ -23,6 +23,7 @@ from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
 from polyblocks.passes.fuse.merge_margins import MergeMarginsPass
+from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
@@ -62,6 +63,7 @@ from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
 from polyblocks.passes.schedule.split_scans import SplitScansPass
 from polyblocks.passes.schedule.tile_contractions import TileContractionsPass
 from polyblocks.passes.schedule.tile_transposes import TileTransposesPass
+from polyblocks.passes.schedule.unroll_short_loops import UnrollShortLoopsPass
 from polyblocks.passes.tensor.carry_scalars import CarryScalarsPass
 from polyblocks.passes.tensor.fill_empties import FillEmptiesPass
 from polyblocks.passes.tensor.fold_constants import FoldConstantsPass
@@ -145,6 +147,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(keeps, PrepareArgumentsPass()),
                 FuseSlicesPass(),
                 *only(team, MergeMarginsPass()),
+                # When what is computed in one place stands there, and before tiles are made of it.
+                *only(team, MergeReductionsPass()),
                 # When copies between what is scaled and what multiplies it are gone.
                 *only(blocks, HoistFactorsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
@@ -163,6 +167,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 SplitReductionsPass(),
                 SplitScansPass(),
                 NarrowIndicesPass(),
+                # When loops that can be one are one.
+                *only(team and vectors, UnrollShortLoopsPass()),
                 # A grid's threads take neighbouring iterations of whichever loop is in order, are
                 # streams enough, and share out long sums as a cascade.
                 *only(team, OrderLoopsPass(), JamReductionsPass(), BlockSummationPass()),

@@ -32,6 +32,7 @@ from polyblocks_cpu.describe import required_features
 from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
 from polyblocks_cpu.load import object_name
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
+from polyblocks_cpu.passes.estimate_roots import EstimateRootsPass
 from polyblocks_cpu.passes.hoist_addresses import HoistAddressesPass
 from polyblocks_cpu.passes.hold_halves_as_integers import HoldHalvesAsIntegersPass
 from polyblocks_cpu.passes.lower_asserts import LowerAssertsPass
@@ -81,6 +82,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
             types,
         ),
         OnlyWith(LowerHalfTypesPass(), ("bf16", "f16"), types),
+        EstimateRootsPass(),
         FunctionPass("expand-math", _expand_math),
         ExpandRemainderPass(),
         *([] if has["rounding"] else [ExpandRoundingPass()]),

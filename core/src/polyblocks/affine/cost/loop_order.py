@@ -102,7 +102,7 @@ def _choose(shape: ReductionNest, lanes: int) -> Var | None:
     candidates: list[Var] = [shape.reductions[-1].var]
     if shape.reorderable() and not any(r.bounded for r in shape.reductions):
         candidates += [r.var for r in reversed(shape.reductions[:-1])]
-    candidates += [p.var for p in reversed(shape.parallel)]
+    candidates += [p.var for p in reversed(shape.parallel) if p.var.extent > 1]
 
     def score(var: Var) -> float:
         total = 0.0

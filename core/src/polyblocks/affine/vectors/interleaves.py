@@ -1,8 +1,8 @@
-"""Accesses that take turns: every second, third or fourth element, and those between them.
+"""Accesses that take turns: every second, third or ninth element, and those between them.
 
-Colors of a pixel, real and imaginary parts, the two halves of an enlarged image: a loop that walks
-them has strides, but all of it together is a piece of memory, which is moved in whole vectors whose
-lanes are then put in order.
+Colors of a pixel, real and imaginary parts, the two halves of an enlarged image, a small matrix at
+every point: a loop that walks them has strides, but all of it together is a piece of memory, which
+is moved in whole vectors whose lanes are then put in order.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from polyblocks.affine.model import Buffer, For, IndirectLoad, IndirectStore, Lo
 #: Whether it stores, to what, its stride, and where, but for a constant.
 _Family = tuple[bool, Buffer, int, Expr]
 
-#: Longest stride: as many vectors are in registers at once, and as many shuffles make each of them.
+#: Longest stride of which any part is worth loading all: as many vectors are in registers at once.
 MAX_STEP = 4
+#: Longest stride where at least half of the elements are wanted: a 4 x 4 matrix.
+MAX_WHOLE_STEP = 16
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def interleaves(loop: For) -> dict[Load | Store, tuple[Interleave, int]]:
             continue
         place = address(node.buffer, node.index)
         step = place.coefficient(loop.var)
-        if step is None or not 2 <= step <= MAX_STEP:
+        if step is None or not 2 <= step <= MAX_WHOLE_STEP:
             continue
         key = (isinstance(node, Store), node.buffer, step, place - place.const)
         families.setdefault(key, []).append((place.const, node))
@@ -63,6 +65,8 @@ def interleaves(loop: For) -> dict[Load | Store, tuple[Interleave, int]]:
         for group in _groups(sorted(members, key=lambda m: m[0]), step):
             low, first = group[0]
             nodes = [node for _, node in group]
+            if step > MAX_STEP and 2 * len({const for const, _ in group}) < step:
+                continue
             if isinstance(first, Store) and [c - low for c, _ in group] != list(range(step)):
                 continue
             if not _at_once(loop.body, nodes):

@@ -28,6 +28,7 @@ from polyblocks.affine.vectors.lanes import Lanes
 from polyblocks.affine.vectors.neighbours import Window, windows
 from polyblocks.affine.vectors.reduction_vectors import combine
 from polyblocks.affine.vectors.scan_vectors import last_lane, prefixes
+from polyblocks.affine.vectors.turns import apart, together
 from polyblocks.affine.vectors.vector_ops import (
     alignment,
     broadcast,
@@ -328,7 +329,7 @@ class VectorBody(Body):
         self.constants: dict[Value, Any] = {}
         #: The two vectors of each window.
         self.windows: dict[Window, tuple[Any, Any]] = {}
-        #: The vectors of interleaved loads, and the values of interleaved stores by their places.
+        #: What interleaved loads give, and the values of interleaved stores, by their places.
         self.parts: dict[Interleave, list[Any]] = {}
         self.turns: dict[Interleave, dict[int, Any]] = {}
 
@@ -525,25 +526,8 @@ class VectorBody(Body):
         """Every so manyth lane of vectors that lie behind each other."""
         group, offset = self.owner.lanes.interleaved[node]
         if group not in self.parts:
-            self.parts[group] = [self._part(group, k) for k in range(group.step)]
-        taken = [offset + group.step * lane for lane in range(self.width)]
-        return self._gathered(self.parts[group], taken)
-
-    def _gathered(self, vectors: Sequence[Any], lanes: Sequence[int]) -> Any:
-        """These lanes of several vectors, counted from the first one's on."""
-        width = self.width
-        result = vectors[0]
-        # Where the lanes of the result so far are: in the first vector, before the first shuffle.
-        at = [lane % width for lane in lanes]
-        for k, vector in enumerate(vectors[1:], 1):
-            mine = [lane // width == k for lane in lanes]
-            picked = [
-                width + lane % width if m else at[i]
-                for i, (lane, m) in enumerate(zip(lanes, mine, strict=True))
-            ]
-            result = shuffle(result, vector, picked)
-            at = list(range(width))
-        return result
+            self.parts[group] = apart([self._part(group, k) for k in range(group.step)], self.width)
+        return self.parts[group][offset]
 
     def _part(self, group: Interleave, number: int) -> Any:
         """One of the vectors that interleaved loads take their lanes from."""
@@ -595,16 +579,15 @@ class VectorBody(Body):
         values[offset] = self.lanes(node.value)
         if node is not group.last:
             return
-        sources = [values[k] for k in range(group.step)]
-        for number in range(group.step):
-            places = range(number * self.width, (number + 1) * self.width)
-            lanes = [p % group.step * self.width + p // group.step for p in places]
-            part = self._gathered(sources, lanes)
+        parts = together([values[k] for k in range(group.step)], self.width)
+        for number, part in enumerate(parts):
             mask = self._part_mask(group, number)
             memref, where = self.writer.memref(node.buffer), self._further(group.first, number)
             location = node.location or ir.Location.unknown()
             if mask is not None:
                 store_masked(part, mask, memref, where, location, self.owner.number)
+            elif self.width >= self.owner.width:
+                self.owner.store_vector(node, part, where)
             else:
                 ir.Operation.create("vector.store", operands=[part, memref, *where], loc=location)
 

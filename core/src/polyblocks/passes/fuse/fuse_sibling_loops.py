@@ -123,18 +123,36 @@ class FuseSiblingLoopsPass(NestPass):
             if first is None or not isinstance(nest, Nest):
                 position += 1
                 continue
-            a, b = first.body[0], nest.body[0]
-            assert isinstance(a, For)
-            assert isinstance(b, For)
             context.decide(self.name, first.name, "merged", with_=[nest.name])
-            first.body = [merged(a, b)]
-            first.sources = list(dict.fromkeys([*first.sources, *nest.sources]))
-            first.changed = True
-            sequence.items.remove(nest)
-            self._merge(first.body)
-            _clean(first)
+            self._join(sequence, first, nest)
             count += 1
         return count
+
+    def merge_nests(self, sequence: Sequence, nests: list[Nest]) -> int:
+        """Merge these nests, which are in program order, with the first; how many are gone."""
+        count = 0
+        for nest in nests[1:]:
+            if self._partner(sequence, sequence.items.index(nest)) is not nests[0]:
+                break
+            self._join(sequence, nests[0], nest)
+            count += 1
+        return count
+
+    def merge_loops(self, nodes: list[Node]) -> int:
+        """Merge neighbours in a list of nodes and below; how many loops there are less."""
+        return self._merge(nodes)
+
+    def _join(self, sequence: Sequence, first: Nest, nest: Nest) -> None:
+        """Make one nest of two that may be."""
+        a, b = first.body[0], nest.body[0]
+        assert isinstance(a, For)
+        assert isinstance(b, For)
+        first.body = [merged(a, b)]
+        first.sources = list(dict.fromkeys([*first.sources, *nest.sources]))
+        first.changed = True
+        sequence.items.remove(nest)
+        self._merge(first.body)
+        _clean(first)
 
     def _partner(self, sequence: Sequence, position: int) -> Nest | None:
         """The nearest nest before that one at ``position`` with which it can be merged.
@@ -143,7 +161,7 @@ class FuseSiblingLoopsPass(NestPass):
         """
         nest = sequence.items[position]
         assert isinstance(nest, Nest)
-        if not _has_siblings(nest) or len(nest.body) != 1 or not isinstance(nest.body[0], For):
+        if not has_siblings(nest) or len(nest.body) != 1 or not isinstance(nest.body[0], For):
             return None
         loaded = {b.base for b in reads(nest)}
         stored = {b.base for b in writes(nest)}
@@ -158,13 +176,13 @@ class FuseSiblingLoopsPass(NestPass):
         return None
 
     def _mergeable(self, first: Nest, second: Nest) -> bool:
-        if not _has_siblings(first) or len(first.body) != 1:
+        if not has_siblings(first) or len(first.body) != 1:
             return False
         a, b = first.body[0], second.body[0]
         return isinstance(a, For) and isinstance(b, For) and self._worth(a, b) and fits(a, b)
 
 
-def _has_siblings(nest: Nest) -> bool:
+def has_siblings(nest: Nest) -> bool:
     """Whether a nest may be merged with others at all.
 
     Products, and contractions whose loops are no longer as they were, have a schedule that is made

@@ -19,6 +19,7 @@ from polyblocks.affine.model import (
     reads_from,
     writes,
 )
+from polyblocks.affine.vectors.interleaves import Interleave, interleaves
 
 #: Narrower pieces of a line are better gathered by the cache.
 MIN_BYTES = 32
@@ -45,6 +46,7 @@ def mark_nontemporal_stores(
     caches = [level for level in target.memory if level.size]
     if not caches or loop.lower or loop.inits:
         return
+    turns = interleaves(loop) if across is None else {}
     for node in loop.body:
         if not isinstance(node, Store):
             continue
@@ -52,7 +54,11 @@ def mark_nontemporal_stores(
         alignment = min(nbytes, caches[0].line)
         if nbytes < MIN_BYTES or not _passes_by(node.buffer.base, caches[-1].size, sequence):
             continue
-        if _is_aligned(node, loop.var, across, alignment):
+        if node in turns:
+            group, _ = turns[node]
+            if _together_aligned(group, loop.var, alignment):
+                node.stream = alignment
+        elif _is_aligned(node, loop.var, across, alignment):
             node.stream = alignment
         elif across is None and _is_alone(node, loop, width):
             node.stream, node.peel = alignment, True
@@ -100,6 +106,16 @@ def _is_aligned(node: Store, var: Var, across: Var | None, alignment: int) -> bo
     if lanes is None or place.coefficient(lanes) != 1:
         return False
     rest = place - Expr(0, {lanes: 1})
+    steps = [rest.const, *(factor for _, factor in rest.terms)]
+    return all(step * buffer.bytes_per_element % alignment == 0 for step in steps)
+
+
+def _together_aligned(group: Interleave, var: Var, alignment: int) -> bool:
+    """The same for what several stores write in turns, which is stored from the first one's on."""
+    buffer = group.first.buffer
+    if not _begins_at_pointer(buffer):
+        return False
+    rest = address(buffer, group.first.index) - Expr(0, {var: group.step})
     steps = [rest.const, *(factor for _, factor in rest.terms)]
     return all(step * buffer.bytes_per_element % alignment == 0 for step in steps)
 

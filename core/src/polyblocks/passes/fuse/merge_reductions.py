@@ -1,0 +1,139 @@
+"""merge-reductions: sums of the same terms are taken in one sweep, which computes them itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Load,
+    Nest,
+    Node,
+    Sequence,
+    clone,
+    remove_dead,
+    walk,
+)
+from polyblocks.affine.rewrites.inlining import Candidate, Producer
+from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.affine.subnests import parallel_shell
+from polyblocks.affine.users import Users
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass, has_siblings
+from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass, candidate_buffers
+
+
+@dataclass(frozen=True)
+class MergeReductionsPass(NestPass):
+    """Let reductions that read the same buffer read each element of it once, and so need none.
+
+    A short loop around a reduction, over coordinates for example, moves into it, where it is
+    unrolled; neighbours that reduce over the same values become one. What a point-wise nest makes
+    for them alone is computed where it is read then, as ``fuse-slices`` does it.
+
+    Before::
+
+        affine.for %i .. { affine.for %k .. { ... affine.store %w, %b[%i, %k] } }
+        affine.for %i .. { affine.for %c = 0 to 2 {
+          %r = affine.for %k .. iter_args(%s = %z) {
+            %w = affine.load %b[%i, %k] ; %x = affine.load %a[%k, %c] ... }
+          affine.store %r, %d[%i, %c] } }
+
+    After::
+
+        affine.for %i .. {
+          %r:2 = affine.for %k .. iter_args(%s = %z, %t = %z) {
+            ... %w ... affine.load %a[%k, 0] ... affine.load %a[%k, 1] ... }
+          affine.store %r#0, %d[%i, 0] ; affine.store %r#1, %d[%i, 1] }
+    """
+
+    name: ClassVar[str] = "merge-reductions"
+    #: Iterations of a short loop: each carries values of its own.
+    max_copies: int = 8
+    #: Elements of a reduction that need no other threads than one.
+    alone: int = 1 << 14
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Merge the readers of every buffer that its readers could do without."""
+        options = context.options
+        if options.polyblocks_disable_affine_fusion:
+            return
+        if options.polyblocks_disable_reduce_reduce_fusion:
+            return
+        changed = False
+        for buffer in candidate_buffers(sequence):
+            candidate = Candidate.of(Users(sequence), buffer)
+            if candidate is None or not _is_needless(candidate):
+                continue
+            for consumer in candidate.consumers:
+                copies = self._move_inside(consumer, buffer, context.target.shared_level.size)
+                if copies:
+                    changed = True
+                    context.decide(self.name, consumer.name, "moved inside", copies=copies)
+            first = candidate.consumers[0]
+            merged = FuseSiblingLoopsPass().merge_nests(sequence, candidate.consumers)
+            if merged:
+                changed = True
+                eliminate_common(first.body)
+                context.decide(self.name, first.name, "merged", loops=merged)
+        if changed:
+            FuseSlicesPass().transform(sequence, context)
+
+    def _move_inside(self, nest: Nest, buffer: Buffer, threads: int) -> int:
+        """Unroll the innermost loop around a reduction inside of it; how many copies there are."""
+        shape = ReductionNest.of_nodes(nest.body)
+        loops, body = parallel_shell(nest.body)
+        if shape is None or not loops:
+            return 0
+        loop = loops[-1]
+        copies = loop.var.extent
+        if not 2 <= copies <= self.max_copies or loop.bounded or loop.tile or loop.level:
+            return 0
+        loads = [n for n in walk(body) if isinstance(n, Load) and n.buffer is buffer]
+        if any(loop.var in e.variables() for n in loads for e in n.index):
+            return 0
+        if shape.iterations // copies < threads and copies * shape.trips > self.alone:
+            return 0
+        if not is_parallel(loop, nest.body):
+            return 0
+        new: list[Node] = []
+        for k in range(copies):
+            new += clone(body, {}, {loop.var: Expr(k)})
+        FuseSiblingLoopsPass().merge_loops(new)
+        if sum(isinstance(n, For) for n in new) != 1:
+            return 0
+        if len(loops) > 1:
+            loops[-2].body = new
+        else:
+            nest.body = [For(Var(1), new)]
+        eliminate_common(nest.body)
+        remove_dead(nest.body)
+        nest.changed = True
+        return copies
+
+
+def _is_needless(candidate: Candidate) -> bool:
+    """Whether what a point-wise nest makes is only read by reductions, element by element."""
+    if candidate.buffer.kind != "alloc" or not candidate.only_nests_read:
+        return False
+    producer = Producer.of(candidate)
+    if producer is None or not candidate.consumers:
+        return False
+    if not all(producer.is_plain_in(c.body) for c in candidate.consumers):
+        return False
+    return all(has_siblings(c) and _reduces(c.body, candidate.buffer) for c in candidate.consumers)
+
+
+def _reduces(nodes: list[Node], buffer: Buffer) -> bool:
+    """Whether all loads of a buffer are in loops that carry values."""
+    for node in nodes:
+        if isinstance(node, Load) and node.buffer is buffer:
+            return False
+        if isinstance(node, For) and not node.inits and not _reduces(node.body, buffer):
+            return False
+    return True
