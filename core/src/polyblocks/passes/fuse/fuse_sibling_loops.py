@@ -74,7 +74,7 @@ class FuseSiblingLoopsPass(NestPass):
     def _inside(self, nest: Nest, context: Any) -> None:
         count = 0 if has_register_tile(nest.body) else self._merge(nest.body)
         if count:
-            _clean(nest)
+            clean(nest)
             context.decide(self.name, nest.name, "merged", loops=count)
 
     def _merge(self, nodes: list[Node]) -> int:
@@ -132,7 +132,7 @@ class FuseSiblingLoopsPass(NestPass):
             first.changed = True
             sequence.items.remove(nest)
             self._merge(first.body)
-            _clean(first)
+            clean(first)
             count += 1
         return count
 
@@ -143,7 +143,7 @@ class FuseSiblingLoopsPass(NestPass):
         """
         nest = sequence.items[position]
         assert isinstance(nest, Nest)
-        if not _has_siblings(nest) or len(nest.body) != 1 or not isinstance(nest.body[0], For):
+        if not has_siblings(nest) or len(nest.body) != 1 or not isinstance(nest.body[0], For):
             return None
         loaded = {b.base for b in reads(nest)}
         stored = {b.base for b in writes(nest)}
@@ -158,13 +158,13 @@ class FuseSiblingLoopsPass(NestPass):
         return None
 
     def _mergeable(self, first: Nest, second: Nest) -> bool:
-        if not _has_siblings(first) or len(first.body) != 1:
+        if not has_siblings(first) or len(first.body) != 1:
             return False
         a, b = first.body[0], second.body[0]
         return isinstance(a, For) and isinstance(b, For) and self._worth(a, b) and fits(a, b)
 
 
-def _has_siblings(nest: Nest) -> bool:
+def has_siblings(nest: Nest) -> bool:
     """Whether a nest may be merged with others at all.
 
     Products, and contractions whose loops are no longer as they were, have a schedule that is made
@@ -176,7 +176,7 @@ def _has_siblings(nest: Nest) -> bool:
     return parts is not None and not parts.multiplies_once
 
 
-def _clean(nest: Nest) -> None:
+def clean(nest: Nest) -> None:
     """Forward what is stored, drop what nothing needs."""
     known: dict[Value, Value] = {}
     for node in walk(nest.body):
