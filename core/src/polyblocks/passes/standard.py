@@ -24,6 +24,7 @@ from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
+from polyblocks.passes.fuse.roll_sums import RollSumsPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
@@ -136,6 +137,9 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 WidenAccumulatorsPass(),
                 SetPrecisionPass(),
                 UnrollReductionsPass(),
+                # When windows that a step reads are straight-line code, and before anything is
+                # fused: then steps are no longer alike.
+                *only(team, RollSumsPass()),
                 *only(team, StraightenCopiesPass(), ChooseLayoutsPass(), InterchangeLoopsPass()),
                 ClassifyNestsPass(),
                 # Before what is made once is fused with what is made at each call.
