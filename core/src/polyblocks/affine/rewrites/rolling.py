@@ -210,17 +210,11 @@ class Roller:
             raise NotAlikeError
         index = [Var(extent) for extent in first.shape]
         at = tuple(Expr.of(v) for v in index)
-        nodes: list[Node] = []
-        values: list[Value] = []
-        nests: list[Nest] = []
-        for buffer in buffers:
-            producer, nest = self._producer(buffer)
-            body, value = producer.body_at(at)
-            nodes += body
-            values.append(value)
-            nests.append(nest)
+        elements = [self._element(buffer, at) for buffer in buffers]
+        _multiply_by_one(elements, buffers, at)
+        nodes = [n for element in elements for n in element.body]
         code = self.code(nodes)
-        value = self.roll(tuple(values), code)
+        value = self.roll(tuple(element.value for element in elements), code)
         new = Buffer(
             (*self.shape, *first.shape),
             first.element,
@@ -230,6 +224,7 @@ class Roller:
         place = (*(Expr.of(v) for v in code.digits), *at)
         body = [*code.body, Store(value, new, place)]
         nest = Nest(around([*code.digits, *index], body), [], changed=True)
+        nests = [element.nest for element in elements if element.nest is not None]
         nest.sources = nests[0].sources
         self.nests.append(nest)
         self.gone.update(nests)
@@ -240,8 +235,8 @@ class Roller:
         self._made[buffers] = new
         return new
 
-    def _producer(self, buffer: Buffer) -> tuple[Producer, Nest]:
-        """Who computes a buffer of one step, element by element."""
+    def _element(self, buffer: Buffer, at: tuple[Expr, ...]) -> _Element:
+        """How an element of a step's buffer is computed."""
         candidate = Candidate.of(self.users, buffer)
         if candidate is None or not candidate.only_nests_read:
             raise NotAlikeError
@@ -249,4 +244,53 @@ class Roller:
         # Several loops along a dimension would be quotients and remainders of the index.
         if producer is None or len({d for d, _ in producer.digits.values()}) < len(producer.digits):
             raise NotAlikeError
-        return producer, candidate.producer
+        return _Element(*producer.body_at(at), candidate.producer)
+
+
+@dataclass
+class _Element:
+    """The code for an element of a step's buffer, and the nest that it is of, if it is all of it."""
+
+    body: list[Node]
+    value: Value
+    nest: Nest | None
+
+
+def _multiply_by_one(
+    elements: list[_Element], buffers: tuple[Buffer, ...], at: tuple[Expr, ...]
+) -> None:
+    """Write products by one out where the others are products by constants.
+
+    What multiplies a number by one has been left out before.
+    """
+    from polyblocks.mlir import ir
+
+    products = [op for element in elements if (op := _multiplies(element)) is not None]
+    if 2 * len(products) <= len(elements):
+        return
+    model = products[0]
+    for element, buffer in zip(elements, buffers, strict=True):
+        if _multiplies(element) is None:
+            loaded, one, product = (Value(element.value.type) for _ in range(3))
+            known = {"value": ir.FloatAttr.get(one.type, 1.0)}
+            constant = Op("arith.constant", [], known, [one])
+            first = any(_is_constant(model.operands[0], e.body) for e in elements)
+            factors = [one, loaded] if first else [loaded, one]
+            times = Op(model.name, factors, model.attributes, [product], model.location)
+            element.body = [Load(loaded, buffer, at), constant, times]
+            element.value, element.nest = product, None
+
+
+def _multiplies(element: _Element) -> Op | None:
+    """The operation by which all that is done to a number is to multiply it by a constant."""
+    ops = [n for n in element.body if isinstance(n, Op) and n.name != "arith.constant"]
+    if len(ops) != 1 or ops[0].name != "arith.mulf" or ops[0].results != [element.value]:
+        return None
+    constants = sum(_is_constant(v, element.body) for v in ops[0].operands)
+    return ops[0] if constants == 1 else None
+
+
+def _is_constant(value: Value, body: list[Node]) -> bool:
+    return any(
+        isinstance(n, Op) and n.name == "arith.constant" and value in n.results for n in body
+    )

@@ -27,6 +27,7 @@ from polyblocks.affine.users import Users
 from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass, clean, has_siblings
 from polyblocks.passes.fuse.fuse_slices import candidate_buffers
 from polyblocks.passes.normalize.classify_nests import name_nests
+from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class FuseSiblingReductionsPass(FuseSiblingLoopsPass):
                 users.drop(nest)
             count += 1
         if count:
+            drop_dead_nests(sequence)
             name_nests(self.name, sequence, context)
 
     def _merged(self, users: Users, candidate: Candidate) -> list[Node] | None:
