@@ -134,9 +134,7 @@ class Roller:
             if first.name != "arith.constant":
                 raise NotAlikeError
             return self._table([op.attributes["value"] for op in ops], result, code)
-        operands = [
-            self.roll(tuple(op.operands[i] for op in ops), code) for i in range(len(types))
-        ]
+        operands = [self.roll(tuple(op.operands[i] for op in ops), code) for i in range(len(types))]
         return Op(first.name, operands, first.attributes, [result], first.location)
 
     def _table(self, numbers: list[Any], result: Value, code: _Code) -> Load:
@@ -249,7 +247,7 @@ class Roller:
 
 @dataclass
 class _Element:
-    """The code for an element of a step's buffer, and the nest that it is of, if it is all of it."""
+    """The code for an element of a step's buffer, and its nest, if it is all that this does."""
 
     body: list[Node]
     value: Value

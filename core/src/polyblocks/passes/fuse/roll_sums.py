@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.coverage import perfect_loops
-from polyblocks.affine.analysis.reductions import COMMUTATIVE, identities
+from polyblocks.affine.analysis.reductions import identities
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import (
     For,
-    Load,
     Nest,
     Node,
     Op,
@@ -21,10 +20,10 @@ from polyblocks.affine.model import (
     around,
     clone,
 )
-from polyblocks.affine.rewrites.inlining import Candidate
 from polyblocks.affine.rewrites.rolling import NotAlikeError, Roller, digit_shapes
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
+from polyblocks.passes.fuse.term_sums import TermSum, step_of, term_sums
 from polyblocks.passes.normalize.classify_nests import own_name
 
 
@@ -67,8 +66,8 @@ class RollSumsPass(NestPass):
         if context.options.polyblocks_disable_affine_fusion:
             return
         users = Users(sequence)
-        by_count: dict[int, list[_Sum]] = {}
-        for found in _sums(sequence, users):
+        by_count: dict[int, list[TermSum]] = {}
+        for found in term_sums(sequence, users):
             if len(found.terms) >= self.min_terms:
                 by_count.setdefault(len(found.terms), []).append(found)
         for sums in by_count.values():
@@ -76,9 +75,7 @@ class RollSumsPass(NestPass):
                 for one in sums:
                     self._roll([one], sequence, users, context)
 
-    def _roll(
-        self, sums: list[_Sum], sequence: Sequence, users: Users, context: Any
-    ) -> bool:
+    def _roll(self, sums: list[TermSum], sequence: Sequence, users: Users, context: Any) -> bool:
         """Roll some sums, which may have terms in common; whether that is possible and pays."""
         for shape in digit_shapes(len(sums[0].terms)):
             roller = Roller(users, shape)
@@ -91,157 +88,70 @@ class RollSumsPass(NestPass):
 
     def _accept(
         self,
-        sums: list[_Sum],
+        sums: list[TermSum],
         bodies: list[list[Node]],
         roller: Roller,
         sequence: Sequence,
         users: Users,
         context: Any,
     ) -> bool:
-        if roller.nodes <= self.max_nodes:
+        if not self._pays(roller) or not _possible(sums, roller, users):
             return False
-        windows = {b: places for b, places in roller.places.items() if places > 1}
-        if any(n * roller.operations[b] > self.max_operations for b, n in windows.items()):
-            return False
-        gone = roller.gone | {nest for found in sums for nest in found.nests}
         ends = [found.nests[-1] for found in sums]
         place = min(ends, key=users.position)
-        start = min(gone, key=users.position)
-        last = max(ends, key=users.position)
-        if users.written_between({b.base for b in roller.shared}, start, last, gone):
-            return False
-        for nest in gone.difference(ends):
-            for buffer in users.touched(nest)[1]:
-                if any(reader not in gone for reader in users.readers(buffer)):
-                    return False
-        if not all(stands_before(nest, place) for nest in roller.nests):
-            return False
         for end, body in zip(ends, bodies, strict=True):
-            context.decide(
-                self.name, own_name(end, sequence), "rolled", terms=list(roller.shape)
-            )
+            context.decide(self.name, own_name(end, sequence), "rolled", terms=list(roller.shape))
             end.body, end.changed = body, True
         at = sequence.items.index(place)
         sequence.items[at:at] = roller.nests
         users.put_before(roller.nests, place)
-        for nest in gone.difference(ends):
+        for nest in _all_nests(sums, roller).difference(ends):
             sequence.items.remove(nest)
             users.drop(nest)
         for end in ends:
             users.refresh(end)
         return True
 
-
-@dataclass(eq=False)
-class _Sum:
-    """Nests that add a term each to what the one before them has.
-
-    Attributes:
-        nests: in order.
-        ops: the addition of each nest.
-        terms: for each term the nest that adds it, and the operand that it is.
-        start: the operand of the first addition that the sum starts with; None for its identity.
-    """
-
-    nests: list[Nest]
-    ops: list[Op]
-    terms: list[tuple[Nest, Value]]
-    start: Value | None
+    def _pays(self, roller: Roller) -> bool:
+        """Whether one body could not hold all terms, but holds one with all that it is made of."""
+        if roller.nodes <= self.max_nodes:
+            return False
+        windows = [(b, places) for b, places in roller.places.items() if places > 1]
+        if any(n * roller.operations[b] > self.max_operations for b, n in windows):
+            return False
+        return roller.nodes // roller.count + self.max_operations * len(windows) <= self.max_nodes
 
 
-def _step(nest: Nest) -> tuple[Op, Store] | None:
-    """The operation with which a nest combines two numbers for each element that it stores."""
-    loops, body = perfect_loops(nest.body)
-    if not loops or any(loop.inits or loop.bounded or loop.level for loop in loops):
-        return None
-    stores = [n for n in body if isinstance(n, Store)]
-    ops = [n for n in body if isinstance(n, Op) and n.name != "arith.constant"]
-    if len(stores) != 1 or len(ops) != 1 or not all(isinstance(n, (Load, Op, Store)) for n in body):
-        return None
-    (op,), (store,) = ops, stores
-    if op.name not in COMMUTATIVE or store.value is not op.results[0]:
-        return None
-    # All elements of what it makes, in order.
-    own = [loop.var for loop in loops if loop.var.extent > 1]
-    if [v.extent for v in own] != [extent for extent in store.buffer.shape if extent > 1]:
-        return None
-    index = [e for e, n in zip(store.index, store.buffer.shape, strict=True) if n > 1]
-    return (op, store) if index == [Expr.of(v) for v in own] else None
+def _all_nests(sums: list[TermSum], roller: Roller) -> set[Nest]:
+    """The nests that do what sums do, the last ones of these among them."""
+    return roller.gone.union(*(found.nests for found in sums))
 
 
-def _sums(sequence: Sequence, users: Users) -> list[_Sum]:
-    """The sums of a program, each as long as it is."""
-    steps = {nest: step for nest in sequence.nests() if (step := _step(nest)) is not None}
-    before: dict[Nest, tuple[Nest, Value] | None] = {}
-    length: dict[Nest, int] = {}
-    inside: set[Nest] = set()
-    for nest, (op, store) in steps.items():
-        best: tuple[Nest, Value] | None = None
-        for node in perfect_loops(nest.body)[1]:
-            if not isinstance(node, Load) or node.result not in op.operands or node.where:
-                continue
-            maker = _only_maker(node, store, nest, users)
-            if maker in steps and steps[maker][0].name == op.name:
-                if steps[maker][0].attributes != op.attributes:
-                    continue
-                if best is None or length[maker] > length[best[0]]:
-                    best = maker, node.result
-        before[nest] = best
-        length[nest] = 1 if best is None else length[best[0]] + 1
-        if best is not None:
-            inside.add(best[0])
-    return [_sum(nest, steps, before) for nest in steps if nest not in inside]
+def _possible(sums: list[TermSum], roller: Roller, users: Users) -> bool:
+    """Whether the terms are needed for nothing else, and may be computed where the sums end."""
+    nests = _all_nests(sums, roller)
+    ends = [found.nests[-1] for found in sums]
+    first, last = min(nests, key=users.position), max(ends, key=users.position)
+    shared = {b.base for b in roller.shared}
+    if users.written_between(shared, first, last) or any(
+        shared & users.touched(nest)[1] for nest in (first, last)
+    ):
+        return False
+    made = {b for nest in nests.difference(ends) for b in users.touched(nest)[1]}
+    if any(reader not in nests for b in made for reader in users.readers(b)):
+        return False
+    place = min(ends, key=users.position)
+    return all(stands_before(nest, place) for nest in roller.nests)
 
 
-def _only_maker(load: Load, store: Store, nest: Nest, users: Users) -> Nest | None:
-    """The nest that makes what is loaded where the result is stored, and only for this."""
-    candidate = Candidate.of(users, load.buffer) if load.buffer.kind == "alloc" else None
-    if candidate is None or load.index != store.index or load.buffer.shape != store.buffer.shape:
-        return None
-    return candidate.producer if users.readers(load.buffer) == [nest] else None
-
-
-def _sum(
-    last: Nest,
-    steps: dict[Nest, tuple[Op, Store]],
-    before: dict[Nest, tuple[Nest, Value] | None],
-) -> _Sum:
-    nests: list[Nest] = []
-    terms: list[tuple[Nest, Value]] = []
-    nest: Nest | None = last
-    start: Value | None = None
-    while nest is not None:
-        op, _ = steps[nest]
-        nests.append(nest)
-        link = before[nest]
-        if link is not None:
-            # A number that is added to itself has no term.
-            others = [v for v in op.operands if v is not link[1]]
-            terms += [(nest, others[0])] if len(others) == 1 else [(nest, link[1])]
-            nest = link[0]
-            continue
-        loaded = {n.result for n in perfect_loops(nest.body)[1] if isinstance(n, Load)}
-        first, second = op.operands
-        if second in loaded:
-            terms.append((nest, second))
-        else:
-            start = second
-        if first in loaded:
-            terms.append((nest, first))
-        else:
-            start = first
-        nest = None
-    return _Sum(nests[::-1], [steps[n][0] for n in nests[::-1]], terms[::-1], start)
-
-
-def _rolled(found: _Sum, roller: Roller) -> list[Node]:
+def _rolled(found: TermSum, roller: Roller) -> list[Node]:
     """The code of a sum as a reduction.
 
     Raises:
         NotAlikeError: terms are computed in different ways.
     """
     last = found.nests[-1]
-    _, store = _step(last) or (None, None)
+    _, store = step_of(last) or (None, None)
     assert store is not None
     index = [Var(extent) for extent in store.buffer.shape]
     at = tuple(Expr.of(v) for v in index)
@@ -250,7 +160,7 @@ def _rolled(found: _Sum, roller: Roller) -> list[Node]:
     for nest in found.nests:
         values[nest] = {}
         _, body = perfect_loops(nest.body)
-        step = _step(nest)
+        step = step_of(nest)
         assert step is not None
         substitution: dict[Var, Expr] = {}
         for expr, e in zip(step[1].index, at, strict=True):
