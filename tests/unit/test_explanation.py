@@ -473,7 +473,7 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
         ),
         (
             {"what": "merged", "nest": "p", "with_": ["q"], "buffer": [4], "buffer_bytes": 16},
-            "merged q into p: writing and reading 4 (16 B) saved",
+            "merged q into p: 32 B of traffic through the buffer 4 saved",
         ),
         (
             {"what": "rolled", "nest": "p", "terms": [7, 7]},

@@ -25,6 +25,7 @@ from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.fuse.term_sums import TermSum, step_of, term_sums
 from polyblocks.passes.normalize.classify_nests import own_name
+from polyblocks.target import TargetDescription
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class RollSumsPass(NestPass):
         users: Users,
         context: Any,
     ) -> bool:
-        if not self._pays(roller) or not _possible(sums, roller, users):
+        if not self._pays(roller, context.target) or not _possible(sums, roller, users):
             return False
         ends = [found.nests[-1] for found in sums]
         place = min(ends, key=users.position)
@@ -112,14 +113,23 @@ class RollSumsPass(NestPass):
             users.refresh(end)
         return True
 
-    def _pays(self, roller: Roller) -> bool:
-        """Whether one body could not hold all terms, but holds one with all that it is made of."""
+    def _pays(self, roller: Roller, target: TargetDescription) -> bool:
+        """Whether one body could not hold all terms, but holds one with all that it is made of.
+
+        What windows read is computed again for each place. That pays where the caches do not hold
+        it, all terms together.
+        """
         if roller.nodes <= self.max_nodes:
             return False
         windows = [(b, places) for b, places in roller.places.items() if places > 1]
-        if any(n * roller.operations[b] > self.max_operations for b, n in windows):
-            return False
-        return roller.nodes // roller.count + self.max_operations * len(windows) <= self.max_nodes
+        cached = max((level.size for level in target.memory), default=0)
+        nodes = roller.nodes // roller.count
+        for buffer, places in windows:
+            operations = places * roller.operations[buffer]
+            if operations > self.max_operations or buffer.nbytes <= cached:
+                return False
+            nodes += operations
+        return nodes <= self.max_nodes
 
 
 def _all_nests(sums: list[TermSum], roller: Roller) -> set[Nest]:

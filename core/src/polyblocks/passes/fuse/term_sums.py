@@ -41,6 +41,8 @@ def step_of(nest: Nest) -> tuple[Op, Store] | None:
     (op,), (store,) = ops, stores
     if op.name not in COMMUTATIVE or store.value is not op.results[0]:
         return None
+    if op.operands[0] is op.operands[1]:
+        return None
     # All elements of what it makes, in order.
     own = [loop.var for loop in loops if loop.var.extent > 1]
     if [v.extent for v in own] != [extent for extent in store.buffer.shape if extent > 1]:
@@ -56,33 +58,41 @@ def term_sums(sequence: Sequence, users: Users) -> list[TermSum]:
     length: dict[Nest, int] = {}
     inside: set[Nest] = set()
     for nest, (op, store) in steps.items():
-        best: tuple[Nest, Value] | None = None
-        loads = [n for n in perfect_loops(nest.body)[1] if isinstance(n, Load)]
-        for node in loads:
-            # Something else that is added must not be made of the sum so far.
-            if node.where or op.operands.count(node.result) != 1:
-                continue
-            if sum(other.buffer is node.buffer for other in loads) > 1:
-                continue
-            maker = _only_maker(node, store, nest, users)
-            if maker in steps and steps[maker][0].name == op.name:
-                if steps[maker][0].attributes != op.attributes:
-                    continue
-                if best is None or length[maker] > length[best[0]]:
-                    best = maker, node.result
+        made = [
+            (maker, load.result)
+            for load in _loads(nest)
+            if (maker := _only_maker(load, store, nest, users)) in steps
+            and maker is not None
+            and (steps[maker][0].name, steps[maker][0].attributes) == (op.name, op.attributes)
+        ]
+        # What is as long as the other operand is a term as that is; what a constant is added to is
+        # rather a start than a term of two numbers.
+        longest = max((length[maker] for maker, _ in made), default=0)
+        found = [each for each in made if length[each[0]] == longest]
+        best = found[0] if len(found) == 1 and len(_loads(nest)) == 2 else None
         before[nest] = best
-        length[nest] = 1 if best is None else length[best[0]] + 1
+        length[nest] = longest + 1 if best is not None else 3 - len(_loads(nest))
         if best is not None:
             inside.add(best[0])
     return [_sum(nest, steps, before) for nest in steps if nest not in inside]
 
 
+def _loads(nest: Nest) -> list[Load]:
+    """What a step loads."""
+    return [n for n in perfect_loops(nest.body)[1] if isinstance(n, Load)]
+
+
 def _only_maker(load: Load, store: Store, nest: Nest, users: Users) -> Nest | None:
     """The nest that makes what is loaded where the result is stored, and only for this."""
-    candidate = Candidate.of(users, load.buffer) if load.buffer.kind == "alloc" else None
-    if candidate is None or load.index != store.index or load.buffer.shape != store.buffer.shape:
+    if load.where or load.index != store.index or load.buffer.shape != store.buffer.shape:
         return None
-    return candidate.producer if users.readers(load.buffer) == [nest] else None
+    # What is added must not be made of other elements of the sum so far.
+    if sum(other.buffer is load.buffer for other in _loads(nest)) > 1:
+        return None
+    candidate = Candidate.of(users, load.buffer) if load.buffer.kind == "alloc" else None
+    if candidate is None or users.readers(load.buffer) != [nest]:
+        return None
+    return candidate.producer
 
 
 def _sum(
@@ -103,7 +113,7 @@ def _sum(
             terms.append((nest, term))
             nest = link[0]
             continue
-        loaded = {n.result for n in perfect_loops(nest.body)[1] if isinstance(n, Load)}
+        loaded = {load.result for load in _loads(nest)}
         first, second = op.operands
         if second in loaded:
             terms.append((nest, second))
