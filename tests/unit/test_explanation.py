@@ -472,6 +472,18 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             "merged q into p: what both read is read once",
         ),
         (
+            {"what": "merged", "nest": "p", "with_": ["q"], "buffer": [4], "buffer_bytes": 16},
+            "merged q into p: 32 B of traffic through the buffer 4 saved",
+        ),
+        (
+            {"what": "rolled", "nest": "p", "terms": [7, 7]},
+            "made the sum of 7 x 7 terms in p a loop over them",
+        ),
+        (
+            {"what": "rolled", "nest": "p", "with_": ["q", "r"]},
+            "made q and r iterations of p: all are launched together",
+        ),
+        (
             {"what": "merged", "nest": "p", "loops": 1},
             "merged 1 loop of p with those before: what is there is not loaded again",
         ),

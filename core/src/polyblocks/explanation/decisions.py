@@ -141,12 +141,21 @@ def _epilogue(d: Decision) -> str:
 
 
 def _merged(d: Decision) -> str:
+    if "with_" in d and "buffer_bytes" in d:
+        return f"merged {_list(d['with_'])} into {d['nest']}: {_saved(d)} saved"
     if "with_" in d:
         return f"merged {_list(d['with_'])} into {d['nest']}: what both read is read once"
     if "loops" not in d:
         return _plain(d)
     loops = units.several(d["loops"], "loop")
     return f"merged {loops} of {d['nest']} with those before: what is there is not loaded again"
+
+
+def _rolled(d: Decision) -> str:
+    if "terms" in d:
+        terms = " x ".join(map(str, d["terms"]))
+        return f"made the sum of {terms} terms in {d['nest']} a loop over them"
+    return f"made {_list(d.get('with_', []))} iterations of {d['nest']}: all are launched together"
 
 
 def _saved(d: Decision) -> str:
@@ -499,6 +508,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "kept apart": _apart,
     "epilogue": _epilogue,
     "merged": _merged,
+    "rolled": _rolled,
     "team": _team,
     "serial": _serial,
     "vectors": _vectors,

@@ -18,6 +18,7 @@ from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
 from polyblocks.passes.fuse.absorb_margins import AbsorbMarginsPass
 from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
+from polyblocks.passes.fuse.fuse_sibling_reductions import FuseSiblingReductionsPass
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
@@ -25,6 +26,7 @@ from polyblocks.passes.fuse.inline_producers import InlineProducersPass
 from polyblocks.passes.fuse.merge_margins import MergeMarginsPass
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
+from polyblocks.passes.fuse.roll_sums import RollSumsPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
@@ -141,6 +143,9 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 WidenAccumulatorsPass(),
                 SetPrecisionPass(),
                 UnrollReductionsPass(),
+                # When windows that a step reads are straight-line code, and before anything is
+                # fused: then steps are no longer alike.
+                *only(team, RollSumsPass()),
                 *only(team, StraightenCopiesPass(), ChooseLayoutsPass(), InterchangeLoopsPass()),
                 ClassifyNestsPass(),
                 # Before what is made once is fused with what is made at each call.
@@ -151,6 +156,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team, MergeReductionsPass()),
                 # When copies between what is scaled and what multiplies it are gone.
                 *only(blocks, HoistFactorsPass()),
+                # Before what they read is kept for a tile. A grid's threads share out each sum.
+                *only(team, FuseSiblingReductionsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
                 NarrowAccumulatorsPass(),
                 # Before what makes a margin becomes part of a tile.

@@ -7,6 +7,7 @@ from typing import Any
 
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Mod, Var
+from polyblocks.affine.mlir.constant_tables import constant_table
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
@@ -321,13 +322,15 @@ class _Writer:
         return value.external if value.external is not None else self.values[value]
 
     def memref(self, buffer: Buffer) -> Any:
-        """The MLIR value of a buffer, which is allocated if it has none yet."""
+        """The MLIR value of a buffer, which is allocated if it has none yet, or is a constant."""
         if buffer.value is None:
             type_ = ir.MemRefType.get(list(buffer.shape), buffer.element)
             if buffer.viewed is not None and buffer.element != buffer.viewed.element:
                 self._words(buffer, type_)
             elif buffer.viewed is not None:
                 self._flat_view(buffer, type_)
+            elif buffer.constant is not None:
+                buffer.value = constant_table(self.block, type_, buffer.constant)
             else:
                 with ir.InsertionPoint.at_block_begin(self.block):
                     buffer.value = dialect("memref").AllocOp(type_, [], []).result

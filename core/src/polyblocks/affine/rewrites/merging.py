@@ -166,16 +166,16 @@ def split_between(nodes: list[Node], a: For, b: For) -> tuple[list[Node], list[N
 
 
 def forward(body: list[Node], known: dict[Value, Value]) -> None:
-    """Use what was stored or loaded before at the same place, in straight-line code.
+    """Use what was stored or loaded before at the same place.
 
     Args:
-        body: nodes of one loop; loads that are not needed are dropped.
+        body: nodes of one loop, loops among them; loads of its own that are not needed are dropped.
         known: takes what the results of dropped loads are.
     """
     at: dict[tuple[Buffer, tuple[Expr, ...]], Value] = {}
     kept: list[Node] = []
     for node in body:
-        if isinstance(node, Load):
+        if isinstance(node, Load) and not node.where:
             place = (node.buffer, node.index)
             if place in at:
                 known[node.result] = at[place]

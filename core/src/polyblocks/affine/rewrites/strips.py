@@ -213,8 +213,8 @@ class Strip:
             value = Value(argument.type)
             carried.append(value)
             body.append(Load(value, buffer, (Expr.of(j),)))
-        if self.combiners is not None and len(places) > 1 and not self._fused():
-            carried = self._tree(places, here, values, carried, body)
+        if self.combiners is not None and len(places) > 1:
+            carried = self._together(places, here, values, carried, body)
         else:
             for place in places:
                 inside = dict(values)
@@ -234,7 +234,7 @@ class Strip:
             for n in self.shape.inner
         )
 
-    def _tree(
+    def _together(
         self,
         places: list[Substitution],
         here: Substitution,
@@ -242,8 +242,13 @@ class Strip:
         carried: list[Value],
         body: list[Node],
     ) -> list[Value]:
-        """The terms of all places, combined pairwise and then with what is carried."""
+        """The terms of all places, combined with each other and then with what is carried.
+
+        That is pairwise, or where terms are products one after the other. What is carried is
+        rounded once for all of them.
+        """
         assert self.combiners is not None
+        fused = self._fused()
         last = self.shape.reductions[-1]
         rest = [n for n in self.shape.inner if not any(n is op for op in self.combiners)]
         terms: list[list[Value]] = [[] for _ in self.combiners]
@@ -256,6 +261,8 @@ class Strip:
         out: list[Value] = []
         for own, op, value in zip(terms, self.combiners, carried, strict=True):
             level = own
+            while fused and len(level) > 1:
+                level = [_combine(op, level[:2], body), *level[2:]]
             while len(level) > 1:
                 pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
                 level = [_combine(op, p, body) if len(p) == 2 else p[0] for p in pairs]

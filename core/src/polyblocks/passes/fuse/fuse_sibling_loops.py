@@ -74,7 +74,7 @@ class FuseSiblingLoopsPass(NestPass):
     def _inside(self, nest: Nest, context: Any) -> None:
         count = 0 if has_register_tile(nest.body) else self._merge(nest.body)
         if count:
-            _clean(nest)
+            clean(nest)
             context.decide(self.name, nest.name, "merged", loops=count)
 
     def _merge(self, nodes: list[Node]) -> int:
@@ -152,7 +152,7 @@ class FuseSiblingLoopsPass(NestPass):
         first.changed = True
         sequence.items.remove(nest)
         self._merge(first.body)
-        _clean(first)
+        clean(first)
 
     def _partner(self, sequence: Sequence, position: int) -> Nest | None:
         """The nearest nest before that one at ``position`` with which it can be merged.
@@ -194,11 +194,11 @@ def has_siblings(nest: Nest) -> bool:
     return parts is not None and not parts.multiplies_once
 
 
-def _clean(nest: Nest) -> None:
+def clean(nest: Nest) -> None:
     """Forward what is stored, drop what nothing needs."""
     known: dict[Value, Value] = {}
     for node in walk(nest.body):
-        if isinstance(node, For) and not any(isinstance(n, For) for n in node.body):
+        if isinstance(node, For):
             forward(node.body, known)
     replace_values(nest.body, known)
     local = {n.buffer for n in walk(nest.body) if isinstance(n, Alloca)}
