@@ -54,6 +54,7 @@ from polyblocks.passes.schedule.hoist_invariants import HoistInvariantsPass
 from polyblocks.passes.schedule.jam_reductions import JamReductionsPass
 from polyblocks.passes.schedule.multiply_reciprocals import MultiplyReciprocalsPass
 from polyblocks.passes.schedule.narrow_indices import NarrowIndicesPass
+from polyblocks.passes.schedule.narrow_values import NarrowValuesPass
 from polyblocks.passes.schedule.order_loops import OrderLoopsPass
 from polyblocks.passes.schedule.schedule_scatters import ScheduleScattersPass
 from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
@@ -158,6 +159,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 SplitReductionsPass(),
                 SplitScansPass(),
                 NarrowIndicesPass(),
+                *only(vectors, NarrowValuesPass()),
                 # A grid's threads take neighbouring iterations of whichever loop is in order, are
                 # streams enough, and share out long sums as a cascade.
                 *only(team, OrderLoopsPass(), JamReductionsPass(), BlockSummationPass()),

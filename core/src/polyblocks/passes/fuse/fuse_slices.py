@@ -93,11 +93,12 @@ class FuseSlicesPass(NestPass):
             return
         users = Users(sequence)
         # Slices first: what can be computed inside its consumers leaves nothing for an epilogue.
-        forms = [self._slice, self._epilogue]
+        forms = [(self._slice, 1), (self._slice, -1), (self._epilogue, 1)]
         if context.target.multiprocessor is not None:
-            forms.insert(0, self._of_contraction)
-        for form in forms:
-            for buffer in candidate_buffers(sequence):
+            forms.insert(0, (self._of_contraction, 1))
+        for form, order in forms:
+            # Backwards once more: what several nests read may be read by one when these are fused.
+            for buffer in candidate_buffers(sequence)[::order]:
                 candidate = Candidate.of(users, buffer)
                 gone = None
                 if candidate is not None:
