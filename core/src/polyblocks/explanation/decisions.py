@@ -401,6 +401,11 @@ def _values(d: Decision) -> str:
     return f"in {d['nest']}, of which the range of numbers is known, {', '.join(done)}"
 
 
+def _parts(d: Decision) -> str:
+    shape = "x".join(map(str, d["buffer"]))
+    return f"the parts of an array of {shape} along dimension {d['dimension']} are arrays"
+
+
 def _atomic(d: Decision) -> str:
     return f"the updates of {d['nest']} are atomic operations of many threads"
 
@@ -525,6 +530,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "cascaded": _cascaded,
     "narrowed": _narrowed,
     "ranges used": _values,
+    "parts": _parts,
     "atomic": _atomic,
     "columns": _columns,
     "copies": _copies,

@@ -23,6 +23,7 @@ from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
+from polyblocks.passes.fuse.split_stacks import SplitStacksPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
@@ -136,6 +137,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 WidenAccumulatorsPass(),
                 SetPrecisionPass(),
                 UnrollReductionsPass(),
+                SplitStacksPass(),
                 *only(team, StraightenCopiesPass(), ChooseLayoutsPass(), InterchangeLoopsPass()),
                 ClassifyNestsPass(),
                 # Before what is made once is fused with what is made at each call.
