@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from polyblocks.affine.access import stride_along
-from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Load, Node, Store, Value
-
-#: The code that makes the element at an index, and its value.
-MovedTo = Callable[[tuple[Expr, ...]], tuple[list[Node], Value]]
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import For, Load, Node, Store
 
 
 def fastest_last(variables: list[Var], body: list[Node]) -> list[Var]:
@@ -24,40 +21,6 @@ def fastest_last(variables: list[Var], body: list[Node]) -> list[Var]:
     # Ties go to the inner loop.
     best = max(reversed(variables), key=lambda v: score[v])
     return [*(v for v in variables if v is not best), best]
-
-
-def stays_in_order(producer: list[Node], consumer: list[Node], moved: MovedTo, of: Buffer) -> bool:
-    """Whether what a producer loads in order is in order as well where a consumer computes it.
-
-    Args:
-        producer: loops around straight-line code.
-        consumer: loads what that makes.
-        moved: the producer's code at an index of it.
-        of: what it makes.
-    """
-    mine = _loads_inside(producer, None)
-    if not any(var is not None and _is_in_order(load, var) for load, var in mine):
-        return True
-    for load, var in _loads_inside(consumer, None):
-        if load.buffer is not of or var is None:
-            continue
-        for node in moved(load.index)[0]:
-            if isinstance(node, Load) and stride_along(node.buffer, node.index, var) not in (0, 1):
-                return False
-    return True
-
-
-def _is_in_order(load: Load, var: Var) -> bool:
-    return stride_along(load.buffer, load.index, var) == 1
-
-
-def _loads_inside(nodes: Iterable[Node], var: Var | None) -> Iterable[tuple[Load, Var | None]]:
-    """Loads, each with the variable of the innermost loop around it."""
-    for node in nodes:
-        if isinstance(node, Load):
-            yield node, var
-        elif isinstance(node, For):
-            yield from _loads_inside(node.body, node.var)
 
 
 def _bytes_in_order(body: Iterable[Node], var: Var) -> float:

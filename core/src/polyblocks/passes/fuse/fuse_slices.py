@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import stride_along
-from polyblocks.affine.analysis.access_order import stays_in_order
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
 from polyblocks.affine.contraction.factors import DTYPES, ON_THE_WAY, is_product
@@ -94,12 +93,11 @@ class FuseSlicesPass(NestPass):
             return
         users = Users(sequence)
         # Slices first: what can be computed inside its consumers leaves nothing for an epilogue.
-        forms = [(self._slice, 1), (self._slice_in_order, -1), (self._epilogue, 1)]
+        forms = [self._slice, self._epilogue]
         if context.target.multiprocessor is not None:
-            forms.insert(0, (self._of_contraction, 1))
-        for form, order in forms:
-            # Backwards once more: what several nests read may be read by one when these are fused.
-            for buffer in candidate_buffers(sequence)[::order]:
+            forms.insert(0, self._of_contraction)
+        for form in forms:
+            for buffer in candidate_buffers(sequence):
                 candidate = Candidate.of(users, buffer)
                 gone = None
                 if candidate is not None:
@@ -137,20 +135,6 @@ class FuseSlicesPass(NestPass):
             users.refresh(consumer)
             _absorb(consumer, candidate.producer)
         return candidate.producer
-
-    def _slice_in_order(
-        self, sequence: Sequence, users: Users, candidate: Candidate, context: Any
-    ) -> Nest | None:
-        """As :meth:`_slice`, if what the producer loads in order stays in order."""
-        producer = Producer.of(candidate)
-        if producer is None or not all(
-            stays_in_order(
-                candidate.producer.body, c.body, producer.body_at, candidate.buffer
-            )
-            for c in candidate.consumers
-        ):
-            return None
-        return self._slice(sequence, users, candidate, context)
 
     def _worth(self, candidate: Candidate, producer: Producer, context: Any) -> bool:
         """Whether all consumers compute the producer's elements themselves."""
