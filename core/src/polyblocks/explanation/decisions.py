@@ -331,6 +331,16 @@ def _innermost(d: Decision) -> str:
     return f"the innermost loop of {d['nest']} is the one of {times} that walks memory in order"
 
 
+def _rows_jammed(d: Decision) -> str:
+    factors = sorted(set(d["unroll_factors"]))
+    return f"{d['nest']} computes {_either(factors)} rows together, which share what they read"
+
+
+def _either(numbers: list[int]) -> str:
+    *some, last = map(str, numbers)
+    return f"{', '.join(some)} or {last}" if some else last
+
+
 def _jammed(d: Decision) -> str:
     return f"{d['nest']} reduces {d['unroll_factor']} rows at once, which keeps the memory busy"
 
@@ -519,6 +529,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "layout": _layout,
     "packed": _packed,
     "jammed": _jammed,
+    "rows jammed": _rows_jammed,
     "squares": _squares,
     "transposed": _transposed,
     "reciprocals": _reciprocals,

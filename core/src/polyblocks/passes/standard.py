@@ -53,6 +53,7 @@ from polyblocks.passes.schedule.block_summation import BlockSummationPass
 from polyblocks.passes.schedule.flatten_nests import FlattenNestsPass
 from polyblocks.passes.schedule.hoist_invariants import HoistInvariantsPass
 from polyblocks.passes.schedule.jam_reductions import JamReductionsPass
+from polyblocks.passes.schedule.jam_stencils import JamStencilsPass
 from polyblocks.passes.schedule.multiply_reciprocals import MultiplyReciprocalsPass
 from polyblocks.passes.schedule.narrow_indices import NarrowIndicesPass
 from polyblocks.passes.schedule.narrow_values import NarrowValuesPass
@@ -168,6 +169,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 ScheduleScattersPass(),
                 HoistInvariantsPass(),
                 FuseSiblingLoopsPass(),
+                *only(team and vectors, JamStencilsPass()),
                 *only(vectors, TileTransposesPass()),
                 MultiplyReciprocalsPass(),
                 *only(team, MapParallelismPass()),

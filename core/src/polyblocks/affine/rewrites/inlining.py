@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
@@ -28,6 +28,7 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.rewrites.run_time_places import body_at_values, gathers, known_exprs
 from polyblocks.affine.users import Users
 
 #: What makes wider numbers of the same value.
@@ -70,9 +71,21 @@ class Producer:
         body = clone(self.body, values, iteration_at(self.digits, self.buffer.shape, index))
         return body, values.get(self.value, self.value)
 
+    def body_at_gather(
+        self, gather: IndirectLoad, exprs: Mapping[Value, Expr]
+    ) -> tuple[list[Node], Value] | None:
+        """As :meth:`body_at`, for a place known at run time; None if there is no such code."""
+        values: dict[Value, Value] = {}
+        body = body_at_values(self.body, self.digits, gather, exprs, values)
+        return None if body is None else (body, values.get(self.value, self.value))
+
     def is_plain_in(self, consumer: list[Node]) -> bool:
         """Whether its code at what a consumer reads needs no divisions that are not there yet."""
         used = {v for e in _exprs(self.body) for v in e.variables()}
+        if found := gathers(consumer, self.buffer):
+            exprs = known_exprs(consumer)
+            if any(self.body_at_gather(n, exprs) is None for n in found):
+                return False
         for node in walk(consumer):
             if isinstance(node, Load) and node.buffer is self.buffer:
                 at = iteration_at(self.digits, self.buffer.shape, node.index)
@@ -93,8 +106,11 @@ class Candidate:
     only_nests_read: bool
 
     @classmethod
-    def of(cls, users: Users, buffer: Buffer) -> Candidate | None:
-        """None unless one nest writes the buffer, as a whole, before anybody reads it."""
+    def of(cls, users: Users, buffer: Buffer, gathered: bool = False) -> Candidate | None:
+        """None unless one nest writes the buffer, as a whole, before anybody reads it.
+
+        With ``gathered``, nests that read it at run-time indices are consumers as well.
+        """
         writers = users.writers(buffer)
         if len(writers) != 1 or not isinstance(writers[0], Nest):
             return None
@@ -117,7 +133,9 @@ class Candidate:
         if readers and users.before(readers[0], producer):
             return None
         consumers = [
-            it for it in readers if isinstance(it, Nest) and _reads_plainly(it.body, buffer)
+            it
+            for it in readers
+            if isinstance(it, Nest) and _reads_plainly(it.body, buffer, gathered)
         ]
         return cls(
             buffer,
@@ -139,7 +157,8 @@ class Candidate:
 def inline_into(nodes: list[Node], producer: Producer) -> None:
     """Compute a producer's elements where its buffer is read."""
     mapping: dict[Value, Value] = {}
-    _inline_into(nodes, producer, mapping)
+    exprs = known_exprs(nodes) if gathers(nodes, producer.buffer) else {}
+    _inline_into(nodes, producer, mapping, exprs)
     replace_values(nodes, mapping)
 
 
@@ -209,17 +228,28 @@ def _reads_once(nodes: list[Node], times: int) -> Iterator[Buffer]:
             yield from [node.buffer] if node.buffer.numel >= times else []
 
 
-def _inline_into(nodes: list[Node], producer: Producer, mapping: dict[Value, Value]) -> None:
+def _inline_into(
+    nodes: list[Node],
+    producer: Producer,
+    mapping: dict[Value, Value],
+    exprs: Mapping[Value, Expr],
+) -> None:
     out: list[Node] = []
     known: dict[tuple[Expr, ...], Value] = {}
     for node in nodes:
         if isinstance(node, For):
-            _inline_into(node.body, producer, mapping)
+            _inline_into(node.body, producer, mapping, exprs)
         elif isinstance(node, Load) and node.buffer is producer.buffer:
             if node.index not in known:
                 body, known[node.index] = producer.body_at(node.index)
                 out.extend(body)
             mapping[node.result] = known[node.index]
+            continue
+        elif isinstance(node, IndirectLoad) and node.buffer is producer.buffer:
+            found = producer.body_at_gather(node, exprs)
+            assert found is not None
+            out.extend(found[0])
+            mapping[node.result] = found[1]
             continue
         out.append(node)
     nodes[:] = out
@@ -240,10 +270,10 @@ def is_plain(exprs: Iterable[Expr], index: Iterable[Expr]) -> bool:
     return all(isinstance(atom, Var) or atom in there for e in exprs for atom, _ in e.terms)
 
 
-def _reads_plainly(nodes: list[Node], buffer: Buffer) -> bool:
-    """Whether all reads of the buffer are affine, and not through a view."""
+def _reads_plainly(nodes: list[Node], buffer: Buffer, gathered: bool) -> bool:
+    """Whether all reads of the buffer are affine, or ``gathered``, and not through a view."""
     return all(
-        isinstance(n, Load) and n.buffer is buffer
+        (gathered or isinstance(n, Load)) and n.buffer is buffer
         for n in walk(nodes)
         if isinstance(n, (Load, IndirectLoad)) and n.buffer.base is buffer
     )

@@ -14,7 +14,9 @@ from polyblocks.affine.model import (
     Op,
     Store,
     Value,
+    operands,
     replace_values,
+    results,
     walk,
 )
 
@@ -25,6 +27,29 @@ def eliminate_common(nodes: list[Node]) -> None:
     _block(nodes, {}, mapping)
     if mapping:
         replace_values(nodes, mapping)
+
+
+def on_demand(nodes: list[Node]) -> list[Node]:
+    """Straight-line code in which everything stands as late as the first store that needs it.
+
+    What is stored is nothing that is loaded here.
+    """
+    makers = {value: node for node in nodes for value in results(node)}
+    done: set[Node] = set()
+    out: list[Node] = []
+
+    def emit(node: Node) -> None:
+        if node not in done:
+            done.add(node)
+            for value in operands(node):
+                if value in makers:
+                    emit(makers[value])
+            out.append(node)
+
+    for node in nodes:
+        if not results(node):
+            emit(node)
+    return out
 
 
 def need_not_round(op: Op) -> bool:

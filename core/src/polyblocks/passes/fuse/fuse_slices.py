@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -34,6 +35,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into, is_plain
 from polyblocks.affine.rewrites.moving import in_the_way, move_before
+from polyblocks.affine.rewrites.run_time_places import known_exprs
 from polyblocks.affine.rewrites.simplify import (
     drop_roundings,
     eliminate_common,
@@ -45,6 +47,9 @@ from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import name_nests
 from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
 from polyblocks.target import TargetDescription
+
+#: A way to fuse: returns the nest that is needed no more.
+_Form = Callable[[Sequence, Users, Candidate, Any], "Nest | None"]
 
 #: What makes wider integers.
 EXTENSIONS = ("arith.extsi", "arith.extui")
@@ -60,7 +65,9 @@ class FuseSlicesPass(NestPass):
 
     * *slice*: the producer is point-wise (small windows are, once unrolled); every load of the
       buffer becomes the producer's body at that index. An element that is read several times is
-      computed several times, if that is cheaper than to load it from a first-level cache;
+      computed several times, if that is cheaper than to load it from a first-level cache. Where the
+      index is known at run time only, so are those of the producer's loads then; elements that
+      nobody chooses are not computed;
     * *epilogue*: the consumer is point-wise and reads the buffer just where it is produced; its
       body moves behind the producer's, reductions included. What it needs besides is computed
       before the producer then, unless the producer reduces nothing and that is large.
@@ -97,16 +104,26 @@ class FuseSlicesPass(NestPass):
         if context.target.multiprocessor is not None:
             forms.insert(0, self._of_contraction)
         for form in forms:
+            self._through_all(sequence, users, form, context)
+        drop_dead_nests(sequence)
+        name_nests(self.name, sequence, context)
+
+    def _through_all(self, sequence: Sequence, users: Users, form: _Form, context: Any) -> None:
+        """Offer every buffer to a form; again to slices where consumers have become fewer."""
+        asked: dict[Buffer, list[Nest]] = {}
+        again = True
+        while again:
+            again = False
             for buffer in candidate_buffers(sequence):
-                candidate = Candidate.of(users, buffer)
-                gone = None
-                if candidate is not None:
-                    gone = form(sequence, users, candidate, context)
+                candidate = Candidate.of(users, buffer, gathered=form == self._slice)
+                if candidate is None or asked.get(buffer) == candidate.consumers:
+                    continue
+                asked[buffer] = candidate.consumers
+                gone = form(sequence, users, candidate, context)
                 if gone is not None:
                     sequence.items.remove(gone)
                     users.drop(gone)
-        drop_dead_nests(sequence)
-        name_nests(self.name, sequence, context)
+                    again = form == self._slice
 
     def _slice(
         self, sequence: Sequence, users: Users, candidate: Candidate, context: Any
@@ -147,7 +164,8 @@ class FuseSlicesPass(NestPass):
             for c in candidate.consumers
         )
         cheap, numbers = self.is_cheaper(candidate, producer, times, context.target)
-        accept = nodes <= self.max_nodes and (times <= numel or cheap)
+        once = times <= numel and not self.gathered(candidate, producer, context.target)[0]
+        accept = nodes <= self.max_nodes and (once or cheap)
         accept = accept and not any(_scatters(c, candidate, producer) for c in candidate.consumers)
         context.decide(
             self.name,
@@ -169,17 +187,36 @@ class FuseSlicesPass(NestPass):
         reads_ = times / max(candidate.buffer.numel, 1)
         # A load extends integers by itself, and steps of a unit have narrow operands.
         free = EXTENSIONS if target.multiprocessor is None else (*EXTENSIONS, "arith.extf")
-        body = slots(
-            [
-                n
-                for n in producer.body
-                if getattr(n, "name", "") not in free and not _needless(n, target)
-            ]
-        )
-        anew = reads_ * body
+        work = [
+            n
+            for n in producer.body
+            if getattr(n, "name", "") not in free and not _needless(n, target)
+        ]
+        body = slots(work)
+        found, more = self.gathered(candidate, producer, target)
+        anew = reads_ * body + found + more
+        if _loads_are_there(candidate, producer):
+            anew = reads_ * slots([n for n in work if not isinstance(n, Load)])
         # Computed once, stored, and loaded at every read.
-        stored = body + 2.0 + reads_
+        stored = body + 2.0 + reads_ + found
         return anew <= stored, {"slots_anew": anew, "slots_stored": stored}
+
+    def gathered(
+        self, candidate: Candidate, producer: Producer, target: TargetDescription
+    ) -> tuple[float, float]:
+        """Slots of the gathers of a buffer, for each of its elements, and of more of them anew."""
+        # Each lane of a vector loads by itself.
+        lanes = max(target.vector_bits // 32, 1) if target.multiprocessor is None else 1
+        numel = max(candidate.buffer.numel, 1)
+        times = more = 0
+        for consumer in candidate.consumers:
+            exprs = known_exprs(consumer.body)
+            for gather, trips in _with_trips(consumer.body, 1):
+                if isinstance(gather, IndirectLoad) and gather.buffer is candidate.buffer:
+                    body, _ = producer.body_at_gather(gather, exprs) or ([], None)
+                    times += trips
+                    more += trips * (sum(isinstance(n, IndirectLoad) for n in body) - 1)
+        return times * lanes / numel, more * lanes / numel
 
     def _of_contraction(
         self, sequence: Sequence, users: Users, candidate: Candidate, context: Any
@@ -371,18 +408,49 @@ def _absorb(into: Nest, other: Nest) -> None:
 
 def _distinct_reads(nodes: list[Node], buffer: Buffer, times: int) -> int:
     total = 0
-    seen: set[tuple[Expr, ...]] = set()
+    seen: set[tuple[Expr | Value, ...]] = set()
     for node in nodes:
         if isinstance(node, For):
             total += _distinct_reads(node.body, buffer, times * node.var.extent)
-        elif isinstance(node, Load) and node.buffer is buffer and node.index not in seen:
-            seen.add(node.index)
+        elif (place := _place(node, buffer)) is not None and place not in seen:
+            seen.add(place)
             total += times
     return total
 
 
 def _sites(nodes: list[Node], buffer: Buffer) -> int:
-    return len({n.index for n in walk(nodes) if isinstance(n, Load) and n.buffer is buffer})
+    return len({_place(n, buffer) for n in walk(nodes)} - {None})
+
+
+def _place(node: Node, buffer: Buffer) -> tuple[Expr | Value, ...] | None:
+    """Where a node loads an element of a buffer, if it does."""
+    if isinstance(node, (Load, IndirectLoad)) and node.buffer is buffer:
+        return tuple(node.index)
+    return None
+
+
+def _loads_are_there(candidate: Candidate, producer: Producer) -> bool:
+    """Whether all consumers load already what the producer's code would load in them."""
+    for consumer in candidate.consumers:
+        there = {(n.buffer, n.index, n.where) for n in walk(consumer.body) if isinstance(n, Load)}
+        for node in walk(consumer.body):
+            if isinstance(node, Load) and node.buffer is candidate.buffer:
+                body, _ = producer.body_at(node.index)
+                loads = [n for n in body if isinstance(n, Load)]
+                if any((n.buffer, n.index, n.where) not in there for n in loads):
+                    return False
+            elif isinstance(node, IndirectLoad) and node.buffer is candidate.buffer:
+                return False
+    return True
+
+
+def _with_trips(nodes: list[Node], trips: int) -> Iterator[tuple[Node, int]]:
+    """All nodes but loops, with how often they run."""
+    for node in nodes:
+        if isinstance(node, For):
+            yield from _with_trips(node.body, trips * node.var.extent)
+        else:
+            yield node, trips
 
 
 def _nodes(nodes: list[Node]) -> int:

@@ -38,7 +38,9 @@ class InlineProducersPass(FuseSlicesPass):
         self, candidate: Candidate, producer: Producer, times: int, target: TargetDescription
     ) -> tuple[bool, dict[str, float]]:
         extra = max(0, times - candidate.buffer.numel)
-        recompute = rates.compute_seconds(target, cost.operations(producer.body) * extra)
+        _, more = self.gathered(candidate, producer, target)
+        slots = cost.operations(producer.body) * extra + more * candidate.buffer.numel
+        recompute = rates.compute_seconds(target, slots)
         # Written (which reads the line first) and read once by each consumer; neighbours that
         # are read again come from a cache.
         trips = 2 + len(candidate.consumers)

@@ -1,0 +1,236 @@
+"""Sums that have terms in common share partial sums of them.
+
+Several sums of a body are a matrix: a row for each sum, a column for each term, the factors in it.
+Columns that are multiples of each other become one: a partial sum, computed once and used by all
+sums that have it. What neighbouring windows of a filter have in common are such columns: rows of a
+box, rows of a separable filter, differences of pairs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyblocks.affine.model import Node, Op, Value, operands, remove_dead, replace_values
+
+#: A term, and how often a sum has it.
+Terms = dict[Value, float]
+
+
+def share_sums(nodes: list[Node]) -> bool:
+    """Let the sums of straight-line code share what is cheaper shared; whether any do.
+
+    Only sums whose order is free: additions and products by constants that are marked so. A term
+    with a factor of 0 stays, since it may be infinite or no number.
+
+    Args:
+        nodes: what ends in stores; changed in place.
+    """
+    sums = _Sums(nodes).found
+    # Those of one filter have the same factors in the same order; its transpose has another order.
+    ways = [_shared(sums, tuple), _shared(sums, lambda factors: tuple(sorted(factors)))]
+    found = max(ways, key=_saved)
+    if not found:
+        return False
+    writer = _Writer()
+    for node in nodes:
+        if isinstance(node, Op) and node in found:
+            writer.sum(node, *found[node])
+        else:
+            writer.out.append(node)
+    nodes[:] = writer.out
+    replace_values(nodes, writer.same)
+    remove_dead(nodes)
+    return True
+
+
+@dataclass(eq=False)
+class _Partial:
+    """Terms that the same sums have in the same proportions; the first one's is 1.
+
+    ``value`` is what they are together, where that has been computed.
+    """
+
+    terms: Terms
+    value: Value | None = None
+
+    @property
+    def first(self) -> Value:
+        """The term by which sums say how often they have it."""
+        return next(iter(self.terms))
+
+
+#: The partial sums that each sum has, by their terms, besides all of its terms.
+_Shared = dict[Node, tuple[Terms, dict[Value, _Partial]]]
+
+
+def _shared(
+    sums: list[tuple[Op, Terms]], family_of: Callable[[Iterable[float]], tuple[float, ...]]
+) -> _Shared:
+    """Partial sums within families of sums that are alike."""
+    families: dict[tuple[float, ...], list[tuple[Op, Terms]]] = {}
+    for root, terms in sums:
+        families.setdefault(family_of(terms.values()), []).append((root, terms))
+    found: _Shared = {}
+    for family in families.values():
+        groups = _groups([terms for _, terms in family])
+        inside = {value: partial for partial in groups for value in partial.terms}
+        if inside:
+            found.update((root, (terms, inside)) for root, terms in family)
+    return found
+
+
+def _saved(found: _Shared) -> int:
+    """Additions that partial sums save."""
+    partials = {id(p): p for _, inside in found.values() for p in inside.values()}
+    saved = -sum(len(p.terms) - 1 for p in partials.values())
+    for terms, inside in found.values():
+        saved += sum(v in inside and v is not inside[v].first for v in terms)
+    return saved
+
+
+class _Sums:
+    """The sums of straight-line code, each as the last addition with all terms.
+
+    An addition that only another one uses is a part of that.
+    """
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.makers = {n.results[0]: n for n in nodes if isinstance(n, Op) and len(n.results) == 1}
+        self.uses = Counter(v for n in nodes for v in operands(n))
+        self.inside: set[Value] = set()
+        self.found: list[tuple[Op, Terms]] = []
+        for node in reversed(nodes):
+            if isinstance(node, Op) and _adds(node) and node.results[0] not in self.inside:
+                terms: Terms = {}
+                self._take(node.results[0], 1.0, terms, root=True)
+                if len(terms) > 1:
+                    self.found.append((node, terms))
+        self.found.reverse()
+
+    def _take(self, value: Value, factor: float, terms: Terms, root: bool = False) -> None:
+        op = self.makers.get(value)
+        if op is not None and _is_free(op):
+            known = [self._constant(v) for v in op.operands]
+            alone = root or self.uses[value] == 1 or 0.0 in known
+            if _adds(op) and alone:
+                self.inside.add(value)
+                sign = -1.0 if op.name == "arith.subf" else 1.0
+                self._take(op.operands[0], factor, terms)
+                self._take(op.operands[1], sign * factor, terms)
+                return
+            if op.name == "arith.mulf" and known.count(None) == 1:
+                (number,) = (k for k in known if k is not None)
+                self._take(op.operands[known.index(None)], number * factor, terms)
+                return
+        if self._constant(value) != 0.0:
+            terms[value] = terms.get(value, 0.0) + factor
+
+    def _constant(self, value: Value) -> float | None:
+        from polyblocks.mlir import ir
+
+        op = self.makers.get(value)
+        if op is None or op.name != "arith.constant":
+            return None
+        attribute = op.attributes["value"]
+        return attribute.value if isinstance(attribute, ir.FloatAttr) else None
+
+
+def _is_free(op: Op) -> bool:
+    """Whether the order in which it is done with others is free."""
+    return "reassoc" in str(op.attributes.get("fastmath", ""))
+
+
+def _adds(op: Op) -> bool:
+    return op.name in ("arith.addf", "arith.subf") and _is_free(op)
+
+
+def _groups(sums: list[Terms]) -> list[_Partial]:
+    """The partial sums of some sums; no two have a term in common."""
+    columns: dict[Value, dict[int, float]] = {}
+    for number, terms in enumerate(sums):
+        for value, factor in terms.items():
+            columns.setdefault(value, {})[number] = factor
+    found: dict[tuple[Any, ...], Terms] = {}
+    zeros: dict[tuple[Any, ...], list[Value]] = {}
+    for value, column in columns.items():
+        unit = next((factor for factor in column.values() if factor), None)
+        if len(column) < 2:
+            continue
+        if unit is None:
+            zeros.setdefault((value.type, *column), []).append(value)
+            continue
+        shape = tuple((number, factor / unit) for number, factor in column.items())
+        found.setdefault((value.type, *shape), {})[value] = unit
+    for (type_, *numbers), values in zeros.items():
+        # Nothing times a term is part of whatever the same sums have.
+        at = [key for key in found if key[0] == type_ and [n for n, _ in key[1:]] == numbers]
+        if at:
+            found[at[0]].update(dict.fromkeys(values, 0.0))
+    groups = []
+    for group in found.values():
+        if len(group) > 1:
+            unit = next(iter(group.values()))
+            groups.append(_Partial({value: factor / unit for value, factor in group.items()}))
+    return groups
+
+
+@dataclass
+class _Writer:
+    """Code in which sums use partial sums.
+
+    Attributes:
+        same: sums that are just a partial one.
+        out: the code so far.
+    """
+
+    same: dict[Value, Value] = field(default_factory=dict)
+    out: list[Node] = field(default_factory=list)
+
+    def sum(self, root: Op, terms: Terms, inside: dict[Value, _Partial]) -> None:
+        """Append a sum, with what it needs of the partial ones that its terms are in."""
+        left: Terms = {}
+        for value, factor in terms.items():
+            partial = inside.get(value)
+            if partial is None:
+                left[value] = factor
+            elif value is partial.first:
+                if partial.value is None:
+                    partial.value = Value(value.type)
+                    self._add(partial.terms, root, partial.value)
+                left[partial.value] = factor
+        self._add(left, root, root.results[0])
+
+    def _add(self, terms: Terms, like: Op, result: Value) -> None:
+        """Append the additions of some terms, which give the result."""
+        total: Value | None = None
+        for number, (value, factor) in enumerate(
+            sorted(terms.items(), key=lambda term: term[1] != 1.0)
+        ):
+            new = result if number == len(terms) - 1 else Value(result.type)
+            if total is None:
+                if factor != 1.0:
+                    value = self._scaled(value, factor, like, new)
+                elif new is result:
+                    self.same[result] = value
+                total = value
+                continue
+            name = "arith.addf"
+            if factor == -1.0:
+                name = "arith.subf"
+            elif factor != 1.0:
+                value = self._scaled(value, factor, like, Value(value.type))
+            self.out.append(Op(name, [total, value], like.attributes, [new], like.location))
+            total = new
+
+    def _scaled(self, value: Value, factor: float, like: Op, result: Value) -> Value:
+        from polyblocks.mlir import ir
+
+        constant = Value(value.type)
+        number = {"value": ir.FloatAttr.get(value.type, factor)}
+        self.out.append(Op("arith.constant", [], number, [constant]))
+        factors = [value, constant]
+        self.out.append(Op("arith.mulf", factors, like.attributes, [result], like.location))
+        return result

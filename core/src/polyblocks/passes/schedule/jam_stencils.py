@@ -1,0 +1,236 @@
+"""jam-stencils: neighbouring rows of a stencil are computed together and share what they read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.access import address, stride_along
+from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    For,
+    Index,
+    Load,
+    Node,
+    Op,
+    Sequence,
+    Store,
+    clone,
+)
+from polyblocks.affine.rewrites.shared_sums import share_sums
+from polyblocks.affine.rewrites.simplify import eliminate_common, on_demand
+from polyblocks.affine.subnests import change_subnests, parallel_shell
+from polyblocks.passes.base import NestPass
+from polyblocks.target import MemoryLevel, TargetDescription
+
+
+@dataclass(frozen=True)
+class JamStencilsPass(NestPass):
+    """Unroll a parallel loop around the innermost one, and jam the copies, where they share loads.
+
+    Windows of neighbouring rows overlap: what one has loaded, and multiplied, and summed, others
+    need as well. Vectors of a row that do not begin at a line of the cache are two loads each, so
+    that a stencil in vectors is bound by loads before anything else. How many rows are jammed is
+    what takes the fewest slots for a row, as long as what is needed at once has registers.
+
+    Before::
+
+        affine.for %y = 0 to 64 { affine.for %x .. {
+          ... affine.load %a[%y, %x] ... affine.load %a[%y + 1, %x] ... affine.load %a[%y + 2, %x]
+          affine.store %s, %b[%y, %x] } }
+
+    After::
+
+        affine.for %y = 0 to 32 { affine.for %x .. {
+          %0 = affine.load %a[%y * 2, %x] ... %3 = affine.load %a[%y * 2 + 3, %x]
+          %m = arith.addf %1, %2 ... arith.addf %0, %m ... arith.addf %m, %3
+          affine.store %s, %b[%y * 2, %x] ... affine.store %t, %b[%y * 2 + 1, %x] } }
+    """
+
+    name: ClassVar[str] = "jam-stencils"
+    #: Rows in one.
+    most: int = 8
+    #: Nodes of a jammed body; LLVM's time grows with it.
+    max_nodes: int = 400
+    #: Slots of a row over those of a row that stands alone, at which nothing is jammed.
+    gain: float = 0.85
+    #: Iterations of the innermost loop, in vectors.
+    min_vectors: int = 4
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Jam in every nest and sub-nest."""
+        factors: list[int] = []
+
+        def change(nodes: list[Node], around: list[For]) -> list[Node] | None:
+            found = self._best(nodes, bool(around), context.target)
+            if found is None:
+                return None
+            factors.append(found[1])
+            return _jammed(nodes, *found)
+
+        for nest in sequence.nests():
+            factors.clear()
+            if change_subnests(nest, change):
+                context.decide(self.name, nest.name, "rows jammed", unroll_factors=list(factors))
+
+    def _best(
+        self, nodes: list[Node], inside: bool, target: TargetDescription
+    ) -> tuple[For, int] | None:
+        """The loop to jam and how many of its iterations; None if nothing gains."""
+        loops, body = parallel_shell(nodes)
+        if len(loops) < 2 or not all(isinstance(n, (Op, Index, Load, Store)) for n in body):
+            return None
+        if any(loop.level or loop.lanes or loop.unit for loop in loops):
+            return None
+        *outer, inner = loops
+        lanes = max(target.vector_bits // 32, 1)
+        if inner.trips < self.min_vectors * lanes or not is_parallel(inner, nodes):
+            return None
+        single = _slots(_body(body, [{}]), inner.var, target)
+        best: tuple[For, int] | None = None
+        least = self.gain * single
+        for position, loop in enumerate(outer):
+            if not _shares(body, loop.var) or not _may_jam(loops, position, nodes, inside):
+                continue
+            for factor in _factors(loop, inside, self.most):
+                jammed = _body(body, _rows(loop.var, Var(loop.var.extent // factor), factor))
+                if len(jammed) > self.max_nodes or _collide(jammed, target.memory[0]):
+                    break
+                rest = loop.var.extent % factor / loop.var.extent
+                slots = _slots(jammed, inner.var, target) / factor
+                slots = (1 - rest) * slots + rest * single
+                if slots < least:
+                    least, best = slots, (loop, factor)
+        return best
+
+
+def _shares(body: list[Node], var: Var) -> bool:
+    """Whether iterations of a loop read what their neighbours read."""
+    seen: dict[tuple[object, ...], set[int]] = {}
+    for node in body:
+        if isinstance(node, Load):
+            moving = [e for e in node.index if e.coefficient(var)]
+            if len(moving) != 1:
+                continue
+            still = [e for e in node.index if e is not moving[0]]
+            key = (node.buffer, tuple(moving[0].terms), *still)
+            seen.setdefault(key, set()).add(moving[0].const)
+    return any(len(places) > 1 for places in seen.values())
+
+
+def _may_jam(loops: list[For], position: int, nodes: list[Node], inside: bool) -> bool:
+    """Whether iterations of a loop can be jammed, and the bounds of all loops allow it."""
+    loop = loops[position]
+    bounds = [e for inner in loops[position + 1 :] for e in inner.bounds]
+    if any(loop.var in set(e.variables()) for e in bounds):
+        return False
+    if loop.bounded and (not inside or len(loop.lower) > 1 or len(loop.upper) > 1):
+        return False
+    return is_parallel(loop, nodes)
+
+
+def _factors(loop: For, inside: bool, most: int) -> list[int]:
+    """How many iterations may be one; outside of a tile without a rest, which would be a nest."""
+    found = range(2, min(most, loop.var.extent // 2) + 1)
+    return [n for n in found if inside or loop.var.extent % n == 0]
+
+
+def _body(body: list[Node], places: list[dict[Var, Expr]]) -> list[Node]:
+    """Iterations one after the other, as one piece of code that stores at its end.
+
+    Args:
+        body: of one.
+        places: what the loops' variables are in each.
+    """
+    copies: list[Node] = []
+    stores: list[Node] = []
+    for at in places:
+        for node in clone(body, {}, dict(at)):
+            (stores if isinstance(node, Store) else copies).append(node)
+    found = [*copies, *stores]
+    eliminate_common(found)
+    share_sums(found)
+    return on_demand(found)
+
+
+def _rows(var: Var, group: Var, factor: int) -> list[dict[Var, Expr]]:
+    """The iterations of a loop that are one group."""
+    return [{var: Expr.of(group) * factor + number} for number in range(factor)]
+
+
+def _collide(body: list[Node], cache: MemoryLevel) -> bool:
+    """Whether rows that a body walks along want the same places of a cache, more than there are.
+
+    Buffers begin at pages, and rows of a power of two at multiples of what a way of the cache
+    holds. A quarter of the ways is for what passes through.
+    """
+    if not cache.associativity:
+        return False
+    way = cache.size // cache.associativity
+    rows = {
+        (node.buffer, address(node.buffer, node.index).const * node.buffer.bytes_per_element)
+        for node in body
+        if isinstance(node, (Load, Store))
+    }
+    lines = {(buffer, at // cache.line) for buffer, at in rows}
+    sets = Counter(line % (way // cache.line) for _, line in lines)
+    return max(sets.values(), default=0) > cache.associativity * 3 // 4
+
+
+def _slots(body: list[Node], lanes: Var, target: TargetDescription) -> float:
+    """Slots of vectors that a body takes: of its operations or of its accesses, and of spills."""
+    line, vector = target.memory[0].line, target.vector_bits // 8
+    accesses = 0.0
+    for node in body:
+        if isinstance(node, (Load, Store)):
+            moves = stride_along(node.buffer, node.index, lanes)
+            # What begins anywhere is in two lines, as often as not.
+            apart = moves and isinstance(node, Load) and node.index[-1].const % 16 and vector
+            accesses += (1.0 if isinstance(node, Load) else 2.0) + (vector / line if apart else 0.0)
+    operations = float(cost.operations(body))
+    spilled = max(0, cost.alive(body) - target.vector_registers)
+    accesses += 3.0 * spilled
+    return max(operations, accesses) + 0.25 * min(operations, accesses)
+
+
+def _jammed(nodes: list[Node], loop: For, factor: int) -> list[Node]:
+    """The loops with so many iterations of one of them in one, and what is left of these."""
+    loops, body = parallel_shell(nodes)
+    var, extent = loop.var, loop.var.extent
+
+    def around(new: For, inner: list[Node]) -> list[Node]:
+        for each in reversed(loops):
+            if each is loop:
+                new.body, inner = inner, [new]
+            else:
+                inner = [For(each.var, inner, lower=each.lower, upper=each.upper, tile=each.tile)]
+        # Each gets loops of its own.
+        return clone(inner, {}, {})
+
+    def left(first: int, count: int, **bounds: tuple[Expr, ...]) -> list[Node]:
+        one = Var(count)
+        return around(For(one, [], **bounds), _body(body, [{var: Expr.of(one) + first}]))
+
+    group = Var(extent // factor)
+    main = For(group, [], lower=tuple(_up(e, factor) for e in loop.lower))
+    main.upper = tuple(e // factor for e in loop.upper)
+    out: list[Node] = []
+    for low in loop.lower:
+        out += left(0, extent, lower=(low,), upper=(_up(low, factor) * factor, *loop.upper))
+    out += around(main, _body(body, _rows(var, group, factor)))
+    for high in loop.upper:
+        # Nothing where the bound is beyond the end.
+        out += left(0, extent, lower=(high // factor * factor, *loop.lower), upper=(high,))
+    if rest := extent % factor:
+        first = extent - rest
+        lower, upper = (tuple(e - first for e in es) for es in (loop.lower, loop.upper))
+        out += left(first, rest, lower=lower, upper=upper)
+    return out
+
+
+def _up(expr: Expr, factor: int) -> Expr:
+    """An expression divided by a factor, rounded up."""
+    return (expr * -1 // factor) * -1
