@@ -138,8 +138,13 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 WidenAccumulatorsPass(),
                 SetPrecisionPass(),
                 UnrollReductionsPass(),
-                SplitStacksPass(),
-                *only(team, StraightenCopiesPass(), ChooseLayoutsPass(), InterchangeLoopsPass()),
+                *only(
+                    team,
+                    SplitStacksPass(),
+                    StraightenCopiesPass(),
+                    ChooseLayoutsPass(),
+                    InterchangeLoopsPass(),
+                ),
                 ClassifyNestsPass(),
                 # Before what is made once is fused with what is made at each call.
                 *only(keeps, PrepareArgumentsPass()),

@@ -107,7 +107,9 @@ class _Addresses:
 
         def constant(number: int) -> Value:
             value = Value(index)
-            nodes.append(Op("arith.constant", [], {"value": ir.IntegerAttr.get(index, number)}, [value]))
+            nodes.append(
+                Op("arith.constant", [], {"value": ir.IntegerAttr.get(index, number)}, [value])
+            )
             return value
 
         def operation(name: str, left: Value, right: Value) -> Value:

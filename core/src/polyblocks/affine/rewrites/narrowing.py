@@ -78,10 +78,9 @@ class _Narrowing:
         if op.name in ("arith.cmpi", "arith.sitofp"):
             if None in ops:
                 return [op]
-            if op.name == "arith.cmpi" and op.attributes["predicate"].value > 5:
-                # Without a sign they compare as before if neither has one.
-                if any(self.intervals.get(v).low < 0 for v in op.operands):
-                    return [op]
+            unsigned = op.name == "arith.cmpi" and op.attributes["predicate"].value > 5
+            if unsigned and any(self.intervals.get(v).low < 0 for v in op.operands):
+                return [op]
             self.changes += 1
             return [Op(op.name, _all(ops), op.attributes, [result], op.location)]
         if not self._fits(result):

@@ -120,7 +120,9 @@ def lanes_of(loop: For, across: Var | None = None) -> Lanes:
         _visit(loop, across, node, lanes, makers)
     if not lanes.types:
         raise NoLanesError("nothing differs between iterations")
-    moving = [n for n in loop.body if isinstance(n, Op) and any(r in lanes.varying for r in n.results)]
+    moving: list[Node] = [
+        n for n in loop.body if isinstance(n, Op) and any(r in lanes.varying for r in n.results)
+    ]
     if len(lanes.gathered) * PER_GATHER > cost.operations(moving):
         raise NoLanesError("a gather")
     return lanes
@@ -254,7 +256,8 @@ def _gathered(
         raise NoLanesError("a gather")
     maker = makers.get(last)
     if isinstance(maker, Op) and maker.name == "arith.index_cast":
-        return maker.operands[0]
+        narrow = maker.operands[0]
+        return narrow if str(narrow.type) in ("i32", "i64") else last
     return last
 
 

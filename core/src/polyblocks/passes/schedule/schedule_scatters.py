@@ -41,7 +41,6 @@ from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
 
-
 #: Scatters whose updates are made in one loop, at most: each has lines of its own in the caches.
 MOST = 4
 
