@@ -8,7 +8,8 @@
 // CHECK:         scf.for
 // CHECK:           %[[N:.*]] = vector.load %{{.*}} : memref<100xi32>, vector<16xi32>
 // CHECK:           %[[OK:.*]] = arith.cmpi ult, %{{.*}} : vector<16xi32>
-// CHECK:           %[[ALL:.*]] = vector.reduction <and>, %[[OK]] : vector<16xi1> into i1
+// CHECK:           vector.shuffle %[[OK]], %[[OK]]
+// CHECK:           %[[ALL:.*]] = vector.extract %{{.*}}[0] : i1 from vector<1xi1>
 // CHECK:           cf.assert %[[ALL]]
 // CHECK:           vector.gather %{{.*}}[%{{.*}}] [%[[N]]], %{{.*}} : memref<9xf32>, vector<16xi32>, vector<16xi1>, vector<16xf32> into vector<16xf32>
 //

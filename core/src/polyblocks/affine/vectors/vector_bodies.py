@@ -26,7 +26,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.vectors.interleaves import Interleave
 from polyblocks.affine.vectors.lanes import Lanes
 from polyblocks.affine.vectors.neighbours import Window, windows
-from polyblocks.affine.vectors.reduction_vectors import combine
+from polyblocks.affine.vectors.reduction_vectors import combine, join_lanes
 from polyblocks.affine.vectors.scan_vectors import last_lane, prefixes
 from polyblocks.affine.vectors.vector_ops import (
     alignment,
@@ -491,12 +491,7 @@ class VectorBody(Body):
         if self.mask is not None:
             left = index_op("arith.xori", self.mask, self._all)
             condition = index_op("arith.ori", condition, left)
-        joined = ir.Operation.create(
-            "vector.reduction",
-            results=[ir.IntegerType.get_signless(1)],
-            operands=[condition],
-            attributes={"kind": ir.Attribute.parse("#vector.kind<and>")},
-        ).results[0]
+        joined = join_lanes(Op("arith.andi", [], {}, []), condition)
         ir.Operation.create(
             "cf.assert",
             operands=[joined],
