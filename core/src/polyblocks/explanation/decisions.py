@@ -412,6 +412,24 @@ def _narrowed(d: Decision) -> str:
     return f"{d['nest']} counts places in 32 bits, not in 64"
 
 
+def _values(d: Decision) -> str:
+    done = [
+        f"{d[key]} {what}"
+        for key, what in (
+            ("folded", "conditions or checks with one outcome are gone"),
+            ("flat", "loads have one address"),
+            ("narrowed", "integers take 32 bits"),
+        )
+        if d[key]
+    ]
+    return f"in {d['nest']}, of which the range of numbers is known, {', '.join(done)}"
+
+
+def _parts(d: Decision) -> str:
+    shape = "x".join(map(str, d["buffer"]))
+    return f"the parts of an array of {shape} along dimension {d['dimension']} are arrays"
+
+
 def _atomic(d: Decision) -> str:
     return f"the updates of {d['nest']} are atomic operations of many threads"
 
@@ -538,6 +556,8 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "new version": _version,
     "cascaded": _cascaded,
     "narrowed": _narrowed,
+    "ranges used": _values,
+    "parts": _parts,
     "atomic": _atomic,
     "columns": _columns,
     "copies": _copies,

@@ -27,6 +27,7 @@ from polyblocks.passes.fuse.merge_margins import MergeMarginsPass
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
 from polyblocks.passes.fuse.roll_sums import RollSumsPass
+from polyblocks.passes.fuse.split_stacks import SplitStacksPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
@@ -59,6 +60,7 @@ from polyblocks.passes.schedule.jam_reductions import JamReductionsPass
 from polyblocks.passes.schedule.jam_stencils import JamStencilsPass
 from polyblocks.passes.schedule.multiply_reciprocals import MultiplyReciprocalsPass
 from polyblocks.passes.schedule.narrow_indices import NarrowIndicesPass
+from polyblocks.passes.schedule.narrow_values import NarrowValuesPass
 from polyblocks.passes.schedule.order_loops import OrderLoopsPass
 from polyblocks.passes.schedule.schedule_scatters import ScheduleScattersPass
 from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
@@ -146,7 +148,13 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.
                 *only(team, RollSumsPass()),
-                *only(team, StraightenCopiesPass(), ChooseLayoutsPass(), InterchangeLoopsPass()),
+                *only(
+                    team,
+                    SplitStacksPass(),
+                    StraightenCopiesPass(),
+                    ChooseLayoutsPass(),
+                    InterchangeLoopsPass(),
+                ),
                 ClassifyNestsPass(),
                 # Before what is made once is fused with what is made at each call.
                 *only(keeps, PrepareArgumentsPass()),
@@ -176,6 +184,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 NarrowIndicesPass(),
                 # When loops that can be one are one.
                 *only(team and vectors, UnrollShortLoopsPass()),
+                *only(vectors, NarrowValuesPass()),
                 # A grid's threads take neighbouring iterations of whichever loop is in order, are
                 # streams enough, and share out long sums as a cascade.
                 *only(team, OrderLoopsPass(), JamReductionsPass(), BlockSummationPass()),

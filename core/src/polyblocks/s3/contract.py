@@ -112,6 +112,7 @@ VECTORS = {
     "vector.store": Operation(_ANYWHERE, "as `vector.load`; may be `nontemporal`, a hint"),
     "vector.maskedload": Operation(_ANYWHERE, "lanes that are masked out touch no memory"),
     "vector.maskedstore": Operation(_ANYWHERE, "as `vector.maskedload`"),
+    "vector.gather": Operation(_ANYWHERE, "along the last dimension, from its begin; as loads"),
     "vector.broadcast": Operation(_ANYWHERE, "of a scalar"),
     "vector.shuffle": Operation(_ANYWHERE),
     "llvm.call_intrinsic": Operation(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.expr import Var
@@ -53,6 +54,9 @@ _DIVISIONS = {
 }
 #: Operations that do on vectors what they do on each lane; intrinsics are those of matrix units.
 _LANE_BY_LANE = ("arith.", "math.", "llvm.call_intrinsic")
+#: Operations from which on lanes pay for what a gather takes longer than loads one by one: it
+#: moves less than an element per cycle on most chips, and a core starts a few operations in one.
+PER_GATHER = 4
 #: A loop of its own for every element.
 _SCALAR_ONLY = {"arith.remf"}
 
@@ -70,6 +74,8 @@ class Lanes:
         crossed: accesses that are in order along the loop around instead.
         scan: whether the loop uses what it carries, so that every lane needs its own.
         interleaved: accesses with small strides that are moved together, and their places.
+        gathered: loads of which every lane has a place of its own; the index as a vector, which is
+            one of 32 bits where that is what the index was.
     """
 
     varying: set[Value]
@@ -79,6 +85,7 @@ class Lanes:
     crossed: list[Load | Store] = field(default_factory=list)
     scan: bool = False
     interleaved: dict[Load | Store, tuple[Interleave, int]] = field(default_factory=dict)
+    gathered: dict[IndirectLoad, Value] = field(default_factory=dict)
 
 
 class NoLanesError(Exception):
@@ -113,6 +120,11 @@ def lanes_of(loop: For, across: Var | None = None) -> Lanes:
         _visit(loop, across, node, lanes, makers)
     if not lanes.types:
         raise NoLanesError("nothing differs between iterations")
+    moving: list[Node] = [
+        n for n in loop.body if isinstance(n, Op) and any(r in lanes.varying for r in n.results)
+    ]
+    if len(lanes.gathered) * PER_GATHER > cost.operations(moving):
+        raise NoLanesError("a gather")
     return lanes
 
 
@@ -145,7 +157,7 @@ def _visit(
         if not any(v in varying for v in node.index):
             return
         if not walks_in_order(loop, node, lanes, makers):
-            raise NoLanesError("a gather")
+            lanes.gathered[node] = _gathered(across, node, lanes, makers)
         varying.add(node.result)
         _count_memory(lanes, str(node.result.type))
     elif isinstance(node, IndirectStore):
@@ -153,7 +165,7 @@ def _visit(
             raise NoLanesError("a scatter")
         _count_memory(lanes, str(node.buffer.element))
     elif isinstance(node, Check):
-        if any(v in varying for v in operands(node)):
+        if across is not None and any(v in varying for v in operands(node)):
             raise NoLanesError("a check in every iteration")
     elif isinstance(node, For) and across is None and not loop.inits:
         _visit_loop(loop, node, lanes, makers)
@@ -231,6 +243,22 @@ def walks_in_order(
         and maker.expr.coefficient(loop.var) == 1
         and last_is_contiguous(node)
     )
+
+
+def _gathered(
+    across: Var | None, node: IndirectLoad, lanes: Lanes, makers: dict[Value, Node]
+) -> Value:
+    """The index of a load whose lanes are anywhere in a row: where they are."""
+    *outer, last = node.index
+    if across is not None or BITS.get(str(node.result.type), 0) not in (32, 64):
+        raise NoLanesError("a gather")
+    if any(v in lanes.varying for v in outer) or not last_is_contiguous(node):
+        raise NoLanesError("a gather")
+    maker = makers.get(last)
+    if isinstance(maker, Op) and maker.name == "arith.index_cast":
+        narrow = maker.operands[0]
+        return narrow if str(narrow.type) in ("i32", "i64") else last
+    return last
 
 
 def last_is_contiguous(node: Access) -> bool:

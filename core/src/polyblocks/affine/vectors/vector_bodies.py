@@ -26,7 +26,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.vectors.interleaves import Interleave
 from polyblocks.affine.vectors.lanes import Lanes
 from polyblocks.affine.vectors.neighbours import Window, windows
-from polyblocks.affine.vectors.reduction_vectors import combine
+from polyblocks.affine.vectors.reduction_vectors import combine, join_lanes
 from polyblocks.affine.vectors.scan_vectors import last_lane, prefixes
 from polyblocks.affine.vectors.turns import apart, together
 from polyblocks.affine.vectors.vector_ops import (
@@ -347,6 +347,8 @@ class VectorBody(Body):
             self.load(node)
         elif isinstance(node, (Store, IndirectStore)):
             self.store(node)
+        elif isinstance(node, Check) and node.condition in varying:
+            self._check(node)
         else:
             if isinstance(node, Op) and node.name == "arith.constant":
                 self.constants[node.results[0]] = node.attributes["value"]
@@ -428,8 +430,11 @@ class VectorBody(Body):
 
     def load(self, node: Load | IndirectLoad) -> None:
         type_ = self.vector(node.result.type)
-        memref, where = self.writer.memref(node.buffer), self.where(node)
         location = node.location or ir.Location.unknown()
+        if isinstance(node, IndirectLoad) and node in self.owner.lanes.gathered:
+            self.values[node.result] = self._gather(node, type_, location)
+            return
+        memref, where = self.writer.memref(node.buffer), self.where(node)
         if isinstance(node, Load) and node in self.owner.lanes.interleaved:
             self.values[node.result] = self._of_parts(node)
             return
@@ -455,6 +460,45 @@ class VectorBody(Body):
                 loc=location,
             )
         self.values[node.result] = op.results[0]
+
+    def _gather(self, node: IndirectLoad, type_: Any, location: Any) -> Any:
+        """Every lane from its own place in a row."""
+        owner = self.owner
+        outer = [self.scalar(v) for v in node.index[:-1]]
+        zero = owner.constant(ir.DenseElementsAttr.get_splat(type_, _zero(type_)))
+        return ir.Operation.create(
+            "vector.gather",
+            results=[type_],
+            operands=[
+                self.writer.memref(node.buffer),
+                *outer,
+                owner.number(0),
+                self.lanes(owner.lanes.gathered[node]),
+                self._all if self.mask is None else self.mask,
+                zero,
+            ],
+            loc=location,
+        ).results[0]
+
+    @property
+    def _all(self) -> Any:
+        """A mask of which all lanes count."""
+        bits = self.vector(ir.IntegerType.get_signless(1))
+        return self.owner.constant(ir.DenseElementsAttr.get_splat(bits, ir.BoolAttr.get(True)))
+
+    def _check(self, node: Check) -> None:
+        """One check for all lanes that count."""
+        condition = self.lanes(node.condition)
+        if self.mask is not None:
+            left = index_op("arith.xori", self.mask, self._all)
+            condition = index_op("arith.ori", condition, left)
+        joined = join_lanes(Op("arith.andi", [], {}, []), condition)
+        ir.Operation.create(
+            "cf.assert",
+            operands=[joined],
+            attributes={"msg": node.message},
+            loc=node.location or ir.Location.unknown(),
+        )
 
     @property
     def _whole(self) -> bool:

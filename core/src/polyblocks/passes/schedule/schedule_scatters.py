@@ -13,6 +13,8 @@ from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG, identi
 from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.mlir.regions import stands_before
+from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
     Buffer,
     Check,
@@ -30,12 +32,17 @@ from polyblocks.affine.model import (
     around,
     clone,
     operands,
+    reads,
+    writes,
 )
 from polyblocks.affine.rewrites.blocks import block_bounds
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
+
+#: Scatters whose updates are made in one loop, at most: each has lines of its own in the caches.
+MOST = 4
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,7 @@ class ScheduleScattersPass(NestPass):
       cut into as many parts as there are threads. Updates of an element keep their order;
     * *copies*: every thread adds its share of the updates to a copy of the destination, and a
       second nest combines the copies, in a fixed order: the result is the same in every run.
+      Scatters with the same loops are made together so.
 
     Before::
 
@@ -72,13 +80,14 @@ class ScheduleScattersPass(NestPass):
         """Schedule every scatter."""
         target = context.target
         level = target.shared_level
+        last: _Copies | None = None
         for nest in sequence.nests():
             scatter = _Scatter.of(nest)
             if scatter is None:
                 continue
             # Load and store of one place are often checked in the same words.
             eliminate_common(nest.body)
-            if scatter.drop_repeated_checks():
+            if drop_repeated_checks(scatter.body):
                 nest.changed = True
             if target.multiprocessor is not None and scatter.start() is not None:
                 # Threads by the thousand: each update is one atomic operation.
@@ -98,8 +107,11 @@ class ScheduleScattersPass(NestPass):
                 nest.changed = True
             elif best == "copies":
                 assert start is not None
-                at = sequence.items.index(nest)
-                sequence.items[at : at + 1] = scatter.in_copies(nest, start, level.size)
+                mine = _Copies(level.size)
+                if last is not None and last.may_take(sequence, scatter, nest):
+                    mine = last
+                mine.take(sequence, scatter, nest, start)
+                last = mine
 
 
 def _varies(node: Node, varying: set[Value]) -> bool:
@@ -202,20 +214,6 @@ class _Scatter:
         work = rates.compute_seconds(target, rounds * (shared + each))
         return None if work is None else work * threads * lanes
 
-    def drop_repeated_checks(self) -> bool:
-        """Load and store of one place are checked once; whether something was dropped."""
-        seen: set[Value] = set()
-        kept: list[Node] = []
-        for n in self.body:
-            if isinstance(n, Check):
-                if n.condition in seen:
-                    continue
-                seen.add(n.condition)
-            kept.append(n)
-        dropped = len(kept) < len(self.body)
-        self.body[:] = kept
-        return dropped
-
     def columns(self, threads: int, line: int) -> tuple[For, int] | None:
         """A loop that is an index of the destination, and iterations of it for each thread.
 
@@ -265,43 +263,7 @@ class _Scatter:
         found = identities([op])
         return None if found is None else found[0]
 
-    def in_copies(self, nest: Nest, start: Op, threads: int) -> list[Nest]:
-        """The nest in which every thread fills its copy, and the one that combines them."""
-        shape = (threads, *self.buffer.shape)
-        element = self.buffer.element
-        copies = Buffer(shape, element, "alloc", bytes_per_element=element_bytes(element))
-        part = Var(threads)
-        dims = [Var(e) for e in self.buffer.shape]
-        value = Value(element)
-        fill: list[Node] = [
-            Op(start.name, [], start.attributes, [value]),
-            Store(value, copies, (Expr.of(part), *(Expr.of(d) for d in dims))),
-        ]
-        updates = Nest([For(part, [*around(dims, fill), *self._share(part, copies)])], [])
-        merge = Nest(self._merge(copies, threads), [])
-        for new, kind in ((updates, nest.kind), (merge, "pointwise")):
-            new.name, new.kind, new.sources, new.changed = nest.name, kind, nest.sources, True
-        updates.name += "_parts"
-        return [updates, merge]
-
-    def _share(self, part: Var, copies: Buffer) -> list[Node]:
-        """The updates of one thread: a contiguous piece of the outermost loop."""
-        outermost = self.loops[0].var
-        length = -(-outermost.extent // copies.shape[0])
-        first, upper = block_bounds(part, outermost.extent, length)
-        piece = Var(length)
-        inner = [Var(f.var.extent) for f in self.loops[1:]]
-        variables = {f.var: Expr.of(v) for f, v in zip(self.loops[1:], inner, strict=True)}
-        variables[outermost] = first + Expr.of(piece)
-        which = Value(self.store.index[0].type)
-        nodes = clone(self.body, {}, variables, {self.buffer: copies})
-        for n in nodes:
-            if isinstance(n, (IndirectLoad, IndirectStore)) and n.buffer is copies:
-                n.index = [which, *n.index]
-        nodes = around(inner, [Index(which, Expr.of(part)), *nodes])
-        return [For(piece, nodes, upper=upper)]
-
-    def _merge(self, copies: Buffer, threads: int) -> list[Node]:
+    def merge(self, copies: Buffer, threads: int) -> list[Node]:
         """The copies, one after the other, combined with the destination."""
         makers = {r: n for n in self.body if isinstance(n, Op) for r in n.results}
         op = makers[self.store.value]
@@ -316,3 +278,106 @@ class _Scatter:
             total = new
         body.append(Store(total, self.buffer, index))
         return around(dims, body)
+
+
+def drop_repeated_checks(nodes: list[Node]) -> bool:
+    """Load and store of one place are checked once; whether something was dropped."""
+    seen: set[Value] = set()
+    kept: list[Node] = []
+    for n in nodes:
+        if isinstance(n, Check):
+            if n.condition in seen:
+                continue
+            seen.add(n.condition)
+        kept.append(n)
+    dropped = len(kept) < len(nodes)
+    nodes[:] = kept
+    return dropped
+
+
+class _Copies:
+    """Scatters with the same loops, of which every thread makes its share, to copies.
+
+    What they read they read once, and while one waits for what it has stored, another one goes on.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.scatters: list[tuple[_Scatter, Buffer, Op]] = []
+        self.updates = Nest([], [])
+
+    def may_take(self, sequence: Sequence, scatter: _Scatter, nest: Nest) -> bool:
+        """Whether a scatter's updates may be made with those that are there."""
+        first = self.scatters[0][0]
+        extents = [[f.var.extent for f in s.loops] for s in (first, scatter)]
+        if extents[0] != extents[1] or len(self.scatters) >= MOST:
+            return False
+        read = {b.base for b in reads(nest)} - {scatter.buffer.base}
+        items = sequence.items
+        between = items[items.index(self.updates) : items.index(nest)]
+        if any(read & {b.base for b in writes(item)} for item in between):
+            return False
+        return stands_before(nest, self.updates)
+
+    def take(self, sequence: Sequence, scatter: _Scatter, nest: Nest, start: Op) -> None:
+        """Put the updates with the others, and a nest that combines the copies in their place."""
+        buffer, items = scatter.buffer, sequence.items
+        copies = Buffer(
+            (self.threads, *buffer.shape),
+            buffer.element,
+            "alloc",
+            bytes_per_element=element_bytes(buffer.element),
+        )
+        at = items.index(nest)
+        merge = Nest(scatter.merge(copies, self.threads), [])
+        merge.name, merge.kind, merge.sources, merge.changed = (
+            *(nest.name, "pointwise", nest.sources),
+            True,
+        )
+        items[at] = merge
+        if not self.scatters:
+            self.updates.name, self.updates.kind = f"{nest.name}_parts", nest.kind
+            items.insert(at, self.updates)
+        self.scatters.append((scatter, copies, start))
+        self.updates.sources = together([self.updates, nest])
+        self.updates.body = self._body()
+        self.updates.changed = True
+
+    def _body(self) -> list[Node]:
+        part = Var(self.threads)
+        nodes: list[Node] = []
+        for scatter, copies, start in self.scatters:
+            dims = [Var(e) for e in scatter.buffer.shape]
+            value = Value(scatter.buffer.element)
+            fill: list[Node] = [
+                Op(start.name, [], start.attributes, [value]),
+                Store(value, copies, (Expr.of(part), *(Expr.of(d) for d in dims))),
+            ]
+            nodes.extend(around(dims, fill))
+        return [For(part, [*nodes, self._share(part)])]
+
+    def _share(self, part: Var) -> For:
+        """The updates of one thread: a contiguous piece of the outermost loop."""
+        loops = self.scatters[0][0].loops
+        outermost = loops[0].var
+        length = -(-outermost.extent // self.threads)
+        first, upper = block_bounds(part, outermost.extent, length)
+        piece = Var(length)
+        inner = [Var(f.var.extent) for f in loops[1:]]
+        which: Value | None = None
+        nodes: list[Node] = []
+        for scatter, copies, _ in self.scatters:
+            own = [f.var for f in scatter.loops]
+            variables = {v: Expr.of(i) for v, i in zip(own[1:], inner, strict=True)}
+            variables[own[0]] = first + Expr.of(piece)
+            if which is None:
+                which = Value(scatter.store.index[0].type)
+                nodes.append(Index(which, Expr.of(part)))
+            body = clone(scatter.body, {}, variables, {scatter.buffer: copies})
+            for n in body:
+                if isinstance(n, (IndirectLoad, IndirectStore)) and n.buffer is copies:
+                    n.index = [which, *n.index]
+            nodes.extend(body)
+        eliminate_common(nodes)
+        drop_repeated_checks(nodes)
+        return For(piece, around(inner, nodes), upper=upper)

@@ -1,0 +1,150 @@
+"""Loads at run-time indices as loads at one address, computed as directly as it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from polyblocks.affine.access import strides
+from polyblocks.affine.analysis.intervals import Intervals
+from polyblocks.affine.flat_views import FlatViews, flattenable
+from polyblocks.affine.model import (
+    For,
+    IndirectLoad,
+    IndirectStore,
+    Node,
+    Op,
+    Store,
+    Value,
+    walk,
+)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """``const`` and a sum of values with factors.
+
+    Values are compared as objects, quotients by what they divide and by what.
+    """
+
+    const: int = 0
+    terms: tuple[tuple[Value, int], ...] = ()
+
+    def plus(self, other: Linear, factor: int = 1) -> Linear:
+        """The sum with so many times another one."""
+        terms = dict(self.terms)
+        for value, times in other.terms:
+            terms[value] = terms.get(value, 0) + factor * times
+        kept = tuple(sorted(((v, n) for v, n in terms.items() if n), key=lambda t: t[0].number))
+        return Linear(self.const + factor * other.const, kept)
+
+    def times(self, factor: int) -> Linear:
+        """So many times it."""
+        return Linear().plus(self, factor)
+
+
+@dataclass
+class _Addresses:
+    """What is known of integers: their sums, and the quotients that there are."""
+
+    views: FlatViews
+    intervals: Intervals
+    sums: dict[Value, Linear] = field(default_factory=dict)
+    quotients: dict[tuple[Linear, int], Linear] = field(default_factory=dict)
+    changes: int = 0
+
+    def block(self, nodes: list[Node], wanted: Callable[[IndirectLoad], bool]) -> None:
+        out: list[Node] = []
+        for node in nodes:
+            if isinstance(node, For):
+                self.block(node.body, wanted)
+            elif isinstance(node, Op) and len(node.results) == 1:
+                self._learn(node)
+            elif isinstance(node, IndirectLoad) and wanted(node):
+                out.extend(self._address(node))
+                continue
+            out.append(node)
+        nodes[:] = out
+
+    def of(self, value: Value) -> Linear:
+        return self.sums.get(value) or Linear(0, ((value, 1),))
+
+    def _learn(self, op: Op) -> None:
+        (result,) = op.results
+        if op.name == "arith.constant" and str(result.type) in ("index", "i64"):
+            self.sums[result] = Linear(int(op.attributes["value"].value))
+            return
+        if str(result.type) != "index" or len(op.operands) != 2:
+            return
+        # Sums of indices of arrays do not wrap around: these are all in memory.
+        left, right = (self.of(v) for v in op.operands)
+        if op.name in ("arith.addi", "arith.subi"):
+            self.sums[result] = left.plus(right, 1 if op.name == "arith.addi" else -1)
+        elif op.name == "arith.muli" and not (left.terms and right.terms):
+            number, other = (left, right) if not left.terms else (right, left)
+            self.sums[result] = other.times(number.const)
+        elif op.name == "arith.floordivsi" and not right.terms and right.const > 0:
+            self.sums[result] = self._quotient(left, right.const, result)
+
+    def _quotient(self, of: Linear, by: int, result: Value) -> Linear:
+        """A quotient, without the multiples of the divisor in the sum."""
+        whole = Linear(of.const // by, tuple((v, n // by) for v, n in of.terms if n % by == 0))
+        rest = Linear(of.const % by, tuple((v, n) for v, n in of.terms if n % by))
+        if not rest.terms:
+            return whole
+        made = Linear(0, ((result, 1),)).plus(whole, -1)
+        return whole.plus(self.quotients.setdefault((rest, by), made))
+
+    def _address(self, node: IndirectLoad) -> list[Node]:
+        """The load at its place in memory, and what computes that."""
+        from polyblocks.mlir import ir
+
+        buffer, index = node.buffer, ir.IndexType.get()
+        at = Linear()
+        for value, step in zip(node.index, strides(buffer), strict=True):
+            at = at.plus(self.of(value), step)
+        nodes: list[Node] = []
+
+        def constant(number: int) -> Value:
+            value = Value(index)
+            nodes.append(
+                Op("arith.constant", [], {"value": ir.IntegerAttr.get(index, number)}, [value])
+            )
+            return value
+
+        def operation(name: str, left: Value, right: Value) -> Value:
+            value = Value(index)
+            nodes.append(Op(name, [left, right], {}, [value], node.location))
+            return value
+
+        total: Value | None = None
+        for value, factor in at.terms:
+            part = value if factor == 1 else operation("arith.muli", value, constant(factor))
+            total = part if total is None else operation("arith.addi", total, part)
+        if total is None:
+            total = constant(at.const)
+        elif at.const:
+            total = operation("arith.addi", total, constant(at.const))
+        for made in nodes:
+            self.intervals.learn(made)
+        flat = self.views.of(buffer)
+        self.changes += 1
+        return [*nodes, IndirectLoad(node.result, flat, [total], node.location)]
+
+
+def flatten_addresses(nodes: list[Node], views: FlatViews, intervals: Intervals) -> int:
+    """Rewrite in place, and learn what is new; returns the number of loads that are flat now.
+
+    Not those of buffers that the nest writes as well.
+    """
+    written = {n.buffer.base for n in walk(nodes) if isinstance(n, (Store, IndirectStore))}
+
+    def wanted(node: IndirectLoad) -> bool:
+        buffer = node.buffer
+        if len(buffer.shape) < 2 or buffer.base in written or not flattenable(buffer):
+            return False
+        return all(step >= 0 for step in strides(buffer))
+
+    found = _Addresses(views, intervals)
+    found.block(nodes, wanted)
+    return found.changes

@@ -1,0 +1,130 @@
+"""Code of which some conditions have one outcome, and some comparisons need fewer bits."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from polyblocks.affine.analysis.intervals import Intervals
+from polyblocks.affine.model import Check, For, Node, Op, Value, remove_dead, replace_values
+
+
+def fold(nodes: list[Node]) -> tuple[Intervals, int]:
+    """Fold in place what intervals decide; returns them and the number of changes."""
+    folding = _Folding()
+    folding.block(nodes)
+    if folding.same:
+        replace_values(nodes, folding.same)
+    if folding.changes:
+        remove_dead(nodes)
+    return folding.intervals, folding.changes
+
+
+class _Folding:
+    def __init__(self) -> None:
+        self.intervals = Intervals()
+        self.same: dict[Value, Value] = {}
+        self.changes = 0
+        self._makers: dict[Value, Op] = {}
+
+    def block(self, nodes: list[Node]) -> None:
+        kept: list[Node] = []
+        for node in nodes:
+            if isinstance(node, For):
+                self.block(node.body)
+            elif isinstance(node, Check):
+                if self.intervals.truths.get(self._use(node.condition)):
+                    self.changes += 1
+                    continue
+            elif isinstance(node, Op):
+                kept.extend(self._op(node))
+                continue
+            self.intervals.learn(node)
+            kept.append(node)
+        nodes[:] = kept
+
+    def _use(self, value: Value) -> Value:
+        while value in self.same:
+            value = self.same[value]
+        return value
+
+    def _op(self, op: Op) -> list[Node]:
+        """What an operation becomes."""
+        op.operands = [self._use(v) for v in op.operands]
+        if len(op.results) != 1:
+            self.intervals.learn(op)
+            return [op]
+        (result,) = op.results
+        made: list[Node] = []
+        if op.name == "arith.cmpf":
+            made.extend(self._compare_narrow(op))
+        self.intervals.learn(op)
+        self._makers[result] = op
+        same = self._operand(op)
+        if same is not None:
+            self.same[result] = same
+            self.changes += 1
+            return made
+        truth = self.intervals.truths.get(result)
+        if truth is not None and op.name != "arith.constant":
+            self.changes += 1
+            return [*made, _constant(result, truth)]
+        return [*made, op]
+
+    def _operand(self, op: Op) -> Value | None:
+        """The operand that an operation always gives."""
+        truths = self.intervals.truths
+        if op.name == "arith.select":
+            condition, first, second = op.operands
+            truth = truths.get(condition)
+            if first is second:
+                return first
+            return None if truth is None else first if truth else second
+        if op.name in ("arith.andi", "arith.ori") and str(op.results[0].type) == "i1":
+            for mine, other in (op.operands, op.operands[::-1]):
+                if truths.get(mine) is (op.name == "arith.andi"):
+                    return other
+        return None
+
+    def _compare_narrow(self, op: Op) -> list[Node]:
+        """Compare what was extended as it was before, with a number that is one of its type."""
+        from polyblocks.mlir import ir
+
+        makers = [self._makers.get(v) for v in op.operands]
+        wide = [m.operands[0] if m and m.name == "arith.extf" else None for m in makers]
+        first, second = wide
+        if first is not None and second is not None and first.type == second.type:
+            op.operands = [first, second]
+            self.changes += 1
+            return []
+        narrow = first or second
+        if narrow is None:
+            return []
+        constant = makers[0 if second is not None else 1]
+        if constant is None or constant.name != "arith.constant" or str(narrow.type) != "f32":
+            return []
+        number = constant.attributes["value"].value
+        if not _is_single(number):
+            return []
+        value = Value(narrow.type)
+        attribute = ir.FloatAttr.get(narrow.type, number)
+        made = Op("arith.constant", [], {"value": attribute}, [value], op.location)
+        self.intervals.learn(made)
+        op.operands = [value if v is None else v for v in wide]
+        self.changes += 1
+        return [made]
+
+
+def _is_single(number: float) -> bool:
+    """Whether a number is one of 32 bits."""
+    try:
+        return bool(struct.unpack("f", struct.pack("f", number))[0] == number)
+    except OverflowError:
+        return False
+
+
+def _constant(result: Value, truth: bool) -> Op:
+    from polyblocks.mlir import ir
+
+    attribute: Any = ir.IntegerAttr.get(result.type, int(truth))
+    return Op("arith.constant", [], {"value": attribute}, [result])

@@ -1,0 +1,132 @@
+"""Loads at run-time indices in vectors, against eager PyTorch: every rest, every type, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+SIZES = [1, 7, 16, 31, 33, 1003]
+ARCHS = ["native", "x86-64-v3", "x86-64"]
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    return polyblocks_jit_torch(function, compile_options={"strict_target": True, **options})
+
+
+def same(function: Callable[..., Any], *inputs: torch.Tensor, **options: Any) -> None:
+    torch.testing.assert_close(
+        compiled(function, **options)(*inputs), function(*inputs), equal_nan=True
+    )
+
+
+def bent(x: torch.Tensor, curve: torch.Tensor) -> torch.Tensor:
+    """A curve between the entries of a table."""
+    place = x.clamp(0, 1) * (len(curve) - 1)
+    below = place.to(torch.int64).clamp(0, len(curve) - 2)
+    part = place - below
+    return curve[below] * (1 - part) + curve[below + 1] * part
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("size", SIZES)
+def test_a_curve_of_every_size(size: int, arch: str) -> None:
+    torch.manual_seed(0)
+    same(bent, torch.randn(size), torch.rand(65), arch=arch)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.int32, torch.int64, torch.int8, torch.bfloat16], ids=str
+)
+def test_tables_of_every_type(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    table = torch.randint(-100, 100, (65,)).to(dtype)
+
+    def function(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        at = (torch.sigmoid(x * 2 + 1).nan_to_num(0.5) * 64).to(torch.int64)
+        return (table[at] * 2 + table[64 - at]).to(torch.float64) * x
+
+    same(function, torch.randn(1003), table)
+
+
+def test_infinities_are_at_the_ends() -> None:
+    x = torch.randn(1003)
+    x[5::97], x[6::97], x[7::97] = float("inf"), -float("inf"), -0.0
+    same(bent, x, torch.rand(65))
+
+
+@pytest.mark.parametrize("at", [0, 17, 1000, 1002])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30, -1e30, 66.0])
+def test_what_is_outside_is_found_in_every_lane(at: int, value: float) -> None:
+    def function(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        y = x * 1.5 - x * 0.5
+        return table[y.to(torch.int64)] * torch.sqrt(y + 1) + y
+
+    x = torch.rand(1003) * 60
+    table = torch.rand(65)
+    function_ = compiled(function)
+    torch.testing.assert_close(function_(x, table), function(x, table))
+    x[at] = value
+    with pytest.raises(Exception, match="index out of range"):
+        function_(x, table)
+
+
+def special(*shape: int) -> torch.Tensor:
+    torch.manual_seed(0)
+    x = 2.6 * torch.rand(shape) - 1.3
+    x.view(-1)[3::41] = float("nan")
+    x.view(-1)[4::41] = float("inf")
+    x.view(-1)[5::41] = -float("inf")
+    x.view(-1)[6::41] = 1.0
+    x.view(-1)[7::41] = -1.0
+    return x
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_samples_of_volumes(mode: str, align: bool) -> None:
+    def function(x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+        return functional.grid_sample(x, grid, mode, padding_mode="border", align_corners=align)
+
+    for depth, height, width in ((5, 7, 9), (1, 2, 1)):
+        same(function, torch.randn(2, 3, depth, height, width), special(2, 3, 5, 37, 3))
+
+
+def test_samples_outside_are_zero() -> None:
+    def function(x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+        return functional.grid_sample(x, grid, padding_mode="zeros", align_corners=True)
+
+    grid = special(1, 3, 5, 37, 3)
+    grid = torch.where(grid.isfinite(), grid, 0.3)
+    same(function, torch.randn(1, 2, 5, 7, 9), grid)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+def test_sums_and_counts_of_the_same_cells(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    cells = torch.randint(0, 300, (300_001,))
+    x = torch.randint(0, 9, (300_001,)).to(dtype)
+
+    def function(x: torch.Tensor, cells: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        empty = x.new_zeros(300)
+        sums = empty.index_add(0, cells, x)
+        counts = empty.index_add(0, cells, torch.ones_like(x))
+        # Of what the first two have made.
+        third = sums.index_add(0, cells, counts[cells])
+        return sums, counts, third
+
+    same(function, x, cells)
+
+
+def test_parts_of_a_stack_in_and_out_of_order() -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        stack = torch.stack([x.exp(), y * 2, x - y], dim=-1)
+        return stack[..., 2] + stack[..., 0] * stack[..., 1], stack.flip(-1)
+
+    same(function, torch.randn(7, 33), torch.randn(7, 33))
+    same(lambda x, y: function(x, y)[0], torch.randn(33, 7).T, torch.randn(7, 66)[:, ::2])
