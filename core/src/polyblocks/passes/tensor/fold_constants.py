@@ -13,6 +13,8 @@ from polyblocks.passes.tensor.scalar_values import DTYPES, Unknown
 
 #: Elements of which no more are always worth a constant: code knows them as numbers.
 FEW = 1024
+#: Elements of a table of places that were rounded, such as those of an image that is enlarged.
+MANY = 1 << 14
 #: Bytes that one constant may have, and on a GPU, where they are text of the kernels.
 MOST_BYTES, MOST_BYTES_OF_BLOCKS = 4 << 20, 4 << 10
 #: Scalar operations that may be spent on one constant: a tenth of a second.
@@ -100,8 +102,10 @@ def _is_worth(op: Any, target: Any) -> bool:
         return False
     counted = any(counts(each) for each in tree)
     if element not in ("f32", "f64"):
-        # What numbers of elements become is known better as arithmetic: indices may be affine.
-        return not counted and elements <= FEW
+        # What numbers of elements become is known better as arithmetic: indices may be affine,
+        # unless they were rounded.
+        most = MANY if any(_rounds(each) for each in tree) else 0 if counted else FEW
+        return elements <= most
     sources = max((_stored(each) for each in tree), default=0)
     if sources and not counted and elements <= max(FEW, sources):
         return True
@@ -131,6 +135,14 @@ def _tree(root: Any) -> Iterator[Any]:
         seen.add(op)
         yield op
         waiting += [operand.owner for operand in op.operands]
+
+
+def _rounds(op: Any) -> bool:
+    """Whether an operation makes integers of floating-point numbers."""
+    return op.name == "linalg.generic" and any(
+        inner.operation.name in ("arith.fptosi", "arith.fptoui")
+        for inner in op.regions[0].blocks[0].operations
+    )
 
 
 def _stored(op: Any) -> int:
