@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from polyblocks.affine.access import strides
@@ -10,12 +10,16 @@ from polyblocks.affine.analysis.intervals import Intervals
 from polyblocks.affine.flat_views import FlatViews, flattenable
 from polyblocks.affine.model import (
     For,
+    Index,
     IndirectLoad,
     IndirectStore,
+    Load,
     Node,
     Op,
     Store,
     Value,
+    operands,
+    results,
     walk,
 )
 
@@ -135,16 +139,42 @@ class _Addresses:
 def flatten_addresses(nodes: list[Node], views: FlatViews, intervals: Intervals) -> int:
     """Rewrite in place, and learn what is new; returns the number of loads that are flat now.
 
-    Not those of buffers that the nest writes as well.
+    Not those of buffers that the nest writes as well, and those that walk along a row which is
+    the same for all iterations of the innermost loop: vectors are loaded there.
     """
+    in_order = {n for loop in walk(nodes) if isinstance(loop, For) for n in _along_rows(loop)}
     written = {n.buffer.base for n in walk(nodes) if isinstance(n, (Store, IndirectStore))}
 
     def wanted(node: IndirectLoad) -> bool:
         buffer = node.buffer
         if len(buffer.shape) < 2 or buffer.base in written or not flattenable(buffer):
             return False
+        if node in in_order:
+            return False
         return all(step >= 0 for step in strides(buffer))
 
     found = _Addresses(views, intervals)
     found.block(nodes, wanted)
     return found.changes
+
+
+def _along_rows(loop: For) -> Iterator[IndirectLoad]:
+    """The loads of an innermost loop of which only the last index counts on, by 1."""
+    counting: dict[Value, int | None] = {}
+    for node in loop.body:
+        if isinstance(node, For):
+            return
+        if isinstance(node, Index):
+            step = node.expr.coefficient(loop.var)
+            if step != 0:
+                counting[node.result] = step
+            continue
+        *outer, last = node.index if isinstance(node, IndirectLoad) else (None,)
+        in_order = last is not None and counting.get(last) == 1
+        if isinstance(node, IndirectLoad) and in_order and not any(v in counting for v in outer):
+            yield node
+        moving = any(v in counting for v in operands(node))
+        if isinstance(node, Load):
+            moving = any(loop.var in e.variables() for e in node.index)
+        if moving:
+            counting.update(dict.fromkeys(results(node), None))

@@ -122,15 +122,21 @@ def _values(load: Load) -> list[int]:
 
 
 def _longest(table: Items[int], step: int) -> tuple[int, int]:
-    """The longest part of a table in which elements so far apart differ by 1, and no neighbours
-    by more."""
+    """The longest part of a table that counts on evenly; as good as none if it is short.
+
+    There elements so far apart differ by 1, and neighbours by no more.
+    """
     best, first = (0, 0), 0
-    for x in range(len(table) - step + 1):
-        even = x + step < len(table) and table[x + step] - table[x] == 1
-        if not even or table[x + 1] - table[x] not in (0, 1):
-            best = max(best, (first, x + step), key=lambda part: part[1] - part[0])
-            first = x + 1
-    return best
+    for x in range(1, len(table) + 1):
+        if x < len(table) and table[x] - table[x - 1] in (0, 1):
+            if x - first < step or table[x] - table[x - step] == 1:
+                continue
+            following = x - step + 1
+        else:
+            following = x
+        best = max(best, (first, x), key=lambda part: part[1] - part[0])
+        first = following
+    return best if best[1] - best[0] >= 2 * step else (0, 0)
 
 
 def _part(body: list[Node], var: Var, first: int, count: int) -> list[Node]:

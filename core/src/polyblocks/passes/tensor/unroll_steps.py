@@ -127,7 +127,6 @@ def _unroll(op: Any, factor: int) -> None:
 
 def _step(block: Any, states: list[Any]) -> list[Any]:
     """Copy the body of a loop to the insertion point; returns the states that it makes."""
-    from polyblocks.mlir import ir
 
     values = dict(zip(list(block.arguments)[1:], states, strict=True))
 
