@@ -18,7 +18,6 @@ from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
 from polyblocks.passes.fuse.absorb_margins import AbsorbMarginsPass
 from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
-from polyblocks.passes.fuse.fuse_sibling_reductions import FuseSiblingReductionsPass
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
@@ -165,8 +164,6 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team, MergeReductionsPass()),
                 # When copies between what is scaled and what multiplies it are gone.
                 *only(blocks, HoistFactorsPass()),
-                # Before what they read is kept for a tile. A grid's threads share out each sum.
-                *only(team, FuseSiblingReductionsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
                 NarrowAccumulatorsPass(),
                 # Before what makes a margin becomes part of a tile.

@@ -1,4 +1,4 @@
-// PASSES: classify-nests,fuse-sibling-reductions
+// PASSES: classify-nests,merge-reductions
 //
 // Weights that two sums read, one of them with something else, are computed inside of both, which
 // are one loop; the buffers of the weights and of the first sum are gone. Weights that a sum reads
