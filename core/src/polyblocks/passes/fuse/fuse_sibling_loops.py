@@ -198,7 +198,7 @@ def clean(nest: Nest) -> None:
     """Forward what is stored, drop what nothing needs."""
     known: dict[Value, Value] = {}
     for node in walk(nest.body):
-        if isinstance(node, For):
+        if isinstance(node, For) and not any(isinstance(n, For) for n in node.body):
             forward(node.body, known)
     replace_values(nest.body, known)
     local = {n.buffer for n in walk(nest.body) if isinstance(n, Alloca)}
