@@ -28,6 +28,7 @@ TARGET = TargetDescription(
     (MemoryLevel("L1", 1 << 15), MemoryLevel("main", 0)),
     vector_bits=128,
     masked_vectors=True,
+    gathers=True,
 )
 NAMED = 'polyblocks.kernel = "k", polyblocks.kind = "copy", polyblocks.sources = []'
 
@@ -386,6 +387,21 @@ def test_the_number_of_descriptions_is_that_of_arguments() -> None:
 def test_vectors_are_for_targets_that_have_them() -> None:
     with pytest.raises(ValueError, match="the target 'toy' has no vectors"):
         check(KEPT["vectors"], replace(TARGET, vector_bits=0))
+
+
+def test_gathers_are_for_targets_that_have_them() -> None:
+    gathered = KEPT["vectors"].replace(
+        "%z =",
+        "%zero = arith.constant dense<0.0> : vector<4xf32>\n"
+        "%all = arith.constant dense<true> : vector<4xi1>\n"
+        "%first = arith.constant dense<0> : vector<4xi32>\n"
+        "%origin = arith.constant 0 : index\n"
+        "%picked = vector.gather %a0[%origin] [%first], %all, %zero : memref<8xf32>, vector<4xi32>, "
+        "vector<4xi1>, vector<4xf32> into vector<4xf32>\n%z =",
+    )
+    check(gathered)
+    with pytest.raises(ValueError, match="the target 'toy' has no gathers"):
+        check(gathered, replace(TARGET, gathers=False))
 
 
 def test_masks_are_constants_where_the_target_has_none() -> None:

@@ -26,6 +26,7 @@ def target(bits: int = 512, masked: bool = True, registers: int = 32) -> TargetD
         vector_bits=bits,
         vector_registers=registers,
         masked_vectors=masked,
+        gathers=True,
     )
 
 
@@ -101,6 +102,7 @@ def test_no_vectors_on_a_target_without() -> None:
 
     assert set(names(128)) - set(names(0)) == {
         "jam-stencils",
+        "raise-tables",
         "narrow-values",
         "pack-arguments",
         "tile-contractions",

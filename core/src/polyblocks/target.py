@@ -388,6 +388,7 @@ class TargetDescription:
         vector_bits: width of one vector register; 0 for a target without SIMD registers.
         vector_registers: number of vector registers.
         masked_vectors: whether loads and stores of any element type work under a mask of lanes.
+        gathers: whether the lanes of a vector may be loaded from a place each.
         multiply_adds_in_flight: multiply-adds of one vector that one core must have begun before
             the first is done, to start one after the other: latency times units; 0 if unknown.
         loads_per_multiply_add: load instructions that one core starts in the time in which it
@@ -408,6 +409,7 @@ class TargetDescription:
     vector_bits: int = 0
     vector_registers: int = 0
     masked_vectors: bool = False
+    gathers: bool = False
     multiply_adds_in_flight: int = 0
     loads_per_multiply_add: float = 0.0
     flops: Mapping[str, float] = field(default_factory=dict)

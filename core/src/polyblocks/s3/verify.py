@@ -134,6 +134,8 @@ class _Walk:
             _check_vector(op)
         if name in _STORES and _owner_of(op.operands[_STORES[name]]) in self.read_only:
             raise violation(op, "it stores to an input that the program does not update")
+        if name == "vector.gather" and not self.target.gathers:
+            raise violation(op, f"the target '{self.target.name}' has no gathers")
         if name in _MASKED:
             self.mask(op)
         elif name == "memref.alloca":

@@ -85,6 +85,8 @@ def _description(
         vector_registers=arch.vector_registers,
         # AVX-512: the older sets mask 32 and 64 bits only, the others nothing.
         masked_vectors=arch.family == X86 and arch.vector_registers == 32,
+        # Where there is no instruction, LLVM loads one after the other.
+        gathers=vector_bits > 0,
         multiply_adds_in_flight=arch.fma_latency * arch.fma_units,
         loads_per_multiply_add=arch.loads / arch.fma_units,
         flops={"float32": float32, "float64": float32 / 2},

@@ -16,6 +16,7 @@ from polyblocks.affine.model import (
     IndirectStore,
     Load,
     Nest,
+    Node,
     Op,
     Sequence,
     Store,
@@ -196,14 +197,14 @@ def _merge(
     kept = None if own else first
     dropped = {n for c in copies for n in (c.copy, *c.zeros) if n is not kept}
     touching = {n for b in moved for n in (*users.readers(b), *users.writers(b))} - dropped
-    for nest in touching:
-        assert isinstance(nest, Nest)
-        for node in walk(nest.body):
+    for item in touching:
+        assert isinstance(item, Nest)
+        for node in walk(item.body):
             if isinstance(node, (Load, Store)) and node.buffer in moved:
                 step = moved[node.buffer]
                 node.index = tuple(e + s for e, s in zip(node.index, step, strict=True))
                 node.buffer = whole
-        nest.changed = True
+        item.changed = True
     at = sequence.items.index(first)
     sequence.items[at:at] = _margin(whole, copies, low)
     sequence.items[:] = [item for item in sequence.items if item not in dropped]
@@ -230,7 +231,7 @@ def _margin(whole: Buffer, copies: list[_Padded], low: list[int]) -> list[Nest]:
             )
             value = Value(whole.element)
             zero = replace(each.zero, results=[value])
-            body = [zero, Store(value, whole, index, each.zero.location)]
+            body: list[Node] = [zero, Store(value, whole, index, each.zero.location)]
             nests.append(like(each.zeros[0], around(variables, body)))
         done.append(box)
     return nests

@@ -96,6 +96,8 @@ class VectorizeNestsPass(NestPass):
                         lanes = lanes_of(loop)
                     except NoLanesError as error:
                         reason = str(error)
+                if lanes is not None and lanes.gathered and not target.gathers:
+                    lanes, reason = None, "a gather"
                 if lanes is None or not flat.possible(nest, loop):
                     context.decide(self.name, nest.name, "scalar", reason=reason or "a local view")
                     continue

@@ -210,9 +210,12 @@ def _jammed(nodes: list[Node], loop: For, factor: int) -> list[Node]:
         # Each gets loops of its own.
         return clone(inner, {}, {})
 
-    def left(first: int, count: int, **bounds: tuple[Expr, ...]) -> list[Node]:
+    def left(
+        first: int, count: int, lower: tuple[Expr, ...], upper: tuple[Expr, ...]
+    ) -> list[Node]:
         one = Var(count)
-        return around(For(one, [], **bounds), _body(body, [{var: Expr.of(one) + first}]))
+        loop = For(one, [], lower=lower, upper=upper)
+        return around(loop, _body(body, [{var: Expr.of(one) + first}]))
 
     group = Var(extent // factor)
     main = For(group, [], lower=tuple(_up(e, factor) for e in loop.lower))
