@@ -17,7 +17,16 @@
 // CHECK-NEXT:      affine.for
 // CHECK-NEXT:        affine.load
 // CHECK-NEXT:        affine.store
-func.func @main(%a: memref<64x1024xf32>, %b: memref<62x1024xf32>, %c: memref<64x1024xf32>) {
+// What is read after it is stored stays as it is.
+
+// CHECK:         affine.for %{{.*}} = 0 to 62 {
+// CHECK-NEXT:      affine.for
+// CHECK:             affine.store
+// CHECK-NEXT:        affine.load
+// CHECK:             affine.store
+// CHECK-NEXT:      }
+func.func @main(%a: memref<64x1024xf32>, %b: memref<62x1024xf32>, %c: memref<64x1024xf32>,
+                %d: memref<62x1024xf32>, %e: memref<62x1024xf32>) {
   affine.for %y = 0 to 62 {
     affine.for %x = 0 to 1024 {
       %0 = affine.load %a[%y, %x] : memref<64x1024xf32>
@@ -32,6 +41,19 @@ func.func @main(%a: memref<64x1024xf32>, %b: memref<62x1024xf32>, %c: memref<64x
     affine.for %x = 0 to 1024 {
       %0 = affine.load %a[%y, %x] : memref<64x1024xf32>
       affine.store %0, %c[%y, %x] : memref<64x1024xf32>
+    }
+  }
+  affine.for %y = 0 to 62 {
+    affine.for %x = 0 to 1024 {
+      %0 = affine.load %a[%y, %x] : memref<64x1024xf32>
+      %1 = affine.load %a[%y + 1, %x] : memref<64x1024xf32>
+      %2 = affine.load %a[%y + 2, %x] : memref<64x1024xf32>
+      %s = arith.addf %0, %1 fastmath<reassoc,contract> : f32
+      %t = arith.addf %s, %2 fastmath<reassoc,contract> : f32
+      affine.store %t, %d[%y, %x] : memref<62x1024xf32>
+      %u = affine.load %d[%y, %x] : memref<62x1024xf32>
+      %v = arith.mulf %u, %u : f32
+      affine.store %v, %e[%y, %x] : memref<62x1024xf32>
     }
   }
   return

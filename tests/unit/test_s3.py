@@ -396,8 +396,8 @@ def test_gathers_are_for_targets_that_have_them() -> None:
         "%all = arith.constant dense<true> : vector<4xi1>\n"
         "%first = arith.constant dense<0> : vector<4xi32>\n"
         "%origin = arith.constant 0 : index\n"
-        "%picked = vector.gather %a0[%origin] [%first], %all, %zero : memref<8xf32>, vector<4xi32>, "
-        "vector<4xi1>, vector<4xf32> into vector<4xf32>\n%z =",
+        "%picked = vector.gather %a0[%origin] [%first], %all, %zero : memref<8xf32>, "
+        "vector<4xi32>, vector<4xi1>, vector<4xf32> into vector<4xf32>\n%z =",
     )
     check(gathered)
     with pytest.raises(ValueError, match="the target 'toy' has no gathers"):

@@ -85,6 +85,10 @@ class JamStencilsPass(NestPass):
             return None
         if any(loop.level or loop.lanes or loop.unit for loop in loops):
             return None
+        stored = {n.buffer.base for n in body if isinstance(n, Store)}
+        if any(isinstance(n, Load) and n.buffer.base in stored for n in body):
+            # Stores come last in a jammed body.
+            return None
         *outer, inner = loops
         lanes = max(target.vector_bits // 32, 1)
         if inner.trips < self.min_vectors * lanes or not is_parallel(inner, nodes):
