@@ -66,19 +66,21 @@ class MergeReductionsPass(NestPass):
         if options.polyblocks_disable_reduce_reduce_fusion:
             return
         changed = False
+        users: Users | None = None
         for buffer in candidate_buffers(sequence):
-            candidate = Candidate.of(Users(sequence), buffer)
+            users = users or Users(sequence)
+            candidate = Candidate.of(users, buffer)
             if candidate is None or not _is_needless(candidate):
                 continue
             for consumer in candidate.consumers:
                 copies = self._move_inside(consumer, buffer, context.target.shared_level.size)
                 if copies:
-                    changed = True
+                    changed, users = True, None
                     context.decide(self.name, consumer.name, "moved inside", copies=copies)
             first = candidate.consumers[0]
             merged = FuseSiblingLoopsPass().merge_nests(sequence, candidate.consumers)
             if merged:
-                changed = True
+                changed, users = True, None
                 eliminate_common(first.body)
                 context.decide(self.name, first.name, "merged", loops=merged)
         if changed:
