@@ -35,7 +35,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into, is_plain
 from polyblocks.affine.rewrites.moving import in_the_way, move_before
-from polyblocks.affine.rewrites.run_time_places import known_exprs
+from polyblocks.affine.rewrites.run_time_places import gathers, known_exprs
 from polyblocks.affine.rewrites.simplify import (
     drop_roundings,
     eliminate_common,
@@ -210,6 +210,8 @@ class FuseSlicesPass(NestPass):
         numel = max(candidate.buffer.numel, 1)
         times = more = 0
         for consumer in candidate.consumers:
+            if not gathers(consumer.body, candidate.buffer):
+                continue
             exprs = known_exprs(consumer.body)
             for gather, trips in _with_trips(consumer.body, 1):
                 if isinstance(gather, IndirectLoad) and gather.buffer is candidate.buffer:

@@ -93,6 +93,8 @@ class JamStencilsPass(NestPass):
         lanes = max(target.vector_bits // 32, 1)
         if inner.trips < self.min_vectors * lanes or not is_parallel(inner, nodes):
             return None
+        if not any(_shares(body, loop.var) for loop in outer):
+            return None
         single = _slots(_body(body, [{}]), inner.var, target)
         best: tuple[For, int] | None = None
         least = self.gain * single

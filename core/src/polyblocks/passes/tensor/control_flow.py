@@ -43,6 +43,22 @@ def set_operands(op: Any, operands: Sequence[Any]) -> Any:
     return new
 
 
+def is_argument(value: Any) -> bool:
+    """Whether a value is an argument of a block, not the result of an operation."""
+    from polyblocks.mlir import ir
+
+    return isinstance(value.owner, ir.Block)
+
+
+def constant_integer(value: Any) -> int | None:
+    """The integer that a scalar is, if it is a constant."""
+    from polyblocks.mlir import ir
+
+    if is_argument(value) or value.owner.operation.name != "arith.constant":
+        return None
+    return int(ir.IntegerAttr(value.owner.operation.attributes["value"]).value)
+
+
 def attributes_of(op: Any) -> dict[str, Any]:
     """The attributes by name."""
     return {name: op.attributes[name] for name in op.attributes}

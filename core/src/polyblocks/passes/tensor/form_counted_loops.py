@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.passes.tensor.control_flow import control_flow_of, set_operands, terminator
+from polyblocks.passes.tensor.control_flow import (
+    constant_integer,
+    control_flow_of,
+    is_argument,
+    set_operands,
+    terminator,
+)
 
 #: Predicates of ``arith.cmpi`` by number.
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -102,7 +108,7 @@ class _Counted:
         inner = [o.operation for o in before.operations][:-1]
         comparisons = _conjuncts(condition.operands[0], inner)
         if comparisons is None or any(
-            v.owner.operation in inner for v in list(condition.operands)[1:] if not _is_argument(v)
+            v.owner.operation in inner for v in list(condition.operands)[1:] if not is_argument(v)
         ):
             return None
         # As long as all hold: until the first one ends.
@@ -128,7 +134,7 @@ class _Counted:
         passed = list(terminator(before).operands)[1:]
         # The counter in the body is any argument that the condition hands it to.
         counters = [a for a, v in zip(after.arguments, passed, strict=True) if v == left]
-        start, end = _constant(op.operands[position]), _constant(right)
+        start, end = constant_integer(op.operands[position]), constant_integer(right)
         step = _increment(terminator(after).operands[position], counters)
         bits = left.type.width if hasattr(left.type, "width") else 64
         if start is None or end is None or not step:
@@ -191,7 +197,7 @@ def _compute_counters(op: Any) -> bool:
     """Compute what a loop from 0 in steps of 1 counts on; whether there was such a counter."""
     from polyblocks.mlir import dialect, ir
 
-    low, high, one = (_constant(v) for v in list(op.operands)[:3])
+    low, high, one = (constant_integer(v) for v in list(op.operands)[:3])
     if low != 0 or high is None or one != 1:
         return False
     arith = dialect("arith")
@@ -202,7 +208,7 @@ def _compute_counters(op: Any) -> bool:
         if not isinstance(argument.type, ir.IntegerType) or argument.type.width == 1:
             continue
         start, step = op.operands[3 + i], _increment(yields[i], [argument])
-        if _constant(start) is None or not step:
+        if constant_integer(start) is None or not step:
             continue
         type_ = argument.type
 
@@ -233,7 +239,7 @@ def _conjuncts(value: Any, inside: list[Any]) -> list[Any] | None:
     found, used, pending = [], [], [value]
     while pending:
         value = pending.pop()
-        op = None if _is_argument(value) else value.owner.operation
+        op = None if is_argument(value) else value.owner.operation
         if op is None or op not in inside or op.name not in ("arith.cmpi", "arith.andi"):
             return None
         used.append(op)
@@ -250,19 +256,6 @@ def _wrapped(number: int, bits: int) -> int:
     return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
-def _is_argument(value: Any) -> bool:
-    from polyblocks.mlir import ir
-
-    return isinstance(value.owner, ir.Block)
-
-
-def _constant(value: Any) -> int | None:
-    """The number that a scalar is, if it is one."""
-    if _is_argument(value) or value.owner.operation.name != "arith.constant":
-        return None
-    return _integer_of(value.owner.operation.attributes["value"])
-
-
 def _integer_of(attribute: Any) -> int:
     from polyblocks.mlir import ir
 
@@ -271,7 +264,7 @@ def _integer_of(attribute: Any) -> int:
 
 def _increment(value: Any, counters: list[Any]) -> int | None:
     """What is added to the counter to give ``value``."""
-    if _is_argument(value):
+    if is_argument(value):
         return None
     op = value.owner.operation
     if op.name not in ("arith.addi", "arith.subi"):
@@ -281,7 +274,7 @@ def _increment(value: Any, counters: list[Any]) -> int | None:
         left, right = right, left
     if left not in counters:
         return None
-    step = _constant(right)
+    step = constant_integer(right)
     return -step if step is not None and op.name == "arith.subi" else step
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from polyblocks.passes.tensor.control_flow import control_flow_of, terminator
+from polyblocks.passes.tensor.control_flow import constant_integer, control_flow_of, terminator
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class UnrollStepsPass:
         """How many steps are one; 1 for a loop that stays as it is."""
         if op.name != "scf.for":
             return 1
-        low, high, one = (_number(v) for v in list(op.operands)[:3])
+        low, high, one = (constant_integer(v) for v in list(op.operands)[:3])
         block = op.regions[0].blocks[0]
         if low != 0 or one != 1 or high is None or any(True for _ in block.arguments[0].uses):
             return 1
@@ -74,14 +74,6 @@ class UnrollStepsPass:
         while factor > 1 and (factor * len(inside) > self.max_operations or 2 * factor > high):
             factor //= 2
         return factor
-
-
-def _number(value: Any) -> int | None:
-    from polyblocks.mlir import ir
-
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
-        return None
-    return int(ir.IntegerAttr(value.owner.operation.attributes["value"]).value)
 
 
 def _elements(type_: Any) -> int:
@@ -106,7 +98,7 @@ def _unroll(op: Any, factor: int) -> None:
 
     arith, scf = dialect("arith"), dialect("scf")
     block = op.regions[0].blocks[0]
-    groups, rest = divmod(_number(op.operands[1]) or 0, factor)
+    groups, rest = divmod(constant_integer(op.operands[1]) or 0, factor)
     low, _, one, *states = list(op.operands)
     with ir.InsertionPoint(op):
         high = arith.ConstantOp(ir.IndexType.get(), groups).result
