@@ -138,6 +138,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     team |= {"unroll-steps", "roll-sums", "split-stacks", "merge-margins", "merge-reductions"}
     vectors = {"pack-arguments", "tile-contractions", "tile-transposes", "vectorize-nests"}
     vectors |= {"raise-tables", "unroll-short-loops", "narrow-values", "jam-stencils"}
+    vectors |= {"interleave-lookups"}
     weights = {"form-preparation", "prepare-arguments"}
     assert set(cpu) - set(gpu) == team | vectors | weights
 

@@ -323,6 +323,13 @@ def _packed(d: Decision) -> str:
     )
 
 
+def _interleaved(d: Decision) -> str:
+    return (
+        f"{d['slices']} slices of an array of {d['elements']} elements lie side by side for "
+        f"{d['nest']}, which looks all of them up at one place"
+    )
+
+
 def _interchanged(d: Decision) -> str:
     order = "x".join(map(str, d["order"]))
     return f"the loops of {d['nest']} run in the order of the memory that is stored to, {order}"
@@ -543,6 +550,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "straightened": _straightened,
     "layout": _layout,
     "packed": _packed,
+    "interleaved": _interleaved,
     "jammed": _jammed,
     "rows jammed": _rows_jammed,
     "margins merged": _margins_merged,

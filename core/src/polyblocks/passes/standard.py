@@ -29,6 +29,7 @@ from polyblocks.passes.fuse.roll_sums import RollSumsPass
 from polyblocks.passes.fuse.split_stacks import SplitStacksPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
+from polyblocks.passes.layout.interleave_lookups import InterleaveLookupsPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
 from polyblocks.passes.layout.raise_tables import RaiseTablesPass
 from polyblocks.passes.layout.straighten_copies import StraightenCopiesPass
@@ -184,6 +185,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # When loops that can be one are one.
                 *only(team and vectors, UnrollShortLoopsPass()),
                 *only(vectors, NarrowValuesPass()),
+                # When a load at several indices is one at an address.
+                *only(team and vectors, InterleaveLookupsPass()),
                 # A grid's threads take neighbouring iterations of whichever loop is in order, are
                 # streams enough, and share out long sums as a cascade.
                 *only(team, OrderLoopsPass(), JamReductionsPass(), BlockSummationPass()),
