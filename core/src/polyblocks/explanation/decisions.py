@@ -323,6 +323,11 @@ def _packed(d: Decision) -> str:
     )
 
 
+def _absorbed(d: Decision) -> str:
+    times = units.several(d["trips"], "iteration")
+    return f"a loop of the program of {times} that do not need each other is part of {d['nest']}"
+
+
 def _interleaved(d: Decision) -> str:
     return (
         f"{d['slices']} slices of an array of {d['elements']} elements lie side by side for "
@@ -551,6 +556,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "layout": _layout,
     "packed": _packed,
     "interleaved": _interleaved,
+    "absorbed": _absorbed,
     "jammed": _jammed,
     "rows jammed": _rows_jammed,
     "margins merged": _margins_merged,

@@ -16,6 +16,7 @@ from polyblocks.passes.bufferize.hoist_buffers import HoistBuffersPass
 from polyblocks.passes.bufferize.lower_scatters import LowerScattersPass
 from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
+from polyblocks.passes.fuse.absorb_loops import AbsorbLoopsPass
 from polyblocks.passes.fuse.absorb_margins import AbsorbMarginsPass
 from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
@@ -163,6 +164,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team, MergeMarginsPass()),
                 # When what is computed in one place stands there, and before tiles are made of it.
                 *only(team, MergeReductionsPass()),
+                # When the body of such a loop is one nest.
+                AbsorbLoopsPass(),
                 # When copies between what is scaled and what multiplies it are gone.
                 *only(blocks, HoistFactorsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
