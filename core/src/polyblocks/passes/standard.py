@@ -164,8 +164,6 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team, MergeMarginsPass()),
                 # When what is computed in one place stands there, and before tiles are made of it.
                 *only(team, MergeReductionsPass()),
-                # When the body of such a loop is one nest.
-                AbsorbLoopsPass(),
                 # When copies between what is scaled and what multiplies it are gone.
                 *only(blocks, HoistFactorsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
@@ -174,6 +172,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(blocks, AbsorbMarginsPass()),
                 FuseTilesPass(),
                 InlineProducersPass(),
+                # When the body of such a loop is one nest.
+                AbsorbLoopsPass(),
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),
                 # When nothing is fused any more: what is stored with steps is hard to see through.
                 *only(blocks, RollNestsPass()),
