@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 import polyblocks
+from bench.engines import joined
 from bench.gpu import kit
 from bench.gpu.bundle import SCHEMA, Bundle
 from bench.gpu.cases import Pair
@@ -82,9 +83,12 @@ def build(
 def _compile(pair: Pair, size: str, options: Json, path: Path) -> float:
     path.parent.mkdir(parents=True, exist_ok=True)
     torch._dynamo.reset()
-    # The values do not matter; pages that nobody writes cost nothing.
-    dtype = getattr(torch, pair.dtype)
-    inputs = [torch.empty(shape, dtype=dtype) for shape in pair.shapes[size]]
+    if pair.shapes:
+        # The values do not matter; pages that nobody writes cost nothing.
+        dtype = getattr(torch, pair.dtype)
+        inputs = [torch.empty(shape, dtype=dtype) for shape in pair.shapes[size]]
+    else:
+        inputs = [torch.from_numpy(x) for x in getattr(pair, size).inputs()]
     begin = time.perf_counter()
     with torch.no_grad():
         made = polyblocks.aot(function_of(pair.large.program), inputs, options, frontend="torch")
@@ -96,8 +100,9 @@ def _compile(pair: Pair, size: str, options: Json, path: Path) -> float:
 def _example(case: Case) -> tuple[list[np.ndarray[Any, Any]], np.ndarray[Any, Any]]:
     """Inputs, and the result in float64."""
     inputs = [torch.from_numpy(x) for x in case.inputs()]
-    expected = function_of(case.program)(*(x.double() for x in inputs))
-    return [x.numpy() for x in inputs], expected.numpy()
+    with torch.no_grad():
+        expected = function_of(case.program)(*(x.double() for x in inputs))
+    return [x.numpy() for x in inputs], joined(expected)
 
 
 def _simulate(case: Case, target: str, arch: str, inputs: list[np.ndarray[Any, Any]]) -> Json:
