@@ -135,7 +135,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     assert set(gpu) - set(cpu) == launches | units
     team = {"order-loops", "jam-reductions", "block-summation", "map-parallelism"}
     team |= {"straighten-copies", "choose-layouts", "interchange-loops"}
-    team |= {"unroll-steps", "roll-sums", "split-stacks", "merge-margins", "merge-reductions"}
+    team |= {"split-stacks", "merge-margins"}
     vectors = {"pack-arguments", "tile-contractions", "tile-transposes", "vectorize-nests"}
     vectors |= {"raise-tables", "unroll-short-loops", "narrow-values", "jam-stencils"}
     weights = {"form-preparation", "prepare-arguments"}

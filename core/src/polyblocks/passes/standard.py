@@ -105,7 +105,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FillEmptiesPass(),
                 CarryScalarsPass(),
                 FormCountedLoopsPass(),
-                *only(team, UnrollStepsPass()),
+                UnrollStepsPass(),
                 SetFastmathPass(),
             ],
             "S2": [
@@ -147,7 +147,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 UnrollReductionsPass(),
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.
-                *only(team, RollSumsPass()),
+                RollSumsPass(),
                 *only(
                     team,
                     SplitStacksPass(),
@@ -161,7 +161,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FuseSlicesPass(),
                 *only(team, MergeMarginsPass()),
                 # When what is computed in one place stands there, and before tiles are made of it.
-                *only(team, MergeReductionsPass()),
+                MergeReductionsPass(),
                 # When copies between what is scaled and what multiplies it are gone.
                 *only(blocks, HoistFactorsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
