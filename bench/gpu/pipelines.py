@@ -22,7 +22,7 @@ from bench.pipelines.table import (
 from bench.table import Arrays, uniform
 
 #: Arguments that a simulator is through with soon, by program.
-_SMALL: dict[str, Callable[[], Arrays]] = {
+SMALL: dict[str, Callable[[], Arrays]] = {
     "filters.blur_x_blur_y": color(37, 61),
     "filters.unsharp_mask": color(37, 61),
     "filters.harris": shades(37, 61),
@@ -52,7 +52,7 @@ PIPELINES = tuple(
         replace(
             case,
             name=f"{case.name}, small",
-            inputs=_SMALL[case.program.removeprefix("pipelines.")],
+            inputs=SMALL[case.program.removeprefix("pipelines.")],
             floor_bytes=0,
         ),
     )

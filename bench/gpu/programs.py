@@ -1,4 +1,4 @@
-"""The functions of the cases, in PyTorch: those of the CPU's table, those of its pipelines, and what only this one has."""
+"""The functions of the cases, in PyTorch: those of the CPU's tables, and what only this has."""
 
 from __future__ import annotations
 

@@ -26,9 +26,10 @@ class Row:
         arch: of the chip.
         kernels: functions that are launched; a function in a loop of steps is one, and so is one
             that several launches share.
+        nests: loop nests that they compute, each with a launch of its own in the program.
         launches: of one call.
         cpu_kernels: functions that the same program has on the CPU, as ``explain`` lists them.
-        cpu_calls: of these in one call.
+        cpu_nests: loop nests that these compute.
         seconds: of compiling, the framework's capture included.
         blocks: of each launch that were simulated, at most.
         asked: bytes that threads ask for, over the floor.
@@ -39,9 +40,10 @@ class Row:
     case: str
     arch: str
     kernels: int | None = None
+    nests: int | None = None
     launches: int | None = None
     cpu_kernels: int | None = None
-    cpu_calls: int | None = None
+    cpu_nests: int | None = None
     seconds: float | None = None
     blocks: int = 0
     asked: float | None = None
@@ -70,16 +72,22 @@ def counted(case: Case, target: str, arch: str, blocks: int) -> Row:
     found: Json = {"case": case.name, "arch": arch}
     try:
         cpu = _built(case, {"target": "cpu"}).manifest["kernels"]
-        found |= {"cpu_kernels": len(cpu), "cpu_calls": sum(row["calls"] for row in cpu)}
+        found |= {"cpu_kernels": len(cpu), "cpu_nests": _nests(cpu)}
         begin = time.perf_counter()
         manifest = _built(case, {"target": target, "arch": arch}).manifest
         found["seconds"] = time.perf_counter() - begin
-        found |= {"kernels": len(manifest["kernels"]), "launches": len(manifest["launches"])}
+        kernels = manifest["kernels"]
+        found |= {"kernels": len(kernels), "nests": _nests(kernels)}
+        found["launches"] = len(manifest["launches"])
         if blocks:
             found |= _moved(case, target, arch, blocks)
     except PolyBlocksError as error:
         found["problem"] = " ".join(str(error).split())[:200]
     return Row(**found)
+
+
+def _nests(kernels: Sequence[Json]) -> int:
+    return len({nest for row in kernels for nest in row["nests"]})
 
 
 def _built(case: Case, options: Json) -> Any:
@@ -120,16 +128,17 @@ def page(rows: Sequence[Row]) -> str:
         "# The pipelines as kernels for GPUs",
         "",
         "Kernels are functions: one in a loop of steps is one, one that several launches share is",
-        "one; the CPU's are those that `explain` lists. Bytes are counted by the simulator on a",
-        "number of blocks of each launch, over the floor: what is needed of every argument, and the",
-        "result, once. Asked: by threads; in sectors: of the transactions of warps, before any",
+        "one; the CPU's are those that `explain` lists. Nests are what they compute, each in a",
+        "launch of its own, of a loop's steps one. Bytes are counted by the simulator on a",
+        "number of blocks of each launch, over the floor: what is needed of every argument, and",
+        "the result, once. Asked: by threads; in sectors: of the transactions of warps, before any",
         "cache. What programs look up in tables is counted with indices of 0.",
         "",
         f"No more kernels than on the CPU: {sum(row.holds is True for row in judged)} of "
         f"{len(rows)}; {sum(bool(row.problem) for row in rows)} with a problem.",
         "",
     ]
-    heads = ["case", "chip", "kernels", "on the CPU", "no more", "launches", "calls on the CPU"]
+    heads = ["case", "chip", "kernels", "CPU's", "no more", "nests", "CPU's", "launches"]
     heads += ["asked", "in sectors", "blocks", "compile s"]
     lines += table(heads, [_cells(row) for row in rows])
     problems = [f"- {row.case} on {row.arch}: {row.problem}" for row in rows if row.problem]
@@ -139,13 +148,13 @@ def page(rows: Sequence[Row]) -> str:
 
 
 def _cells(row: Row) -> list[str]:
-    counts = [row.kernels, row.cpu_kernels, row.launches, row.cpu_calls]
-    kernels, cpu, launches, calls = (NONE if n is None else str(n) for n in counts)
+    counts = [row.kernels, row.cpu_kernels, row.nests, row.cpu_nests, row.launches]
+    kernels, cpu, *more = (NONE if n is None else str(n) for n in counts)
     numbers = (NONE if x is None else f"{x:.2f}" for x in (row.asked, row.moved))
     holds = {None: NONE, True: "yes", False: "no"}[row.holds]
     seconds = NONE if row.seconds is None else f"{row.seconds:.1f}"
     blocks = str(row.blocks or NONE)
-    return [row.case, row.arch, kernels, cpu, holds, launches, calls, *numbers, blocks, seconds]
+    return [row.case, row.arch, kernels, cpu, holds, *more, *numbers, blocks, seconds]
 
 
 def document(rows: Sequence[Row]) -> list[Json]:

@@ -22,6 +22,7 @@ from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.fuse.join_nests import JoinNestsPass
 from polyblocks.passes.fuse.merge_margins import MergeMarginsPass
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
@@ -172,7 +173,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 InlineProducersPass(),
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),
                 # When nothing is fused any more: what is stored with steps is hard to see through.
-                *only(blocks, RollNestsPass()),
+                *only(blocks, JoinNestsPass(), RollNestsPass()),
                 *only(team and vectors, RaiseTablesPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
