@@ -43,6 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", default="nvgpu", choices=ARCHS)
     parser.add_argument("--arch", help=f"default: {ARCHS}")
     parser.add_argument("--small", action="store_true", help="build only what is checked")
+    parser.add_argument("--large", action="store_true", help="build only what is timed")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="build without what does not compile"
+    )
     parser.add_argument(
         "--simulate", action="store_true", help="build for the simulator: small, timing nothing"
     )
@@ -82,8 +86,18 @@ def _build(args: argparse.Namespace) -> None:
 
     chosen = (*cases.named(args.only, GROUPS[args.group]), cases.COPY, cases.TINY)
     sizes = ("small",) if args.small or args.simulate else ("large", "small")
+    if args.large and not args.simulate:
+        sizes = ("large",)
     archs = (args.arch or ARCHS[args.target]).split(",")
-    build(args.folder, chosen, args.target, archs, sizes=sizes, simulated=args.simulate)
+    build(
+        args.folder,
+        chosen,
+        args.target,
+        archs,
+        sizes=sizes,
+        simulated=args.simulate,
+        keep_going=args.keep_going,
+    )
     print(f"wrote {args.folder}")
 
 

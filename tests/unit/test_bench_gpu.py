@@ -21,6 +21,7 @@ from bench.pipelines.table import CASES
 
 from polyblocks.artifact import Artifact
 from polyblocks.cache.artifact_variants import archs_of, variant
+from polyblocks.errors import PolyBlocksError
 
 (SOFTMAX,) = (pair for pair in cases.PAIRS if pair.large.program == "softmax")
 
@@ -134,6 +135,29 @@ def test_pipelines_are_built_and_run_like_the_others(tmp_path, capsys, monkeypat
     assert [row["correct"] for row in rows] == [True] * 4
     assert main([*command, "--limit", "-1"]) == 0
     assert "no time left for unsharp mask 3x2048x2048, small" in capsys.readouterr().out
+
+
+def test_what_does_not_compile_is_left_out_where_that_is_asked_for(tmp_path, capsys, monkeypatch):
+    def refuse(*_):
+        raise PolyBlocksError("no such thing")
+
+    monkeypatch.setattr("bench.gpu.build._compile", refuse)
+    with pytest.raises(PolyBlocksError, match="no such thing"):
+        build(tmp_path, [SOFTMAX], "nvgpu", ["sm_90a"], sizes=["large"], with_kit=False)
+    command = ["build", str(tmp_path), "--large", "--keep-going", "--only", "softmax"]
+    monkeypatch.setattr("bench.gpu.kit.write", lambda folder: None)
+    assert main(command) == 0
+    assert "softmax 32768x4096: left out: no such thing" in capsys.readouterr().out
+    assert Bundle.read(tmp_path).pairs("large") == []
+
+
+def test_what_is_timed_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bench.gpu.kit.write", lambda folder: None)
+    monkeypatch.setattr("bench.gpu.build._compile", lambda *_: 1.0)
+    assert main(["build", str(tmp_path), "--large", "--only", "softmax"]) == 0
+    bundle = Bundle.read(tmp_path)
+    assert [pair.slug for pair in bundle.pairs("small")] == [cases.TINY.slug]
+    assert SOFTMAX in bundle.pairs("large")
 
 
 def test_pipelines_have_the_arguments_of_the_table():
