@@ -28,17 +28,19 @@ class Pair:
         shapes: of the arguments by size, ``large`` and ``small``; none if only the arguments
             themselves tell.
         dtype: of all arguments.
+        group: what the names for files begin with.
     """
 
     large: Case
     small: Case
     shapes: dict[str, tuple[Shape, ...]] = field(default_factory=dict)
     dtype: str = "float32"
+    group: str = ""
 
     @property
     def slug(self) -> str:
         """The name for files."""
-        return re.sub(r"[^a-z0-9]+", "-", self.large.name.lower()).strip("-")
+        return re.sub(r"[^a-z0-9]+", "-", f"{self.group} {self.large.name}".lower()).strip("-")
 
 
 def _pair(

@@ -55,6 +55,7 @@ PIPELINES = tuple(
             inputs=SMALL[case.program.removeprefix("pipelines.")],
             floor_bytes=0,
         ),
+        group="pipelines",
     )
     for case in CASES
 )
