@@ -23,6 +23,7 @@ from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.fuse.join_nests import JoinNestsPass
 from polyblocks.passes.fuse.merge_margins import MergeMarginsPass
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
@@ -107,7 +108,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FillEmptiesPass(),
                 CarryScalarsPass(),
                 FormCountedLoopsPass(),
-                *only(team, UnrollStepsPass()),
+                UnrollStepsPass(),
                 SetFastmathPass(),
             ],
             "S2": [
@@ -149,7 +150,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 UnrollReductionsPass(),
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.
-                *only(team, RollSumsPass()),
+                RollSumsPass(),
                 *only(
                     team,
                     SplitStacksPass(),
@@ -163,7 +164,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FuseSlicesPass(),
                 *only(team, MergeMarginsPass()),
                 # When what is computed in one place stands there, and before tiles are made of it.
-                *only(team, MergeReductionsPass()),
+                MergeReductionsPass(),
                 # When copies between what is scaled and what multiplies it are gone.
                 *only(blocks, HoistFactorsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
@@ -176,7 +177,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 AbsorbLoopsPass(),
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),
                 # When nothing is fused any more: what is stored with steps is hard to see through.
-                *only(blocks, RollNestsPass()),
+                *only(blocks, JoinNestsPass(), RollNestsPass()),
                 *only(team and vectors, RaiseTablesPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
