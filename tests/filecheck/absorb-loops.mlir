@@ -22,7 +22,7 @@
 // CHECK:         affine.for %[[N:.*]] = 0 to 4096 {
 // CHECK-NEXT:      %[[T:.*]] = memref.alloca() {{.*}}: memref<8xf32>
 // CHECK:           affine.store %{{.*}}, %[[T]][%{{.*}}]
-// CHECK:           affine.load %[[T]][%{{.*}}]
+// CHECK:           affine.load %[[T]][{{.*}}]
 // CHECK:           affine.store %{{.*}}, %arg4[%[[N]], %{{.*}}]
 // CHECK-NOT:     polyblocks.region
 //
