@@ -42,6 +42,8 @@ COMMUTATIVE = {
 }
 #: Of these, sums and products whose rounding errors add up.
 ROUNDING = {"arith.addf", "arith.mulf"}
+#: In a reduction, whose order is free, either zero may be the largest of both.
+_ZEROS_IN_ORDER = {"arith.maximumf", "arith.minimumf"}
 #: Of these, floating-point ops that must say that they may be reassociated.
 NEED_FLAG = {"arith.addf", "arith.mulf"}
 
@@ -157,6 +159,19 @@ class ReductionNest:
                 return None
             found.append(op)
         return found
+
+
+def free_of_order(op: Op) -> None:
+    """Let a reduction's op take any of two zeros, which saves looking at their signs."""
+    from polyblocks.mlir import ir
+
+    if op.name not in _ZEROS_IN_ORDER:
+        return
+    flags = str(op.attributes.get("fastmath", "#arith.fastmath<none>"))
+    inner = flags[flags.index("<") + 1 : flags.index(">")]
+    names = [*(name for name in inner.split(",") if name not in ("none", "nsz")), "nsz"]
+    attribute = ir.Attribute.parse(f"#arith.fastmath<{','.join(names)}>")
+    op.attributes = {**op.attributes, "fastmath": attribute}
 
 
 def adds_products_of(

@@ -31,21 +31,6 @@ _NEUTRAL = {
 }
 
 
-#: In a reduction, whose order is free, either zero may be the largest of both.
-_ZEROS_IN_ORDER = {"arith.maximumf", "arith.minimumf"}
-
-
-def free_of_order(op: Op) -> None:
-    """Let a reduction's op take any of two zeros, which saves looking at their signs."""
-    if op.name not in _ZEROS_IN_ORDER:
-        return
-    flags = str(op.attributes.get("fastmath", "#arith.fastmath<none>"))
-    inner = flags[flags.index("<") + 1 : flags.index(">")]
-    names = [*(name for name in inner.split(",") if name not in ("none", "nsz")), "nsz"]
-    attribute = ir.Attribute.parse(f"#arith.fastmath<{','.join(names)}>")
-    op.attributes = {**op.attributes, "fastmath": attribute}
-
-
 def identity(name: str, type_: Any) -> Any:
     """Attribute of the element that changes nothing, for ops that are not idempotent."""
     value = _NEUTRAL[name]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.analysis.reductions import free_of_order
 from polyblocks.affine.expr import Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import (
@@ -28,7 +29,6 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.rewrites.blocks import in_blocks
 from polyblocks.affine.vectors.lanes import BITS, Lanes, NoLanesError, lanes_of, last_is_contiguous
-from polyblocks.affine.vectors.reduction_vectors import free_of_order
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
 from polyblocks.passes.map.prefetches import mark_next_columns, mark_next_panel, mark_prefetches

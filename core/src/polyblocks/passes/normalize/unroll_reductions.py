@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import address
-from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.analysis.reductions import ReductionNest, free_of_order
 from polyblocks.affine.contraction.choice import has_tiles, is_tiled
 from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.expr import Expr
@@ -24,7 +24,6 @@ from polyblocks.affine.model import (
 from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
-from polyblocks.affine.vectors.reduction_vectors import free_of_order
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.normalize_nests import fold_constant_load
 
