@@ -108,6 +108,13 @@ class Intervals:
         """The interval of a value; that of its type if nothing is known."""
         return self.of.get(value) or _of_type(value)
 
+    def assuming(self, value: Value, interval: Interval) -> Intervals:
+        """What is known now, with another interval of a value; it learns on its own."""
+        copy = Intervals()
+        copy.of = {**self.of, value: interval}
+        copy.truths, copy._facts = dict(self.truths), dict(self._facts)
+        return copy
+
     def learn(self, node: Node) -> None:
         """Take note of what a node makes."""
         if isinstance(node, Index):
@@ -166,6 +173,8 @@ class Intervals:
             if relation.sign == "<" and y.low >= 0:
                 # Read without a sign, what is negative is larger than all that is not.
                 self._facts[result] = Facts({a: (0, y.high - 1)}), Facts()
+                if x.high < 0:
+                    self.truths[result] = False
             return
         truth = relation.outcome(x, y, a is b)
         if truth is not None:
