@@ -42,6 +42,7 @@ from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
 from polyblocks_cpu.passes.outline_kernels import OutlineKernelsPass
 from polyblocks_cpu.passes.outline_teams import OutlineTeamsPass
+from polyblocks_cpu.passes.pair_gathers import PairGathersPass
 from polyblocks_cpu.passes.share_team import ShareTeamPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
 from polyblocks_cpu.permute import pick_from
@@ -98,6 +99,8 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         HoistAddressesPass(),
         MergeRareBranchesPass(),
         ScheduleVectorsPass(),
+        # When all that is known of indices has been used.
+        PairGathersPass(),
         UpstreamPass(
             "lower-loops",
             # Pointers are computed before the loops that leave them unchanged, while there are
