@@ -52,6 +52,7 @@ class FusionStage:
         body: what is inside the innermost of them; reductions and scans are there.
         loads: all affine loads.
         gathered: buffers that are read at run-time indices.
+        checked: whether some iteration may fail a check, so that all of them have to run.
         stores: all stores.
         slots: lanes of vector instructions that one iteration of ``loops`` takes, of a vector of
             elements of four bytes.
@@ -64,16 +65,25 @@ class FusionStage:
     body: list[Node]
     loads: list[Load]
     gathered: set[Buffer]
+    checked: bool
     stores: list[Store]
     slots: float
     seconds: float | None = None
     _places: dict[Store, list[Place] | None] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, nest: Nest) -> FusionStage | None:
-        """The nest as a stage; None if no slice of it can be computed alone."""
+    def of(cls, nest: Nest, checks: bool = False) -> FusionStage | None:
+        """The nest as a stage; None if no slice of it can be computed alone.
+
+        Args:
+            nest: the nest.
+            checks: whether it may have some.
+        """
         nodes = list(walk(nest.body))
-        if any(isinstance(n, (IndirectStore, Check, Alloca)) for n in nodes):
+        if any(isinstance(n, (IndirectStore, Alloca)) for n in nodes):
+            return None
+        checked = any(isinstance(n, Check) for n in nodes)
+        if checked and not checks:
             return None
         if any(isinstance(n, For) and (n.bounded or n.level) for n in nodes):
             return None
@@ -93,6 +103,7 @@ class FusionStage:
             body,
             [n for n in nodes if isinstance(n, Load)],
             {n.buffer for n in nodes if isinstance(n, IndirectLoad)},
+            checked,
             stores,
             slots(body),
         )

@@ -50,6 +50,8 @@ def padded_rows(
     """
     if size < MIN_ROW or not stage.body_is_flat or stage.gathered or not stage.loops:
         return None
+    if stage.checked:
+        return None
     if any(isinstance(n, Op) and n.name.startswith("arith.") and _traps(n) for n in stage.body):
         return None
     var = stage.variables[-1]

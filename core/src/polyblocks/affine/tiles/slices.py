@@ -67,6 +67,20 @@ def slices(
     return found
 
 
+def all_run(stage: FusionStage, found: Slices) -> bool:
+    """Whether tiles of any size together run every iteration of a stage's outer loops."""
+    for var in stage.variables:
+        low, high = found.spans.get(var) or full(var)
+        corners = {v for v in (*low.variables(), *high.variables())}
+        if len(corners) > 1 or low.range()[0] > 0 or high.range()[1] < var.extent - 1:
+            return False
+        # A tile begins at the latest where the one before it ends.
+        following = {v: Expr.of(v) + 1 for v in corners}
+        if (low.substitute(following) - high).tight_range()[1] > 1:
+            return False
+    return True
+
+
 def _region(stages: list[FusionStage], root: Buffer) -> list[tuple[int, int]]:
     """The smallest box that holds all that is written of a buffer, by dimension: first and end."""
     found: list[tuple[int, int]] = []

@@ -30,7 +30,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.tiles.fusion_stages import FusionStage
-from polyblocks.affine.tiles.slices import Slices, slices
+from polyblocks.affine.tiles.slices import Slices, all_run, slices
 from polyblocks.affine.tiles.staging import copy_nest, worth_copies
 from polyblocks.affine.tiles.tile_writer import shared_bytes, tiled
 from polyblocks.affine.tiles.updates import in_place
@@ -144,7 +144,9 @@ class _Grouping:
             # A product lives by its reuse in registers, of which the cost model knows nothing,
             # unless it will have register tiles.
             product = contraction is not None and contraction.multiplies_once and seconds is None
-            stage = None if product else FusionStage.of(nest)
+            # A block of threads has barriers, which those that fail have to reach as well.
+            checks = context.target.multiprocessor is None
+            stage = None if product else FusionStage.of(nest, checks)
             if stage is not None and not stage.gathered & self.viewed:
                 if seconds is not None and rate is not None:
                     stage.take(seconds, rate)
@@ -336,7 +338,7 @@ class _Grouping:
         if root is None:
             return None
         found = slices(stages, root, kept, updated)
-        if found is None:
+        if found is None or not all(all_run(s, found) for s in stages if s.checked):
             return None
         tile, cost = cost_of(self.context.target, stages, found, local).best(start)
         return _Group(stages, cost.seconds, found, tile, cost, local)
