@@ -26,7 +26,7 @@ from polyblocks.affine.model import (
 
 @dataclass(frozen=True)
 class Place:
-    """How a store walks one dimension: ``var + at``, or ``at`` alone.
+    """How a store walks one dimension: ``step * var + at``, or ``at`` alone.
 
     With ``whole`` it is an inner loop that walks it, and a slice takes all of the dimension.
     """
@@ -34,12 +34,23 @@ class Place:
     var: Var | None
     at: int
     whole: bool = False
+    step: int = 1
 
     def range(self, extent: int) -> tuple[int, int]:
         """The first index that is walked and the one after the last, in so long a dimension."""
         if self.whole:
             return 0, extent
-        return self.at, self.at + (1 if self.var is None else self.var.extent)
+        return self.at, self.at + (1 if self.var is None else self.step * (self.var.extent - 1) + 1)
+
+    def values(self, span: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
+        """The first and the last value of the variable with which it is within a span."""
+        low, high = span
+        return (low - self.at + (self.step - 1)) // self.step, (high - self.at) // self.step
+
+    def reached(self, span: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
+        """The first and the last index that values of the variable from a span give."""
+        low, high = span
+        return low * self.step + self.at, high * self.step + self.at
 
 
 @dataclass
@@ -120,6 +131,12 @@ class FusionStage:
         self.slots = seconds * rate / max(iterations, 1) / self.width
 
     @property
+    def strided(self) -> bool:
+        """Whether it leaves out elements between those that it stores."""
+        places = (place for store in self.stores for place in self.places(store) or ())
+        return any(place.step != 1 for place in places)
+
+    @property
     def width(self) -> float:
         """Lanes of four bytes that an element takes which it stores."""
         return max(max(n.buffer.bytes_per_element for n in self.stores) / 4, 0.25)
@@ -156,15 +173,15 @@ class FusionStage:
             if len(expr.terms) != 1:
                 return None
             ((atom, coefficient),) = expr.terms
-            if not isinstance(atom, Var) or coefficient != 1 or atom in seen:
+            if not isinstance(atom, Var) or coefficient < 1 or atom in seen:
                 return None
             if atom.value is not None:
                 # A place that a loop around the nest moves.
                 return None
             seen.add(atom)
             if atom in outer:
-                found.append(Place(atom, expr.const))
-            elif expr.const == 0:
+                found.append(Place(atom, expr.const, step=coefficient))
+            elif expr.const == 0 and coefficient == 1:
                 found.append(Place(None, 0, whole=True))
             else:
                 return None

@@ -61,7 +61,7 @@ def padded_rows(
         return None
     for store in stage.stores:
         places = stage.places(store)
-        if not places or places[-1].var is not var:
+        if not places or places[-1].var is not var or any(place.step != 1 for place in places):
             return None
         if not all(_apart(places, other, store.buffer) for other in earlier):
             return None
