@@ -124,7 +124,9 @@ def test_a_step_between_tiles_leaves_elements_out() -> None:
     every_other = Nest(
         [For(i, [Load(x, found, (Expr.of(i) * 2,)), Store(x, out, (Expr.of(i),))])], []
     )
-    stages = [FusionStage.of(n, checks=True) for n in (looked_up(found, source, table), every_other)]
+    stages = [
+        FusionStage.of(n, checks=True) for n in (looked_up(found, source, table), every_other)
+    ]
     known = slices([s for s in stages if s is not None], out, set())
     assert known is not None
     assert stages[0] is not None

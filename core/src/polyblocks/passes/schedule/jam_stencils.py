@@ -232,7 +232,8 @@ def _jammed(nodes: list[Node], loop: For, factor: int) -> list[Node]:
     def around(new: For, inner: list[Node]) -> list[Node]:
         for each in reversed(loops):
             if each is loop:
-                new.body, inner = inner, [new]
+                if new.var.extent != 1 or new.bounded:
+                    new.body, inner = inner, [new]
             else:
                 inner = [For(each.var, inner, lower=each.lower, upper=each.upper, tile=each.tile)]
         # Each gets loops of its own.
