@@ -118,8 +118,8 @@ class _Folding:
 
     def _failing(self, following: list[Node], result: Value) -> Check | None:
         """The first check of a block that fails if an integer is the lowest one."""
-        lowest = Interval(*[self.intervals.get(result).low] * 2, whole=True)
-        trial = self.intervals.assuming(result, lowest)
+        lowest = self.intervals.get(result).low
+        trial = self.intervals.assuming(result, Interval(lowest, lowest, whole=True))
         for node in following:
             if isinstance(node, For):
                 return None

@@ -115,7 +115,7 @@ def all_run(stage: FusionStage, found: Slices) -> bool:
     """Whether tiles of any size together run every iteration of a stage's outer loops."""
     for var in stage.variables:
         low, high = found.spans.get(var) or full(var)
-        corners = {v for v in (*low.variables(), *high.variables())}
+        corners = {*low.variables(), *high.variables()}
         if len(corners) > 1 or low.range()[0] > 0 or high.range()[1] < var.extent - 1:
             return False
         # A tile begins at the latest where the one before it ends.
