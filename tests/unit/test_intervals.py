@@ -9,7 +9,7 @@ import pytest
 from polyblocks import mlir
 from polyblocks.affine.analysis.intervals import Interval, Intervals
 from polyblocks.affine.mlir import reader
-from polyblocks.affine.model import Store, walk
+from polyblocks.affine.model import Store, Value, walk
 
 ARGUMENTS = (
     "%a: memref<8xf32>, %n: memref<8xi32>, %f: memref<8xf32>, %b: memref<8xi1>, %w: memref<8xi64>"
@@ -158,3 +158,20 @@ def test_what_is_below_without_a_sign_is_not_negative() -> None:
         "i64",
     )
     assert (found.low, found.high) == (0, 3)
+
+
+def test_what_is_negative_is_above_all_without_a_sign() -> None:
+    _, truth = learned(
+        "%e = arith.minsi %c0, %c0 : i64 %l = arith.constant -5 : i64"
+        " %u = arith.addi %l, %e : i64 %r = arith.cmpi ult, %u, %c4 : i64",
+        "i1",
+    )
+    assert truth is False
+
+
+def test_what_is_assumed_changes_nothing_else() -> None:
+    known = Intervals()
+    value = Value("i64")
+    trial = known.assuming(value, Interval(3, 3, whole=True))
+    assert trial.get(value).within(3, 3)
+    assert not known.get(value).within(3, 3)
