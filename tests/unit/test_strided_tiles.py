@@ -11,7 +11,6 @@ from polyblocks.affine.model import (
     Alloca,
     Buffer,
     Check,
-    For,
     IndirectLoad,
     Load,
     Nest,
@@ -77,32 +76,30 @@ def test_the_unit_is_that_of_the_steps() -> None:
 
 
 def looked_up(target: Buffer, source: Buffer, table: Buffer) -> Nest:
-    """``target[i] = table[source[i]]``, with a check."""
-    i = Var(target.shape[0])
+    """``target[i, j] = table[source[..., j]]``, with a check."""
+    i, j = (Var(n) for n in target.shape)
+    place = (Expr.of(i), Expr.of(j))
     number, good, found = Value("index"), Value("i1"), Value("f32")
     body = [
-        Load(number, source, (Expr.of(i),)),
+        Load(number, source, place[-len(source.shape) :]),
         Op("toy.inside", [number], {}, [good]),
         Check(good, "index out of range"),
         IndirectLoad(found, table, [number]),
-        Store(found, target, (Expr.of(i),)),
+        Store(found, target, place),
     ]
-    return Nest([For(i, body)], [], changed=True)
+    return Nest(around((i, j), body), [], changed=True)
 
 
 @pytest.mark.parametrize(
-    ("reads", "runs"),
-    [(((0,), (1,), (2,)), True), (((0,), (1,)), False), (((1,), (2,)), False)],
+    ("rows", "runs"), [((0, 1, 2), True), ((0, 1), False), ((1, 2), False), ((0, 2), True)]
 )
-def test_checks_run_for_all_elements_or_stay_outside(
-    reads: tuple[tuple[int], ...], runs: bool
-) -> None:
+def test_checks_run_for_all_elements_or_stay_outside(rows: tuple[int, ...], runs: bool) -> None:
     """What nothing reads has to be checked all the same."""
-    source, table = buffer(64, kind="input"), buffer(16, kind="input")
-    found, out = buffer(64), buffer(62, kind="output")
+    source, table = buffer(64, 8, kind="input"), buffer(16, kind="input")
+    found, out = buffer(64, 8), buffer(62, 8, kind="output")
     nests = [
         looked_up(found, source, table),
-        weighted(out, (0,), (62,), *((found, o, 2.0) for o in reads)),
+        weighted(out, (0, 0), (62, 8), *((found, (row, 0), 2.0) for row in rows)),
     ]
     assert FusionStage.of(nests[0]) is None
     stages = [FusionStage.of(n, checks=True) for n in nests]
@@ -116,17 +113,23 @@ def test_checks_run_for_all_elements_or_stay_outside(
         assert len(sequence.items) == 2
 
 
+def test_places_in_a_table_stay_outside() -> None:
+    """They are the same for all rows, and may be affine."""
+    source, table, found = buffer(8, kind="input"), buffer(16, kind="input"), buffer(64, 8)
+    assert FusionStage.of(looked_up(found, source, table), checks=True) is None
+
+
 def test_a_step_between_tiles_leaves_elements_out() -> None:
-    """Every other element is read: tiles of one element skip those between."""
-    source, table = buffer(64, kind="input"), buffer(16, kind="input")
-    found, out = buffer(64), buffer(32, kind="output")
-    i, x = Var(32), Value("f32")
-    every_other = Nest(
-        [For(i, [Load(x, found, (Expr.of(i) * 2,)), Store(x, out, (Expr.of(i),))])], []
-    )
-    stages = [
-        FusionStage.of(n, checks=True) for n in (looked_up(found, source, table), every_other)
+    """Every other row is read: tiles of one row skip those between."""
+    source, table = buffer(64, 8, kind="input"), buffer(16, kind="input")
+    found, out = buffer(64, 8), buffer(32, 8, kind="output")
+    i, j, x = Var(32), Var(8), Value("f32")
+    body = [
+        Load(x, found, (Expr.of(i) * 2, Expr.of(j))),
+        Store(x, out, (Expr.of(i), Expr.of(j))),
     ]
+    nests = [looked_up(found, source, table), Nest(around((i, j), body), [])]
+    stages = [FusionStage.of(n, checks=True) for n in nests]
     known = slices([s for s in stages if s is not None], out, set())
     assert known is not None
     assert stages[0] is not None

@@ -14,12 +14,16 @@ from polyblocks.affine.model import (
     Buffer,
     Check,
     For,
+    Index,
     IndirectLoad,
     IndirectStore,
     Load,
     Nest,
     Node,
     Store,
+    Value,
+    operands,
+    results,
     walk,
 )
 
@@ -88,13 +92,14 @@ class FusionStage:
 
         Args:
             nest: the nest.
-            checks: whether it may have some.
+            checks: whether it may have some, of what differs along several loops. Places that
+                count along one are a table's, of which other passes make affine ones.
         """
         nodes = list(walk(nest.body))
         if any(isinstance(n, (IndirectStore, Alloca)) for n in nodes):
             return None
         checked = any(isinstance(n, Check) for n in nodes)
-        if checked and not checks:
+        if checked and not (checks and _checks_data(nodes)):
             return None
         if any(isinstance(n, For) and (n.bounded or n.level) for n in nodes):
             return None
@@ -189,6 +194,23 @@ class FusionStage:
         if any(v not in seen and v.extent != 1 for v in outer):
             return None
         return found
+
+
+def _checks_data(nodes: list[Node]) -> bool:
+    """Whether all checks are of values that differ along several loops."""
+    along: dict[Value, set[Var]] = {}
+    for node in nodes:
+        if isinstance(node, Check):
+            if len(along.get(node.condition, ())) < 2:
+                return False
+            continue
+        found = {v for value in operands(node) for v in along.get(value, ())}
+        if isinstance(node, Load):
+            found |= {v for e in node.index for v in e.variables()}
+        elif isinstance(node, Index):
+            found |= set(node.expr.variables())
+        along.update(dict.fromkeys(results(node), found))
+    return True
 
 
 def slots(nodes: list[Node], registers: Container[Buffer] = ()) -> float:
