@@ -175,3 +175,24 @@ def test_what_is_assumed_changes_nothing_else() -> None:
     trial = known.assuming(value, Interval(3, 3, whole=True))
     assert trial.get(value).within(3, 3)
     assert not known.get(value).within(3, 3)
+
+
+EXTREMES = "%l = arith.maximumf %x, %zero : f32 %c = arith.minimumf %l, %four : f32 "
+
+
+def test_extremes_clamp_and_may_be_no_number() -> None:
+    found, _ = learned(f"{EXTREMES} %r = arith.addf %c, %zero : f32")
+    assert found.nans
+    assert -0.001 < found.low <= 0.0
+    assert 4.0 <= found.high < 4.001
+
+
+def test_integers_of_what_is_a_number_where_that_is_asked() -> None:
+    convert = "%e = arith.fptosi %c : f32 to i64 "
+    asked = "%nan = arith.cmpf uno, %c, %c : f32 %r = arith.select %nan, %c0, %e : i64"
+    found, _ = learned(f"{EXTREMES} {convert} {asked}", "i64")
+    assert found.within(0, 4)
+    # Of another one it is not asked.
+    asked = "%nan = arith.cmpf uno, %zero, %x : f32 %r = arith.select %nan, %c0, %e : i64"
+    found, _ = learned(f"{EXTREMES} {convert} {asked}", "i64")
+    assert not found.within(0, 4)

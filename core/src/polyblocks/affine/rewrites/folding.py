@@ -139,6 +139,10 @@ class _Folding:
             if first is second:
                 return first
             return None if truth is None else first if truth else second
+        if op.name in ("arith.minsi", "arith.maxsi"):
+            for mine, other in (op.operands, op.operands[::-1]):
+                if self.intervals.get(mine).high <= self.intervals.get(other).low:
+                    return mine if op.name == "arith.minsi" else other
         if op.name in ("arith.andi", "arith.ori") and str(op.results[0].type) == "i1":
             for mine, other in (op.operands, op.operands[::-1]):
                 if truths.get(mine) is (op.name == "arith.andi"):
