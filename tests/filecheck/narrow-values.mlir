@@ -13,12 +13,20 @@
 // CHECK:           %[[P:.*]] = arith.index_cast %[[K]] : i32 to index
 // CHECK:           memref.load %{{.*}}[%[[P]]]
 //
-// What may be no number is checked, in as many bits as it had.
+// What may be no number is checked before it becomes an integer, if that integer would be checked.
 //
 // CHECK:         affine.for %[[I:.*]] = 0 to 8 {
-// CHECK:           arith.fptosi %{{.*}} : f32 to i64
-// CHECK:           cf.assert
+// CHECK:           %[[OK:.*]] = arith.cmpf ord, %[[C:.*]], %[[C]] : f32
+// CHECK-NEXT:      cf.assert %[[OK]], "index out of range"
+// CHECK-NEXT:      %[[K:.*]] = arith.fptosi %[[C]] : f32 to i32
+// CHECK-NOT:       cf.assert
 // CHECK:           memref.load
+//
+// Others have as many bits as they had: what no number becomes can be told.
+//
+// CHECK:         affine.for %[[I:.*]] = 0 to 8 {
+// CHECK-NOT:       cf.assert
+// CHECK:           arith.fptosi %{{.*}} : f32 to i64
 //
 // Where a condition holds it says what a number is, and the digits of an index are the index.
 //
@@ -31,7 +39,7 @@
 // CHECK:           %[[P:.*]] = arith.index_cast %[[K]] : i32 to index
 // CHECK-NEXT:      memref.load %{{.*}}[%[[P]]] : memref<8xf32>
 func.func @main(%a: memref<8xf32>, %table: memref<8xf32>, %rows: memref<2x4xf32>,
-                %b: memref<8xf32>, %c: memref<8xf32>, %d: memref<8xf32>) {
+                %b: memref<8xf32>, %c: memref<8xf32>, %d: memref<8xf32>, %e: memref<8xi64>) {
   affine.for %i = 0 to 8 {
     %zero = arith.constant 0.0 : f32
     %top = arith.constant 7.0 : f32
@@ -67,6 +75,17 @@ func.func @main(%a: memref<8xf32>, %table: memref<8xf32>, %rows: memref<2x4xf32>
     cf.assert %ok, "index out of range"
     %v = memref.load %table[%k] : memref<8xf32>
     affine.store %v, %c[%i] : memref<8xf32>
+  }
+  affine.for %i = 0 to 8 {
+    %zero = arith.constant 0.0 : f32
+    %top = arith.constant 7.0 : f32
+    %x = affine.load %a[%i] : memref<8xf32>
+    %negative = arith.cmpf olt, %x, %zero : f32
+    %low = arith.select %negative, %zero, %x : f32
+    %high = arith.cmpf ogt, %low, %top : f32
+    %clamped = arith.select %high, %top, %low : f32
+    %n = arith.fptosi %clamped : f32 to i64
+    affine.store %n, %e[%i] : memref<8xi64>
   }
   affine.for %i = 0 to 8 {
     %zero = arith.constant 0.0 : f32

@@ -239,3 +239,14 @@ def test_digits_of_a_part_are_digits_of_the_whole() -> None:
     n = Expr.of(Var(25088))
     assert digits_of_whole((n % 3136) // 56) == (n // 56) % 56
     assert digits_of_whole((n % 3136) % 56) == n % 56
+
+
+def test_quotients_of_neighbours_are_near_each_other():
+    i, j = Var(100), Var(9)
+    later, earlier = (Expr.of(i) + 1) // 4, Expr.of(i) // 4
+    assert (later - earlier).tight_range() == (0, 1)
+    assert (earlier - later).tight_range() == (-1, 0)
+    assert (later * 3 - earlier * 3 + j + 5).tight_range() == (5, 16)
+    # Other factors and divisors have nothing in common.
+    assert (later * 2 - earlier).tight_range() == (later * 2 - earlier).range()
+    assert (later - Expr.of(i) // 8).tight_range() == (later - Expr.of(i) // 8).range()

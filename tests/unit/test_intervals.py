@@ -9,7 +9,7 @@ import pytest
 from polyblocks import mlir
 from polyblocks.affine.analysis.intervals import Interval, Intervals
 from polyblocks.affine.mlir import reader
-from polyblocks.affine.model import Store, walk
+from polyblocks.affine.model import Store, Value, walk
 
 ARGUMENTS = (
     "%a: memref<8xf32>, %n: memref<8xi32>, %f: memref<8xf32>, %b: memref<8xi1>, %w: memref<8xi64>"
@@ -158,3 +158,41 @@ def test_what_is_below_without_a_sign_is_not_negative() -> None:
         "i64",
     )
     assert (found.low, found.high) == (0, 3)
+
+
+def test_what_is_negative_is_above_all_without_a_sign() -> None:
+    _, truth = learned(
+        "%e = arith.minsi %c0, %c0 : i64 %l = arith.constant -5 : i64"
+        " %u = arith.addi %l, %e : i64 %r = arith.cmpi ult, %u, %c4 : i64",
+        "i1",
+    )
+    assert truth is False
+
+
+def test_what_is_assumed_changes_nothing_else() -> None:
+    known = Intervals()
+    value = Value("i64")
+    trial = known.assuming(value, Interval(3, 3, whole=True))
+    assert trial.get(value).within(3, 3)
+    assert not known.get(value).within(3, 3)
+
+
+EXTREMES = "%l = arith.maximumf %x, %zero : f32 %c = arith.minimumf %l, %four : f32 "
+
+
+def test_extremes_clamp_and_may_be_no_number() -> None:
+    found, _ = learned(f"{EXTREMES} %r = arith.addf %c, %zero : f32")
+    assert found.nans
+    assert -0.001 < found.low <= 0.0
+    assert 4.0 <= found.high < 4.001
+
+
+def test_integers_of_what_is_a_number_where_that_is_asked() -> None:
+    convert = "%e = arith.fptosi %c : f32 to i64 "
+    asked = "%nan = arith.cmpf uno, %c, %c : f32 %r = arith.select %nan, %c0, %e : i64"
+    found, _ = learned(f"{EXTREMES} {convert} {asked}", "i64")
+    assert found.within(0, 4)
+    # Of another one it is not asked.
+    asked = "%nan = arith.cmpf uno, %zero, %x : f32 %r = arith.select %nan, %c0, %e : i64"
+    found, _ = learned(f"{EXTREMES} {convert} {asked}", "i64")
+    assert not found.within(0, 4)

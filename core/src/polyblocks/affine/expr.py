@@ -199,11 +199,34 @@ class Expr:
         """As :meth:`range`, where quotients are also seen as what is left of their dividends.
 
         ``e - k * (e floordiv k)`` is ``e mod k``, so its range is known although ``e`` is in it
-        twice.
+        twice. So is that of ``(e + 1) floordiv k - e floordiv k``.
         """
         low, high = self.range()
-        least, most = self.without_digits().range()
-        return max(low, least), min(high, most)
+        for least, most in (self.without_digits().range(), self._range_of_pairs()):
+            low, high = max(low, least), min(high, most)
+        return low, high
+
+    def _range_of_pairs(self) -> tuple[int, int]:
+        """As :meth:`range`, with a quotient and one that is taken off seen together.
+
+        Of dividends that differ by ``d``, quotients differ by ``d / k``, rounded down or up.
+        """
+        rest = dict(self.terms)
+        low = high = self.const
+        for mine, factor in self.terms:
+            if not isinstance(mine, Div) or factor < 0 or mine not in rest:
+                continue
+            for other, taken in self.terms:
+                if other not in rest or taken != -factor or not isinstance(other, Div):
+                    continue
+                if other.divisor == mine.divisor:
+                    least, most = (mine.dividend - other.dividend).tight_range()
+                    low += factor * (least // mine.divisor)
+                    high += factor * -(-most // mine.divisor)
+                    del rest[mine], rest[other]
+                    break
+        least, most = Expr(0, rest).range()
+        return low + least, high + most
 
     def without_digits(self) -> Expr:
         """The same number, with ``k * (e floordiv k)`` as ``e - e mod k``, as deep as it goes."""

@@ -28,6 +28,7 @@ from polyblocks.passes.fuse.merge_margins import MergeMarginsPass
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
 from polyblocks.passes.fuse.roll_sums import RollSumsPass
+from polyblocks.passes.fuse.split_ranges import SplitRangesPass
 from polyblocks.passes.fuse.split_stacks import SplitStacksPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
@@ -162,7 +163,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # Before what is made once is fused with what is made at each call.
                 *only(keeps, PrepareArgumentsPass()),
                 FuseSlicesPass(),
-                *only(team, MergeMarginsPass()),
+                # When accesses have the constants in them that stood in loops of copies.
+                *only(team, SplitRangesPass(), MergeMarginsPass()),
                 # When what is computed in one place stands there, and before tiles are made of it.
                 MergeReductionsPass(),
                 # When copies between what is scaled and what multiplies it are gone.

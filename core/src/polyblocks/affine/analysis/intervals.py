@@ -23,6 +23,11 @@ _ROUNDINGS: dict[str, Callable[[float], float]] = {
     "math.trunc": math.trunc,
     "math.roundeven": round,
 }
+#: Those that are no number if an operand is none.
+_EXTREMES: dict[str, Callable[[float, float], float]] = {
+    "arith.maximumf": max,
+    "arith.minimumf": min,
+}
 
 
 @dataclass(frozen=True)
@@ -103,10 +108,20 @@ class Intervals:
         self.of: dict[Value, Interval] = {}
         self.truths: dict[Value, bool] = {}
         self._facts: dict[Value, tuple[Facts, Facts]] = {}
+        #: Integers of values that may be no number: these, and what the integers are otherwise.
+        self._converted: dict[Value, tuple[Value, Interval]] = {}
 
     def get(self, value: Value) -> Interval:
         """The interval of a value; that of its type if nothing is known."""
         return self.of.get(value) or _of_type(value)
+
+    def assuming(self, value: Value, interval: Interval) -> Intervals:
+        """What is known now, with another interval of a value; it learns on its own."""
+        copy = Intervals()
+        copy.of = {**self.of, value: interval}
+        copy.truths, copy._facts = dict(self.truths), dict(self._facts)
+        copy._converted = {v: found for v, found in self._converted.items() if v is not value}
+        return copy
 
     def learn(self, node: Node) -> None:
         """Take note of what a node makes."""
@@ -148,11 +163,17 @@ class Intervals:
         facts = self._facts.get(condition, (Facts(), Facts()))
         truth = self.truths.get(condition)
         sides = [
-            known.narrow(v, self.get(v)) for v, known in zip((first, second), facts, strict=True)
+            known.narrow(v, self._where(v, known))
+            for v, known in zip((first, second), facts, strict=True)
         ]
         if truth is not None:
             return sides[0 if truth else 1]
         return sides[0].join(sides[1])
+
+    def _where(self, value: Value, known: Facts) -> Interval:
+        """The interval of a value where facts hold."""
+        number, found = self._converted.get(value, (None, None))
+        return found if found is not None and number in known.numbers else self.get(value)
 
     def _compare(self, op: Op, result: Value) -> None:
         make: Callable[[Op], Relation | None]
@@ -166,6 +187,8 @@ class Intervals:
             if relation.sign == "<" and y.low >= 0:
                 # Read without a sign, what is negative is larger than all that is not.
                 self._facts[result] = Facts({a: (0, y.high - 1)}), Facts()
+                if x.high < 0:
+                    self.truths[result] = False
             return
         truth = relation.outcome(x, y, a is b)
         if truth is not None:
@@ -203,9 +226,15 @@ class Intervals:
         known = [self.get(v) for v in op.operands]
         if op.name in ("arith.fptosi", "arith.fptoui"):
             (x,) = known
-            if x.nans or not x.bounded:
+            if not x.bounded:
                 return None
-            return Interval(math.trunc(x.low), math.trunc(x.high), whole=True)
+            found = Interval(math.trunc(x.low), math.trunc(x.high), whole=True)
+            full = _of_type(op.results[0])
+            if not x.nans:
+                return found
+            if full.low <= found.low and found.high <= full.high:
+                self._converted[op.results[0]] = op.operands[0], found
+            return None
         if not known or any(str(v.type) == "i1" for v in op.operands):
             return Interval(0, 1, whole=True) if op.name == "arith.extui" else None
         x = known[0]
@@ -236,6 +265,11 @@ class Intervals:
             low, high = known[0].low, known[0].high
             least = max(low, -high, 0.0)
             return Interval(least, max(-low, high), known[0].nans, known[0].whole)
+        if op.name in _EXTREMES:
+            x, y = known
+            better = _EXTREMES[op.name]
+            low, high = better(x.low, y.low), better(x.high, y.high)
+            return Interval(low, high, x.nans | y.nans, x.whole and y.whole)
         if op.name not in ("arith.addf", "arith.subf", "arith.mulf", "arith.divf"):
             return None
         x, y = known

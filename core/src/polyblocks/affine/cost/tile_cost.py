@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, prod
 
@@ -11,7 +10,7 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Store
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
-from polyblocks.affine.tiles.slices import Slices, Span
+from polyblocks.affine.tiles.slices import Slices, Span, divisors
 from polyblocks.target import MemoryLevel, TargetDescription
 
 #: Vector instructions that starting an innermost loop costs: its bounds, its tail.
@@ -345,8 +344,8 @@ def _elements(stage: FusionStage, store: Store) -> int:
     places = stage.places(store)
     if places is None:
         return store.buffer.numel
-    ranges = (p.range(n) for p, n in zip(places, store.buffer.shape, strict=True))
-    return prod(end - begin for begin, end in ranges)
+    ranges = ((p.step, *p.range(n)) for p, n in zip(places, store.buffer.shape, strict=True))
+    return prod(ceil((end - begin) / step) for step, begin, end in ranges)
 
 
 def _jumps(box: list[Span], buffer: Buffer, extent_of: _Extents) -> float:
@@ -371,17 +370,9 @@ def _sizes(y: Var, found: Slices) -> list[int]:
     then begin where a group of neighbours does.
     """
     spans = [*found.spans.values(), *(span for box in found.boxes.values() for span in box)]
-    units = {1, *(k for span in spans for expr in span for k in _divisors(expr, y))}
+    units = {1, *(k for span in spans for expr in span for k in divisors(expr, y))}
     sizes = {unit << k for unit in units for k in range(y.extent.bit_length())}
     return [*sorted(n for n in sizes if n < y.extent), y.extent]
-
-
-def _divisors(expr: Expr, y: Var) -> Iterator[int]:
-    """What ``y`` is divided by in an expression."""
-    for atom, _ in expr.terms:
-        if not isinstance(atom, Var) and y in set(atom.dividend.variables()):
-            yield atom.divisor
-            yield from _divisors(atom.dividend, y)
 
 
 def _beside(size: int, sizes: list[int]) -> list[int]:

@@ -5,13 +5,30 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from polyblocks.affine.analysis.intervals import Intervals
-from polyblocks.affine.model import Check, For, Node, Op, Value, remove_dead, replace_values
+from polyblocks.affine.analysis.intervals import Interval, Intervals
+from polyblocks.affine.model import (
+    Check,
+    For,
+    Node,
+    Op,
+    Value,
+    remove_dead,
+    replace_values,
+    results,
+)
+
+#: Whether both of what ``arith.cmpf`` compares are numbers.
+_ORDERED = 7
 
 
-def fold(nodes: list[Node]) -> tuple[Intervals, int]:
-    """Fold in place what intervals decide; returns them and the number of changes."""
-    folding = _Folding()
+def fold(nodes: list[Node], lowest: bool = False) -> tuple[Intervals, int]:
+    """Fold in place what intervals decide; returns them and the number of changes.
+
+    Args:
+        nodes: the code.
+        lowest: whether no number becomes the lowest integer.
+    """
+    folding = _Folding(lowest)
     folding.block(nodes)
     if folding.same:
         replace_values(nodes, folding.same)
@@ -21,7 +38,8 @@ def fold(nodes: list[Node]) -> tuple[Intervals, int]:
 
 
 class _Folding:
-    def __init__(self) -> None:
+    def __init__(self, lowest: bool) -> None:
+        self.lowest = lowest
         self.intervals = Intervals()
         self.same: dict[Value, Value] = {}
         self.changes = 0
@@ -29,7 +47,7 @@ class _Folding:
 
     def block(self, nodes: list[Node]) -> None:
         kept: list[Node] = []
-        for node in nodes:
+        for position, node in enumerate(nodes):
             if isinstance(node, For):
                 self.block(node.body)
             elif isinstance(node, Check):
@@ -37,6 +55,8 @@ class _Folding:
                     self.changes += 1
                     continue
             elif isinstance(node, Op):
+                if self.lowest and node.name == "arith.fptosi":
+                    kept.extend(self._check_number(node, nodes[position + 1 :]))
                 kept.extend(self._op(node))
                 continue
             self.intervals.learn(node)
@@ -71,6 +91,45 @@ class _Folding:
             return [*made, _constant(result, truth)]
         return [*made, op]
 
+    def _check_number(self, op: Op, following: list[Node]) -> list[Node]:
+        """Check whether an integer is one of a number, if a later check fails otherwise.
+
+        Then it always holds of integers of numbers; what it needs is known before, and one
+        comparison of floating-point numbers is less work.
+        """
+        from polyblocks.mlir import ir
+
+        number = self._use(op.operands[0])
+        found = self.intervals.get(number)
+        if not found.nans or not found.bounded:
+            return []
+        (result,) = op.results
+        check = self._failing(following, result)
+        if check is None:
+            return []
+        self.changes += 1
+        self.intervals.of[number] = Interval(found.low, found.high, whole=found.whole)
+        ordered = Value(ir.IntegerType.get_signless(1))
+        predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _ORDERED)
+        compared = Op(
+            "arith.cmpf", [number, number], {"predicate": predicate}, [ordered], op.location
+        )
+        return [compared, Check(ordered, check.message, check.location)]
+
+    def _failing(self, following: list[Node], result: Value) -> Check | None:
+        """The first check of a block that fails if an integer is the lowest one."""
+        lowest = self.intervals.get(result).low
+        trial = self.intervals.assuming(result, Interval(lowest, lowest, whole=True))
+        for node in following:
+            if isinstance(node, For):
+                return None
+            if isinstance(node, Check):
+                if trial.truths.get(self._use(node.condition)) is False:
+                    return node
+            elif result not in results(node):
+                trial.learn(node)
+        return None
+
     def _operand(self, op: Op) -> Value | None:
         """The operand that an operation always gives."""
         truths = self.intervals.truths
@@ -80,6 +139,10 @@ class _Folding:
             if first is second:
                 return first
             return None if truth is None else first if truth else second
+        if op.name in ("arith.minsi", "arith.maxsi"):
+            for mine, other in (op.operands, op.operands[::-1]):
+                if self.intervals.get(mine).high <= self.intervals.get(other).low:
+                    return mine if op.name == "arith.minsi" else other
         if op.name in ("arith.andi", "arith.ori") and str(op.results[0].type) == "i1":
             for mine, other in (op.operands, op.operands[::-1]):
                 if truths.get(mine) is (op.name == "arith.andi"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from polyblocks.affine.analysis.boxes import overlap, touched
 from polyblocks.affine.analysis.coverage import same_for
 from polyblocks.affine.analysis.parallel import is_parallel
-from polyblocks.affine.expr import Expr
+from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
     Alloca,
@@ -110,6 +110,35 @@ def _lanes(loop: For) -> str:
         return "scan" if lanes_of(loop).scan else "vectors"
     except NoLanesError:
         return "none"
+
+
+def fills_gaps(a: For, b: For) -> bool:
+    """Whether one loop stores between the elements of a row that the other one stores."""
+    variables = zip(_counters(a), _counters(b), strict=False)
+    at = {theirs: Expr.of(mine) for mine, theirs in variables}
+    *_, inner = _counters(a)
+    theirs = [n for n in walk(b.body) if isinstance(n, Store)]
+    for x in walk(a.body):
+        if not isinstance(x, Store) or not x.index:
+            continue
+        step = x.index[-1].coefficient(inner) or 0
+        for y in theirs:
+            if y.buffer is x.buffer:
+                moved = [e.substitute(at) for e in y.index]
+                apart = moved[-1] - x.index[-1]
+                beside = apart.is_constant and 0 < abs(apart.const) < abs(step)
+                if beside and moved[:-1] == list(x.index[:-1]):
+                    return True
+    return False
+
+
+def _counters(loop: For) -> list[Var]:
+    """The variables of a loop and of the first in it, and so on."""
+    found = [loop.var]
+    while (inside := next((n for n in loop.body if isinstance(n, For)), None)) is not None:
+        found.append(inside.var)
+        loop = inside
+    return found
 
 
 def merged(a: For, b: For) -> For:

@@ -14,19 +14,23 @@ from polyblocks.affine.model import (
     Buffer,
     Check,
     For,
+    Index,
     IndirectLoad,
     IndirectStore,
     Load,
     Nest,
     Node,
     Store,
+    Value,
+    operands,
+    results,
     walk,
 )
 
 
 @dataclass(frozen=True)
 class Place:
-    """How a store walks one dimension: ``var + at``, or ``at`` alone.
+    """How a store walks one dimension: ``step * var + at``, or ``at`` alone.
 
     With ``whole`` it is an inner loop that walks it, and a slice takes all of the dimension.
     """
@@ -34,12 +38,23 @@ class Place:
     var: Var | None
     at: int
     whole: bool = False
+    step: int = 1
 
     def range(self, extent: int) -> tuple[int, int]:
         """The first index that is walked and the one after the last, in so long a dimension."""
         if self.whole:
             return 0, extent
-        return self.at, self.at + (1 if self.var is None else self.var.extent)
+        return self.at, self.at + (1 if self.var is None else self.step * (self.var.extent - 1) + 1)
+
+    def values(self, span: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
+        """The first and the last value of the variable with which it is within a span."""
+        low, high = span
+        return (low - self.at + (self.step - 1)) // self.step, (high - self.at) // self.step
+
+    def reached(self, span: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
+        """The first and the last index that values of the variable from a span give."""
+        low, high = span
+        return low * self.step + self.at, high * self.step + self.at
 
 
 @dataclass
@@ -52,6 +67,7 @@ class FusionStage:
         body: what is inside the innermost of them; reductions and scans are there.
         loads: all affine loads.
         gathered: buffers that are read at run-time indices.
+        checked: whether some iteration may fail a check, so that all of them have to run.
         stores: all stores.
         slots: lanes of vector instructions that one iteration of ``loops`` takes, of a vector of
             elements of four bytes.
@@ -64,16 +80,26 @@ class FusionStage:
     body: list[Node]
     loads: list[Load]
     gathered: set[Buffer]
+    checked: bool
     stores: list[Store]
     slots: float
     seconds: float | None = None
     _places: dict[Store, list[Place] | None] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, nest: Nest) -> FusionStage | None:
-        """The nest as a stage; None if no slice of it can be computed alone."""
+    def of(cls, nest: Nest, checks: bool = False) -> FusionStage | None:
+        """The nest as a stage; None if no slice of it can be computed alone.
+
+        Args:
+            nest: the nest.
+            checks: whether it may have some, of what differs along several loops. Places that
+                count along one are a table's, of which other passes make affine ones.
+        """
         nodes = list(walk(nest.body))
-        if any(isinstance(n, (IndirectStore, Check, Alloca)) for n in nodes):
+        if any(isinstance(n, (IndirectStore, Alloca)) for n in nodes):
+            return None
+        checked = any(isinstance(n, Check) for n in nodes)
+        if checked and not (checks and _checks_data(nodes)):
             return None
         if any(isinstance(n, For) and (n.bounded or n.level) for n in nodes):
             return None
@@ -93,6 +119,7 @@ class FusionStage:
             body,
             [n for n in nodes if isinstance(n, Load)],
             {n.buffer for n in nodes if isinstance(n, IndirectLoad)},
+            checked,
             stores,
             slots(body),
         )
@@ -107,6 +134,12 @@ class FusionStage:
         self.seconds = seconds
         iterations = prod(v.extent for v in self.variables)
         self.slots = seconds * rate / max(iterations, 1) / self.width
+
+    @property
+    def strided(self) -> bool:
+        """Whether it leaves out elements between those that it stores."""
+        places = (place for store in self.stores for place in self.places(store) or ())
+        return any(place.step != 1 for place in places)
 
     @property
     def width(self) -> float:
@@ -145,15 +178,15 @@ class FusionStage:
             if len(expr.terms) != 1:
                 return None
             ((atom, coefficient),) = expr.terms
-            if not isinstance(atom, Var) or coefficient != 1 or atom in seen:
+            if not isinstance(atom, Var) or coefficient < 1 or atom in seen:
                 return None
             if atom.value is not None:
                 # A place that a loop around the nest moves.
                 return None
             seen.add(atom)
             if atom in outer:
-                found.append(Place(atom, expr.const))
-            elif expr.const == 0:
+                found.append(Place(atom, expr.const, step=coefficient))
+            elif expr.const == 0 and coefficient == 1:
                 found.append(Place(None, 0, whole=True))
             else:
                 return None
@@ -161,6 +194,23 @@ class FusionStage:
         if any(v not in seen and v.extent != 1 for v in outer):
             return None
         return found
+
+
+def _checks_data(nodes: list[Node]) -> bool:
+    """Whether all checks are of values that differ along several loops."""
+    along: dict[Value, set[Var]] = {}
+    for node in nodes:
+        if isinstance(node, Check):
+            if len(along.get(node.condition, ())) < 2:
+                return False
+            continue
+        found = {v for value in operands(node) for v in along.get(value, ())}
+        if isinstance(node, Load):
+            found |= {v for e in node.index for v in e.variables()}
+        elif isinstance(node, Index):
+            found |= set(node.expr.variables())
+        along.update(dict.fromkeys(results(node), found))
+    return True
 
 
 def slots(nodes: list[Node], registers: Container[Buffer] = ()) -> float:

@@ -50,6 +50,8 @@ def padded_rows(
     """
     if size < MIN_ROW or not stage.body_is_flat or stage.gathered or not stage.loops:
         return None
+    if stage.checked:
+        return None
     if any(isinstance(n, Op) and n.name.startswith("arith.") and _traps(n) for n in stage.body):
         return None
     var = stage.variables[-1]
@@ -59,7 +61,7 @@ def padded_rows(
         return None
     for store in stage.stores:
         places = stage.places(store)
-        if not places or places[-1].var is not var:
+        if not places or places[-1].var is not var or any(place.step != 1 for place in places):
             return None
         if not all(_apart(places, other, store.buffer) for other in earlier):
             return None

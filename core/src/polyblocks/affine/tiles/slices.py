@@ -8,12 +8,16 @@ of its first element and ``high`` one of its last (included).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import lcm
 
 from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import Buffer, Load
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full
+
+#: Elements of a unit of tiles, at most: several of them have to fit into a cache.
+UNIT = 16
 
 Span = tuple[Expr, Expr]
 
@@ -24,6 +28,9 @@ class Slices:
 
     Attributes:
         tile: one variable for each dimension of the part of the destination that is written.
+        units: for each of them how many elements one of its values is. Above 1 where stages store
+            every so many elements: tiles then begin with the same of these stages.
+        corners: the first and the last element of each dimension.
         whole: those of them that cannot be cut, since something that others use would be written
             by several tiles.
         spans: for each outer loop of a stage the values that a tile needs.
@@ -31,6 +38,8 @@ class Slices:
     """
 
     tile: list[Var]
+    units: list[int] = field(default_factory=list)
+    corners: list[Span] = field(default_factory=list)
     whole: set[Var] = field(default_factory=set)
     spans: dict[Var, Span] = field(default_factory=dict)
     boxes: dict[Buffer, list[Span]] = field(default_factory=dict)
@@ -54,9 +63,36 @@ def slices(
     if not _ordered(stages, writers, updated or set()):
         return None
     region = _region(stages, root)
-    found = Slices([Var(end - begin, f"y{d}") for d, (begin, end) in enumerate(region)])
-    corners = [Expr.of(y) + begin for y, (begin, _) in zip(found.tile, region, strict=True)]
-    found.boxes[root] = [(corner, corner) for corner in corners]
+    found = _found(stages, root, kept, region, [1] * len(region))
+    if found is None or not any(stage.strided for stage in stages):
+        return found
+    exprs = [
+        expr
+        for span in (*found.spans.values(), *(s for box in found.boxes.values() for s in box))
+        for expr in span
+    ]
+    units = [lcm(*(k for e in exprs for k in divisors(e, y))) for y in found.tile]
+    return _found(stages, root, kept, region, units) if 1 < max(units, default=1) <= UNIT else found
+
+
+def _found(
+    stages: list[FusionStage],
+    root: Buffer,
+    kept: set[Buffer],
+    region: list[tuple[int, int]],
+    units: list[int],
+) -> Slices | None:
+    """The slices for tiles of a region of ``root`` that are a number of ``units`` long."""
+    tile = [
+        Var(-(-(end - begin) // unit), f"y{d}")
+        for d, ((begin, end), unit) in enumerate(zip(region, units, strict=True))
+    ]
+    corners = [
+        (Expr.of(y) * unit + begin, Expr.of(y) * unit + (begin + unit - 1))
+        for y, unit, (begin, _) in zip(tile, units, region, strict=True)
+    ]
+    found = Slices(tile, units, corners)
+    found.boxes[root] = list(corners)
     for stage in reversed(stages):
         if not _span(stage, found, {root, *kept}):
             return None
@@ -65,6 +101,28 @@ def slices(
             if load.buffer in kept and load.buffer is not root:
                 _keep(load.buffer, found)
     return found
+
+
+def divisors(expr: Expr, y: Var) -> Iterator[int]:
+    """What ``y`` is divided by in an expression."""
+    for atom, _ in expr.terms:
+        if not isinstance(atom, Var) and y in set(atom.dividend.variables()):
+            yield atom.divisor
+            yield from divisors(atom.dividend, y)
+
+
+def all_run(stage: FusionStage, found: Slices) -> bool:
+    """Whether tiles of any size together run every iteration of a stage's outer loops."""
+    for var in stage.variables:
+        low, high = found.spans.get(var) or full(var)
+        corners = {*low.variables(), *high.variables()}
+        if len(corners) > 1 or low.range()[0] > 0 or high.range()[1] < var.extent - 1:
+            return False
+        # A tile begins at the latest where the one before it ends.
+        following = {v: Expr.of(v) + 1 for v in corners}
+        if (low.substitute(following) - high).tight_range()[1] > 1:
+            return False
+    return True
 
 
 def _region(stages: list[FusionStage], root: Buffer) -> list[tuple[int, int]]:
@@ -124,7 +182,7 @@ def _span(stage: FusionStage, found: Slices, shared: set[Buffer]) -> bool:
             if place.whole:
                 box[d] = (Expr(0), Expr(store.buffer.shape[d] - 1))
             elif place.var is not None:
-                span = (low - place.at, high - place.at)
+                span = place.values((low, high))
                 found.spans[place.var] = _union(found.spans.get(place.var), span, place.var.extent)
             elif low.is_constant and high.is_constant and not low.const <= place.at <= high.const:
                 # It writes beside what is read, in every tile.
@@ -139,9 +197,9 @@ def _span(stage: FusionStage, found: Slices, shared: set[Buffer]) -> bool:
         for d, place in enumerate(stage.places(store) or ()):
             if place.var is None:
                 continue
-            low, high = found.spans[place.var]
-            wider = _clip((low + place.at, high + place.at), store.buffer.shape[d])
-            if wider != box[d] and place.var.extent != 1:
+            reached = place.reached(found.spans[place.var])
+            wider = _clip(reached, store.buffer.shape[d])
+            if not _holds(box[d], wider) and place.var.extent != 1:
                 if store.buffer in shared:
                     return False
                 box[d] = _union(box[d], wider, store.buffer.shape[d])
@@ -166,10 +224,15 @@ def _keep(buffer: Buffer, found: Slices) -> None:
     """Tiles must not share elements of a buffer that others use, and must leave none out."""
     aligned: set[Var] = set()
     box = found.boxes[buffer]
-    by_expr = {Expr.of(y): y for y in found.tile if y.extent != 1}
-    for d, (low, high) in enumerate(box):
-        y = by_expr.get(low)
-        if y is not None and low == high and y.extent == buffer.shape[d] and y not in aligned:
+    for d, span in enumerate(box):
+        extents = (y.extent * unit for y, unit in zip(found.tile, found.units, strict=True))
+        same = (
+            y
+            for y, corner, extent in zip(found.tile, found.corners, extents, strict=True)
+            if y.extent != 1 and corner == span and extent == buffer.shape[d] and y not in aligned
+        )
+        y = next(same, None)
+        if y is not None:
             aligned.add(y)
         else:
             box[d] = (Expr(0), Expr(buffer.shape[d] - 1))
@@ -234,6 +297,13 @@ def bounds(expr: Expr, spans: Mapping[Var, Span]) -> Span | None:
             a, b = b, a
         low, high = low + a * factor, high + b * factor
     return low, high
+
+
+def _holds(span: Span, other: Span) -> bool:
+    """Whether a span has all of another one, wherever the tile is."""
+    return (other[0] - span[0]).tight_range()[0] >= 0 and (
+        (span[1] - other[1]).tight_range()[0] >= 0
+    )
 
 
 def _clip(span: Span, extent: int) -> Span:

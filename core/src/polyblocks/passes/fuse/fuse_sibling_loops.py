@@ -25,7 +25,14 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
-from polyblocks.affine.rewrites.merging import accesses, fits, forward, merged, split_between
+from polyblocks.affine.rewrites.merging import (
+    accesses,
+    fills_gaps,
+    fits,
+    forward,
+    merged,
+    split_between,
+)
 from polyblocks.affine.subnests import has_register_tile
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import name_nests
@@ -41,7 +48,9 @@ class FuseSiblingLoopsPass(NestPass):
 
     Inside of a nest these are the sweeps over a tile: what one loop stores and the next one loads
     at the same place stays in a register, and a buffer that nothing loads any more goes. Nests
-    that read the same buffer, one of which may move up to the other, read it once.
+    that read the same buffer, one of which may move up to the other, read it once. Where one loop
+    stores every other element of a row and its neighbour the elements between, both together store
+    whole vectors.
 
     Before::
 
@@ -107,7 +116,8 @@ class FuseSiblingLoopsPass(NestPass):
         """Whether one loop has less to load than two, and is not too long."""
         mine, theirs = accesses([a]), accesses([b])
         touched = {n.buffer for n in mine}
-        if not any(n.buffer in touched and isinstance(n, (Load, IndirectLoad)) for n in theirs):
+        common = any(n.buffer in touched and isinstance(n, (Load, IndirectLoad)) for n in theirs)
+        if not common and not fills_gaps(a, b):
             return False
         if len(mine) + len(theirs) > self.max_accesses:
             return False
@@ -168,7 +178,7 @@ class FuseSiblingLoopsPass(NestPass):
         for item in reversed(sequence.items[max(0, position - self.reach) : position]):
             read = {b.base for b in reads(item)}
             written = {b.base for b in writes(item)}
-            shared = (read | written) & loaded
+            shared = (read | written) & loaded or written & stored
             if isinstance(item, Nest) and shared and self._mergeable(item, nest):
                 return item if stands_before(nest, item) else None
             if written & (loaded | stored) or read & stored:

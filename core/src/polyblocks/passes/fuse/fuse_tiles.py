@@ -30,7 +30,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.tiles.fusion_stages import FusionStage
-from polyblocks.affine.tiles.slices import Slices, slices
+from polyblocks.affine.tiles.slices import Slices, all_run, slices
 from polyblocks.affine.tiles.staging import copy_nest, worth_copies
 from polyblocks.affine.tiles.tile_writer import shared_bytes, tiled
 from polyblocks.affine.tiles.updates import in_place
@@ -108,6 +108,12 @@ class _Group:
     staged: list[FusionStage] | None = None
 
     @property
+    def elements(self) -> tuple[int, ...]:
+        """Elements of a tile, along each dimension of the destination."""
+        units = self.found.units if self.found is not None else ()
+        return tuple(n * unit for n, unit in zip(self.tile, units, strict=True))
+
+    @property
     def last(self) -> Nest:
         """Where the group stands in the program."""
         return self.stages[-1].nest
@@ -144,7 +150,12 @@ class _Grouping:
             # A product lives by its reuse in registers, of which the cost model knows nothing,
             # unless it will have register tiles.
             product = contraction is not None and contraction.multiplies_once and seconds is None
-            stage = None if product else FusionStage.of(nest)
+            # A block of threads has barriers, which those that fail have to reach as well; and its
+            # tiles are made for threads that store one element after the other.
+            checks = context.target.multiprocessor is None
+            stage = None if product else FusionStage.of(nest, checks)
+            if stage is not None and stage.strided and not checks:
+                stage = None
             if stage is not None and not stage.gathered & self.viewed:
                 if seconds is not None and rate is not None:
                     stage.take(seconds, rate)
@@ -208,11 +219,11 @@ class _Grouping:
             else:
                 stages.append(stage)
         nests = [s.nest for s in group.stages]
-        joined = self._joined(stages, group.tile, nests)
+        joined = self._joined(stages, group.elements, nests)
         local = set(copies.values()) | (joined.local if joined is not None else set())
         versions = in_place(stages, local)
         if joined is not None and versions is not None:
-            again = self._joined(versions[0], joined.tile, nests, versions[1])
+            again = self._joined(versions[0], joined.elements, nests, versions[1])
             if again is not None and _better(again, joined):
                 joined, stages = again, versions[0]
         accept = joined is not None and joined.cost is not None and joined.cost.over == 0
@@ -225,7 +236,7 @@ class _Grouping:
                 "inputs copied" if accept else "inputs left",
                 buffers=[list(b.shape) for b in copies],
                 in_place=versions is not None and stages is versions[0],
-                tile=list(joined.tile),
+                tile=list(joined.elements),
                 tile_bytes=joined.cost.tile_bytes,
                 seconds=joined.seconds,
                 seconds_before=group.seconds,
@@ -279,7 +290,7 @@ class _Grouping:
         apart = sum(part.seconds for part in parts)
         reason = self._separated(stages)
         # The best tile takes a search: only of those that it could bring together.
-        joined = None if reason else self._joined(stages, group.tile)
+        joined = None if reason else self._joined(stages, group.elements)
         if joined is not None:
             assert joined.cost is not None
             if joined.cost.over > 0:
@@ -291,7 +302,7 @@ class _Grouping:
             else:
                 reason = self._slowed(joined, apart)
             details |= {
-                "tile": list(joined.tile),
+                "tile": list(joined.elements),
                 "apart_seconds": apart,
                 "fused_seconds": joined.seconds,
                 "compute_seconds": joined.cost.compute,
@@ -336,9 +347,10 @@ class _Grouping:
         if root is None:
             return None
         found = slices(stages, root, kept, updated)
-        if found is None:
+        if found is None or not all(all_run(s, found) for s in stages if s.checked):
             return None
-        tile, cost = cost_of(self.context.target, stages, found, local).best(start)
+        near = tuple(max(1, n // unit) for n, unit in zip(start, found.units, strict=False))
+        tile, cost = cost_of(self.context.target, stages, found, local).best(near)
         return _Group(stages, cost.seconds, found, tile, cost, local)
 
     def _slowed(self, group: _Group, apart: float) -> str:

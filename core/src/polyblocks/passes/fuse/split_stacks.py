@@ -50,24 +50,26 @@ class SplitStacksPass(NestPass):
     name: ClassVar[str] = "split-stacks"
     #: Parts of an array, at most.
     parts: int = 16
+    #: Elements of a part along that dimension, at most.
+    longest: int = 1
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Split every buffer that can be."""
         if context.options.polyblocks_disable_affine_fusion:
             return
         for buffer, users in self._accesses(sequence).items():
-            dimension = self._dimension(buffer, [n for _, n in users])
-            if dimension is None:
+            found = self._parts(buffer, [n for _, n in users])
+            if found is None:
                 continue
-            shape = (*buffer.shape[:dimension], *buffer.shape[dimension + 1 :])
-            size = buffer.bytes_per_element
-            parts = [
-                Buffer(shape, buffer.element, "alloc", bytes_per_element=size)
-                for _ in range(buffer.shape[dimension])
-            ]
+            dimension, ranges = found
+            single = all(low == high for low, high in ranges)
+            parts = [_part(buffer, dimension, high - low + 1, single) for low, high in ranges]
             for nest, node in users:
-                node.buffer = parts[node.index[dimension].const]
-                node.index = (*node.index[:dimension], *node.index[dimension + 1 :])
+                at = node.index[dimension]
+                number = next(i for i, (_, high) in enumerate(ranges) if at.range()[1] <= high)
+                kept = () if single else (at - ranges[number][0],)
+                node.buffer = parts[number]
+                node.index = (*node.index[:dimension], *kept, *node.index[dimension + 1 :])
                 nest.changed = True
             context.decide(
                 self.name, users[0][0].name, "parts", buffer=list(buffer.shape), dimension=dimension
@@ -89,14 +91,34 @@ class SplitStacksPass(NestPass):
                     barred.add(node.buffer)
         return {b: users for b, users in found.items() if b not in barred}
 
-    def _dimension(self, buffer: Buffer, nodes: list[Load | Store]) -> int | None:
-        """The dimension along which every access names a part; None if there is none."""
-        if not begins_and_ends_with_memory(buffer):
+    def _parts(
+        self, buffer: Buffer, nodes: list[Load | Store]
+    ) -> tuple[int, list[tuple[int, int]]] | None:
+        """The dimension that has parts, and where each begins and ends; None if there is none."""
+        if not begins_and_ends_with_memory(buffer) or len(buffer.shape) < 2:
             return None
         for dimension, extent in enumerate(buffer.shape):
-            if not 2 <= extent <= self.parts or len(buffer.shape) < 2:
-                continue
-            at = [n.index[dimension] for n in nodes]
-            if all(e.is_constant and 0 <= e.const < extent for e in at):
-                return dimension
+            ranges = _apart([n.index[dimension].range() for n in nodes])
+            inside = ranges[0][0] >= 0 and ranges[-1][1] < extent
+            short = all(high - low < self.longest for low, high in ranges)
+            if inside and short and 2 <= len(ranges) <= self.parts:
+                return dimension, ranges
         return None
+
+
+def _apart(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges in order, with those that overlap as one."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1]:
+            found[-1] = found[-1][0], max(high, found[-1][1])
+        else:
+            found.append((low, high))
+    return found
+
+
+def _part(buffer: Buffer, dimension: int, extent: int, single: bool) -> Buffer:
+    """A buffer for a part of another one, without the dimension if it is a ``single`` element."""
+    kept = () if single else (extent,)
+    shape = (*buffer.shape[:dimension], *kept, *buffer.shape[dimension + 1 :])
+    return Buffer(shape, buffer.element, "alloc", bytes_per_element=buffer.bytes_per_element)

@@ -25,10 +25,12 @@ from polyblocks.affine.model import (
     Nest,
     Sequence,
     Store,
+    clone,
     reads,
     walk,
     writes,
 )
+from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.rewrites.moving import moved
 from polyblocks.affine.users import Item, Users
 from polyblocks.passes.base import NestPass
@@ -114,6 +116,8 @@ class _Copy:
         source, target = load.buffer, store.buffer
         if source.kind != "alloc" or source.base is target.base:
             return None
+        if not _is_linear(load.index):
+            loops, load, store = _by_digits(nest)
         if target.kind not in ("alloc", "output", "carried") or viewed & {source, target}:
             return None
         variables = digits(source, load.index, [f.var for f in loops])
@@ -312,6 +316,16 @@ def _plain_copy(nest: Nest) -> tuple[list[For], Load, Store] | None:
     if not isinstance(load, Load) or not isinstance(store, Store):
         return None
     return (loops, load, store) if store.value is load.result else None
+
+
+def _by_digits(nest: Nest) -> tuple[list[For], Load, Store]:
+    """The loops, the load and the store of a copy that counts the digits of loops by themselves."""
+    body = clone(nest.body, {}, {})
+    split_at_digits([n for n in walk(body) if isinstance(n, For)])
+    loops, (load, store) = perfect_loops(body)
+    assert isinstance(load, Load)
+    assert isinstance(store, Store)
+    return loops, load, store
 
 
 def _keeps_neighbours(variables: dict[Var, tuple[int, int]], store: Store, target: Buffer) -> bool:

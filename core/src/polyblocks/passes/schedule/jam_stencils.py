@@ -9,10 +9,13 @@ from typing import Any, ClassVar
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.cost.returning_loads import returning_slots
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    Check,
     For,
     Index,
+    IndirectLoad,
     Load,
     Node,
     Op,
@@ -26,6 +29,9 @@ from polyblocks.affine.subnests import change_subnests, parallel_shell
 from polyblocks.passes.base import NestPass
 from polyblocks.target import MemoryLevel, TargetDescription
 
+#: What a body may consist of. Checks stay in their order, before what comes after them.
+_NODES = (Op, Index, Load, IndirectLoad, Check, Store)
+
 
 @dataclass(frozen=True)
 class JamStencilsPass(NestPass):
@@ -34,7 +40,9 @@ class JamStencilsPass(NestPass):
     Windows of neighbouring rows overlap: what one has loaded, and multiplied, and summed, others
     need as well. Vectors of a row that do not begin at a line of the cache are two loads each, so
     that a stencil in vectors is bound by loads before anything else. How many rows are jammed is
-    what takes the fewest slots for a row, as long as what is needed at once has registers.
+    what takes the fewest slots for a row, as long as what is needed at once has registers. In a
+    tile whose iterations read the same rows, which the first cache has lost in between, they are
+    read once.
 
     Before::
 
@@ -81,35 +89,43 @@ class JamStencilsPass(NestPass):
     ) -> tuple[For, int] | None:
         """The loop to jam and how many of its iterations; None if nothing gains."""
         loops, body = parallel_shell(nodes)
-        if len(loops) < 2 or not all(isinstance(n, (Op, Index, Load, Store)) for n in body):
+        if len(loops) < 2 or not all(isinstance(n, _NODES) for n in body):
             return None
         if any(loop.level or loop.lanes or loop.unit for loop in loops):
             return None
         stored = {n.buffer.base for n in body if isinstance(n, Store)}
-        if any(isinstance(n, Load) and n.buffer.base in stored for n in body):
+        if any(isinstance(n, (Load, IndirectLoad)) and n.buffer.base in stored for n in body):
             # Stores come last in a jammed body.
             return None
         *outer, inner = loops
         lanes = max(target.vector_bits // 32, 1)
         if inner.trips < self.min_vectors * lanes or not is_parallel(inner, nodes):
             return None
-        if not any(_shares(body, loop.var) for loop in outer):
+        returning = dict.fromkeys(outer, 0.0)
+        if inside and not any(b.kind == "output" for b in stored):
+            # Stores to several rows at a time could not pass the caches.
+            returning = {f: returning_slots(body, f.var, inner.var, target) for f in outer}
+        if not any(_shares(body, loop.var) or returning[loop] for loop in outer):
             return None
-        single = _slots(_body(body, [{}]), inner.var, target)
+        alone = _slots(_body(body, [{}]), inner.var, target)
         best: tuple[For, int] | None = None
-        least = self.gain * single
+        least = self.gain
         for position, loop in enumerate(outer):
-            if not _shares(body, loop.var) or not _may_jam(loops, position, nodes, inside):
+            again = returning[loop]
+            if not (_shares(body, loop.var) or again):
                 continue
-            for factor in _factors(loop, inside, self.most):
+            if not _may_jam(loops, position, nodes, inside):
+                continue
+            single = alone + again
+            for factor in _factors(loop, inside, self.most, bool(again)):
                 jammed = _body(body, _rows(loop.var, Var(loop.var.extent // factor), factor))
                 if len(jammed) > self.max_nodes or _collide(jammed, target.memory[0]):
                     break
                 rest = loop.var.extent % factor / loop.var.extent
-                slots = _slots(jammed, inner.var, target) / factor
-                slots = (1 - rest) * slots + rest * single
-                if slots < least:
-                    least, best = slots, (loop, factor)
+                slots = (_slots(jammed, inner.var, target) + again) / factor
+                part = ((1 - rest) * slots + rest * single) / single
+                if part < least:
+                    least, best = part, (loop, factor)
         return best
 
 
@@ -138,10 +154,16 @@ def _may_jam(loops: list[For], position: int, nodes: list[Node], inside: bool) -
     return is_parallel(loop, nodes)
 
 
-def _factors(loop: For, inside: bool, most: int) -> list[int]:
-    """How many iterations may be one; outside of a tile without a rest, which would be a nest."""
-    found = range(2, min(most, loop.var.extent // 2) + 1)
-    return [n for n in found if inside or loop.var.extent % n == 0]
+def _factors(loop: For, inside: bool, most: int, whole: bool) -> list[int]:
+    """How many iterations may be one; outside of a tile without a rest, which would be a nest.
+
+    With ``whole`` it may be all of them.
+    """
+    extent = loop.var.extent
+    found = [n for n in range(2, min(most, extent // 2) + 1) if inside or extent % n == 0]
+    if whole and 2 <= extent <= most and extent not in found and not loop.bounded:
+        found.append(extent)
+    return found
 
 
 def _body(body: list[Node], places: list[dict[Var, Expr]]) -> list[Node]:
@@ -210,7 +232,8 @@ def _jammed(nodes: list[Node], loop: For, factor: int) -> list[Node]:
     def around(new: For, inner: list[Node]) -> list[Node]:
         for each in reversed(loops):
             if each is loop:
-                new.body, inner = inner, [new]
+                if new.var.extent != 1 or new.bounded:
+                    new.body, inner = inner, [new]
             else:
                 inner = [For(each.var, inner, lower=each.lower, upper=each.upper, tile=each.tile)]
         # Each gets loops of its own.

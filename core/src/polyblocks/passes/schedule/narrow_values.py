@@ -21,7 +21,9 @@ _CONDITIONS = ("arith.cmpf", "arith.fptosi")
 class NarrowValuesPass(NestPass):
     """Follow the intervals of numbers through a nest, and use them.
 
-    * A condition with one outcome is that outcome; a check that cannot fail is gone.
+    * A condition with one outcome is that outcome; a check that cannot fail is gone, and so is the
+      minimum of integers one of which is never above the other.
+    * Where a check fails of what no number becomes, it asks for a number before that.
     * What was extended, to be compared with a number of its own type, is compared as it was.
     * A load at several run-time indices is one at an address: quotients and remainders of one
       number, put together again, are that number.
@@ -56,7 +58,7 @@ class NarrowValuesPass(NestPass):
                 for n in walk(nest.body)
             ):
                 continue
-            intervals, folded = fold(nest.body)
+            intervals, folded = fold(nest.body, context.target.lowest_of_nan)
             flat = flatten_addresses(nest.body, views, intervals)
             narrowed = narrow(nest.body, intervals)
             if folded or flat or narrowed:
