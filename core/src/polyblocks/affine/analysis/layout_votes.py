@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import prod
 
-from polyblocks.affine.access import stride_along
+from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Store
 
+#: Steps in a row that are still in order: a resolution is halved.
+EVERY = 2
 #: An access, the variables of the loops around it, and the bytes that it moves in all.
 _Walk = tuple[Load | Store, list[Var], int]
 
@@ -65,9 +68,17 @@ class Ballot:
         """The variables along which an access of a known layout is in order."""
         if id(node) not in self._ordered:
             self._ordered[id(node)] = [
-                v for v in variables if stride_along(node.buffer, node.index, v) == 1
+                v for v in variables if _in_order(node, v)
             ]
         return self._ordered[id(node)]
+
+
+def _in_order(node: Load | Store, var: Var) -> bool:
+    """Whether an access takes neighbours in memory one after the other, or every second."""
+    return any(
+        step == 1 and 1 <= (e.coefficient(var) or 0) <= EVERY
+        for e, step in zip(node.index, strides(node.buffer) or (), strict=False)
+    )
 
 
 def walks(nodes: list[Node], outer: Iterable[Var] = (), times: int = 1) -> Iterator[_Walk]:
@@ -77,4 +88,6 @@ def walks(nodes: list[Node], outer: Iterable[Var] = (), times: int = 1) -> Itera
             inner = [*outer, node.var] if node.var.extent > 1 else list(outer)
             yield from walks(node.body, inner, times * max(node.trips, 1))
         elif isinstance(node, (Load, Store)):
-            yield node, list(outer), times * node.buffer.bytes_per_element
+            touched = {v for e in node.index for v in e.variables()}
+            again = prod(v.extent for v in outer if v not in touched)
+            yield node, list(outer), times // again * node.buffer.bytes_per_element
