@@ -63,6 +63,7 @@ from polyblocks.passes.schedule.narrow_indices import NarrowIndicesPass
 from polyblocks.passes.schedule.narrow_values import NarrowValuesPass
 from polyblocks.passes.schedule.order_loops import OrderLoopsPass
 from polyblocks.passes.schedule.schedule_scatters import ScheduleScattersPass
+from polyblocks.passes.schedule.select_layers import SelectLayersPass
 from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
 from polyblocks.passes.schedule.split_scans import SplitScansPass
 from polyblocks.passes.schedule.tile_contractions import TileContractionsPass
@@ -181,6 +182,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 SplitReductionsPass(),
                 SplitScansPass(),
                 NarrowIndicesPass(),
+                # Before loads are at addresses, and loops around gathers stay as they are.
+                *only(team and vectors, SelectLayersPass()),
                 # When loops that can be one are one.
                 *only(team and vectors, UnrollShortLoopsPass()),
                 *only(vectors, NarrowValuesPass()),
