@@ -29,8 +29,10 @@ from polyblocks.passes.fuse.roll_sums import RollSumsPass
 from polyblocks.passes.fuse.split_stacks import SplitStacksPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
+from polyblocks.passes.layout.join_copies import JoinCopiesPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
 from polyblocks.passes.layout.raise_tables import RaiseTablesPass
+from polyblocks.passes.layout.split_steps import SplitStepsPass
 from polyblocks.passes.layout.straighten_copies import StraightenCopiesPass
 from polyblocks.passes.map.choose_kernels import ChooseKernelsPass
 from polyblocks.passes.map.emit_kernels import EmitKernelsPass
@@ -146,6 +148,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 WidenAccumulatorsPass(),
                 SetPrecisionPass(),
                 UnrollReductionsPass(),
+                *only(team and vectors, JoinCopiesPass()),
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.
                 *only(team, RollSumsPass()),
@@ -174,7 +177,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),
                 # When nothing is fused any more: what is stored with steps is hard to see through.
                 *only(blocks, RollNestsPass()),
-                *only(team and vectors, RaiseTablesPass()),
+                *only(team and vectors, RaiseTablesPass(), SplitStepsPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
                 # Before other rules see that iterations are few.
