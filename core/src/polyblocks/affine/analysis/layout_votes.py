@@ -10,6 +10,7 @@ from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Store
+from polyblocks.affine.steps import without_steps
 
 #: Steps in a row that are still in order: a resolution is halved.
 EVERY = 2
@@ -47,7 +48,7 @@ class Ballot:
                 continue
             for var in self._in_order(other, variables):
                 for dimension in range(len(votes)):
-                    if any(n.index[dimension].coefficient(var) for n in mine):
+                    if any(without_steps(n.index[dimension]).coefficient(var) for n in mine):
                         votes[dimension] += moved
         return votes
 
@@ -76,7 +77,7 @@ class Ballot:
 def _in_order(node: Load | Store, var: Var) -> bool:
     """Whether an access takes neighbours in memory one after the other, or every second."""
     return any(
-        step == 1 and 1 <= (e.coefficient(var) or 0) <= EVERY
+        step == 1 and 1 <= (without_steps(e).coefficient(var) or 0) <= EVERY
         for e, step in zip(node.index, strides(node.buffer) or (), strict=False)
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import Buffer, Load
+from polyblocks.affine.steps import is_step, without_steps
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full
 
 Span = tuple[Expr, Expr]
@@ -211,6 +212,8 @@ def bounds(expr: Expr, spans: Mapping[Var, Span]) -> Span | None:
 
     A variable without a span takes all of its values.
     """
+    if any(is_step(atom) for atom, _ in expr.terms):
+        return _over_steps(expr, spans)
     low = high = Expr(expr.const)
     for atom, factor in expr.terms:
         if isinstance(atom, Var):
@@ -234,6 +237,42 @@ def bounds(expr: Expr, spans: Mapping[Var, Span]) -> Span | None:
             a, b = b, a
         low, high = low + a * factor, high + b * factor
     return low, high
+
+
+def _over_steps(expr: Expr, spans: Mapping[Var, Span]) -> Span | None:
+    """As :func:`bounds`, of an expression with steps, of which the ends are at most there."""
+    variables = set(expr.variables())
+    ends: list[Expr] = []
+    if len(variables) == 1 and _is_monotone(expr, next(iter(variables))):
+        (var,) = variables
+        ends = [expr.substitute({var: end}) for end in spans.get(var) or full(var)]
+    found: list[Expr] = []
+    for upper, end in enumerate(ends or (expr, expr)):
+        rest = Expr(end.const)
+        for atom, factor in end.terms:
+            if isinstance(atom, Div) and is_step(atom):
+                values = [n // atom.divisor for n in atom.dividend.range()]
+                rest = rest + factor * values[(factor > 0) == bool(upper)]
+            else:
+                rest = rest + Expr(0, {atom: factor})
+        found.append(rest)
+    if ends:
+        return found[0], found[1]
+    low, high = (bounds(e, spans) for e in found)
+    return None if low is None or high is None else (low[0], high[1])
+
+
+def _is_monotone(expr: Expr, var: Var) -> bool:
+    """Whether an expression with steps never falls while a variable grows."""
+    slope = without_steps(expr).coefficient(var)
+    if slope is None or slope < 0:
+        return False
+    for atom, factor in expr.terms:
+        if isinstance(atom, Div) and is_step(atom):
+            pace = atom.dividend.coefficient(var)
+            if pace is None or pace <= 0 or slope < -factor * pace:
+                return False
+    return True
 
 
 def _clip(span: Span, extent: int) -> Span:

@@ -111,12 +111,14 @@ class FuseSlicesPass(NestPass):
     def _through_all(self, sequence: Sequence, users: Users, form: _Form, context: Any) -> None:
         """Offer every buffer to a form; again to slices where consumers have become fewer."""
         asked: dict[Buffer, list[Nest]] = {}
-        again = True
+        again, copies = True, form != self._slice
         while again:
             again = False
             for buffer in candidate_buffers(sequence):
                 candidate = Candidate.of(users, buffer, gathered=form == self._slice)
                 if candidate is None or asked.get(buffer) == candidate.consumers:
+                    continue
+                if not copies and _copies_again(candidate):
                     continue
                 asked[buffer] = candidate.consumers
                 gone = form(sequence, users, candidate, context)
@@ -124,6 +126,8 @@ class FuseSlicesPass(NestPass):
                     sequence.items.remove(gone)
                     users.drop(gone)
                     again = form == self._slice
+            if not again and not copies:
+                again = copies = True
 
     def _slice(
         self, sequence: Sequence, users: Users, candidate: Candidate, context: Any
@@ -444,6 +448,18 @@ def _loads_are_there(candidate: Candidate, producer: Producer) -> bool:
             elif isinstance(node, IndirectLoad) and node.buffer is candidate.buffer:
                 return False
     return True
+
+
+def _copies_again(candidate: Candidate) -> bool:
+    """Whether a copy of what the program computes is read several times.
+
+    What computes it can be where it is copied, once for all that read it.
+    """
+    _, body = perfect_loops(candidate.producer.body)
+    if len(body) != 2 or not isinstance(body[0], Load) or body[0].buffer.kind != "alloc":
+        return False
+    times = sum(_distinct_reads(c.body, candidate.buffer, 1) for c in candidate.consumers)
+    return times > candidate.buffer.numel
 
 
 def _with_trips(nodes: list[Node], trips: int) -> Iterator[tuple[Node, int]]:
