@@ -10,6 +10,7 @@ from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
 from polyblocks.affine.contraction.factors import DTYPES, ON_THE_WAY, is_product
+from polyblocks.affine.cost.recomputing import against_memory
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
@@ -203,7 +204,14 @@ class FuseSlicesPass(NestPass):
             anew = reads_ * slots([n for n in work if not isinstance(n, Load)])
         # Computed once, stored, and loaded at every read.
         stored = body + 2.0 + reads_ + found
-        return anew <= stored, {"slots_anew": anew, "slots_stored": stored}
+        numbers = {"slots_anew": anew, "slots_stored": stored}
+        if anew > stored and found:
+            # No tile holds what is read at run-time places: it goes through memory.
+            seconds = against_memory(candidate, producer, times, more, target)
+            if seconds is not None:
+                numbers |= seconds
+                return seconds["recompute_seconds"] <= seconds["traffic_seconds"], numbers
+        return anew <= stored, numbers
 
     def gathered(
         self, candidate: Candidate, producer: Producer, target: TargetDescription
