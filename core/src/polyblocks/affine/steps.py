@@ -19,6 +19,8 @@ PERIODS = 8
 #: Steps of a function, at most, and elements for each of them, at least.
 STEPS = 8
 PER_STEP = 4
+#: Values of a variable that are all tried.
+LONGEST = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -84,3 +86,30 @@ def is_step(atom: Atom) -> bool:
 def without_steps(expr: Expr) -> Expr:
     """An expression without the steps in it."""
     return Expr(expr.const, {a: c for a, c in expr.terms if isinstance(a, Var) or not is_step(a)})
+
+
+def exact_range(expr: Expr) -> tuple[int, int]:
+    """Smallest and largest value, exact where it is of one variable and has quotients."""
+    found = expr.range()
+    variables = set(expr.variables())
+    if len(variables) != 1 or all(isinstance(atom, Var) for atom, _ in expr.terms):
+        return found
+    (var,) = variables
+    if var.extent > LONGEST:
+        return found
+    values = _evaluate(expr, np.arange(var.extent))
+    return int(values.min()), int(values.max())
+
+
+def _evaluate(expr: Expr, numbers: np.ndarray) -> np.ndarray:
+    """The values of an expression of one variable for these values of it."""
+    total = np.full(len(numbers), expr.const)
+    for atom, factor in expr.terms:
+        if isinstance(atom, Var):
+            part = numbers
+        elif isinstance(atom, Div):
+            part = _evaluate(atom.dividend, numbers) // atom.divisor
+        else:
+            part = _evaluate(atom.dividend, numbers) % atom.divisor
+        total = total + factor * part
+    return total

@@ -148,7 +148,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 WidenAccumulatorsPass(),
                 SetPrecisionPass(),
                 UnrollReductionsPass(),
-                *only(team and vectors, JoinCopiesPass()),
+                *only(team and vectors, RaiseTablesPass(), JoinCopiesPass()),
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.
                 *only(team, RollSumsPass()),
@@ -177,7 +177,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),
                 # When nothing is fused any more: what is stored with steps is hard to see through.
                 *only(blocks, RollNestsPass()),
-                *only(team and vectors, RaiseTablesPass(), SplitStepsPass()),
+                *only(team and vectors, SplitStepsPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
                 # Before other rules see that iterations are few.
