@@ -18,6 +18,9 @@ from polyblocks.affine.tiles.fusion_stages import FusionStage, full
 
 Span = tuple[Expr, Expr]
 
+#: Elements of a row, at most, that tiles leave in one piece.
+LONG_ROW = 1 << 14
+
 
 @dataclass
 class Slices:
@@ -65,7 +68,28 @@ def slices(
         for load in stage.loads:
             if load.buffer in kept and load.buffer is not root:
                 _keep(load.buffer, found)
+        found.whole.update(_uncut(stage, found))
     return found
+
+
+def _uncut(stage: FusionStage, found: Slices) -> set[Var]:
+    """What must not be cut, so that the rows of a stage are in order between the same columns.
+
+    Elements of an enlarged row come in groups, which a tile would begin and end within.
+    """
+    if not stage.variables or stage.variables[-1].extent > LONG_ROW:
+        return set()
+    var = stage.variables[-1]
+    quotients = (
+        atom
+        for load in stage.loads
+        for expr in load.index
+        for atom, _ in expr.terms
+        if not isinstance(atom, Var)
+    )
+    if not any(var in set(atom.dividend.variables()) for atom in quotients):
+        return set()
+    return {y for end in found.spans[var] for y in end.variables() if y in found.tile}
 
 
 def _region(stages: list[FusionStage], root: Buffer) -> list[tuple[int, int]]:
