@@ -22,6 +22,7 @@ from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.fuse.inline_stacks import InlineStacksPass
 from polyblocks.passes.fuse.merge_margins import MergeMarginsPass
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
@@ -163,7 +164,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # Before what is made once is fused with what is made at each call.
                 *only(keeps, PrepareArgumentsPass()),
                 FuseSlicesPass(),
-                *only(team, MergeMarginsPass()),
+                # Before a tile of their own keeps slabs in memory.
+                *only(team, InlineStacksPass(), MergeMarginsPass()),
                 # When what is computed in one place stands there, and before tiles are made of it.
                 *only(team, MergeReductionsPass()),
                 # When copies between what is scaled and what multiplies it are gone.
