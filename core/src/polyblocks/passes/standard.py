@@ -23,6 +23,7 @@ from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
 from polyblocks.passes.fuse.inline_stacks import InlineStacksPass
+from polyblocks.passes.fuse.join_copies import JoinCopiesPass
 from polyblocks.passes.fuse.merge_margins import MergeMarginsPass
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
@@ -30,7 +31,6 @@ from polyblocks.passes.fuse.roll_sums import RollSumsPass
 from polyblocks.passes.fuse.split_stacks import SplitStacksPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
-from polyblocks.passes.layout.join_copies import JoinCopiesPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
 from polyblocks.passes.layout.raise_tables import RaiseTablesPass
 from polyblocks.passes.layout.split_steps import SplitStepsPass

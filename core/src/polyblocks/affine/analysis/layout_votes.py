@@ -68,9 +68,7 @@ class Ballot:
     def _in_order(self, node: Load | Store, variables: list[Var]) -> list[Var]:
         """The variables along which an access of a known layout is in order."""
         if id(node) not in self._ordered:
-            self._ordered[id(node)] = [
-                v for v in variables if _in_order(node, v)
-            ]
+            self._ordered[id(node)] = [v for v in variables if _in_order(node, v)]
         return self._ordered[id(node)]
 
 

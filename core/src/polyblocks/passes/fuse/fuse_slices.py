@@ -10,7 +10,6 @@ from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
 from polyblocks.affine.contraction.factors import DTYPES, ON_THE_WAY, is_product
-from polyblocks.affine.cost.recomputing import against_memory
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
@@ -45,6 +44,7 @@ from polyblocks.affine.rewrites.simplify import (
 from polyblocks.affine.tiles.fusion_stages import slots
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
+from polyblocks.passes.fuse.recomputing import against_memory
 from polyblocks.passes.normalize.classify_nests import name_nests
 from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
 from polyblocks.target import TargetDescription

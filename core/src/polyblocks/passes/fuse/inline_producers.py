@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from polyblocks.affine.cost.recomputing import against_memory
 from polyblocks.affine.model import For, Load, walk
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
+from polyblocks.passes.fuse.recomputing import against_memory
 from polyblocks.target import TargetDescription
 
 

@@ -9,9 +9,9 @@ from polyblocks.affine.analysis.known_values import KnownValues
 from polyblocks.affine.model import Nest, Sequence, remove_dead, replace_values
 from polyblocks.affine.rewrites.inlining import Candidate
 from polyblocks.affine.rewrites.simplify import eliminate_common
-from polyblocks.affine.rewrites.stacking import stacked
 from polyblocks.affine.users import Users
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.fuse.stacking import stacked
 
 
 @dataclass(frozen=True)

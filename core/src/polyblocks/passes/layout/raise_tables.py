@@ -101,5 +101,3 @@ def _counted(load: Load, users: Users, nest: Nest) -> Expr | None:
 def _values(buffer: Buffer) -> list[int]:
     assert buffer.constant is not None
     return [int(getattr(v, "value", v)) for v in buffer.constant]
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -104,7 +105,7 @@ class SplitStepsPass(NestPass):
             ends = [0, *(c.const for c in cuts), loop.var.extent]
             return [
                 _part(loop, first, end - first)
-                for first, end in zip(ends, ends[1:], strict=False)
+                for first, end in itertools.pairwise(ends)
                 if end > first
             ]
         found_pieces: list[For] = []
@@ -136,7 +137,10 @@ class SplitStepsPass(NestPass):
         end = first + count * period
         parts = [_part(loop, 0, first)] if first else []
         parts.append(For(group, [For(digit, body)]))
-        return [*parts, *([_part(loop, end, loop.var.extent - end)] if end < loop.var.extent else [])]
+        return [
+            *parts,
+            *([_part(loop, end, loop.var.extent - end)] if end < loop.var.extent else []),
+        ]
 
 
 def _exprs(loop: For) -> list[Expr]:

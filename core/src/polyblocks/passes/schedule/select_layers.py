@@ -92,9 +92,7 @@ class SelectLayersPass(NestPass):
                 context.decide(self.name, nest.name, "layers selected", loads=sum(found))
 
 
-def _choices(
-    lane: Var, loops: list[For], body: list[Node], most: int
-) -> dict[IndirectLoad, int]:
+def _choices(lane: Var, loops: list[For], body: list[Node], most: int) -> dict[IndirectLoad, int]:
     """The loads of a body that differ between lanes by the layer, and the dimension of it.
 
     Args:

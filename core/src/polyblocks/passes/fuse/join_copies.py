@@ -206,9 +206,7 @@ def _is_grid(buffer: Buffer, parts: list[_Part], cuts: list[list[tuple[int, int]
     return len(boxes) == len(parts) == prod(len(pieces) for pieces in cuts)
 
 
-def _place(
-    dimension: int, buffer: Buffer, parts: list[_Part], variables: list[Var]
-) -> Expr | None:
+def _place(dimension: int, buffer: Buffer, parts: list[_Part], variables: list[Var]) -> Expr | None:
     """Where elements come from in a dimension of what is copied; None if that is not simple."""
     exprs = [p.load.index[dimension] for p in parts]
     along = {
