@@ -136,8 +136,10 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     team = {"order-loops", "jam-reductions", "block-summation", "map-parallelism"}
     team |= {"straighten-copies", "choose-layouts", "interchange-loops"}
     team |= {"unroll-steps", "roll-sums", "split-stacks", "merge-margins", "merge-reductions"}
+    team |= {"inline-stacks"}
     vectors = {"pack-arguments", "tile-contractions", "tile-transposes", "vectorize-nests"}
     vectors |= {"raise-tables", "unroll-short-loops", "narrow-values", "jam-stencils"}
+    vectors |= {"join-copies", "split-steps", "select-layers"}
     weights = {"form-preparation", "prepare-arguments"}
     assert set(cpu) - set(gpu) == team | vectors | weights
 

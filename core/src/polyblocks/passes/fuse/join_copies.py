@@ -74,7 +74,7 @@ class JoinCopiesPass(NestPass):
                 sequence.items.remove(part)
                 users.drop(part)
             context.decide(
-                self.name, joined.name, "joined", buffer=list(buffer.shape), parts=len(parts)
+                self.name, joined.name, "copies joined", buffer=list(buffer.shape), parts=len(parts)
             )
             changed = True
         if changed:

@@ -61,7 +61,7 @@ class SplitStepsPass(NestPass):
                 return self._split(nodes, counts)
 
             if change_subnests(nest, change):
-                context.decide(self.name, nest.name, "split", loops=counts)
+                context.decide(self.name, nest.name, "rows cut", loops=sum(counts))
 
     def _split(self, nodes: list[Node], counts: list[int]) -> list[Node] | None:
         loops, body = parallel_shell(nodes)
