@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 
-from polyblocks.affine.access import strides
+from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Store
 from polyblocks.affine.steps import without_steps
 
-#: Steps in a row that are still in order: a resolution is halved.
-EVERY = 2
 #: An access, the variables of the loops around it, and the bytes that it moves in all.
 _Walk = tuple[Load | Store, list[Var], int]
 
@@ -68,16 +66,13 @@ class Ballot:
     def _in_order(self, node: Load | Store, variables: list[Var]) -> list[Var]:
         """The variables along which an access of a known layout is in order."""
         if id(node) not in self._ordered:
-            self._ordered[id(node)] = [v for v in variables if _in_order(node, v)]
+            self._ordered[id(node)] = [v for v in variables if _stride(node, v) == 1]
         return self._ordered[id(node)]
 
 
-def _in_order(node: Load | Store, var: Var) -> bool:
-    """Whether an access takes neighbours in memory one after the other, or every second."""
-    return any(
-        step == 1 and 1 <= (without_steps(e).coefficient(var) or 0) <= EVERY
-        for e, step in zip(node.index, strides(node.buffer) or (), strict=False)
-    )
+def _stride(node: Load | Store, var: Var) -> int | None:
+    """Elements from one iteration to the next, but for those in which a place jumps."""
+    return stride_along(node.buffer, [without_steps(e) for e in node.index], var)
 
 
 def walks(nodes: list[Node], outer: Iterable[Var] = (), times: int = 1) -> Iterator[_Walk]:
