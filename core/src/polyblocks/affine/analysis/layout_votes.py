@@ -60,7 +60,7 @@ class Ballot:
                 found = [
                     (n, v, n.buffer.base.nbytes if first[n.buffer] is n else 0) for n, v, _ in found
                 ]
-            self._walks[nest] = found
+            self._walks[nest] = [(n, v, moved // _repeats(n, v)) for n, v, moved in found]
         return self._walks[nest]
 
     def _in_order(self, node: Load | Store, variables: list[Var]) -> list[Var]:
@@ -75,6 +75,12 @@ def _stride(node: Load | Store, var: Var) -> int | None:
     return stride_along(node.buffer, [without_steps(e) for e in node.index], var)
 
 
+def _repeats(node: Load | Store, variables: list[Var]) -> int:
+    """How often an access comes to each element: a table that all rows read is one row."""
+    touched = {v for e in node.index for v in e.variables()}
+    return prod(v.extent for v in variables if v not in touched)
+
+
 def walks(nodes: list[Node], outer: Iterable[Var] = (), times: int = 1) -> Iterator[_Walk]:
     """The accesses of nodes that run in the loops of ``outer`` so many times."""
     for node in nodes:
@@ -82,6 +88,4 @@ def walks(nodes: list[Node], outer: Iterable[Var] = (), times: int = 1) -> Itera
             inner = [*outer, node.var] if node.var.extent > 1 else list(outer)
             yield from walks(node.body, inner, times * max(node.trips, 1))
         elif isinstance(node, (Load, Store)):
-            touched = {v for e in node.index for v in e.variables()}
-            again = prod(v.extent for v in outer if v not in touched)
-            yield node, list(outer), times // again * node.buffer.bytes_per_element
+            yield node, list(outer), times * node.buffer.bytes_per_element
