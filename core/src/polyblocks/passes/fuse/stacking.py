@@ -14,6 +14,7 @@ from polyblocks.affine.model import (
     For,
     Index,
     IndirectStore,
+    Load,
     Nest,
     Node,
     Op,
@@ -98,7 +99,8 @@ def stacked(buffer: Buffer, users: Users) -> Nest | None:
         if not isinstance(nest, Nest) or reads_from(nest, buffer):
             return None
         part = _Part.of(nest, buffer)
-        if part is None:
+        # A margin of constants is better merged with others, or made in a tile.
+        if part is None or not any(isinstance(n, Load) for n in part.body):
             return None
         parts.append(part)
     dimension = _dimension(buffer, parts)
