@@ -76,7 +76,12 @@ def _stride(node: Load | Store, var: Var) -> int | None:
 
 
 def _repeats(node: Load | Store, variables: list[Var]) -> int:
-    """How often an access comes to each element: a table that all rows read is one row."""
+    """How often an access comes to each number of a table: one that all rows read is one row.
+
+    What is computed of parameters with each element counts as often as it is read.
+    """
+    if node.buffer.base.kind != "global":
+        return 1
     touched = {v for e in node.index for v in e.variables()}
     return prod(v.extent for v in variables if v not in touched)
 
