@@ -103,9 +103,12 @@ def test_no_vectors_on_a_target_without() -> None:
     assert set(names(128)) - set(names(0)) == {
         "interleave-lookups",
         "jam-stencils",
+        "join-copies",
         "raise-tables",
         "narrow-values",
         "pack-arguments",
+        "select-layers",
+        "split-steps",
         "tile-contractions",
         "tile-transposes",
         "unroll-short-loops",

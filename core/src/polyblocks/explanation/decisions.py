@@ -393,6 +393,19 @@ def _raised(d: Decision) -> str:
     return f"{count} of {d['nest']} at computed places turned out to be at known ones"
 
 
+def _joined(d: Decision) -> str:
+    return f"{d['parts']} copies into {units.shape(d['buffer'])} are one, {d['nest']}"
+
+
+def _cut(d: Decision) -> str:
+    return f"rows of {d['nest']} are cut where places in them jump: {d['loops']} loops"
+
+
+def _selected(d: Decision) -> str:
+    count = units.several(d["loads"], "load")
+    return f"{count} of one layer of a few in {d['nest']} load all layers and select"
+
+
 def _hoisted(d: Decision) -> str:
     count = units.several(d["nodes"], "operation")
     return f"{count} of {d['nest']} moved in front of the loops that do not change the result"
@@ -564,6 +577,9 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "transposed": _transposed,
     "reciprocals": _reciprocals,
     "raised": _raised,
+    "copies joined": _joined,
+    "rows cut": _cut,
+    "layers selected": _selected,
     "hoisted": _hoisted,
     "formed": _formed,
     "widened": _widened,

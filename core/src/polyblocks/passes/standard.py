@@ -23,18 +23,20 @@ from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.fuse.inline_stacks import InlineStacksPass
 from polyblocks.passes.fuse.join_nests import JoinNestsPass
 from polyblocks.passes.fuse.merge_margins import MergeMarginsPass
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
 from polyblocks.passes.fuse.roll_sums import RollSumsPass
-from polyblocks.passes.fuse.split_ranges import SplitRangesPass
-from polyblocks.passes.fuse.split_stacks import SplitStacksPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.interleave_lookups import InterleaveLookupsPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
 from polyblocks.passes.layout.raise_tables import RaiseTablesPass
+from polyblocks.passes.layout.split_ranges import SplitRangesPass
+from polyblocks.passes.layout.split_stacks import SplitStacksPass
+from polyblocks.passes.layout.split_steps import SplitStepsPass
 from polyblocks.passes.layout.straighten_copies import StraightenCopiesPass
 from polyblocks.passes.map.choose_kernels import ChooseKernelsPass
 from polyblocks.passes.map.emit_kernels import EmitKernelsPass
@@ -48,6 +50,7 @@ from polyblocks.passes.normalize.eliminate_overwritten_stores import EliminateOv
 from polyblocks.passes.normalize.form_reductions import FormReductionsPass
 from polyblocks.passes.normalize.form_scans import FormScansPass
 from polyblocks.passes.normalize.forward_copies import ForwardCopiesPass
+from polyblocks.passes.normalize.join_copies import JoinCopiesPass
 from polyblocks.passes.normalize.narrow_accumulators import NarrowAccumulatorsPass
 from polyblocks.passes.normalize.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.normalize.prepare_arguments import PrepareArgumentsPass
@@ -67,6 +70,7 @@ from polyblocks.passes.schedule.narrow_indices import NarrowIndicesPass
 from polyblocks.passes.schedule.narrow_values import NarrowValuesPass
 from polyblocks.passes.schedule.order_loops import OrderLoopsPass
 from polyblocks.passes.schedule.schedule_scatters import ScheduleScattersPass
+from polyblocks.passes.schedule.select_layers import SelectLayersPass
 from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
 from polyblocks.passes.schedule.split_scans import SplitScansPass
 from polyblocks.passes.schedule.tile_contractions import TileContractionsPass
@@ -149,6 +153,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 WidenAccumulatorsPass(),
                 SetPrecisionPass(),
                 UnrollReductionsPass(),
+                *only(team and vectors, RaiseTablesPass(), JoinCopiesPass()),
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.
                 RollSumsPass(),
@@ -163,6 +168,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # Before what is made once is fused with what is made at each call.
                 *only(keeps, PrepareArgumentsPass()),
                 FuseSlicesPass(),
+                # Before a tile of their own keeps slabs in memory.
+                *only(team, InlineStacksPass()),
                 # When accesses have the constants in them that stood in loops of copies.
                 *only(team, SplitRangesPass(), MergeMarginsPass()),
                 # When what is computed in one place stands there, and before tiles are made of it.
@@ -180,7 +187,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),
                 # When nothing is fused any more: what is stored with steps is hard to see through.
                 *only(blocks, JoinNestsPass(), RollNestsPass()),
-                *only(team and vectors, RaiseTablesPass()),
+                *only(team and vectors, SplitStepsPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
                 # Before other rules see that iterations are few.
@@ -188,6 +195,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 SplitReductionsPass(),
                 SplitScansPass(),
                 NarrowIndicesPass(),
+                # Before loads are at addresses, and loops around gathers stay as they are.
+                *only(team and vectors, SelectLayersPass()),
                 # When loops that can be one are one.
                 *only(team and vectors, UnrollShortLoopsPass()),
                 *only(vectors, NarrowValuesPass()),

@@ -18,6 +18,7 @@ from polyblocks.affine.model import (
     Store,
     Value,
 )
+from polyblocks.affine.steps import exact_range
 
 #: Conversions of integers that leave small ones what they are.
 CASTS = {"arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci"}
@@ -75,6 +76,8 @@ class KnownValues:
                 return None
             low, high = expr.range()
             if low < 0 or high >= extent:
+                low, high = exact_range(expr)
+            if low < 0 or high >= extent:
                 return None
             at.append(expr)
         return tuple(at)
@@ -117,11 +120,12 @@ class KnownValues:
         if name[0] == "u":
             if right.range()[0] < 0:
                 return None
-            if left.range()[0] < 0:
+            least, most = exact_range(left)
+            if least < 0:
                 # As an unsigned number it is larger than all that are not negative.
-                return {"ult": False, "ule": False}.get(name) if left.range()[1] < 0 else None
+                return {"ult": False, "ule": False}.get(name) if most < 0 else None
             name = f"s{name[1:]}"
-        low, high = (left - right).range()
+        low, high = exact_range(left - right)
         outcomes = {
             "eq": (low == high == 0, high < 0 or low > 0),
             "ne": (high < 0 or low > 0, low == high == 0),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import prod
 
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Store
+from polyblocks.affine.steps import without_steps
 
 #: An access, the variables of the loops around it, and the bytes that it moves in all.
 _Walk = tuple[Load | Store, list[Var], int]
@@ -44,7 +46,7 @@ class Ballot:
                 continue
             for var in self._in_order(other, variables):
                 for dimension in range(len(votes)):
-                    if any(n.index[dimension].coefficient(var) for n in mine):
+                    if any(without_steps(n.index[dimension]).coefficient(var) for n in mine):
                         votes[dimension] += moved
         return votes
 
@@ -58,16 +60,30 @@ class Ballot:
                 found = [
                     (n, v, n.buffer.base.nbytes if first[n.buffer] is n else 0) for n, v, _ in found
                 ]
-            self._walks[nest] = found
+            self._walks[nest] = [(n, v, moved // _repeats(n, v)) for n, v, moved in found]
         return self._walks[nest]
 
     def _in_order(self, node: Load | Store, variables: list[Var]) -> list[Var]:
         """The variables along which an access of a known layout is in order."""
         if id(node) not in self._ordered:
-            self._ordered[id(node)] = [
-                v for v in variables if stride_along(node.buffer, node.index, v) == 1
-            ]
+            self._ordered[id(node)] = [v for v in variables if _stride(node, v) == 1]
         return self._ordered[id(node)]
+
+
+def _stride(node: Load | Store, var: Var) -> int | None:
+    """Elements from one iteration to the next, but for those in which a place jumps."""
+    return stride_along(node.buffer, [without_steps(e) for e in node.index], var)
+
+
+def _repeats(node: Load | Store, variables: list[Var]) -> int:
+    """How often an access comes to each number of a table: one that all rows read is one row.
+
+    What is computed of parameters with each element counts as often as it is read.
+    """
+    if node.buffer.base.kind != "global":
+        return 1
+    touched = {v for e in node.index for v in e.variables()}
+    return prod(v.extent for v in variables if v not in touched)
 
 
 def walks(nodes: list[Node], outer: Iterable[Var] = (), times: int = 1) -> Iterator[_Walk]:

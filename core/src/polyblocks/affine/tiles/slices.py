@@ -14,12 +14,16 @@ from math import lcm
 
 from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import Buffer, Load
+from polyblocks.affine.steps import is_step, without_steps
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full
 
 #: Elements of a unit of tiles, at most: several of them have to fit into a cache.
 UNIT = 16
 
 Span = tuple[Expr, Expr]
+
+#: Elements of a row, at most, that tiles leave in one piece.
+LONG_ROW = 1 << 14
 
 
 @dataclass
@@ -100,6 +104,7 @@ def _found(
         for load in stage.loads:
             if load.buffer in kept and load.buffer is not root:
                 _keep(load.buffer, found)
+        found.whole.update(_uncut(stage, found))
     return found
 
 
@@ -123,6 +128,26 @@ def all_run(stage: FusionStage, found: Slices) -> bool:
         if (low.substitute(following) - high).tight_range()[1] > 1:
             return False
     return True
+
+
+def _uncut(stage: FusionStage, found: Slices) -> set[Var]:
+    """What must not be cut, so that the rows of a stage are in order between the same columns.
+
+    Elements of an enlarged row come in groups, which a tile would begin and end within.
+    """
+    if not stage.variables or stage.variables[-1].extent > LONG_ROW:
+        return set()
+    var = stage.variables[-1]
+    quotients = (
+        atom
+        for load in stage.loads
+        for expr in load.index
+        for atom, _ in expr.terms
+        if not isinstance(atom, Var)
+    )
+    if not any(var in set(atom.dividend.variables()) for atom in quotients):
+        return set()
+    return {y for end in found.spans[var] for y in end.variables() if y in found.tile}
 
 
 def _region(stages: list[FusionStage], root: Buffer) -> list[tuple[int, int]]:
@@ -274,6 +299,8 @@ def bounds(expr: Expr, spans: Mapping[Var, Span]) -> Span | None:
 
     A variable without a span takes all of its values.
     """
+    if any(is_step(atom) for atom, _ in expr.terms):
+        return _over_steps(expr, spans)
     low = high = Expr(expr.const)
     for atom, factor in expr.terms:
         if isinstance(atom, Var):
@@ -304,6 +331,42 @@ def _holds(span: Span, other: Span) -> bool:
     return (other[0] - span[0]).tight_range()[0] >= 0 and (
         (span[1] - other[1]).tight_range()[0] >= 0
     )
+
+
+def _over_steps(expr: Expr, spans: Mapping[Var, Span]) -> Span | None:
+    """As :func:`bounds`, of an expression with steps, of which the ends are at most there."""
+    variables = set(expr.variables())
+    ends: list[Expr] = []
+    if len(variables) == 1 and _is_monotone(expr, next(iter(variables))):
+        (var,) = variables
+        ends = [expr.substitute({var: end}) for end in spans.get(var) or full(var)]
+    found: list[Expr] = []
+    for upper, end in enumerate(ends or (expr, expr)):
+        rest = Expr(end.const)
+        for atom, factor in end.terms:
+            if isinstance(atom, Div) and is_step(atom):
+                values = [n // atom.divisor for n in atom.dividend.range()]
+                rest = rest + factor * values[(factor > 0) == bool(upper)]
+            else:
+                rest = rest + Expr(0, {atom: factor})
+        found.append(rest)
+    if ends:
+        return found[0], found[1]
+    low, high = (bounds(e, spans) for e in found)
+    return None if low is None or high is None else (low[0], high[1])
+
+
+def _is_monotone(expr: Expr, var: Var) -> bool:
+    """Whether an expression with steps never falls while a variable grows."""
+    slope = without_steps(expr).coefficient(var)
+    if slope is None or slope < 0:
+        return False
+    for atom, factor in expr.terms:
+        if isinstance(atom, Div) and is_step(atom):
+            pace = atom.dividend.coefficient(var)
+            if pace is None or pace <= 0 or slope < -factor * pace:
+                return False
+    return True
 
 
 def _clip(span: Span, extent: int) -> Span:

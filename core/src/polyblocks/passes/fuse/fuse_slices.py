@@ -44,6 +44,7 @@ from polyblocks.affine.rewrites.simplify import (
 from polyblocks.affine.tiles.fusion_stages import slots
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
+from polyblocks.passes.fuse.recomputing import against_memory
 from polyblocks.passes.normalize.classify_nests import name_nests
 from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
 from polyblocks.target import TargetDescription
@@ -111,12 +112,14 @@ class FuseSlicesPass(NestPass):
     def _through_all(self, sequence: Sequence, users: Users, form: _Form, context: Any) -> None:
         """Offer every buffer to a form; again to slices where consumers have become fewer."""
         asked: dict[Buffer, list[Nest]] = {}
-        again = True
+        again, copies = True, form != self._slice
         while again:
             again = False
             for buffer in candidate_buffers(sequence):
                 candidate = Candidate.of(users, buffer, gathered=form == self._slice)
                 if candidate is None or asked.get(buffer) == candidate.consumers:
+                    continue
+                if not copies and _copies_again(candidate):
                     continue
                 asked[buffer] = candidate.consumers
                 gone = form(sequence, users, candidate, context)
@@ -124,6 +127,8 @@ class FuseSlicesPass(NestPass):
                     sequence.items.remove(gone)
                     users.drop(gone)
                     again = form == self._slice
+            if not again and not copies:
+                again = copies = True
 
     def _slice(
         self, sequence: Sequence, users: Users, candidate: Candidate, context: Any
@@ -199,7 +204,14 @@ class FuseSlicesPass(NestPass):
             anew = reads_ * slots([n for n in work if not isinstance(n, Load)])
         # Computed once, stored, and loaded at every read.
         stored = body + 2.0 + reads_ + found
-        return anew <= stored, {"slots_anew": anew, "slots_stored": stored}
+        numbers = {"slots_anew": anew, "slots_stored": stored}
+        if anew > stored and found:
+            # No tile holds what is read at run-time places: it goes through memory.
+            seconds = against_memory(candidate, producer, times, more, target)
+            if seconds is not None:
+                numbers |= seconds
+                return seconds["recompute_seconds"] <= seconds["traffic_seconds"], numbers
+        return anew <= stored, numbers
 
     def gathered(
         self, candidate: Candidate, producer: Producer, target: TargetDescription
@@ -444,6 +456,18 @@ def _loads_are_there(candidate: Candidate, producer: Producer) -> bool:
             elif isinstance(node, IndirectLoad) and node.buffer is candidate.buffer:
                 return False
     return True
+
+
+def _copies_again(candidate: Candidate) -> bool:
+    """Whether a copy of what the program computes is read several times.
+
+    What computes it can be where it is copied, once for all that read it.
+    """
+    _, body = perfect_loops(candidate.producer.body)
+    if len(body) != 2 or not isinstance(body[0], Load) or body[0].buffer.kind != "alloc":
+        return False
+    times = sum(_distinct_reads(c.body, candidate.buffer, 1) for c in candidate.consumers)
+    return times > candidate.buffer.numel
 
 
 def _with_trips(nodes: list[Node], trips: int) -> Iterator[tuple[Node, int]]:

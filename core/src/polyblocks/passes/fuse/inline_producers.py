@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from polyblocks.affine import operation_cost as cost
-from polyblocks.affine.cost import rates
 from polyblocks.affine.model import For, Load, walk
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
+from polyblocks.passes.fuse.recomputing import against_memory
 from polyblocks.target import TargetDescription
 
 
@@ -37,21 +36,14 @@ class InlineProducersPass(FuseSlicesPass):
     def is_cheaper(
         self, candidate: Candidate, producer: Producer, times: int, target: TargetDescription
     ) -> tuple[bool, dict[str, float]]:
-        extra = max(0, times - candidate.buffer.numel)
         _, more = self.gathered(candidate, producer, target)
-        slots = cost.operations(producer.body) * extra + more * candidate.buffer.numel
-        recompute = rates.compute_seconds(target, slots)
-        # Written (which reads the line first) and read once by each consumer; neighbours that
-        # are read again come from a cache.
-        trips = 2 + len(candidate.consumers)
-        nbytes = candidate.buffer.nbytes
-        traffic = rates.traffic_seconds(target, trips * nbytes, nbytes)
-        if recompute is None or traffic is None:
+        numbers = against_memory(candidate, producer, times, more, target)
+        if numbers is None:
             return super().is_cheaper(candidate, producer, times, target)
-        numbers = {"recompute_seconds": recompute, "traffic_seconds": traffic}
         if target.multiprocessor is not None and not _read_in_steps(candidate):
             numbers["launch_seconds"] = target.shared_level.overhead
-        return recompute <= traffic + numbers.get("launch_seconds", 0.0), numbers
+        saved = numbers["traffic_seconds"] + numbers.get("launch_seconds", 0.0)
+        return numbers["recompute_seconds"] <= saved, numbers
 
 
 def _read_in_steps(candidate: Candidate) -> bool:

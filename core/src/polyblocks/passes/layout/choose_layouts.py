@@ -46,6 +46,9 @@ class ChooseLayoutsPass(NestPass):
 
     #: Votes for a buffer over the most that any has, from which on it is decided in a round.
     clear: float = 0.25
+    #: How many times the bytes of all votes an array may be, for them to count: not those of a row
+    #: of numbers that is read with each of its own.
+    part: int = 16
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Choose for every intermediate array of the sequence, the most used ones first."""
@@ -63,7 +66,8 @@ class ChooseLayoutsPass(NestPass):
                     continue
                 ballot.open.remove(buffer)
                 best = max(range(len(mine)), key=lambda d: (mine[d], d))
-                if mine[best] > self.majority * mine[-1]:
+                counts = mine[best] * self.part >= buffer.nbytes
+                if counts and mine[best] > self.majority * mine[-1]:
                     order = [*(d for d in range(len(mine)) if d != best), best]
                     _permute(buffer, order, nests[buffer], sequence)
                     context.decide(

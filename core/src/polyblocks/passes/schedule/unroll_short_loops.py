@@ -38,7 +38,7 @@ class UnrollShortLoopsPass(NestPass):
     max_trips: int = 8
     max_copies: int = 16
     #: Nodes of the unrolled body.
-    max_nodes: int = 400
+    max_nodes: int = 1000
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Unroll in every nest and sub-nest."""

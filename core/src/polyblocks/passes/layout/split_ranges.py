@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
-from polyblocks.passes.fuse.split_stacks import SplitStacksPass
+from polyblocks.passes.layout.split_stacks import SplitStacksPass
 
 
 @dataclass(frozen=True)

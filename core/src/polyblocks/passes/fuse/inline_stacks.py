@@ -1,0 +1,76 @@
+"""inline-stacks: an array that several nests make a part of each is computed where it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.analysis.known_values import KnownValues
+from polyblocks.affine.model import Nest, Sequence, remove_dead, replace_values
+from polyblocks.affine.rewrites.inlining import Candidate
+from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.affine.users import Users
+from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.fuse.stacking import stacked
+
+
+@dataclass(frozen=True)
+class InlineStacksPass(InlineProducersPass):
+    """As ``inline-producers``, of arrays that point-wise nests make slabs of.
+
+    Where the slab of an element that is read is not known, all are computed and one is chosen.
+
+    Before::
+
+        affine.for %c = 0 to 3 { affine.for %x = 0 to 8 { ... affine.store %v, %b[%c, %x] } }
+        affine.for %x = 0 to 8 { ... affine.store %w, %b[3, %x] }
+        affine.for %c = 0 to 4 { affine.for %x = 0 to 7 {
+          %p = affine.load %b[%c, %x]
+          %q = affine.load %b[3, %x + 1] ... } }
+
+    After::
+
+        affine.for %c = 0 to 4 { affine.for %x = 0 to 7 {
+          ... %first = arith.cmpi slt, %c, 3
+          %p = arith.select %first, %v, %w
+          ... %q = ... } }
+    """
+
+    name: ClassVar[str] = "inline-stacks"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Inline every array that is put together of slabs, if that beats memory."""
+        if context.options.polyblocks_disable_affine_fusion:
+            return
+        users, viewed = Users(sequence), sequence.viewed()
+        for buffer in list(sequence.buffers):
+            if buffer.kind != "alloc" or buffer.base is not buffer or buffer in viewed:
+                continue
+            parts = users.writers(buffer)
+            whole = stacked(buffer, users) if len(parts) > 1 else None
+            if whole is None:
+                continue
+            for part in parts:
+                users.drop(part)
+            users.put([whole], parts[-1])
+            candidate = Candidate.of(users, buffer)
+            # Of one consumer it may be part of a tile.
+            several = candidate is not None and len(candidate.consumers) > 1
+            found: Nest | None = None
+            if candidate is not None and several:
+                found = self._slice(sequence, users, candidate, context)
+            users.drop(whole)
+            if candidate is None or found is None:
+                for part in parts:
+                    users.refresh(part)
+                continue
+            for part in parts:
+                sequence.items.remove(part)
+            for consumer in candidate.consumers:
+                # Where an element is of a slab that is known.
+                known = KnownValues()
+                known.block(consumer.body)
+                replace_values(consumer.body, known.same)
+                eliminate_common(consumer.body)
+                remove_dead(consumer.body)
+                users.refresh(consumer)

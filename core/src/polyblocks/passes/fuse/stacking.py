@@ -1,0 +1,184 @@
+"""Nests that each make a part of an array, as one that chooses among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from polyblocks.affine.analysis.coverage import perfect_loops
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.mlir.source import together
+from polyblocks.affine.model import (
+    Buffer,
+    Check,
+    For,
+    Index,
+    IndirectStore,
+    Load,
+    Nest,
+    Node,
+    Op,
+    Store,
+    Value,
+    around,
+    clone,
+    reads_from,
+)
+from polyblocks.affine.rewrites.moving import like
+from polyblocks.affine.steps import StepFunction
+from polyblocks.affine.users import Users
+
+#: Parts of an array, at most: all of them are computed for every element.
+PARTS = 4
+
+
+@dataclass
+class _Part:
+    """What a nest makes: a slab of an array along one dimension.
+
+    Attributes:
+        low, high: the first element along every dimension and the one after the last.
+        variables: what counts along every dimension; None where there is one element.
+        body: what is computed for one element.
+        store: where it is stored.
+    """
+
+    low: list[int]
+    high: list[int]
+    variables: list[Var | None]
+    body: list[Node]
+    store: Store
+
+    @classmethod
+    def of(cls, nest: Nest, buffer: Buffer) -> _Part | None:
+        """The part that a point-wise nest makes; None if it is none or makes anything else."""
+        loops, body = perfect_loops(nest.body)
+        if any(isinstance(n, (For, IndirectStore, Check)) for n in body):
+            return None
+        if any(f.bounded or f.inits or f.level for f in loops):
+            return None
+        stores = [n for n in body if isinstance(n, Store)]
+        if len(stores) != 1 or stores[0].buffer is not buffer:
+            return None
+        part = cls([], [], [], [n for n in body if n is not stores[0]], stores[0])
+        for expr in stores[0].index:
+            found = [a for a, c in expr.terms if c == 1 and isinstance(a, Var) and a.value is None]
+            if len(found) != len(expr.terms) or len(found) > 1:
+                return None
+            part.variables.append(found[0] if found else None)
+            part.low.append(expr.const)
+            part.high.append(expr.const + (found[0].extent if found else 1))
+        counted = [v for v in part.variables if v is not None]
+        if len(set(counted)) != len(counted):
+            return None
+        if any(f.var.extent > 1 and f.var not in counted for f in loops):
+            return None
+        return part
+
+
+def stacked(buffer: Buffer, users: Users) -> Nest | None:
+    """One nest in the place of those that each make a slab of a buffer; None if they do not.
+
+    Before::
+
+        affine.for %c = 0 to 3 { affine.for %x = 0 to 8 { ... affine.store %v, %b[%c, %x] } }
+        affine.for %x = 0 to 8 { ... affine.store %w, %b[3, %x] }
+
+    After::
+
+        affine.for %c = 0 to 4 { affine.for %x = 0 to 8 {
+          ... %first = arith.cmpi slt, %c, 3
+          %u = arith.select %first, %v, %w
+          affine.store %u, %b[%c, %x] } }
+    """
+    nests = users.writers(buffer)
+    if not 2 <= len(nests) <= PARTS:
+        return None
+    parts: list[_Part] = []
+    for nest in nests:
+        if not isinstance(nest, Nest) or reads_from(nest, buffer):
+            return None
+        part = _Part.of(nest, buffer)
+        # A margin of constants is better merged with others, or made in a tile.
+        if part is None or not any(isinstance(n, Load) for n in part.body):
+            return None
+        parts.append(part)
+    dimension = _dimension(buffer, parts)
+    if dimension is None:
+        return None
+    parts.sort(key=lambda p: p.low[dimension])
+    variables = [Var(extent) for extent in buffer.shape]
+    nodes: list[Node] = []
+    chosen: list[Value] = []
+    for part in parts:
+        place = _clamped(part, dimension, variables[dimension])
+        if place is None:
+            return None
+        at = {
+            var: Expr.of(new)
+            for var, new in zip(part.variables, variables, strict=True)
+            if var is not None
+        }
+        own = part.variables[dimension]
+        if own is not None:
+            at[own] = place
+        values: dict[Value, Value] = {}
+        nodes += clone(part.body, values, at)
+        chosen.append(values.get(part.store.value, part.store.value))
+    nodes += _choice(parts, dimension, variables[dimension], chosen, buffer)
+    index = tuple(Expr.of(v) for v in variables)
+    nodes.append(Store(chosen[0], buffer, index, parts[0].store.location))
+    first = nests[0]
+    assert isinstance(first, Nest)
+    whole = like(first, around([v for v in variables if v.extent > 1], nodes))
+    whole.sources = together([n for n in nests if isinstance(n, Nest)])
+    return whole
+
+
+def _dimension(buffer: Buffer, parts: list[_Part]) -> int | None:
+    """The dimension along which the parts follow each other; None if it is not one alone."""
+    cut = {
+        d
+        for part in parts
+        for d, extent in enumerate(buffer.shape)
+        if (part.low[d], part.high[d]) != (0, extent)
+    }
+    if len(cut) != 1:
+        return None
+    (d,) = cut
+    spans = sorted((p.low[d], p.high[d]) for p in parts)
+    ends = [0, *(high for _, high in spans)]
+    follow = all(low == end for (low, _), end in zip(spans, ends, strict=False))
+    return d if follow and ends[-1] == buffer.shape[d] else None
+
+
+def _clamped(part: _Part, dimension: int, var: Var) -> Expr | None:
+    """The place in a part, at its ends where elements are not of it; None if that is not simple."""
+    low, high = part.low[dimension], part.high[dimension]
+    if high - low == 1:
+        return Expr(0)
+    places = [min(max(i - low, 0), high - low - 1) for i in range(var.extent)]
+    function = StepFunction.of(places)
+    return None if function is None else function.at(Expr.of(var))
+
+
+def _choice(
+    parts: list[_Part], dimension: int, var: Var, chosen: list[Value], buffer: Buffer
+) -> list[Node]:
+    """Code that leaves the value of the part that an element is of in ``chosen[0]``."""
+    from polyblocks.mlir import ir
+
+    index, i64 = ir.IndexType.get(), ir.IntegerType.get_signless(64)
+    place = Value(index)
+    nodes: list[Node] = [Index(place, Expr.of(var))]
+    below: dict[str, Any] = {"predicate": ir.IntegerAttr.get(i64, 2)}
+    for i in reversed(range(len(parts) - 1)):
+        end, inside = Value(index), Value(ir.IntegerType.get_signless(1))
+        result = Value(buffer.element)
+        nodes += [
+            Index(end, Expr(parts[i].high[dimension])),
+            Op("arith.cmpi", [place, end], below, [inside]),
+            Op("arith.select", [inside, chosen[i], chosen[i + 1]], {}, [result]),
+        ]
+        chosen[i] = result
+    return nodes

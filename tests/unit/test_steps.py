@@ -1,0 +1,91 @@
+"""Functions that are affine but for a few steps: what they say, and which slices they give."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.steps import StepFunction, exact_range, is_step, without_steps
+from polyblocks.affine.tiles.slices import bounds
+
+
+def held(extent: int, reach: int) -> list[int]:
+    return [min(max(i - reach, 0), extent - 1) for i in range(extent + 2 * reach)]
+
+
+def mirrored(extent: int, reach: int) -> list[int]:
+    last = extent - 1
+    return [last - abs(last - abs(i - reach)) for i in range(extent + 2 * reach)]
+
+
+def enlarged(extent: int, factor: int) -> list[int]:
+    return [min(max((i - factor // 2) // factor, 0), extent - 1) for i in range(extent * factor)]
+
+
+FUNCTIONS = [
+    *(held(n, reach) for n in (28, 40) for reach in (1, 2, 3)),
+    *(mirrored(n, reach) for n in (16, 40) for reach in (1, 2)),
+    *(enlarged(n, factor) for n in (8, 33) for factor in (2, 3, 4)),
+    [(i + 5) % 21 for i in range(30)],
+    [20 - i for i in range(21)],
+    [3] * 9,
+    [0, 1, 1, 1],
+]
+
+
+@pytest.mark.parametrize("values", FUNCTIONS, ids=range(len(FUNCTIONS)))
+def test_every_value_is_what_the_expression_says(values: list[int]) -> None:
+    function = StepFunction.of(values)
+    assert function is not None
+    var = Var(len(values))
+    expr = function.at(Expr.of(var))
+    assert [expr.evaluate({var: i}) for i in range(len(values))] == values
+    assert exact_range(expr) == (min(values), max(values))
+    # Also at places that another loop makes.
+    half = Var(len(values) // 2)
+    twice = function.at(Expr.of(half) * 2 + 1)
+    assert [twice.evaluate({half: i}) for i in range(half.extent)] == values[1::2]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [4],
+        random.Random(1).choices(range(50), k=60),
+        [0, 5, 1, 9],
+        [0, 2, 3, 7, 8, 9],
+    ],
+    ids=["none", "one", "random", "short", "steps everywhere"],
+)
+def test_what_has_no_order_is_no_function(values: list[int]) -> None:
+    assert StepFunction.of(values) is None
+
+
+def test_steps_are_told_from_other_quotients() -> None:
+    var = Var(40)
+    function = StepFunction.of(held(38, 1))
+    assert function is not None
+    expr = function.at(Expr.of(var))
+    assert without_steps(expr) == Expr.of(var)
+    atoms = [atom for atom, _ in (Expr.of(var) // 2).terms]
+    assert not any(is_step(atom) for atom in atoms)
+
+
+@pytest.mark.parametrize("values", FUNCTIONS[:6], ids=range(6))
+def test_slices_hold_what_is_read(values: list[int]) -> None:
+    """Wherever a tile is, its box holds all places, and no more than one element besides."""
+    function = StepFunction.of(values)
+    assert function is not None
+    var, tile = Var(len(values)), Var(len(values) - 4)
+    found = bounds(function.at(Expr.of(var)), {var: (Expr.of(tile), Expr.of(tile) + 4)})
+    assert found is not None
+    for first in range(tile.extent):
+        low, high = (end.evaluate({tile: first}) for end in found)
+        places = values[first : first + 5]
+        assert low <= min(places)
+        assert max(places) <= high
+        middle = 3 < first < tile.extent - 4
+        assert not middle or (low, high) == (min(places), max(places))
