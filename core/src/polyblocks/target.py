@@ -296,6 +296,36 @@ class BoundedLoads:
 
 
 @dataclass(frozen=True)
+class Issue:
+    """What else one core does in the time in which it starts a multiply-add of a whole register.
+
+    Such a time is a slot. Without numbers of a chip, all kinds of instructions share the units of
+    multiply-adds.
+
+    Attributes:
+        vectors: vector instructions of any kind that it starts in a slot.
+        sums_apart: whether additions, conversions and roundings have units of their own.
+        shuffles: permutations of lanes that it starts in a slot.
+        instructions: of all kinds, scalar ones and accesses among them, in a slot.
+        quotient: slots from one division of a register to the next.
+        root: the same of a square root.
+        inverse_root: of a quotient by a square root, where terms may be rearranged.
+        lane: slots for each lane that is loaded from a place of its own.
+        stores: bytes that it stores to its first cache while it loads one byte.
+    """
+
+    vectors: float = 1.0
+    sums_apart: bool = False
+    shuffles: float = 1.0
+    instructions: float = 2.0
+    quotient: float = 4.0
+    root: float = 4.0
+    inverse_root: float = 8.0
+    lane: float = 1.0
+    stores: float = 0.5
+
+
+@dataclass(frozen=True)
 class Multiprocessor:
     """What one multiprocessor of a GPU holds, and in which portions it hands that out.
 
@@ -393,6 +423,7 @@ class TargetDescription:
             the first is done, to start one after the other: latency times units; 0 if unknown.
         loads_per_multiply_add: load instructions that one core starts in the time in which it
             starts a multiply-add of one vector; 0 if unknown.
+        issue: what a core starts beside multiply-adds.
         flops: peak operations per second by dtype, all units together, without matrix units.
             That of ``float32`` is needed to predict a time.
         matrix_units: matrix primitives, best first.
@@ -412,6 +443,7 @@ class TargetDescription:
     gathers: bool = False
     multiply_adds_in_flight: int = 0
     loads_per_multiply_add: float = 0.0
+    issue: Issue = Issue()
     flops: Mapping[str, float] = field(default_factory=dict)
     matrix_units: tuple[MatrixUnit, ...] = ()
     multiprocessor: Multiprocessor | None = None

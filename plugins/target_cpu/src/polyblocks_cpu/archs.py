@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from polyblocks.target import Issue
 from polyblocks.targets.target_choice import unknown_arch
 
 KIB = 1024
@@ -48,6 +49,7 @@ class Arch:
         dots: dot products that it has (:data:`polyblocks_cpu.dots.DOTS`), and how many of each it
             starts in the time of a full-width multiply-add.
         tiles: LLVM's features that bring units of tiles (:mod:`polyblocks_cpu.tiles`).
+        issue: what a core starts beside multiply-adds of its vectors.
         features: LLVM's features that it has beyond those of its x86-64 level, or of ``armv8-a``;
             as far as hosts tell theirs (:data:`polyblocks_cpu.host.X86_FEATURES`).
     """
@@ -72,6 +74,7 @@ class Arch:
     lacks: tuple[str, ...] = ()
     dots: Mapping[str, float] = field(default_factory=dict)
     tiles: tuple[str, ...] = ()
+    issue: Issue = Issue()
     features: tuple[str, ...] = ()
 
 
@@ -102,6 +105,19 @@ _ARM_82 = ("dotprod", "fullfp16", "lse")
 _ARM_SVE = (*_ARM_82, "bf16", "fp16fml", "i8mm", "sve")
 _ARM_BYTES = {"sdot": 1.0, "udot": 1.0}
 _ARM_BYTES_AND_FLOATS = {**_ARM_BYTES, "usdot": 1.0, "bfdot": 1.0}
+
+#: Of 512-bit vectors, from uops.info: multiplications and additions run beside each other.
+_ZEN4_ISSUE = Issue(
+    vectors=2.0,
+    sums_apart=True,
+    shuffles=1.0,
+    instructions=6.0,
+    quotient=7.0,
+    root=10.0,
+    inverse_root=7.0,
+    lane=1.5,
+    stores=0.5,
+)
 
 _TABLE = (
     # psABI levels: SSE2, SSE4.2, AVX2+FMA, AVX-512.
@@ -337,6 +353,7 @@ _TABLE = (
         rates=(64.0, 32.0, 28.0),
         core_bandwidth=32e9,
         dots=_BYTES_AND_FLOATS,
+        issue=_ZEN4_ISSUE,
         features=_ZEN4,
     ),
     _x86(

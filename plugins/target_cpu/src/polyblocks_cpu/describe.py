@@ -89,6 +89,7 @@ def _description(
         gathers=vector_bits > 0,
         multiply_adds_in_flight=arch.fma_latency * arch.fma_units,
         loads_per_multiply_add=arch.loads / arch.fma_units,
+        issue=arch.issue,
         flops={"float32": float32, "float64": float32 / 2},
         matrix_units=(
             *tile_units(_names(features) or arch.tiles, clock * (threads // per_core)),

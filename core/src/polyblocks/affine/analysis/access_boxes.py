@@ -23,6 +23,7 @@ class Group:
         constants: per dimension, the constants that occur.
         count: how many accesses.
         write: whether they store.
+        passes: whether all of them are stores that pass the caches.
     """
 
     buffer: Buffer
@@ -30,6 +31,7 @@ class Group:
     constants: list[set[int]]
     count: int
     write: bool
+    passes: bool = False
 
     def box(self, widths: dict[Var, int]) -> StridedBox:
         """What it touches while the variables of ``widths`` take so many values each."""

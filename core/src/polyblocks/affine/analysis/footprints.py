@@ -31,12 +31,14 @@ class Touched:
         written: bytes of the elements that are stored.
         read_lines: bytes of the lines that are loaded from.
         written_lines: bytes of the lines that are stored to.
+        passes: whether the stores pass the caches.
     """
 
     read: int = 0
     written: int = 0
     read_lines: int = 0
     written_lines: int = 0
+    passes: bool = True
 
     @property
     def resident(self) -> int:
@@ -47,6 +49,23 @@ class Touched:
     def moved(self) -> int:
         """Bytes that cross a border of the memory hierarchy when each is loaded and stored once."""
         return self.read_lines + self.written_lines
+
+    @property
+    def fetched(self) -> int:
+        """Bytes that come from behind such a border: a line comes before it is stored to."""
+        return self.read_lines if self.passes else max(self.read_lines, self.written_lines)
+
+
+@dataclass
+class Moved:
+    """Bytes that a loop moves across a border of the memory hierarchy, all its iterations."""
+
+    fetched: float = 0.0
+    written: float = 0.0
+
+
+#: Per loop and buffer what is moved in its body, outside of inner loops.
+Parts = dict["Level", dict[Buffer, Moved]]
 
 
 @dataclass(eq=False)
@@ -103,6 +122,59 @@ class Level:
             total.setdefault(group.buffer, self.once[group.buffer].moved)
         return {b: moved * self.trips for b, moved in total.items()}
 
+    def parts(self, capacity: int) -> Parts:
+        """As :meth:`traffic`, by the loops that wait for it.
+
+        What stays in the cache is fetched by the first loop that touches it, and written back
+        behind the last one that stores to it.
+        """
+        parts: Parts = {}
+        if self.resident() <= capacity or not self.inner:
+            loops = list(self._leaves(1))
+            for buffer, touched in self.whole.items():
+                _hand_out(parts, buffer, touched.fetched, loops, "fetched")
+                _hand_out(parts, buffer, touched.written_lines, loops[::-1], "written")
+            return parts
+        for level in self.inner:
+            for leaf, buffers in level.parts(capacity).items():
+                for buffer, moved in buffers.items():
+                    moved.fetched *= self.trips
+                    moved.written *= self.trips
+                    parts.setdefault(leaf, {})[buffer] = moved
+        met = {buffer for buffers in parts.values() for buffer in buffers}
+        for group in self.groups:
+            if group.buffer not in met:
+                once = self.once[group.buffer]
+                moved = Moved(once.fetched * self.trips, once.written_lines * self.trips)
+                parts.setdefault(self, {})[group.buffer] = moved
+        return parts
+
+    def _leaves(self, times: int) -> Iterator[tuple[Level, int]]:
+        """Loops with accesses of their own, and how often each of them is run."""
+        if self.groups:
+            yield self, times
+        for level in self.inner:
+            yield from level._leaves(times * self.trips)
+
+
+def _hand_out(
+    parts: Parts, buffer: Buffer, nbytes: int, loops: list[tuple[Level, int]], what: str
+) -> None:
+    """Give each loop as much of what is moved as it touches, as long as there is some."""
+    touching = []
+    for level, times in loops:
+        mine = level.whole.get(buffer)
+        if mine is not None and any(g.buffer is buffer for g in level.groups):
+            size = mine.fetched if what == "fetched" else mine.written_lines
+            if size:
+                touching.append((level, size * times))
+    left = nbytes
+    for position, (level, most) in enumerate(touching):
+        part = left if position == len(touching) - 1 else min(left, most)
+        moved = parts.setdefault(level, {}).setdefault(buffer, Moved())
+        setattr(moved, what, getattr(moved, what) + part)
+        left -= part
+
 
 def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
     """The footprints of a nest at each of its loops.
@@ -130,9 +202,11 @@ def _collect(level: Level, nodes: Iterable[Node], shifts: dict[Var, Expr]) -> No
             group = found.get(key)
             if group is None:
                 group = found[key] = Group(node.buffer, terms, [set() for _ in index], 0, key[1])
+                group.passes = key[1]
             for constants, e in zip(group.constants, index, strict=True):
                 constants.add(e.const)
             group.count += 1
+            group.passes = group.passes and isinstance(node, Store) and node.stream > 0
         elif isinstance(node, (IndirectLoad, IndirectStore)):
             # One that cannot be merged with any other.
             group = Group(node.buffer, None, [], 1, isinstance(node, IndirectStore))
@@ -174,8 +248,11 @@ class _Measure:
         boxes: dict[tuple[Buffer, bool], list[StridedBox]] = {}
         scattered: dict[tuple[Buffer, bool], int] = {}
         most: dict[tuple[Buffer, bool], int] = {}
+        stays: set[Buffer] = set()
         for path, group in inside:
             key = (group.buffer, group.write)
+            if group.write and not group.passes:
+                stays.add(group.buffer)
             times = group.count
             for level in path:
                 times *= level.trips
@@ -202,6 +279,7 @@ class _Measure:
             size = min(elements, times, numel(buffer)) * buffer.bytes_per_element
             largest = min(times * self.line, round_up(nbytes(buffer), self.line))
             touched = result.setdefault(buffer, Touched())
+            touched.passes = buffer not in stays
             if write:
                 touched.written, touched.written_lines = size, max(size, min(lines, largest))
             else:

@@ -12,8 +12,9 @@ from typing import Any
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along, strides
-from polyblocks.affine.analysis.footprints import analyze
+from polyblocks.affine.analysis.footprints import Level, analyze
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.phases import Chip, Clock, phases
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
@@ -174,6 +175,7 @@ class Estimator:
             all of them fit there together, since the whole program ran since the last call; an
             intermediate buffer is found where it fits with the others of its nest.
         launch: seconds that a parallel nest takes beside its work; by default those of a region.
+        written: whether loops say how they are written in vectors; otherwise it is guessed.
     """
 
     def __init__(
@@ -181,8 +183,10 @@ class Estimator:
         target: TargetDescription,
         buffers: Iterable[Buffer],
         launch: float | None = None,
+        written: bool = False,
     ) -> None:
         self._target = target
+        self._written = written
         self._team = target.parallel_level("team") or next(iter(target.parallel), None)
         overhead = self._team.overhead if self._team is not None else 0.0
         self._launch = overhead if launch is None else launch
@@ -224,8 +228,11 @@ class Estimator:
         launch = self._launch if threads > 1 else 0.0
         bound, predicted = None, None
         if not self._unknown:
+            predicted = max(seconds.values())
+            if self._written:
+                predicted = self._phases(root, nest, home, threads, seconds)
             bound = max(seconds, key=lambda name: seconds[name])
-            predicted = seconds[bound] + launch
+            predicted += launch
         seconds[LAUNCH] = launch
         touched = root.whole.items()
         compulsory = {b: t.read + t.written for b, t in touched if b.kind != "local"}
@@ -241,6 +248,42 @@ class Estimator:
             predicted_seconds=predicted,
             bound=bound,
         )
+
+    def _phases(
+        self,
+        root: Level,
+        nest: Nest,
+        home: dict[Buffer, int],
+        threads: int,
+        seconds: dict[str, float],
+    ) -> float:
+        """Seconds of a nest as it is written; those of its resources are set."""
+        target = self._target
+        levels = range(1, len(target.memory))
+        traffic: list[dict[Level, float]] = []
+        for k in levels:
+            parts = root.parts(self._capacity(k - 1, threads))
+            traffic.append(
+                {
+                    level: sum(m.fetched + m.written for b, m in moved.items() if home[b] >= k)
+                    for level, moved in parts.items()
+                }
+            )
+        lane_rate = rates.lane_rate(target)
+        assert lane_rate is not None
+        available = self._team.size if self._team is not None else 1
+        chip = Chip(
+            self._lanes * available / lane_rate / threads,
+            target.vector_bits / 8,
+            target.issue,
+            [rates.bandwidth(target, level, threads) or 0.0 for level in target.memory],
+        )
+        clock = Clock(chip, traffic)
+        total = clock.seconds(phases(root, nest.body, target))
+        seconds[COMPUTE] = clock.compute
+        if target.memory:
+            seconds[target.memory[0].name] = clock.first
+        return total
 
     def _home(self, buffer: Buffer, together: int) -> int:
         """Index of the memory level where a buffer is found when the nest begins.
