@@ -35,6 +35,8 @@ class MemoryLevel:
         shared_by: how many hardware threads share one instance; on a GPU how many
             multiprocessors, since those are what its outermost level counts.
         associativity: ways; 0 if unknown.
+        writes: bytes that are written to it while one byte is read from it; 0 where reading and
+            writing share its bandwidth.
     """
 
     name: str
@@ -43,6 +45,7 @@ class MemoryLevel:
     line: int = 64
     shared_by: int = 1
     associativity: int = 0
+    writes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -311,7 +314,6 @@ class Issue:
         root: the same of a square root.
         inverse_root: of a quotient by a square root, where terms may be rearranged.
         lane: slots for each lane that is loaded from a place of its own.
-        stores: bytes that it stores to its first cache while it loads one byte.
     """
 
     vectors: float = 1.0
@@ -322,7 +324,6 @@ class Issue:
     root: float = 4.0
     inverse_root: float = 8.0
     lane: float = 1.0
-    stores: float = 0.5
 
 
 @dataclass(frozen=True)

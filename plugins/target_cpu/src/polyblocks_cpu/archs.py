@@ -49,6 +49,8 @@ class Arch:
         dots: dot products that it has (:data:`polyblocks_cpu.dots.DOTS`), and how many of each it
             starts in the time of a full-width multiply-add.
         tiles: LLVM's features that bring units of tiles (:mod:`polyblocks_cpu.tiles`).
+        writes: bytes that are written to a level of memory while one is read from it, as
+            :attr:`polyblocks.target.MemoryLevel.writes`.
         issue: what a core starts beside multiply-adds of its vectors.
         features: LLVM's features that it has beyond those of its x86-64 level, or of ``armv8-a``;
             as far as hosts tell theirs (:data:`polyblocks_cpu.host.X86_FEATURES`).
@@ -74,6 +76,7 @@ class Arch:
     lacks: tuple[str, ...] = ()
     dots: Mapping[str, float] = field(default_factory=dict)
     tiles: tuple[str, ...] = ()
+    writes: float = 0.0
     issue: Issue = Issue()
     features: tuple[str, ...] = ()
 
@@ -115,8 +118,7 @@ _ZEN4_ISSUE = Issue(
     quotient=7.0,
     root=10.0,
     inverse_root=7.0,
-    lane=1.5,
-    stores=0.5,
+    lane=1.0,
 )
 
 _TABLE = (
@@ -353,6 +355,7 @@ _TABLE = (
         rates=(64.0, 32.0, 28.0),
         core_bandwidth=32e9,
         dots=_BYTES_AND_FLOATS,
+        writes=0.5,
         issue=_ZEN4_ISSUE,
         features=_ZEN4,
     ),

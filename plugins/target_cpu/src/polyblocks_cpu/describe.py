@@ -68,10 +68,13 @@ def _description(
         cores = max(1, min(cache.shared_by, threads) // per_core)
         rate = arch.rates[min(level, len(arch.rates)) - 1] * clock * cores
         memory.append(
-            MemoryLevel(f"L{level}", cache.size, rate, cache.line, cache.shared_by, cache.ways)
+            MemoryLevel(
+                *(f"L{level}", cache.size, rate, cache.line, cache.shared_by, cache.ways),
+                writes=arch.writes,
+            )
         )
     line = memory[0].line if memory else 64
-    memory.append(MemoryLevel("main", 0, bandwidth, line, threads))
+    memory.append(MemoryLevel("main", 0, bandwidth, line, threads, writes=arch.writes))
     float32 = 2.0 * arch.fma_units * (vector_bits // 32) * clock * (threads // per_core)
     return TargetDescription(
         name="cpu",

@@ -6,6 +6,7 @@ window), overlapping boxes become their hull. Indices known only at run time tou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -19,7 +20,20 @@ from polyblocks.affine.analysis.access_boxes import (
     round_up,
 )
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, IndirectLoad, IndirectStore, Load, Node, Store
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Index,
+    IndirectLoad,
+    IndirectStore,
+    Load,
+    Node,
+    Op,
+    Store,
+    Value,
+    operands,
+    results,
+)
 
 
 @dataclass
@@ -58,10 +72,23 @@ class Touched:
 
 @dataclass
 class Moved:
-    """Bytes that a loop moves across a border of the memory hierarchy, all its iterations."""
+    """Bytes that a loop moves across a border of the memory hierarchy, all its iterations.
+
+    Attributes:
+        fetched: towards the core.
+        written: away from it, through the caches.
+        passed: the same past the caches, to the main memory.
+    """
 
     fetched: float = 0.0
     written: float = 0.0
+    passed: float = 0.0
+
+    def add(self, other: Moved, times: float = 1.0) -> None:
+        """Add so many times another one's."""
+        self.fetched += times * other.fetched
+        self.written += times * other.written
+        self.passed += times * other.passed
 
 
 #: Per loop and buffer what is moved in its body, outside of inner loops.
@@ -133,20 +160,21 @@ class Level:
             loops = list(self._leaves(1))
             for buffer, touched in self.whole.items():
                 _hand_out(parts, buffer, touched.fetched, loops, "fetched")
-                _hand_out(parts, buffer, touched.written_lines, loops[::-1], "written")
+                how = "passed" if touched.passes else "written"
+                _hand_out(parts, buffer, touched.written_lines, loops[::-1], how)
             return parts
         for level in self.inner:
             for leaf, buffers in level.parts(capacity).items():
                 for buffer, moved in buffers.items():
-                    moved.fetched *= self.trips
-                    moved.written *= self.trips
-                    parts.setdefault(leaf, {})[buffer] = moved
+                    total = parts.setdefault(leaf, {}).setdefault(buffer, Moved())
+                    total.add(moved, self.trips)
         met = {buffer for buffers in parts.values() for buffer in buffers}
         for group in self.groups:
             if group.buffer not in met:
                 once = self.once[group.buffer]
-                moved = Moved(once.fetched * self.trips, once.written_lines * self.trips)
-                parts.setdefault(self, {})[group.buffer] = moved
+                parts.setdefault(self, {})[group.buffer] = Moved(
+                    once.fetched * self.trips, once.written_lines * self.trips
+                )
         return parts
 
     def _leaves(self, times: int) -> Iterator[tuple[Level, int]]:
@@ -184,39 +212,100 @@ def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
         line: bytes in which memory is moved.
     """
     root = Level(None, 1)
-    _collect(root, nodes, {})
+    _collect(root, nodes, _Scope())
     _Measure(line).level(root)
     return root
 
 
-def _collect(level: Level, nodes: Iterable[Node], shifts: dict[Var, Expr]) -> None:
-    """Fill ``level``. ``shifts`` says where loops with bounds begin: var -> origin + fresh var."""
-    found: dict[tuple[Buffer, bool, tuple[Terms, ...] | None], Group] = {}
+@dataclass
+class _Scope:
+    """What is known inside of some loops.
+
+    Attributes:
+        shifts: where loops with bounds begin: var -> origin + fresh var.
+        values: index values as expressions; one that is known at run time only is a variable.
+        unknown: such variables, and the loops in which they change.
+        around: the loops around, outer before inner.
+    """
+
+    shifts: dict[Var, Expr] = field(default_factory=dict)
+    values: dict[Value, Expr] = field(default_factory=dict)
+    unknown: dict[Var, list[Level]] = field(default_factory=dict)
+    around: list[Level] = field(default_factory=list)
+
+    def at(self, value: Value) -> Expr:
+        """An index value as an expression."""
+        if value not in self.values:
+            self.values[value] = self._new([] if value.external is not None else self.around)
+        return self.values[value]
+
+    def define(self, node: Node) -> None:
+        """Take a node into account that may make index values."""
+        if isinstance(node, Index):
+            expr = node.expr.substitute(self.shifts) if self.shifts else node.expr
+            self.values[node.result] = expr
+        elif isinstance(node, Op) and node.name == "arith.addi":
+            first, second = (self.values.get(v) for v in node.operands)
+            if first is not None and second is not None:
+                self.values[node.results[0]] = first + second
+            else:
+                self._define(node)
+        elif isinstance(node, (Op, Load, IndirectLoad)):
+            self._define(node)
+
+    def _define(self, node: Op | Load | IndirectLoad) -> None:
+        """Results that change where an operand does."""
+        exprs = list(node.index) if isinstance(node, Load) else [self.at(v) for v in operands(node)]
+        variables = {v for e in exprs for v in e.variables()}
+        changing = [
+            level
+            for level in self.around
+            if level.var in variables or any(level in self.unknown.get(v, ()) for v in variables)
+        ]
+        for result in results(node):
+            self.values[result] = self._new(changing)
+
+    def _new(self, changing: list[Level]) -> Expr:
+        var = Var(1 << 40, "unknown")
+        self.unknown[var] = changing
+        return Expr.of(var)
+
+
+def _collect(level: Level, nodes: Iterable[Node], scope: _Scope) -> None:
+    """Fill ``level``."""
+    found: dict[tuple[Buffer, bool, tuple[Terms, ...]], Group] = {}
     for node in nodes:
-        if isinstance(node, (Load, Store)):
-            index = node.index
-            if shifts:
-                index = tuple(e.substitute(shifts) for e in index)
+        scope.define(node)
+        if isinstance(node, (Load, Store, IndirectLoad, IndirectStore)):
+            if isinstance(node, (Load, Store)):
+                index = node.index
+                if scope.shifts:
+                    index = tuple(e.substitute(scope.shifts) for e in index)
+            else:
+                index = tuple(scope.at(v) for v in node.index)
+            store = isinstance(node, (Store, IndirectStore))
             terms = tuple(e.terms for e in index)
-            key = (node.buffer, isinstance(node, Store), terms)
+            key = (node.buffer, store, terms)
             group = found.get(key)
             if group is None:
-                group = found[key] = Group(node.buffer, terms, [set() for _ in index], 0, key[1])
-                group.passes = key[1]
-            for constants, e in zip(group.constants, index, strict=True):
-                constants.add(e.const)
+                group = found[key] = Group(node.buffer, terms, [set() for _ in index], 0, store)
+                group.passes = store
+                group.unknown = {v: scope.unknown[v] for e in index for v in e.variables() if v in scope.unknown}
+            place = tuple(e.const for e in index)
+            for constants, const in zip(group.constants, place, strict=True):
+                constants.add(const)
+            group.places.add(place)
             group.count += 1
             group.passes = group.passes and isinstance(node, Store) and node.stream > 0
-        elif isinstance(node, (IndirectLoad, IndirectStore)):
-            # One that cannot be merged with any other.
-            group = Group(node.buffer, None, [], 1, isinstance(node, IndirectStore))
-            level.groups.append(group)
         elif isinstance(node, For):
-            var, trips, inside = node.var, node.trips, shifts
+            var, trips, shifts = node.var, node.trips, scope.shifts
             if node.bounded:
                 var = Var(trips, node.var.name)
-                inside = {**shifts, node.var: node.origin.substitute(shifts) + var}
+                shifts = {**shifts, node.var: node.origin.substitute(shifts) + var}
             inner = Level(var, trips, node.level)
+            inside = _Scope(shifts, dict(scope.values), scope.unknown, [*scope.around, inner])
+            for argument in node.arguments:
+                inside.values[argument] = inside._new([inner])
             _collect(inner, node.body, inside)
             level.inner.append(inner)
     level.groups.extend(found.values())
@@ -246,7 +335,6 @@ class _Measure:
     def touched(self, inside: list[tuple[list[Level], Group]]) -> dict[Buffer, Touched]:
         """What the groups touch while the loops of their paths run."""
         boxes: dict[tuple[Buffer, bool], list[StridedBox]] = {}
-        scattered: dict[tuple[Buffer, bool], int] = {}
         most: dict[tuple[Buffer, bool], int] = {}
         stays: set[Buffer] = set()
         for path, group in inside:
@@ -257,10 +345,10 @@ class _Measure:
             for level in path:
                 times *= level.trips
             most[key] = most.get(key, 0) + times
-            if group.terms is None:
-                scattered[key] = scattered.get(key, 0) + times
-                continue
-            box = group.box({level.var: level.trips for level in path if level.var is not None})
+            widths = {level.var: level.trips for level in path if level.var is not None}
+            for var, changing in group.unknown.items():
+                widths[var] = math.prod(level.trips for level in path if level in changing)
+            box = group.box(widths)
             known = boxes.setdefault(key, [])
             met = next((b for b in known if b.meets(box)), None)
             if met is None:
@@ -274,8 +362,6 @@ class _Measure:
             for box in boxes.get(key, ()):
                 elements += box.elements
                 lines += box.lines(buffer, self._dims(buffer), self.line)
-            elements += scattered.get(key, 0)
-            lines += scattered.get(key, 0) * self.line
             size = min(elements, times, numel(buffer)) * buffer.bytes_per_element
             largest = min(times * self.line, round_up(nbytes(buffer), self.line))
             touched = result.setdefault(buffer, Touched())

@@ -12,7 +12,7 @@ from typing import Any
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along, strides
-from polyblocks.affine.analysis.footprints import Level, analyze
+from polyblocks.affine.analysis.footprints import Level, Moved, analyze
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.phases import Chip, Clock, phases
 from polyblocks.affine.expr import Var
@@ -259,16 +259,15 @@ class Estimator:
     ) -> float:
         """Seconds of a nest as it is written; those of its resources are set."""
         target = self._target
-        levels = range(1, len(target.memory))
-        traffic: list[dict[Level, float]] = []
-        for k in levels:
-            parts = root.parts(self._capacity(k - 1, threads))
-            traffic.append(
-                {
-                    level: sum(m.fetched + m.written for b, m in moved.items() if home[b] >= k)
-                    for level, moved in parts.items()
-                }
-            )
+        parts: list[dict[Level, Moved]] = []
+        for k in range(1, len(target.memory)):
+            moved = root.parts(self._capacity(k - 1, threads))
+            parts.append({})
+            for level, buffers in moved.items():
+                total = parts[-1][level] = Moved()
+                for buffer, part in buffers.items():
+                    if home[buffer] >= k:
+                        total.add(part)
         lane_rate = rates.lane_rate(target)
         assert lane_rate is not None
         available = self._team.size if self._team is not None else 1
@@ -276,13 +275,13 @@ class Estimator:
             self._lanes * available / lane_rate / threads,
             target.vector_bits / 8,
             target.issue,
+            target.memory,
             [rates.bandwidth(target, level, threads) or 0.0 for level in target.memory],
         )
-        clock = Clock(chip, traffic)
+        clock = Clock(chip, parts)
         total = clock.seconds(phases(root, nest.body, target))
-        seconds[COMPUTE] = clock.compute
-        if target.memory:
-            seconds[target.memory[0].name] = clock.first
+        names = [COMPUTE, *(level.name for level in target.memory)]
+        seconds.update(zip(names, clock.busy, strict=True))
         return total
 
     def _home(self, buffer: Buffer, together: int) -> int:

@@ -265,6 +265,9 @@ def count(
         mix.sums += registers
     elif name in _PRODUCTS:
         mix.products += registers
+    elif name == "arith.select" and _chooses_compared(node, makers):
+        # The smaller or the larger of both.
+        mix.products += registers
     else:
         # Functions are of products and of what runs beside them.
         operations = cost.operation_cost(name) * registers
@@ -317,11 +320,7 @@ def _free(nodes: Iterable[Node], users: dict[Value, list[Node]]) -> set[Node]:
                     break
         elif node.name == "arith.cmpf":
             using = users.get(node.results[0], [])
-            both = set(node.operands)
-            if using and all(
-                isinstance(u, Op) and u.name == "arith.select" and set(u.operands[1:]) == both
-                for u in using
-            ):
+            if using and all(isinstance(u, Op) and _chooses_compared(u, makers) for u in using):
                 free.add(node)
         elif node.name == "arith.divf" and _by_root(node, makers):
             divisor = makers[node.operands[1]]
@@ -330,6 +329,16 @@ def _free(nodes: Iterable[Node], users: dict[Value, list[Node]]) -> set[Node]:
                 n for n in parts if n is divisor or (n.name == "math.sqrt" and len(users[n.results[0]]) == 1)
             )
     return free
+
+
+def _chooses_compared(node: Op, makers: dict[Value, Op]) -> bool:
+    """Whether an operation chooses one of two numbers by comparing them."""
+    maker = makers.get(node.operands[0]) if node.name == "arith.select" else None
+    return (
+        maker is not None
+        and maker.name == "arith.cmpf"
+        and set(maker.operands) == set(node.operands[1:])
+    )
 
 
 def _makers(nodes: Iterable[Node]) -> dict[Value, Op]:

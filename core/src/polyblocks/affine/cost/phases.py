@@ -6,13 +6,14 @@ first one has waited for is idle. What one loop computes, loads and stores does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from polyblocks.affine.analysis.footprints import Level
+from polyblocks.affine.analysis.footprints import Level, Moved
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.instructions import Mix, Registers, VectorMix, scalar_mix
 from polyblocks.affine.model import For, Node
-from polyblocks.target import Issue, TargetDescription
+from polyblocks.target import Issue, MemoryLevel, TargetDescription
 
 #: Vector instructions that starting an innermost loop costs: its bounds, its tail.
 ROW_START = 10.0
@@ -114,13 +115,21 @@ class Chip:
         slot: seconds of a slot, over the threads that share the work.
         register: bytes of a register.
         issue: what a core starts in a slot.
-        rates: bytes per second by memory level, the fastest first, of all threads.
+        memory: the memory levels, the fastest first.
+        rates: bytes per second of each, of all threads.
     """
 
     slot: float
     register: float
     issue: Issue
-    rates: list[float]
+    memory: Sequence[MemoryLevel]
+    rates: Sequence[float]
+
+    def moving(self, k: int, fetched: float, written: float) -> float:
+        """Seconds in which a memory level gives and takes so many bytes."""
+        apart = self.memory[k].writes
+        moved = max(fetched, written / apart) if apart else fetched + written
+        return moved / self.rates[k]
 
 
 class Clock:
@@ -128,39 +137,41 @@ class Clock:
 
     Attributes:
         chip: what its threads get.
-        traffic: bytes that come from every memory level but the first, by loop.
-        compute: seconds of arithmetic of all phases.
+        parts: of every memory level but the first, what each loop moves.
+        busy: seconds that each resource is busy: arithmetic, then the memory levels.
     """
 
-    def __init__(self, chip: Chip, traffic: list[dict[Level, float]]) -> None:
+    def __init__(self, chip: Chip, parts: Sequence[Mapping[Level, Moved]]) -> None:
         self.chip = chip
-        self.traffic = traffic
-        self.compute = 0.0
-        self.first = 0.0
+        self.parts = parts
+        self.busy = [0.0] * (1 + len(chip.memory))
 
     def seconds(self, phase: Phase) -> float:
         """Seconds of a phase and of those inside."""
         whole = Mix()
         levels: list[Level] = []
         _gather(phase, whole, levels)
-        if not phase.inner or slots(whole, self.chip.issue, self.chip.register) <= WINDOW * max(
-            phase.times, 1.0
-        ):
+        chip = self.chip
+        once = slots(whole, chip.issue, chip.register) / max(phase.times, 1.0)
+        if not phase.inner or once <= WINDOW:
             return self._together(whole, levels)
         own = self._together(phase.mix, [phase.level])
         return own + sum(self.seconds(inner) for inner in phase.inner)
 
     def _together(self, mix: Mix, levels: list[Level]) -> float:
         chip = self.chip
-        compute = slots(mix, chip.issue, chip.register) * chip.slot
-        first = max(mix.loaded, mix.stored / chip.issue.stores) / chip.rates[0]
-        self.compute += compute
-        self.first += first
-        memory = [
-            sum(parts.get(level, 0.0) for level in levels) / rate
-            for parts, rate in zip(self.traffic, chip.rates[1:], strict=True)
-        ]
-        return rates.overlapped(compute, first, *memory)
+        last = len(chip.memory) - 1
+        busy = [slots(mix, chip.issue, chip.register) * chip.slot]
+        busy.append(chip.moving(0, mix.loaded, mix.stored))
+        for k, parts in enumerate(self.parts, 1):
+            moved = Moved()
+            for level in levels:
+                if level in parts:
+                    moved.add(parts[level])
+            written = moved.written + (moved.passed if k == last else 0.0)
+            busy.append(chip.moving(k, moved.fetched, written))
+        self.busy = [a + b for a, b in zip(self.busy, busy, strict=True)]
+        return rates.overlapped(*busy)
 
 
 def _gather(phase: Phase, mix: Mix, levels: list[Level]) -> None:
