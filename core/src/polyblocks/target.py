@@ -314,6 +314,9 @@ class Issue:
         root: the same of a square root.
         inverse_root: of a quotient by a square root, where terms may be rearranged.
         lane: slots for each lane that is loaded from a place of its own.
+        narrow: the part of a slot that an instruction of the narrowest vectors takes, and one of
+            scalars in their registers.
+        forwarding: slots from a store to a load of the same element.
     """
 
     vectors: float = 1.0
@@ -324,6 +327,8 @@ class Issue:
     root: float = 4.0
     inverse_root: float = 8.0
     lane: float = 1.0
+    narrow: float = 1.0
+    forwarding: float = 8.0
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,8 @@ _ZEN4_ISSUE = Issue(
     root=10.0,
     inverse_root=7.0,
     lane=1.0,
+    narrow=0.5,
+    forwarding=8.0,
 )
 
 _TABLE = (

@@ -30,7 +30,7 @@ class Group:
         write: whether they store.
         passes: whether all of them are stores that pass the caches.
         unknown: variables that stand for what is known at run time only, and the loops in which
-            each changes. Its values are anywhere, none next to another.
+            each changes. Its values are anywhere, far apart.
     """
 
     buffer: Buffer
@@ -56,8 +56,11 @@ class Group:
             for atom, factor in terms:
                 extent = _values(atom, widths)
                 if extent > 1 and atom in self.unknown:
-                    most += APART * (extent - 1)
-                    moving.append((APART, extent))
+                    # Within what the other terms step over, as the digits of a number are.
+                    steps = (abs(f) for other, f in terms if other not in self.unknown)
+                    step = max(1, min(steps, default=APART) // extent)
+                    most += step * (extent - 1)
+                    moving.append((step, extent))
                 elif extent > 1:
                     moving.append((abs(factor), extent))
                     if factor > 0:

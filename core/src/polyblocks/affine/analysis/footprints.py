@@ -100,7 +100,8 @@ class Level:
     """A loop of a nest, or the nest itself (``var`` None, one trip).
 
     Attributes:
-        var: the loop's variable.
+        var: the loop's variable; of one with bounds, a fresh one that counts its iterations.
+        loop_var: the loop's variable.
         trips: its iterations, for one iteration of the loops outside.
         parallel: the parallel level that it is mapped to.
         groups: accesses in its body, outside of inner loops.
@@ -116,6 +117,7 @@ class Level:
     inner: list[Level] = field(default_factory=list)
     once: dict[Buffer, Touched] = field(default_factory=dict)
     whole: dict[Buffer, Touched] = field(default_factory=dict)
+    loop_var: Var | None = None
 
     def walk(self) -> Iterator[Level]:
         """This level and all inside, outer before inner."""
@@ -302,7 +304,7 @@ def _collect(level: Level, nodes: Iterable[Node], scope: _Scope) -> None:
             if node.bounded:
                 var = Var(trips, node.var.name)
                 shifts = {**shifts, node.var: node.origin.substitute(shifts) + var}
-            inner = Level(var, trips, node.level)
+            inner = Level(var, trips, node.level, loop_var=node.var)
             inside = _Scope(shifts, dict(scope.values), scope.unknown, [*scope.around, inner])
             for argument in node.arguments:
                 inside.values[argument] = inside._new([inner])

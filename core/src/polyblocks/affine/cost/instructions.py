@@ -41,13 +41,15 @@ _PRODUCTS = frozenset(
 ) | {"math.fma"}
 #: Instructions of the smaller or larger of two numbers where a NaN is to come out, or is not to.
 _EXTREMES = {
-    "arith.maximumf": 4,
-    "arith.minimumf": 4,
+    "arith.maximumf": 6,
+    "arith.minimumf": 6,
     "arith.maxnumf": 3,
     "arith.minnumf": 3,
 }
 #: No instructions: they are constants, or another view of the same bits.
 _FREE = frozenset({"arith.constant", "arith.bitcast", "arith.index_cast", "arith.index_castui"})
+#: Operations on floating-point numbers besides these.
+_FLOATS = _PRODUCTS | {"arith.divf", "arith.negf", "arith.remf"}
 #: Instructions of a vector's check: all lanes of its condition, and a branch.
 _CHECK = 3
 
@@ -65,6 +67,7 @@ class Mix:
         inverse_roots: quotients by square roots.
         gathered: lanes loaded from a place each.
         scalars: scalar instructions, accesses among them.
+        waits: slots in which an iteration waits for what the one before has made.
         loaded, stored: bytes, those of the other line of a vector that lies in two among them.
     """
 
@@ -77,6 +80,7 @@ class Mix:
     inverse_roots: float = 0.0
     gathered: float = 0.0
     scalars: float = 0.0
+    waits: float = 0.0
     loaded: float = 0.0
     stored: float = 0.0
 
@@ -94,31 +98,46 @@ class Registers:
 
     Attributes:
         bits: of a register.
+        narrow: the part of a register for which an instruction counts at least.
         line: bytes of a line of the fastest memory.
     """
 
     bits: int
+    narrow: float
     line: int
 
 
-def scalar_mix(nodes: Iterable[Node]) -> Mix:
-    """Instructions of straight-line nodes, one element each."""
-    mix = Mix()
-    straight = [n for n in nodes if not isinstance(n, (For, Alloca))]
-    free = _free(straight, _users(straight))
-    for node in straight:
-        if node in free:
-            continue
+class ScalarMix:
+    """Instructions of straight-line nodes, one element each, node by node.
+
+    Args:
+        nodes: straight-line nodes; loops among them are left out.
+        registers: what numbers are held in.
+    """
+
+    def __init__(self, nodes: Iterable[Node], registers: Registers) -> None:
+        self.nodes = [n for n in nodes if not isinstance(n, (For, Alloca))]
+        self._registers = registers
+        self._users, self._makers = _users(self.nodes), _makers(self.nodes)
+        free = _free(self.nodes, self._users)
+        self.nodes = [n for n in self.nodes if n not in free]
+
+    def of(self, node: Node) -> Mix:
+        """Instructions of one of the nodes."""
+        mix = Mix()
         if isinstance(node, Op):
-            mix.scalars += 0 if node.name in _FREE else max(1, cost.operation_cost(node.name))
-            continue
+            if node.name.startswith("math.") or node.name in _ADDITIONS or node.name in _FLOATS:
+                count(node, self._registers.narrow, mix, self._users, self._makers)
+            elif node.name not in _FREE:
+                mix.scalars += max(1, cost.operation_cost(node.name))
+            return mix
         if isinstance(node, (Load, IndirectLoad, IndirectAtomic)):
             mix.loaded += node.buffer.bytes_per_element
         if isinstance(node, (Store, IndirectStore, IndirectAtomic)):
             mix.stored += node.buffer.bytes_per_element
-        # Where an access is that is known at run time only is computed, and a check branches.
-        mix.scalars += 2 if isinstance(node, (IndirectLoad, IndirectStore, Check)) else 1
-    return mix
+        # A check compares and branches; where an access is belongs to its instruction.
+        mix.scalars += 2 if isinstance(node, Check) else 1
+        return mix
 
 
 class VectorMix:
@@ -180,7 +199,7 @@ class VectorMix:
         return self._filled(bits)
 
     def _filled(self, bits: int) -> float:
-        return max(1.0, self.width * bits / self.registers.bits)
+        return max(self.registers.narrow, self.width * bits / self.registers.bits)
 
     def _access(self, node: Access, mix: Mix) -> None:
         size = node.buffer.bytes_per_element
@@ -275,7 +294,7 @@ def count(
             mix.products += operations / 2
             mix.others += operations / 2
         else:
-            mix.others += max(operations, registers)
+            mix.others += operations
 
 
 def _users(nodes: Iterable[Node]) -> dict[Value, list[Node]]:

@@ -11,14 +11,29 @@ from dataclasses import dataclass, field
 
 from polyblocks.affine.analysis.footprints import Level, Moved
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.instructions import Mix, Registers, VectorMix, scalar_mix
-from polyblocks.affine.model import For, Node
+from polyblocks.affine.cost.instructions import Mix, Registers, ScalarMix, VectorMix
+from polyblocks.affine.model import (
+    For,
+    Index,
+    IndirectAtomic,
+    IndirectLoad,
+    IndirectStore,
+    Load,
+    Node,
+    Store,
+    Value,
+    operands,
+    results,
+    walk,
+)
 from polyblocks.target import Issue, MemoryLevel, TargetDescription
 
 #: Vector instructions that starting an innermost loop costs: its bounds, its tail.
 ROW_START = 10.0
 #: Scalar instructions of an iteration of a loop that counts.
 COUNTER = 2.0
+#: Iterations of loops in each other that are written one after the other, at most.
+UNROLLED = 16
 #: Instructions among which a core looks for some whose operands are there.
 WINDOW = 256.0
 
@@ -39,52 +54,155 @@ class Phase:
     times: float = 1.0
 
 
+@dataclass(frozen=True)
+class _Around:
+    """A loop around: its level, and whether its iterations are written one after the other."""
+
+    level: Level
+    unrolled: bool
+
+
 def phases(root: Level, nodes: list[Node], target: TargetDescription) -> Phase:
     """The phases of a nest, with their instructions."""
-    return _phase(root, nodes, 1.0, Registers(target.vector_bits, target.memory[0].line))
+    return _Builder(nodes, target).phase(root, nodes, [], 1.0)
 
 
-def _phase(level: Level, nodes: list[Node], times: float, registers: Registers) -> Phase:
-    """A loop's phase; ``times`` is how often its body runs."""
-    phase = Phase(level, times=times)
-    phase.mix.add(scalar_mix(nodes), times)
-    loops = [n for n in nodes if isinstance(n, For)]
-    for loop, inner in zip(loops, level.inner, strict=True):
-        runs = times * inner.trips
-        if loop.simd is None or (len(loop.body) == 1 and isinstance(loop.body[0], For)):
-            one = _phase(inner, loop.body, runs, registers)
-            one.mix.scalars += COUNTER * runs
-        else:
-            one = _vectors(inner, loop, times, registers)
-        phase.inner.append(one)
-    return phase
+class _Builder:
+    def __init__(self, nodes: list[Node], target: TargetDescription) -> None:
+        self._registers = Registers(
+            target.vector_bits, target.issue.narrow, target.memory[0].line
+        )
+        #: Slots from an operation to one that waits for it, and through memory.
+        self._latency = float(target.multiply_adds_in_flight)
+        self._forwarding = target.issue.forwarding
+        #: The loops, of those around, in which a value changes.
+        self._changing: dict[Value, frozenset[Level]] = {}
+        self._stored = {
+            n.buffer.base
+            for n in walk(nodes)
+            if isinstance(n, (Store, IndirectStore, IndirectAtomic))
+        }
+
+    def phase(
+        self, level: Level, nodes: list[Node], around: list[_Around], times: float
+    ) -> Phase:
+        """A loop's phase; ``times`` is how often its body runs."""
+        phase = Phase(level, times=times)
+        self._straight(phase.mix, nodes, around, times)
+        loops = [n for n in nodes if isinstance(n, For)]
+        for loop, inner in zip(loops, level.inner, strict=True):
+            runs = times * inner.trips
+            if loop.simd is not None and not (
+                len(loop.body) == 1 and isinstance(loop.body[0], For)
+            ):
+                phase.inner.append(self._vectors(inner, loop, times))
+                continue
+            unrolled = _iterations(inner) <= UNROLLED
+            for argument in loop.arguments:
+                self._changing[argument] = frozenset([inner])
+            one = self.phase(inner, loop.body, [*around, _Around(inner, unrolled)], runs)
+            if not unrolled:
+                one.mix.scalars += COUNTER * runs
+            if loop.inits:
+                one.mix.waits += self._latency * runs
+            phase.inner.append(one)
+        return phase
+
+    def _straight(
+        self, mix: Mix, nodes: list[Node], around: list[_Around], times: float
+    ) -> None:
+        """Add straight-line nodes of a scalar loop.
+
+        What does not change from iteration to iteration of a loop that is unrolled is computed
+        once, and outside of the loops around if it does not change there either.
+        """
+        scalars = ScalarMix(nodes, self._registers)
+        unrolled = bool(around) and around[-1].unrolled
+        for node in nodes:
+            self._define(node, around)
+        for node in scalars.nodes:
+            runs = times
+            if unrolled and isinstance(node, (Load, Store)) and node.buffer.kind == "local":
+                # In registers: all its places are known.
+                continue
+            if unrolled and not isinstance(node, (Store, IndirectStore, IndirectAtomic)):
+                runs = self._runs(self._where(node, around), around)
+            mix.add(scalars.of(node), runs)
+        if _updates(nodes):
+            mix.waits += (self._latency + self._forwarding) * times
+
+    def _runs(self, changing: frozenset[Level], around: list[_Around]) -> float:
+        """How often something runs that changes in these loops."""
+        runs = 1.0
+        deepest = max(
+            (i for i, a in enumerate(around) if a.level in changing and not a.unrolled), default=-1
+        )
+        for i, one in enumerate(around):
+            if one.level in changing if one.unrolled else i <= deepest:
+                runs *= one.level.trips
+        return runs
+
+    def _where(self, node: Node, around: list[_Around]) -> frozenset[Level]:
+        """The loops in which what a node does changes."""
+        found: set[Level] = set()
+        if isinstance(node, (Load, Index)):
+            exprs = node.index if isinstance(node, Load) else (node.expr,)
+            variables = {v for e in exprs for v in e.variables()}
+            found = {a.level for a in around if a.level.loop_var in variables}
+        for value in operands(node):
+            found |= self._changing.get(value, frozenset())
+        if isinstance(node, (Load, IndirectLoad)) and node.buffer.base in self._stored:
+            found = {a.level for a in around}
+        return frozenset(found)
+
+    def _define(self, node: Node, around: list[_Around]) -> None:
+        for result in results(node):
+            self._changing[result] = (
+                frozenset(a.level for a in around)
+                if isinstance(node, For)
+                else self._where(node, around)
+            )
+
+    def _vectors(self, level: Level, loop: For, times: float) -> Phase:
+        """The phase of a loop in vectors that runs ``times`` times."""
+        assert loop.simd is not None
+        vectors = VectorMix(loop, self._registers)
+        simd = loop.simd
+        trips = level.trips
+        whole, rest = divmod(trips, simd.width)
+        count: float = whole
+        phase = Phase(level, times=times * trips)
+        if rest:
+            if simd.masked or rest & (rest - 1) == 0:
+                count += 1
+            else:
+                scalars = ScalarMix(loop.body, self._registers)
+                for node in scalars.nodes:
+                    phase.mix.add(scalars.of(node), times * rest)
+        blocks = whole / (simd.accumulators * simd.interleaved)
+        phase.mix.add(vectors.each, times * count)
+        phase.mix.add(vectors.once, times)
+        if loop.inits:
+            phase.mix.waits += self._latency * times * max(1.0, blocks)
+        if blocks > 1 or loop.bounded:
+            phase.mix.scalars += times * COUNTER * blocks
+            phase.mix.others += times * ROW_START
+        for inner, mix in zip(level.inner, vectors.inner.values(), strict=True):
+            inside = Phase(inner, times=times * count * inner.trips)
+            inside.mix.add(mix, times * count * inner.trips)
+            phase.inner.append(inside)
+        return phase
 
 
-def _vectors(level: Level, loop: For, times: float, registers: Registers) -> Phase:
-    """The phase of a loop in vectors that runs ``times`` times."""
-    assert loop.simd is not None
-    vectors = VectorMix(loop, registers)
-    simd = loop.simd
-    trips = level.trips
-    whole, rest = divmod(trips, simd.width)
-    count: float = whole
-    phase = Phase(level, times=times * trips)
-    if rest:
-        if simd.masked or rest & (rest - 1) == 0:
-            count += 1
-        else:
-            phase.mix.add(scalar_mix(loop.body), times * rest)
-    blocks = count / (simd.accumulators * simd.interleaved)
-    phase.mix.add(vectors.each, times * count)
-    phase.mix.add(vectors.once, times)
-    phase.mix.scalars += times * (COUNTER * blocks)
-    phase.mix.others += times * ROW_START
-    for inner, mix in zip(level.inner, vectors.inner.values(), strict=True):
-        inside = Phase(inner, times=times * count * inner.trips)
-        inside.mix.add(mix, times * count * inner.trips)
-        phase.inner.append(inside)
-    return phase
+def _iterations(level: Level) -> int:
+    """Iterations of a loop and of the loops inside."""
+    return level.trips * max((_iterations(inner) for inner in level.inner), default=1)
 
+
+def _updates(nodes: list[Node]) -> bool:
+    """Whether something is added to elements that are known at run time only: often the same."""
+    loaded = {n.buffer.base for n in nodes if isinstance(n, IndirectLoad)}
+    return any(isinstance(n, IndirectStore) and n.buffer.base in loaded for n in nodes)
 
 
 def slots(mix: Mix, issue: Issue, register: float) -> float:
@@ -101,6 +219,7 @@ def slots(mix: Mix, issue: Issue, register: float) -> float:
         mix.sums,
         divider,
         mix.shuffles / issue.shuffles,
+        mix.waits,
         vectors / issue.vectors,
         (vectors + mix.scalars + accesses) / issue.instructions,
     )
@@ -128,8 +247,12 @@ class Chip:
     def moving(self, k: int, fetched: float, written: float) -> float:
         """Seconds in which a memory level gives and takes so many bytes."""
         apart = self.memory[k].writes
-        moved = max(fetched, written / apart) if apart else fetched + written
-        return moved / self.rates[k]
+        if not apart:
+            return (fetched + written) / self.rates[k]
+        both = fetched, written / apart
+        # The chips of the main memory do one or the other, and take time to change.
+        main = k == len(self.memory) - 1
+        return (rates.overlapped(*both) if main else max(both)) / self.rates[k]
 
 
 class Clock:
