@@ -42,8 +42,14 @@ class Group:
     places: set[tuple[int, ...]] = field(default_factory=set)
     unknown: dict[Var, list[Any]] = field(default_factory=dict)
 
-    def box(self, widths: dict[Var, int]) -> StridedBox:
-        """What it touches while the variables of ``widths`` take so many values each."""
+    def box(self, widths: dict[Var, int], unknown: dict[Var, int] | None = None) -> StridedBox:
+        """What it touches while variables take so many values each.
+
+        Args:
+            widths: of loops.
+            unknown: of what is known at run time only.
+        """
+        values = {**widths, **(unknown or {})}
         outer: list[Terms] = []
         ranges: list[tuple[int, int]] = []
         counts: list[int] = []
@@ -54,11 +60,13 @@ class Group:
             moving: list[tuple[int, int]] = []
             least, most = min(constants), max(constants)
             for atom, factor in terms:
-                extent = _values(atom, widths)
+                extent = _values(atom, values)
                 if extent > 1 and atom in self.unknown:
-                    # Within what the other terms step over, as the digits of a number are.
-                    steps = (abs(f) for other, f in terms if other not in self.unknown)
-                    step = max(1, min(steps, default=APART) // extent)
+                    # Within what the next larger term steps over, as the digits of a number are.
+                    steps = (abs(f) for _, f in terms if abs(f) > abs(factor))
+                    room = max(1, min(steps, default=APART) // abs(factor))
+                    extent = min(extent, room)
+                    step = abs(factor) * (room // extent)
                     most += step * (extent - 1)
                     moving.append((step, extent))
                 elif extent > 1:
@@ -76,7 +84,10 @@ class Group:
             ranges.append((least, most + 1))
             counts.append(min(length * pieces, most - least + 1))
             runs.append(pieces)
-        return StridedBox(tuple(outer), tuple(ranges), counts, runs, self._part(still))
+        box = StridedBox(tuple(outer), tuple(ranges), counts, runs, self._part(still))
+        if self.unknown:
+            box.most = self.count * math.prod(widths.values())
+        return box
 
     def _part(self, still: list[int]) -> float:
         """The part of a box that there is: few of the rows around the middle of a star."""
@@ -96,6 +107,7 @@ class StridedBox:
         counts: different indices per dimension; fewer than the box has for strided accesses.
         runs: per dimension, into how many runs of neighbours these indices fall.
         part: of all combinations of these indices, those that there are.
+        most: elements that there are at most.
     """
 
     outer: tuple[Terms, ...]
@@ -103,11 +115,12 @@ class StridedBox:
     counts: list[int]
     runs: list[int]
     part: float = 1.0
+    most: int = APART
 
     @property
     def elements(self) -> int:
         """Number of elements."""
-        return math.ceil(math.prod(self.counts) * self.part)
+        return min(math.ceil(math.prod(self.counts) * self.part), self.most)
 
     def meets(self, other: StridedBox) -> bool:
         """Whether both have the same origin, and boxes that overlap."""
@@ -116,6 +129,7 @@ class StridedBox:
     def include(self, other: StridedBox) -> None:
         """Grow to the hull of both."""
         both = hull(self.box, other.box)
+        self.most = max(self.most, other.most)
         self.part = max(self.part, other.part) if self.box == other.box else 1.0
         for d, (low, high) in enumerate(both):
             if other.box[d] != self.box[d]:
@@ -148,7 +162,7 @@ class StridedBox:
                 run, step = min(run * span, pieces * round_up(run * count // pieces, line)), -1
             else:
                 run, step = run * count, step * extent if count == extent else -1
-        touched = math.ceil(rows * self.part) * round_up(run, line)
+        touched = min(math.ceil(rows * self.part) * round_up(run, line), self.most * line)
         return min(touched, round_up(nbytes(buffer), line))
 
 

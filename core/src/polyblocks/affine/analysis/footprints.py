@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from polyblocks.affine.access import strides
+from polyblocks.affine.access import address, is_whole, strides
 from polyblocks.affine.analysis.access_boxes import (
     Group,
     StridedBox,
@@ -19,8 +19,10 @@ from polyblocks.affine.analysis.access_boxes import (
     numel,
     round_up,
 )
+from polyblocks.affine.analysis.known_values import CASTS, binary
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    Access,
     Buffer,
     For,
     Index,
@@ -33,6 +35,7 @@ from polyblocks.affine.model import (
     Value,
     operands,
     results,
+    walk,
 )
 
 
@@ -90,6 +93,9 @@ class Moved:
         self.written += times * other.written
         self.passed += times * other.passed
 
+
+#: Operations on integers that make affine expressions of such.
+_LINEAR = frozenset({"arith.addi", "arith.subi", "arith.muli"})
 
 #: Per loop and buffer what is moved in its body, outside of inner loops.
 Parts = dict["Level", dict[Buffer, Moved]]
@@ -214,7 +220,8 @@ def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
         line: bytes in which memory is moved.
     """
     root = Level(None, 1)
-    _collect(root, nodes, _Scope())
+    nodes = list(nodes)
+    _collect(root, nodes, _Scope(flat=_flat_views(nodes)))
     _Measure(line).level(root)
     return root
 
@@ -228,12 +235,27 @@ class _Scope:
         values: index values as expressions; one that is known at run time only is a variable.
         unknown: such variables, and the loops in which they change.
         around: the loops around, outer before inner.
+        flat: a view of one dimension for buffers that are accessed by several names.
     """
 
     shifts: dict[Var, Expr] = field(default_factory=dict)
     values: dict[Value, Expr] = field(default_factory=dict)
     unknown: dict[Var, list[Level]] = field(default_factory=dict)
     around: list[Level] = field(default_factory=list)
+    flat: dict[Buffer, Buffer] = field(default_factory=dict)
+
+    def place(self, node: Access) -> tuple[Buffer, tuple[Expr, ...]]:
+        """What an access touches, by the one name of its memory."""
+        if isinstance(node, (Load, Store)):
+            index = node.index
+            if self.shifts:
+                index = tuple(e.substitute(self.shifts) for e in index)
+        else:
+            index = tuple(self.at(v) for v in node.index)
+        flat = self.flat.get(node.buffer.base)
+        if flat is None or node.buffer is flat:
+            return node.buffer, index
+        return flat, (address(node.buffer, index),)
 
     def at(self, value: Value) -> Expr:
         """An index value as an expression."""
@@ -246,14 +268,27 @@ class _Scope:
         if isinstance(node, Index):
             expr = node.expr.substitute(self.shifts) if self.shifts else node.expr
             self.values[node.result] = expr
-        elif isinstance(node, Op) and node.name == "arith.addi":
-            first, second = (self.values.get(v) for v in node.operands)
-            if first is not None and second is not None:
-                self.values[node.results[0]] = first + second
-            else:
+        elif isinstance(node, Op):
+            expr = self._expr(node)
+            if expr is None:
                 self._define(node)
-        elif isinstance(node, (Op, Load, IndirectLoad)):
+            else:
+                self.values[node.results[0]] = expr
+        elif isinstance(node, (Load, IndirectLoad)):
             self._define(node)
+
+    def _expr(self, op: Op) -> Expr | None:
+        """What an operation on integers makes of expressions."""
+        if op.name == "arith.constant":
+            value = getattr(op.attributes.get("value"), "value", None)
+            return Expr(value) if isinstance(value, int) else None
+        if op.name not in _LINEAR and op.name not in CASTS:
+            return None
+        known = [self.values.get(v) for v in op.operands]
+        if op.name in CASTS:
+            return known[0]
+        first, second = known
+        return None if first is None or second is None else binary(op.name, first, second)
 
     def _define(self, node: Op | Load | IndirectLoad) -> None:
         """Results that change where an operand does."""
@@ -273,24 +308,32 @@ class _Scope:
         return Expr.of(var)
 
 
+def _flat_views(nodes: Iterable[Node]) -> dict[Buffer, Buffer]:
+    """For memory that is accessed by several names one of them, a view of one dimension."""
+    names: dict[Buffer, set[Buffer]] = {}
+    for node in walk(nodes):
+        if isinstance(node, Access):
+            names.setdefault(node.buffer.base, set()).add(node.buffer)
+    flat: dict[Buffer, Buffer] = {}
+    for base, buffers in names.items():
+        if len(buffers) > 1 and all(map(is_whole, buffers)):
+            flat.update({base: b for b in buffers if len(b.shape) == 1})
+    return flat
+
+
 def _collect(level: Level, nodes: Iterable[Node], scope: _Scope) -> None:
     """Fill ``level``."""
     found: dict[tuple[Buffer, bool, tuple[Terms, ...]], Group] = {}
     for node in nodes:
         scope.define(node)
         if isinstance(node, (Load, Store, IndirectLoad, IndirectStore)):
-            if isinstance(node, (Load, Store)):
-                index = node.index
-                if scope.shifts:
-                    index = tuple(e.substitute(scope.shifts) for e in index)
-            else:
-                index = tuple(scope.at(v) for v in node.index)
+            buffer, index = scope.place(node)
             store = isinstance(node, (Store, IndirectStore))
             terms = tuple(e.terms for e in index)
-            key = (node.buffer, store, terms)
+            key = (buffer, store, terms)
             group = found.get(key)
             if group is None:
-                group = found[key] = Group(node.buffer, terms, [set() for _ in index], 0, store)
+                group = found[key] = Group(buffer, terms, [set() for _ in index], 0, store)
                 group.passes = store
                 group.unknown = {v: scope.unknown[v] for e in index for v in e.variables() if v in scope.unknown}
             place = tuple(e.const for e in index)
@@ -305,7 +348,8 @@ def _collect(level: Level, nodes: Iterable[Node], scope: _Scope) -> None:
                 var = Var(trips, node.var.name)
                 shifts = {**shifts, node.var: node.origin.substitute(shifts) + var}
             inner = Level(var, trips, node.level, loop_var=node.var)
-            inside = _Scope(shifts, dict(scope.values), scope.unknown, [*scope.around, inner])
+            around = [*scope.around, inner]
+            inside = _Scope(shifts, dict(scope.values), scope.unknown, around, scope.flat)
             for argument in node.arguments:
                 inside.values[argument] = inside._new([inner])
             _collect(inner, node.body, inside)
@@ -348,9 +392,11 @@ class _Measure:
                 times *= level.trips
             most[key] = most.get(key, 0) + times
             widths = {level.var: level.trips for level in path if level.var is not None}
-            for var, changing in group.unknown.items():
-                widths[var] = math.prod(level.trips for level in path if level in changing)
-            box = group.box(widths)
+            unknown = {
+                var: math.prod(level.trips for level in path if level in changing)
+                for var, changing in group.unknown.items()
+            }
+            box = group.box(widths, unknown)
             known = boxes.setdefault(key, [])
             met = next((b for b in known if b.meets(box)), None)
             if met is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from polyblocks.affine.analysis.footprints import Level, Moved
 from polyblocks.affine.cost import rates
@@ -20,6 +21,7 @@ from polyblocks.affine.model import (
     IndirectStore,
     Load,
     Node,
+    Op,
     Store,
     Value,
     operands,
@@ -126,7 +128,10 @@ class _Builder:
                 # In registers: all its places are known.
                 continue
             if unrolled and not isinstance(node, (Store, IndirectStore, IndirectAtomic)):
-                runs = self._runs(self._where(node, around), around)
+                changing = self._where(node, around)
+                runs = self._runs(changing, around)
+                if isinstance(node, Op) and node.name in ("arith.divf", "math.sqrt"):
+                    runs *= self._side_by_side(changing, around)
             mix.add(scalars.of(node), runs)
         if _updates(nodes):
             mix.waits += (self._latency + self._forwarding) * times
@@ -141,6 +146,15 @@ class _Builder:
             if one.level in changing if one.unrolled else i <= deepest:
                 runs *= one.level.trips
         return runs
+
+    def _side_by_side(self, changing: frozenset[Level], around: list[_Around]) -> float:
+        """Instructions of one operation, where those of an unrolled loop are done in vectors.
+
+        That is worth it for the slow ones.
+        """
+        count = prod(a.level.trips for a in around if a.unrolled and a.level in changing)
+        lanes = max(1, int(self._registers.narrow * self._registers.bits) // 32)
+        return -(-count // lanes) / count
 
     def _where(self, node: Node, around: list[_Around]) -> frozenset[Level]:
         """The loops in which what a node does changes."""
