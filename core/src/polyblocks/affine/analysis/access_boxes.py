@@ -89,6 +89,13 @@ class Group:
             box.most = self.count * math.prod(widths.values())
         return box
 
+    def values_of_unknown(self, path: list[Any]) -> dict[Var, int]:
+        """How many values each of ``unknown`` has while the loops of a path run."""
+        return {
+            var: math.prod(level.trips for level in path if level in changing)
+            for var, changing in self.unknown.items()
+        }
+
     def _part(self, still: list[int]) -> float:
         """The part of a box that there is: few of the rows around the middle of a star."""
         rows = math.prod(len(self.constants[d]) for d in still)

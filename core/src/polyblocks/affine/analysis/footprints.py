@@ -1,12 +1,12 @@
 """Footprints: which part of each buffer the iterations of a nest touch, and how often it moves.
 
 Counted on boxes: accesses of one place whose indices differ by constants are one box (a stencil's
-window), overlapping boxes become their hull. Indices known only at run time touch one line each.
+window), overlapping boxes become their hull. Indices known only at run time are apart from each
+other, within what the other terms of the address leave them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -67,38 +67,9 @@ class Touched:
         """Bytes that cross a border of the memory hierarchy when each is loaded and stored once."""
         return self.read_lines + self.written_lines
 
-    @property
-    def fetched(self) -> int:
-        """Bytes that come from behind such a border: a line comes before it is stored to."""
-        return self.read_lines if self.passes else max(self.read_lines, self.written_lines)
-
-
-@dataclass
-class Moved:
-    """Bytes that a loop moves across a border of the memory hierarchy, all its iterations.
-
-    Attributes:
-        fetched: towards the core.
-        written: away from it, through the caches.
-        passed: the same past the caches, to the main memory.
-    """
-
-    fetched: float = 0.0
-    written: float = 0.0
-    passed: float = 0.0
-
-    def add(self, other: Moved, times: float = 1.0) -> None:
-        """Add so many times another one's."""
-        self.fetched += times * other.fetched
-        self.written += times * other.written
-        self.passed += times * other.passed
-
 
 #: Operations on integers that make affine expressions of such.
 _LINEAR = frozenset({"arith.addi", "arith.subi", "arith.muli"})
-
-#: Per loop and buffer what is moved in its body, outside of inner loops.
-Parts = dict["Level", dict[Buffer, Moved]]
 
 
 @dataclass(eq=False)
@@ -157,60 +128,6 @@ class Level:
             total.setdefault(group.buffer, self.once[group.buffer].moved)
         return {b: moved * self.trips for b, moved in total.items()}
 
-    def parts(self, capacity: int) -> Parts:
-        """As :meth:`traffic`, by the loops that wait for it.
-
-        What stays in the cache is fetched by the first loop that touches it, and written back
-        behind the last one that stores to it.
-        """
-        parts: Parts = {}
-        if self.resident() <= capacity or not self.inner:
-            loops = list(self._leaves(1))
-            for buffer, touched in self.whole.items():
-                _hand_out(parts, buffer, touched.fetched, loops, "fetched")
-                how = "passed" if touched.passes else "written"
-                _hand_out(parts, buffer, touched.written_lines, loops[::-1], how)
-            return parts
-        for level in self.inner:
-            for leaf, buffers in level.parts(capacity).items():
-                for buffer, moved in buffers.items():
-                    total = parts.setdefault(leaf, {}).setdefault(buffer, Moved())
-                    total.add(moved, self.trips)
-        met = {buffer for buffers in parts.values() for buffer in buffers}
-        for group in self.groups:
-            if group.buffer not in met:
-                once = self.once[group.buffer]
-                parts.setdefault(self, {})[group.buffer] = Moved(
-                    once.fetched * self.trips, once.written_lines * self.trips
-                )
-        return parts
-
-    def _leaves(self, times: int) -> Iterator[tuple[Level, int]]:
-        """Loops with accesses of their own, and how often each of them is run."""
-        if self.groups:
-            yield self, times
-        for level in self.inner:
-            yield from level._leaves(times * self.trips)
-
-
-def _hand_out(
-    parts: Parts, buffer: Buffer, nbytes: int, loops: list[tuple[Level, int]], what: str
-) -> None:
-    """Give each loop as much of what is moved as it touches, as long as there is some."""
-    touching = []
-    for level, times in loops:
-        mine = level.whole.get(buffer)
-        if mine is not None and any(g.buffer is buffer for g in level.groups):
-            size = mine.fetched if what == "fetched" else mine.written_lines
-            if size:
-                touching.append((level, size * times))
-    left = nbytes
-    for position, (level, most) in enumerate(touching):
-        part = left if position == len(touching) - 1 else min(left, most)
-        moved = parts.setdefault(level, {}).setdefault(buffer, Moved())
-        setattr(moved, what, getattr(moved, what) + part)
-        left -= part
-
 
 def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
     """The footprints of a nest at each of its loops.
@@ -221,7 +138,9 @@ def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
     """
     root = Level(None, 1)
     nodes = list(nodes)
-    _collect(root, nodes, _Scope(flat=_flat_views(nodes)))
+    accesses = [n for n in walk(nodes) if isinstance(n, Access)]
+    indirect = any(isinstance(n, (IndirectLoad, IndirectStore)) for n in accesses)
+    _collect(root, nodes, _Scope(indirect, _flat_views(accesses)))
     _Measure(line).level(root)
     return root
 
@@ -231,18 +150,34 @@ class _Scope:
     """What is known inside of some loops.
 
     Attributes:
+        indirect: whether there are accesses for which index values must be known.
+        flat: a view of one dimension for buffers that are accessed by several names.
         shifts: where loops with bounds begin: var -> origin + fresh var.
         values: index values as expressions; one that is known at run time only is a variable.
         unknown: such variables, and the loops in which they change.
         around: the loops around, outer before inner.
-        flat: a view of one dimension for buffers that are accessed by several names.
     """
 
+    indirect: bool
+    flat: dict[Buffer, Buffer]
     shifts: dict[Var, Expr] = field(default_factory=dict)
     values: dict[Value, Expr] = field(default_factory=dict)
     unknown: dict[Var, list[Level]] = field(default_factory=dict)
     around: list[Level] = field(default_factory=list)
-    flat: dict[Buffer, Buffer] = field(default_factory=dict)
+
+    def inside(self, node: For, level: Level) -> _Scope:
+        """What is known inside of a loop more."""
+        shifts = self.shifts
+        if node.bounded:
+            assert level.var is not None
+            shifts = {**shifts, node.var: node.origin.substitute(shifts) + level.var}
+        values = dict(self.values) if self.indirect else self.values
+        around = [*self.around, level]
+        new = _Scope(self.indirect, self.flat, shifts, values, self.unknown, around)
+        if self.indirect:
+            for argument in node.arguments:
+                values[argument] = new._new([level])
+        return new
 
     def place(self, node: Access) -> tuple[Buffer, tuple[Expr, ...]]:
         """What an access touches, by the one name of its memory."""
@@ -265,6 +200,8 @@ class _Scope:
 
     def define(self, node: Node) -> None:
         """Take a node into account that may make index values."""
+        if not self.indirect:
+            return
         if isinstance(node, Index):
             expr = node.expr.substitute(self.shifts) if self.shifts else node.expr
             self.values[node.result] = expr
@@ -302,18 +239,22 @@ class _Scope:
         for result in results(node):
             self.values[result] = self._new(changing)
 
+    def changing(self, index: Iterable[Expr]) -> dict[Var, list[Level]]:
+        """What is known at run time only of an index, and the loops in which it changes."""
+        variables = (v for e in index for v in e.variables())
+        return {v: self.unknown[v] for v in variables if v in self.unknown}
+
     def _new(self, changing: list[Level]) -> Expr:
         var = Var(1 << 40, "unknown")
         self.unknown[var] = changing
         return Expr.of(var)
 
 
-def _flat_views(nodes: Iterable[Node]) -> dict[Buffer, Buffer]:
+def _flat_views(accesses: Iterable[Access]) -> dict[Buffer, Buffer]:
     """For memory that is accessed by several names one of them, a view of one dimension."""
     names: dict[Buffer, set[Buffer]] = {}
-    for node in walk(nodes):
-        if isinstance(node, Access):
-            names.setdefault(node.buffer.base, set()).add(node.buffer)
+    for node in accesses:
+        names.setdefault(node.buffer.base, set()).add(node.buffer)
     flat: dict[Buffer, Buffer] = {}
     for base, buffers in names.items():
         if len(buffers) > 1 and all(map(is_whole, buffers)):
@@ -326,34 +267,27 @@ def _collect(level: Level, nodes: Iterable[Node], scope: _Scope) -> None:
     found: dict[tuple[Buffer, bool, tuple[Terms, ...]], Group] = {}
     for node in nodes:
         scope.define(node)
-        if isinstance(node, (Load, Store, IndirectLoad, IndirectStore)):
+        if isinstance(node, For):
+            var = Var(node.trips, node.var.name) if node.bounded else node.var
+            inner = Level(var, node.trips, node.level, loop_var=node.var)
+            _collect(inner, node.body, scope.inside(node, inner))
+            level.inner.append(inner)
+        elif isinstance(node, Access):
             buffer, index = scope.place(node)
             store = isinstance(node, (Store, IndirectStore))
             terms = tuple(e.terms for e in index)
-            key = (buffer, store, terms)
-            group = found.get(key)
+            group = found.get((buffer, store, terms))
             if group is None:
-                group = found[key] = Group(buffer, terms, [set() for _ in index], 0, store)
-                group.passes = store
-                group.unknown = {v: scope.unknown[v] for e in index for v in e.variables() if v in scope.unknown}
+                group = Group(buffer, terms, [set() for _ in index], 0, store, passes=store)
+                if scope.unknown:
+                    group.unknown = scope.changing(index)
+                found[buffer, store, terms] = group
             place = tuple(e.const for e in index)
             for constants, const in zip(group.constants, place, strict=True):
                 constants.add(const)
             group.places.add(place)
             group.count += 1
             group.passes = group.passes and isinstance(node, Store) and node.stream > 0
-        elif isinstance(node, For):
-            var, trips, shifts = node.var, node.trips, scope.shifts
-            if node.bounded:
-                var = Var(trips, node.var.name)
-                shifts = {**shifts, node.var: node.origin.substitute(shifts) + var}
-            inner = Level(var, trips, node.level, loop_var=node.var)
-            around = [*scope.around, inner]
-            inside = _Scope(shifts, dict(scope.values), scope.unknown, around, scope.flat)
-            for argument in node.arguments:
-                inside.values[argument] = inside._new([inner])
-            _collect(inner, node.body, inside)
-            level.inner.append(inner)
     level.groups.extend(found.values())
 
 
@@ -392,11 +326,7 @@ class _Measure:
                 times *= level.trips
             most[key] = most.get(key, 0) + times
             widths = {level.var: level.trips for level in path if level.var is not None}
-            unknown = {
-                var: math.prod(level.trips for level in path if level in changing)
-                for var, changing in group.unknown.items()
-            }
-            box = group.box(widths, unknown)
+            box = group.box(widths, group.values_of_unknown(path) if group.unknown else None)
             known = boxes.setdefault(key, [])
             met = next((b for b in known if b.meets(box)), None)
             if met is None:

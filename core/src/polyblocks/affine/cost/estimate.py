@@ -12,9 +12,10 @@ from typing import Any
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along, strides
-from polyblocks.affine.analysis.footprints import Level, Moved, analyze
+from polyblocks.affine.analysis.footprints import Level, analyze
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.phases import Chip, Clock, phases
+from polyblocks.affine.cost.traffic import traffic_of_loops
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
@@ -259,15 +260,10 @@ class Estimator:
     ) -> float:
         """Seconds of a nest as it is written; those of its resources are set."""
         target = self._target
-        parts: list[dict[Level, Moved]] = []
-        for k in range(1, len(target.memory)):
-            moved = root.parts(self._capacity(k - 1, threads))
-            parts.append({})
-            for level, buffers in moved.items():
-                total = parts[-1][level] = Moved()
-                for buffer, part in buffers.items():
-                    if home[buffer] >= k:
-                        total.add(part)
+        parts = [
+            traffic_of_loops(root, self._capacity(k - 1, threads), lambda b, k=k: home[b] >= k)
+            for k in range(1, len(target.memory))
+        ]
         lane_rate = rates.lane_rate(target)
         assert lane_rate is not None
         available = self._team.size if self._team is not None else 1

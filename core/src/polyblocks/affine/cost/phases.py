@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from polyblocks.affine.analysis.footprints import Level, Moved
+from polyblocks.affine.analysis.footprints import Level
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.instructions import Mix, Registers, ScalarMix, VectorMix
+from polyblocks.affine.cost.traffic import Moved
 from polyblocks.affine.model import (
     For,
     Index,
