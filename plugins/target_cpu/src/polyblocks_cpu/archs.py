@@ -77,7 +77,7 @@ class Arch:
     dots: Mapping[str, float] = field(default_factory=dict)
     tiles: tuple[str, ...] = ()
     writes: float = 0.0
-    issue: Issue = Issue()
+    issue: Issue = field(default_factory=Issue)
     features: tuple[str, ...] = ()
 
 

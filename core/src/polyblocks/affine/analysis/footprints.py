@@ -203,8 +203,7 @@ class _Scope:
         if not self.indirect:
             return
         if isinstance(node, Index):
-            expr = node.expr.substitute(self.shifts) if self.shifts else node.expr
-            self.values[node.result] = expr
+            self.values[node.result] = node.expr.substitute(self.shifts)
         elif isinstance(node, Op):
             expr = self._expr(node)
             if expr is None:
@@ -257,8 +256,9 @@ def _flat_views(accesses: Iterable[Access]) -> dict[Buffer, Buffer]:
         names.setdefault(node.buffer.base, set()).add(node.buffer)
     flat: dict[Buffer, Buffer] = {}
     for base, buffers in names.items():
-        if len(buffers) > 1 and all(map(is_whole, buffers)):
-            flat.update({base: b for b in buffers if len(b.shape) == 1})
+        view = next((b for b in buffers if len(b.shape) == 1), None)
+        if view is not None and len(buffers) > 1 and all(map(is_whole, buffers)):
+            flat[base] = view
     return flat
 
 

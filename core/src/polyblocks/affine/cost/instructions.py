@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import log2
 
 from polyblocks.affine import operation_cost as cost
@@ -11,7 +11,6 @@ from polyblocks.affine.access import address
 from polyblocks.affine.model import (
     Access,
     Alloca,
-    Buffer,
     Check,
     For,
     Index,
@@ -31,13 +30,11 @@ from polyblocks.affine.vectors.neighbours import Window, windows
 
 #: Additions and what their units do besides: conversions, roundings.
 _ADDITIONS = frozenset(
-    f"arith.{name}"
-    for name in "addf subf sitofp uitofp fptosi fptoui extf truncf".split()
+    f"arith.{name}" for name in "addf subf sitofp uitofp fptosi fptoui extf truncf".split()
 ) | {"math.floor", "math.ceil", "math.trunc", "math.roundeven", "math.round"}
 #: What the units of multiply-adds do besides products: comparisons, the smaller of two numbers.
 _PRODUCTS = frozenset(
-    f"arith.{name}"
-    for name in "mulf cmpf maximumf minimumf maxnumf minnumf".split()
+    f"arith.{name}" for name in "mulf cmpf maximumf minimumf maxnumf minnumf".split()
 ) | {"math.fma"}
 #: Instructions of the smaller or larger of two numbers where a NaN is to come out, or is not to.
 _EXTREMES = {
@@ -86,10 +83,10 @@ class Mix:
 
     def add(self, other: Mix, times: float = 1.0) -> None:
         """Add so many times another one's."""
-        for one in fields(Mix):
-            value = getattr(other, one.name)
+        mine = self.__dict__
+        for name, value in other.__dict__.items():
             if value:
-                setattr(self, one.name, getattr(self, one.name) + times * value)
+                mine[name] += times * value
 
 
 @dataclass(frozen=True)
@@ -242,9 +239,7 @@ class VectorMix:
         rest = address(node.buffer, node.index)
         size = node.buffer.bytes_per_element
         return rest.const * size % line == 0 and all(
-            factor * size % line == 0
-            for atom, factor in rest.terms
-            if atom is not self.loop.var
+            factor * size % line == 0 for atom, factor in rest.terms if atom is not self.loop.var
         )
 
 
@@ -345,7 +340,9 @@ def _free(nodes: Iterable[Node], users: dict[Value, list[Node]]) -> set[Node]:
             divisor = makers[node.operands[1]]
             parts = [divisor, *(makers[v] for v in divisor.operands if v in makers)]
             free.update(
-                n for n in parts if n is divisor or (n.name == "math.sqrt" and len(users[n.results[0]]) == 1)
+                n
+                for n in parts
+                if n is divisor or (n.name == "math.sqrt" and len(users[n.results[0]]) == 1)
             )
     return free
 
@@ -376,8 +373,3 @@ def _by_root(node: Op, makers: dict[Value, Op]) -> bool:
         if maker is not None and maker.name == "math.sqrt" and maker.operands[0] == factor:
             return True
     return False
-
-
-def buffers_of(nodes: Iterable[Node]) -> set[Buffer]:
-    """Buffers that straight-line nodes access."""
-    return {n.buffer for n in nodes if isinstance(n, (Access, IndirectAtomic))}

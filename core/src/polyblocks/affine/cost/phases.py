@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 
 from polyblocks.affine.analysis.footprints import Level
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.instructions import Mix, Registers, ScalarMix, VectorMix
+from polyblocks.affine.cost.tile_cost import ROW_START
 from polyblocks.affine.cost.traffic import Moved
 from polyblocks.affine.model import (
     For,
@@ -29,10 +30,10 @@ from polyblocks.affine.model import (
     results,
     walk,
 )
-from polyblocks.target import Issue, MemoryLevel, TargetDescription
+from polyblocks.target import Issue, TargetDescription
 
-#: Vector instructions that starting an innermost loop costs: its bounds, its tail.
-ROW_START = 10.0
+#: The resource of arithmetic, beside the names of the memory levels.
+COMPUTE = "compute"
 #: Scalar instructions of an iteration of a loop that counts.
 COUNTER = 2.0
 #: Iterations of loops in each other that are written one after the other, at most.
@@ -72,23 +73,23 @@ def phases(root: Level, nodes: list[Node], target: TargetDescription) -> Phase:
 
 class _Builder:
     def __init__(self, nodes: list[Node], target: TargetDescription) -> None:
-        self._registers = Registers(
-            target.vector_bits, target.issue.narrow, target.memory[0].line
-        )
+        self._registers = Registers(target.vector_bits, target.issue.narrow, target.memory[0].line)
         #: Slots from an operation to one that waits for it, and through memory.
         self._latency = float(target.multiply_adds_in_flight)
         self._forwarding = target.issue.forwarding
         #: The loops, of those around, in which a value changes.
         self._changing: dict[Value, frozenset[Level]] = {}
+        #: Whether there may be loops that are unrolled.
+        self._unrolls = any(
+            isinstance(n, For) and n.simd is None and n.trips <= UNROLLED for n in walk(nodes)
+        )
         self._stored = {
             n.buffer.base
             for n in walk(nodes)
             if isinstance(n, (Store, IndirectStore, IndirectAtomic))
         }
 
-    def phase(
-        self, level: Level, nodes: list[Node], around: list[_Around], times: float
-    ) -> Phase:
+    def phase(self, level: Level, nodes: list[Node], around: list[_Around], times: float) -> Phase:
         """A loop's phase; ``times`` is how often its body runs."""
         phase = Phase(level, times=times)
         self._straight(phase.mix, nodes, around, times)
@@ -111,9 +112,7 @@ class _Builder:
             phase.inner.append(one)
         return phase
 
-    def _straight(
-        self, mix: Mix, nodes: list[Node], around: list[_Around], times: float
-    ) -> None:
+    def _straight(self, mix: Mix, nodes: list[Node], around: list[_Around], times: float) -> None:
         """Add straight-line nodes of a scalar loop.
 
         What does not change from iteration to iteration of a loop that is unrolled is computed
@@ -121,8 +120,9 @@ class _Builder:
         """
         scalars = ScalarMix(nodes, self._registers)
         unrolled = bool(around) and around[-1].unrolled
-        for node in nodes:
-            self._define(node, around)
+        if self._unrolls:
+            for node in nodes:
+                self._define(node, around)
         for node in scalars.nodes:
             runs = times
             if unrolled and isinstance(node, (Load, Store)) and node.buffer.kind == "local":
@@ -242,78 +242,110 @@ def slots(mix: Mix, issue: Issue, register: float) -> float:
 
 
 @dataclass(frozen=True)
-class Chip:
+class _Chip:
     """What the threads of a nest get of a chip.
 
     Attributes:
+        target: the chip.
         slot: seconds of a slot, over the threads that share the work.
-        register: bytes of a register.
-        issue: what a core starts in a slot.
-        memory: the memory levels, the fastest first.
-        rates: bytes per second of each, of all threads.
+        rates: bytes per second of each memory level, of all threads.
     """
 
+    target: TargetDescription
     slot: float
-    register: float
-    issue: Issue
-    memory: Sequence[MemoryLevel]
     rates: Sequence[float]
+
+    @classmethod
+    def of(cls, target: TargetDescription, threads: int) -> _Chip:
+        """What so many threads get of a chip whose rates are known."""
+        lane_rate = rates.lane_rate(target)
+        assert lane_rate is not None
+        team, simd = target.parallel_level("team"), target.parallel_level("simd")
+        cores = team.size if team is not None else 1
+        lanes = simd.size if simd is not None else 1
+        known = [rates.bandwidth(target, level, threads) for level in target.memory]
+        return cls(target, lanes * cores / lane_rate / threads, [rate or inf for rate in known])
+
+    def computing(self, mix: Mix) -> float:
+        """Seconds in which instructions are started."""
+        return slots(mix, self.target.issue, self.target.vector_bits / 8) * self.slot
 
     def moving(self, k: int, fetched: float, written: float) -> float:
         """Seconds in which a memory level gives and takes so many bytes."""
-        apart = self.memory[k].writes
+        apart = self.target.memory[k].writes
         if not apart:
             return (fetched + written) / self.rates[k]
         both = fetched, written / apart
         # The chips of the main memory do one or the other, and take time to change.
-        main = k == len(self.memory) - 1
+        main = k == len(self.target.memory) - 1
         return (rates.overlapped(*both) if main else max(both)) / self.rates[k]
 
 
-class Clock:
+class _Clock:
     """Adds up the time of the phases of a nest.
 
     Attributes:
         chip: what its threads get.
-        parts: of every memory level but the first, what each loop moves.
+        traffic: of every memory level but the first, what each loop moves.
         busy: seconds that each resource is busy: arithmetic, then the memory levels.
     """
 
-    def __init__(self, chip: Chip, parts: Sequence[Mapping[Level, Moved]]) -> None:
+    def __init__(self, chip: _Chip, traffic: Sequence[Mapping[Level, Moved]]) -> None:
         self.chip = chip
-        self.parts = parts
-        self.busy = [0.0] * (1 + len(chip.memory))
+        self.traffic = traffic
+        self.busy = [0.0] * (1 + len(chip.rates))
 
     def seconds(self, phase: Phase) -> float:
         """Seconds of a phase and of those inside."""
         whole = Mix()
         levels: list[Level] = []
         _gather(phase, whole, levels)
-        chip = self.chip
-        once = slots(whole, chip.issue, chip.register) / max(phase.times, 1.0)
+        once = self.chip.computing(whole) / self.chip.slot / max(phase.times, 1.0)
         if not phase.inner or once <= WINDOW:
             return self._together(whole, levels)
         own = self._together(phase.mix, [phase.level])
         return own + sum(self.seconds(inner) for inner in phase.inner)
 
     def _together(self, mix: Mix, levels: list[Level]) -> float:
+        """Seconds of what some loops do at the same time."""
         chip = self.chip
-        last = len(chip.memory) - 1
-        busy = [slots(mix, chip.issue, chip.register) * chip.slot]
-        busy.append(chip.moving(0, mix.loaded, mix.stored))
-        for k, parts in enumerate(self.parts, 1):
+        busy = [chip.computing(mix), chip.moving(0, mix.loaded, mix.stored)]
+        for k, traffic in enumerate(self.traffic, 1):
             moved = Moved()
             for level in levels:
-                if level in parts:
-                    moved.add(parts[level])
-            written = moved.written + (moved.passed if k == last else 0.0)
-            busy.append(chip.moving(k, moved.fetched, written))
+                if level in traffic:
+                    moved.add(traffic[level])
+            passed = moved.passed if k == len(self.traffic) else 0.0
+            busy.append(chip.moving(k, moved.fetched, moved.written + passed))
         self.busy = [a + b for a, b in zip(self.busy, busy, strict=True)]
         return rates.overlapped(*busy)
 
 
 def _gather(phase: Phase, mix: Mix, levels: list[Level]) -> None:
+    """The instructions of a phase and of those inside, and their loops."""
     mix.add(phase.mix)
     levels.append(phase.level)
     for inner in phase.inner:
         _gather(inner, mix, levels)
+
+
+def predict(
+    root: Level,
+    nodes: list[Node],
+    target: TargetDescription,
+    threads: int,
+    traffic: Sequence[Mapping[Level, Moved]],
+) -> tuple[float, dict[str, float]]:
+    """Seconds of a nest as it is written, and those in which each resource is busy.
+
+    Args:
+        root: its footprints.
+        nodes: its body; loops in vectors say so.
+        target: whose rates are known.
+        threads: that share the work.
+        traffic: of every memory level but the first, what each loop moves.
+    """
+    clock = _Clock(_Chip.of(target, threads), traffic)
+    seconds = clock.seconds(phases(root, nodes, target))
+    names = [COMPUTE, *(level.name for level in target.memory)]
+    return seconds, dict(zip(names, clock.busy, strict=True))
