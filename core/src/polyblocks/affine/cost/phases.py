@@ -38,8 +38,12 @@ COMPUTE = "compute"
 COUNTER = 2.0
 #: Iterations of loops in each other that are written one after the other, at most.
 UNROLLED = 16
-#: Instructions among which a core looks for some whose operands are there.
-WINDOW = 256.0
+#: Slots that are bridged by what memory fetches ahead and by what waits to be written, some KiB: a
+#: softmax of rows of 4 KiB reads, computes and writes at the same time, a tile of 256 KiB does not.
+WINDOW = 2048.0
+#: The part of the time of memory levels that does not overlap with the slowest one's: a line comes
+#: through all of them. Of the pipelines of the benchmarks, whose tiles are in the second cache.
+IN_TURNS = 0.3
 
 
 @dataclass
@@ -271,14 +275,16 @@ class _Chip:
         return slots(mix, self.target.issue, self.target.vector_bits / 8) * self.slot
 
     def moving(self, k: int, fetched: float, written: float) -> float:
-        """Seconds in which a memory level gives and takes so many bytes."""
+        """Seconds in which a core gets so many bytes of a memory level and gives it some.
+
+        The main memory takes what one core gives as fast as it gives; only many are held up.
+        """
         apart = self.target.memory[k].writes
         if not apart:
             return (fetched + written) / self.rates[k]
-        both = fetched, written / apart
-        # The chips of the main memory do one or the other, and take time to change.
-        main = k == len(self.target.memory) - 1
-        return (rates.overlapped(*both) if main else max(both)) / self.rates[k]
+        if k == len(self.rates) - 1:
+            return _in_turns(fetched, written) / self.rates[k]
+        return max(fetched, written / apart) / self.rates[k]
 
 
 class _Clock:
@@ -318,7 +324,13 @@ class _Clock:
             passed = moved.passed if k == len(self.traffic) else 0.0
             busy.append(chip.moving(k, moved.fetched, moved.written + passed))
         self.busy = [a + b for a, b in zip(self.busy, busy, strict=True)]
-        return rates.overlapped(*busy)
+        return rates.overlapped(*busy[:2], _in_turns(*busy[2:])) if busy[2:] else max(busy)
+
+
+def _in_turns(*seconds: float) -> float:
+    """Time of what the same lines of memory take one after the other, others meanwhile."""
+    longest = max(seconds)
+    return longest + IN_TURNS * (sum(seconds) - longest)
 
 
 def _gather(phase: Phase, mix: Mix, levels: list[Level]) -> None:
@@ -347,5 +359,11 @@ def predict(
     """
     clock = _Clock(_Chip.of(target, threads), traffic)
     seconds = clock.seconds(phases(root, nodes, target))
+    # While one core writes another one reads.
+    main = target.memory[-1]
+    if main.writes and traffic:
+        given = sum(m.written + m.passed for m in traffic[-1].values())
+        clock.busy[-1] = max(clock.busy[-1], given / main.writes / clock.chip.rates[-1])
+        seconds = max(seconds, clock.busy[-1])
     names = [COMPUTE, *(level.name for level in target.memory)]
     return seconds, dict(zip(names, clock.busy, strict=True))
