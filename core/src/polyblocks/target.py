@@ -303,7 +303,8 @@ class Issue:
     """What else one core does in the time in which it starts a multiply-add of a whole register.
 
     Such a time is a slot. Without numbers of a chip, all kinds of instructions share the units of
-    multiply-adds.
+    multiply-adds, and what takes long is as of vectors of 256 bits on most cores with two of these
+    (5 cycles for a division, 6 for a root; uops.info).
 
     Attributes:
         vectors: vector instructions of any kind that it starts in a slot.
@@ -323,10 +324,10 @@ class Issue:
     sums_apart: bool = False
     shuffles: float = 1.0
     instructions: float = 2.0
-    quotient: float = 4.0
-    root: float = 4.0
-    inverse_root: float = 8.0
-    lane: float = 1.0
+    quotient: float = 10.0
+    root: float = 12.0
+    inverse_root: float = 22.0
+    lane: float = 2.0
     narrow: float = 1.0
     forwarding: float = 8.0
 

@@ -45,6 +45,9 @@ _EXTREMES = {
 }
 #: No instructions: they are constants, or another view of the same bits.
 _FREE = frozenset({"arith.constant", "arith.bitcast", "arith.index_cast", "arith.index_castui"})
+#: Powers, and the largest exponent that is done by products in its own type.
+_POWERS = frozenset({"math.powf", "math.fpowi"})
+_MOST_PRODUCTS = 3
 #: Operations on floating-point numbers besides these.
 _FLOATS = _PRODUCTS | {"arith.divf", "arith.negf", "arith.remf"}
 #: Instructions of a vector's check: all lanes of its condition, and a branch.
@@ -279,6 +282,9 @@ def count(
         mix.sums += registers
     elif name in _PRODUCTS:
         mix.products += registers
+    elif name in _POWERS and (exponent := _constant(node.operands[1], makers)) is not None:
+        _power(abs(exponent), registers, mix)
+        mix.quotients += registers if exponent < 0 else 0
     elif name == "arith.select" and _chooses_compared(node, makers):
         # The smaller or the larger of both.
         mix.products += registers
@@ -290,6 +296,25 @@ def count(
             mix.others += operations / 2
         else:
             mix.others += operations
+
+
+def _power(exponent: float, registers: float, mix: Mix) -> None:
+    """Add a power that is known: products of squares, and a root for a half."""
+    whole = int(exponent)
+    if exponent != whole:
+        mix.roots += registers
+    mix.products += registers * max(0, whole.bit_length() + whole.bit_count() - 2)
+
+
+def _constant(value: Value, makers: dict[Value, Op]) -> float | None:
+    """The number that a value always is, if that is a small one whose power products give."""
+    maker = makers.get(value)
+    if maker is None or maker.name != "arith.constant":
+        return None
+    number = getattr(maker.attributes["value"], "value", None)
+    if not isinstance(number, (int, float)) or abs(number) > _MOST_PRODUCTS:
+        return None
+    return float(number) if 2 * number == int(2 * number) else None
 
 
 def _users(nodes: Iterable[Node]) -> dict[Value, list[Node]]:
