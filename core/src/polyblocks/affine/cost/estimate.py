@@ -3,7 +3,7 @@
 The cost model of one schedule: ``time = max over resources (work / rate)``, the resources being
 every memory level and the arithmetic units, plus what it takes to start and join the threads. Of a
 nest that says how it is written in vectors, the time is that of its loops, see
-:mod:`polyblocks.affine.cost.phases`.
+:mod:`polyblocks.affine.cost.phase_times`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.analysis.footprints import analyze
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.phases import COMPUTE, predict
+from polyblocks.affine.cost.phase_times import COMPUTE, predict
 from polyblocks.affine.cost.traffic import traffic_of_loops
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (

@@ -246,6 +246,35 @@ class VectorMix:
         )
 
 
+def square_mix(loop: For, registers: Registers) -> Mix:
+    """Instructions of a loop and the one in it that are a tile of as many vectors as lanes.
+
+    What is in order along the outer one is transposed: every vector goes through as many shuffles
+    as the number of lanes has bits.
+    """
+    (inner,) = loop.body
+    assert isinstance(inner, For)
+    width = inner.var.extent
+    users, makers = _users(inner.body), _makers(inner.body)
+    crossed = lanes_of(inner, loop.var).crossed
+    mix = Mix()
+    for node in inner.body:
+        if isinstance(node, Op):
+            bits = max(BITS.get(str(v.type), 0) for v in (*node.operands, *node.results))
+            filled = max(registers.narrow, width * bits / registers.bits)
+            count(node, width * filled, mix, users, makers)
+        elif isinstance(node, (Load, Store)):
+            moved = width * node.buffer.bytes_per_element
+            if isinstance(node, Store):
+                mix.stored += width * moved
+            else:
+                mix.loaded += width * moved
+            if node in crossed:
+                filled = max(registers.narrow, 8 * moved / registers.bits)
+                mix.shuffles += width * filled * log2(width)
+    return mix
+
+
 def shuffles_of(step: int) -> int:
     """Shuffles that put so many vectors apart or together, of two at a time."""
     factor = next(k for k in range(2, step + 1) if step % k == 0)
