@@ -92,7 +92,7 @@ class _Builder:
                 phase.inner.append(self._square(inner, loop, times))
                 continue
             # A loop around one in vectors that hands on what is carried only counts.
-            if loop.simd is not None and not isinstance(loop.body[0], For):
+            if loop.simd is not None and not any(isinstance(n, For) and n.simd for n in loop.body):
                 phase.inner.append(self._vectors(inner, loop, times))
                 continue
             unrolled = _iterations(inner) <= UNROLLED
