@@ -169,7 +169,8 @@ class StridedBox:
                 run, step = min(run * span, pieces * round_up(run * count // pieces, line)), -1
             else:
                 run, step = run * count, step * extent if count == extent else -1
-        touched = min(math.ceil(rows * self.part) * round_up(run, line), self.most * line)
+        whole = rows * round_up(run, line)
+        touched = min(round_up(math.ceil(whole * self.part), line), self.most * line)
         return min(touched, round_up(nbytes(buffer), line))
 
 
