@@ -62,6 +62,20 @@ def test_x86_is_identified(vendor: str, family: int, model: int, flags: str, nam
     assert ("-avx512f" in features) == ("avx512f" not in flags)
 
 
+def test_what_a_core_starts_beside_multiply_adds_is_described() -> None:
+    zen4, zen3, other = (
+        describe(CompileOptions(arch=name)) for name in ("znver4", "znver3", "x86-64-v3")
+    )
+    # Half vectors take half the time where whole ones take both halves of a unit.
+    assert (zen4.issue.narrow, zen3.issue.narrow) == (0.5, 1.0)
+    assert zen4.issue.sums_apart
+    assert zen3.issue.sums_apart
+    assert not other.issue.sums_apart
+    assert {level.writes for level in zen4.memory} == {0.5}
+    assert {level.writes for level in other.memory} == {0.0}
+    assert zen4.fingerprint() != dataclasses.replace(zen4, issue=Issue()).fingerprint()
+
+
 def test_arm_is_identified() -> None:
     text = "processor\t: 0\nFeatures\t: fp asimd asimdhp sve bf16\nCPU implementer\t: 0x41\n"
     arch, features = identify(text + "CPU part\t: 0xd40\n\n")
@@ -249,17 +263,3 @@ def test_dot_products_of_a_machine_are_those_of_its_features() -> None:
         "vpdpbusd": 1.0,
     }
     assert available(known, ["+avx512bf16"]) == {"vdpbf16ps": 0.5}
-
-
-def test_what_a_core_starts_beside_multiply_adds_is_described() -> None:
-    zen4, zen3, other = (
-        describe(CompileOptions(arch=name)) for name in ("znver4", "znver3", "x86-64-v3")
-    )
-    # Half vectors take half the time where whole ones take both halves of a unit.
-    assert (zen4.issue.narrow, zen3.issue.narrow) == (0.5, 1.0)
-    assert zen4.issue.sums_apart
-    assert zen3.issue.sums_apart
-    assert not other.issue.sums_apart
-    assert {level.writes for level in zen4.memory} == {0.5}
-    assert {level.writes for level in other.memory} == {0.0}
-    assert zen4.fingerprint() != dataclasses.replace(zen4, issue=Issue()).fingerprint()
