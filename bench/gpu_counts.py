@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,10 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.pipelines import gpu_counts as pipelines
+from bench.pipelines.table import CASES as PIPELINES
 from bench.table import CASES, Case, elements, normal
 
 #: A chip of each target.
 CHIPS = {"nvgpu": "sm_90a", "amdgpu": "gfx1100"}
+#: Groups of the benchmark's cases; the first one is the default.
+GROUPS = ("memory", "pipelines")
 #: Blocks of a launch that are simulated.
 BLOCKS = 6
 #: The same for programs whose tiles need much of their neighbours': at the border of the grid
@@ -84,33 +89,52 @@ class Counted:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Count and print; write ``<date>-gpu-counts.md`` where asked to."""
+    """Count and print; write ``<date>-gpu-counts.md`` where asked to.
+
+    Of pipelines it is ``<date>-gpu-counts-pipelines.md``, and a ``.json``.
+    """
     parser = argparse.ArgumentParser(prog="python -m bench.gpu_counts", description=__doc__)
     parser.add_argument("--only", default="", help="parts of names of cases, with commas between")
+    parser.add_argument(
+        "--group",
+        choices=GROUPS,
+        default=GROUPS[0],
+        help="pipelines: their kernels beside the CPU's, and what these move (default: memory)",
+    )
     parser.add_argument("--target", choices=CHIPS, help="default: all")
     parser.add_argument(
-        "--blocks", type=int, help=f"default: {BLOCKS}, more where borders count for much"
+        "--blocks",
+        type=int,
+        help=f"default: {BLOCKS}, more where borders count for much; of pipelines "
+        f"{pipelines.BLOCKS}, and 0 simulates nothing",
     )
     parser.add_argument("--results", type=Path, help="folder for the table; default: none")
     args = parser.parse_args(arguments)
     wanted = [part for part in args.only.split(",") if part]
-    found = []
-    for case in cases():
+    several = args.group == "pipelines"
+    found: list[Any] = []
+    for case in PIPELINES if several else cases():
         if wanted and not any(part in case.name for part in wanted):
             continue
         for target, arch in CHIPS.items():
             if args.target in (None, target):
                 begin = time.perf_counter()
-                blocks = blocks_of(case) if args.blocks is None else args.blocks
-                found.append(counted(case, target, arch, blocks))
+                count = pipelines.counted if several else counted
+                usual = pipelines.BLOCKS if several else blocks_of(case)
+                blocks = usual if args.blocks is None else args.blocks
+                found.append(count(case, target, arch, blocks))
                 seconds = time.perf_counter() - begin
                 print(f"{case.name} on {arch}: {seconds:.1f} s", file=sys.stderr)
-    text = page(found)
+    text = pipelines.page(found) if several else page(found)
     print(text)
     if args.results is not None:
         args.results.mkdir(parents=True, exist_ok=True)
         date = datetime.date.today().isoformat()
-        (args.results / f"{date}-gpu-counts.md").write_text(text)
+        stem = f"{date}-gpu-counts{'-pipelines' * several}"
+        (args.results / f"{stem}.md").write_text(text)
+        if several:
+            rows = pipelines.document(found)
+            (args.results / f"{stem}.json").write_text(json.dumps(rows, indent=1) + "\n")
     return 0
 
 

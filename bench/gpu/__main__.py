@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,11 +20,14 @@ from typing import Any
 
 from bench.gpu import cases
 from bench.gpu.bundle import FOLDER, Bundle
+from bench.gpu.pipelines import PIPELINES
 
 Json = dict[str, Any]
 
 #: By target what is built for, where nothing is said.
 ARCHS = {"nvgpu": "sm_80,sm_90a", "amdgpu": "gfx1100"}
+#: The cases, by the names of the command line; the first one is the default.
+GROUPS = {"memory": cases.PAIRS, "pipelines": PIPELINES}
 PEERS = "eager,inductor,inductor-max-autotune"
 
 
@@ -33,9 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("command", choices=("build", "run", "check", "once", "all"))
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="default: %(default)s")
     parser.add_argument("--only", default="", help="cases whose names contain one of these")
+    parser.add_argument(
+        "--group", default="memory", choices=GROUPS, help="cases to build (default: %(default)s)"
+    )
     parser.add_argument("--target", default="nvgpu", choices=ARCHS)
     parser.add_argument("--arch", help=f"default: {ARCHS}")
     parser.add_argument("--small", action="store_true", help="build only what is checked")
+    parser.add_argument("--large", action="store_true", help="build only what is timed")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="build without what does not compile"
+    )
     parser.add_argument(
         "--simulate", action="store_true", help="build for the simulator: small, timing nothing"
     )
@@ -44,16 +55,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--turn", type=float, default=0.15, help="seconds of a turn (default: 0.15)"
     )
+    parser.add_argument(
+        "--limit", type=float, default=math.inf, help="seconds after which no case is begun"
+    )
     parser.add_argument("--results", type=Path, help="folder for the results; default: in FOLDER")
     args = parser.parse_args(arguments)
     try:
-        cases.named(args.only)
         if args.command == "build":
             _build(args)
             return 0
         if args.command == "all" and not (args.folder / "bundle.json").exists():
             _build(args)
         bundle = Bundle.read(args.folder)
+        pairs = _built(bundle, args.only)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -64,16 +78,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     checks = _check(bundle) if args.command in ("check", "all") else None
     if args.command == "check":
         return 1 if _failures(checks, []) else 0
-    return _run(args, bundle, checks)
+    return _run(args, bundle, pairs, checks)
 
 
 def _build(args: argparse.Namespace) -> None:
     from bench.gpu.build import build
 
-    chosen = (*cases.named(args.only), cases.COPY, cases.TINY)
+    chosen = (*cases.named(args.only, GROUPS[args.group]), cases.COPY, cases.TINY)
     sizes = ("small",) if args.small or args.simulate else ("large", "small")
+    if args.large and not args.simulate:
+        sizes = ("large",)
     archs = (args.arch or ARCHS[args.target]).split(",")
-    build(args.folder, chosen, args.target, archs, sizes=sizes, simulated=args.simulate)
+    build(
+        args.folder,
+        chosen,
+        args.target,
+        archs,
+        sizes=sizes,
+        simulated=args.simulate,
+        keep_going=args.keep_going,
+    )
     print(f"wrote {args.folder}")
 
 
@@ -85,14 +109,22 @@ def _check(bundle: Bundle) -> Json:
     return found
 
 
-def _run(args: argparse.Namespace, bundle: Bundle, checks: Json | None) -> int:
+def _built(bundle: Bundle, only: str) -> tuple[cases.Pair, ...]:
+    """The cases that the bundle has, and that are wanted; all groups' names are known."""
+    wanted = cases.named(only, [pair for pairs in GROUPS.values() for pair in pairs])
+    built = {pair.slug for pair in bundle.pairs(_size(bundle))}
+    return tuple(pair for pair in wanted if pair.slug in built)
+
+
+def _run(
+    args: argparse.Namespace, bundle: Bundle, pairs: Sequence[cases.Pair], checks: Json | None
+) -> int:
     from bench.gpu import clocks, measure
 
     clock = clocks.Simulation() if bundle.simulated else clocks.Events()
     peers = [name for name in args.peers.split(",") if name]
-    pairs = [p for p in cases.named(args.only) if p in bundle.pairs(_size(bundle))]
     pace = measure.Pace(args.rounds, args.turn)
-    results = measure.run(bundle, pairs, clock, peers, pace)
+    results = measure.run(bundle, pairs, clock, peers, pace, limit=args.limit)
     if checks is not None:
         results["checks"] = checks
     return publish(results, args.results or args.folder / "results")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.gpu.cases import EVERYTHING, Pair
+from bench.gpu.pipelines import PIPELINES
 
 Json = dict[str, Any]
 
@@ -64,7 +65,8 @@ class Bundle:
 
     def pairs(self, size: str) -> list[Pair]:
         """The cases that were built at a size, ``large`` or ``small``, in the table's order."""
-        return [p for p in EVERYTHING if self.facts["cases"].get(p.slug, {}).get(size)]
+        everything = (*PIPELINES, *EVERYTHING)
+        return [p for p in everything if self.facts["cases"].get(p.slug, {}).get(size)]
 
     def program(self, pair: Pair, size: str) -> Path:
         """The file of a program."""

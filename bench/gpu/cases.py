@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from bench.table import TOLERANCE, Arrays, Case, elements, halves, normal, uniform
 
@@ -25,19 +25,22 @@ class Pair:
     Attributes:
         large: what is timed.
         small: what is checked and simulated; its sizes are no multiples of anything.
-        shapes: of the arguments by size, ``large`` and ``small``.
+        shapes: of the arguments by size, ``large`` and ``small``; none if only the arguments
+            themselves tell.
         dtype: of all arguments.
+        group: what the names for files begin with.
     """
 
     large: Case
     small: Case
-    shapes: dict[str, tuple[Shape, ...]]
+    shapes: dict[str, tuple[Shape, ...]] = field(default_factory=dict)
     dtype: str = "float32"
+    group: str = ""
 
     @property
     def slug(self) -> str:
         """The name for files."""
-        return re.sub(r"[^a-z0-9]+", "-", self.large.name.lower()).strip("-")
+        return re.sub(r"[^a-z0-9]+", "-", f"{self.group} {self.large.name}".lower()).strip("-")
 
 
 def _pair(
@@ -136,18 +139,22 @@ TINY = _pair("overhead", "elementwise_chain", (16,), (16,), lambda shape: (shape
 EVERYTHING = (*PAIRS, COPY, TINY)
 
 
-def named(text: str) -> tuple[Pair, ...]:
+def named(text: str, pairs: Sequence[Pair] = PAIRS) -> tuple[Pair, ...]:
     """The cases whose names or functions contain one of the comma-separated parts of ``text``.
+
+    Args:
+        text: the parts.
+        pairs: the cases to choose from.
 
     Raises:
         ValueError: a part fits no case; lists them all.
     """
     parts = [part.strip() for part in text.split(",")]
     for part in parts:
-        if not any(_fits(pair, part) for pair in PAIRS):
-            names = ", ".join(pair.large.name for pair in PAIRS)
+        if not any(_fits(pair, part) for pair in pairs):
+            names = ", ".join(pair.large.name for pair in pairs)
             raise ValueError(f"no case contains '{part}'; the cases are {names}")
-    return tuple(pair for pair in PAIRS if any(_fits(pair, part) for part in parts))
+    return tuple(pair for pair in pairs if any(_fits(pair, part) for part in parts))
 
 
 def _fits(pair: Pair, part: str) -> bool:

@@ -16,7 +16,7 @@ import torch
 import polyblocks
 from bench import report
 from bench.contest import Score
-from bench.engines import OURS
+from bench.engines import OURS, joined
 from bench.errors import max_error
 from bench.gpu.bundle import Bundle
 from bench.gpu.cases import COPY, TINY, Pair
@@ -103,7 +103,7 @@ def start(
             # Whatever a compiler raises: the others are measured nevertheless.
             score.problem = f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
             continue
-        score.error = max_error(_numpy(result), expected)
+        score.error = max_error(_numpy(result), expected, case.branches)
         del result
         runners[-1].call = _closed(call, inputs)
     return runners
@@ -117,9 +117,14 @@ def _in_double(function: Call, inputs: Sequence[torch.Tensor]) -> np.ndarray[Any
     return _numpy(function(*(x.double() for x in inputs)))
 
 
-def _numpy(result: torch.Tensor) -> np.ndarray[Any, Any]:
-    array: np.ndarray[Any, Any] = result.cpu().numpy()
-    return array
+def _numpy(result: Any) -> np.ndarray[Any, Any]:
+    """The results of a call, one behind the other if there are several."""
+    parts = [part.cpu() for part in _tensors(result)]
+    return joined(parts if len(parts) > 1 else parts[0])
+
+
+def _tensors(result: Any) -> tuple[torch.Tensor, ...]:
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
 
 def take_turns(
@@ -201,7 +206,7 @@ def recorded(call: Callable[[], Any], clock: Clock, calls: int = _CALLS) -> Json
     if clock.device == "cpu":
         return {"problem": "a graph needs a GPU"}
     try:
-        expected = call().clone()
+        expected = [part.clone() for part in _tensors(call())]
         side = torch.cuda.Stream()
         with torch.cuda.stream(side):
             call()
@@ -209,11 +214,12 @@ def recorded(call: Callable[[], Any], clock: Clock, calls: int = _CALLS) -> Json
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             result = call()
-        result.zero_()
+        for part in _tensors(result):
+            part.zero_()
         graph.replay()
         torch.cuda.synchronize()
         return {
-            "same": bool(torch.equal(result, expected)),
+            "same": all(map(torch.equal, _tensors(result), expected)),
             "call": host_seconds(call, clock, calls),
             "replay": host_seconds(graph.replay, clock, calls),
         }
@@ -229,6 +235,7 @@ def run(
     peers: Sequence[str] = PEERS,
     pace: Pace | None = None,
     tell: Callable[[str], None] = print,
+    limit: float = math.inf,
 ) -> Json:
     """All results, as :mod:`bench.report` has them, and ``gpu``, ``host`` and ``graphs``.
 
@@ -239,7 +246,9 @@ def run(
         peers: the others.
         pace: how long it takes.
         tell: gets a line per case.
+        limit: seconds after which no further case is begun.
     """
+    begin = time.perf_counter()
     pace = pace or Pace()
     size = "small" if bundle.simulated else "large"
     results = report.header(pace.rounds, threads=0)
@@ -258,6 +267,9 @@ def run(
 
     for pair in pairs:
         case: Case = getattr(pair, size)
+        if time.perf_counter() - begin > limit:
+            tell(f"no time left for {case.name}")
+            continue
         tell(f"measuring {case.name}")
         inputs = inputs_on(clock, case)
         load = _loader(bundle, pair, size)

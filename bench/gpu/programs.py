@@ -1,4 +1,4 @@
-"""The functions of the cases, in PyTorch: those of the CPU's table, and what only this one has."""
+"""The functions of the cases, in PyTorch: those of the CPU's tables, and what only this has."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from bench.engines import written_in
 from bench.programs import in_torch
 
 
@@ -32,5 +33,7 @@ def product_of_rows(a: Tensor, b: Tensor) -> Tensor:
 
 def function_of(program: str) -> Callable[..., Any]:
     """A case's function by its name."""
+    if "." in program:
+        return written_in("in_torch", program)
     function: Callable[..., Any] = globals().get(program) or getattr(in_torch, program)
     return function

@@ -137,3 +137,23 @@ def test_random_numbers_in_a_loop():
         return lax.scan(step, key, length=5)[1]
 
     check(f, jax.random.PRNGKey(7), rtol=0)
+
+
+def test_rows_that_do_not_need_each_other_are_one_kernel():
+    import polyblocks
+
+    rows = np.random.default_rng(0).standard_normal((301, 2003)).astype(np.float32)
+
+    def mapped(x):
+        return lax.map(lambda r: r / jnp.sqrt((r * r + 1).sum()), x)
+
+    def running(x):
+        return lax.scan(lambda c, r: (c + r, c * r), x[0], x)[1]
+
+    for f in (mapped, running):
+        check(f, rows)
+        check(lambda x, f=f: lax.map(f, x), np.stack([rows, rows + 1]))
+    (part,) = polyblocks.explain(mapped, rows, compile_options={"target": "cpu"}).parts
+    assert max(k["parallel"] for k in part.kernels) == 301
+    (part,) = polyblocks.explain(running, rows, compile_options={"target": "cpu"}).parts
+    assert max(k["parallel"] for k in part.kernels) < 301

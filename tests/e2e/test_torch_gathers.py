@@ -130,3 +130,23 @@ def test_parts_of_a_stack_in_and_out_of_order() -> None:
 
     same(function, torch.randn(7, 33), torch.randn(7, 33))
     same(lambda x, y: function(x, y)[0], torch.randn(33, 7).T, torch.randn(7, 66)[:, ::2])
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("shape", [(2, 301), (4, 7, 11), (5, 3, 13), (1, 2, 6)], ids=str)
+def test_slices_that_are_looked_up_at_one_place(shape: tuple[int, ...], arch: str) -> None:
+    torch.manual_seed(0)
+
+    def function(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        *_, slices, last = shape
+        at = (torch.sigmoid(x) * last).to(torch.int64).clamp(0, last - 1)
+        parts = table.reshape(-1, slices, last) if len(shape) > 2 else table[None]
+        total = x * 0
+        for k in range(slices):
+            total = total * 0.5 + parts[0, k][at] * (parts[-1, slices - 1 - k][at] + 1)
+        return total
+
+    table = torch.randn(shape)
+    table.view(-1)[3] = float("nan")
+    for size in (7, 1003, 20011):
+        same(function, torch.randn(size), table, arch=arch)

@@ -1,7 +1,8 @@
 // PASSES: order-loops
 //
 // A matrix product walks one operand by columns: the column loop goes inside, with an array of
-// accumulators, and eight rows are taken at a time. A sum along rows is in order already. A long sum
+// accumulators, and eight rows are taken at a time; what is carried is added to their sum, and no
+// flag lets it be put in front of the chain. A sum along rows is in order already. A long sum
 // along columns is done in blocks of 128 rows, and then the rows that are left.
 
 // CHECK-LABEL: func.func @main
@@ -11,9 +12,10 @@
 // CHECK:             affine.store %{{.*}}, %[[ACC]]
 // CHECK:           affine.for %[[K:.*]] = 0 to 16 {
 // CHECK-NEXT:        affine.for %[[J:.*]] = 0 to 64 {
-// CHECK:               affine.load %[[ACC]][%[[J]]]
+// CHECK:               %[[OLD:.*]] = affine.load %[[ACC]][%[[J]]]
 // CHECK:               affine.load %{{.*}}[%[[K]] * 8, %[[J]]]
 // CHECK:               affine.load %{{.*}}[%[[K]] * 8 + 7, %[[J]]]
+// CHECK:               arith.addf %[[OLD]], %{{[0-9a-z_]+}} : f32
 // CHECK:               affine.store %{{.*}}, %[[ACC]][%[[J]]]
 // CHECK:           affine.for %{{.*}} = 0 to 64 {
 // CHECK:             affine.load %[[ACC]]

@@ -1,43 +1,5 @@
 """Small arguments of the benchmark's pipelines."""
 
-from __future__ import annotations
+from bench.gpu.pipelines import SMALL
 
-from collections.abc import Callable
-
-from bench.algorithms.table import bodies, distances
-from bench.pipelines.table import (
-    color,
-    gray,
-    halves,
-    holes,
-    matrices,
-    planes,
-    pulse,
-    sensor,
-    shades,
-)
-from bench.table import Arrays, uniform
-
-#: Arguments for every program: odd sizes where that is possible.
-SMALL: dict[str, Callable[[], Arrays]] = {
-    "filters.blur_x_blur_y": color(37, 61),
-    "filters.unsharp_mask": color(37, 61),
-    "filters.harris": shades(37, 61),
-    "filters.canny_edges": gray(137, 161),
-    "images.camera": sensor(50, 78, 256),
-    "images.bilateral_grid": gray(48, 80),
-    "images.interpolation": holes(256, 128),
-    "images.local_laplacian": gray(128, 256),
-    "images.blending": halves(64, 96),
-    "filters.median": gray(37, 61),
-    "filters.bilateral": gray(37, 61),
-    "filters.non_local_means": gray(37, 61),
-    "simulation.wave": pulse(23),
-    "simulation.heat": uniform((37, 61)),
-    "simulation.n_body": bodies(53),
-    "simulation.n_body_planes": planes(53),
-    "simulation.scaling": distances(17),
-    "simulation.scaling_by_rows": distances(17),
-    "simulation.product_3x3": matrices(13, 17, count=2),
-    "simulation.inverse_3x3": matrices(13, 17),
-}
+__all__ = ["SMALL"]

@@ -12,14 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from bench.gpu import cases, check, clocks, kit, measure, once
+from bench.gpu import cases, check, clocks, kit, measure, once, pipelines
 from bench.gpu.__main__ import main, publish
 from bench.gpu.build import build
 from bench.gpu.bundle import Bundle
 from bench.gpu.programs import function_of
+from bench.pipelines.table import CASES
 
 from polyblocks.artifact import Artifact
 from polyblocks.cache.artifact_variants import archs_of, variant
+from polyblocks.errors import PolyBlocksError
 
 (SOFTMAX,) = (pair for pair in cases.PAIRS if pair.large.program == "softmax")
 
@@ -116,6 +118,54 @@ def test_build_and_run_in_the_simulator(tmp_path, capsys, monkeypatch):
         "error: transpose 100x77: the replay of its graph is wrong",
         "error: memcheck: 1 error",
     ]
+
+
+def test_pipelines_are_built_and_run_like_the_others(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bench.gpu.kit.write", lambda folder: folder.mkdir())
+    folder = str(tmp_path)
+    # Several results, and a comparison that decides about pixels.
+    only = ["--only", "n_body_planes,unsharp"]
+    assert main(["build", folder, "--group", "pipelines", "--simulate", *only]) == 0
+    assert main(["once", folder]) == 0
+    assert capsys.readouterr().out.count(", small: right") == 2
+    command = ["run", folder, "--peers", "eager", "--rounds", "1", "--turn", "0"]
+    assert main(command) == 0
+    (file,) = (tmp_path / "results").glob("*.json")
+    rows = [row for case in json.loads(file.read_text())["cases"] for row in case["peers"]]
+    assert [row["correct"] for row in rows] == [True] * 4
+    assert main([*command, "--limit", "-1"]) == 0
+    assert "no time left for unsharp mask 3x2048x2048, small" in capsys.readouterr().out
+
+
+def test_what_does_not_compile_is_left_out_where_that_is_asked_for(tmp_path, capsys, monkeypatch):
+    def refuse(*_):
+        raise PolyBlocksError("no such thing")
+
+    monkeypatch.setattr("bench.gpu.build._compile", refuse)
+    with pytest.raises(PolyBlocksError, match="no such thing"):
+        build(tmp_path, [SOFTMAX], "nvgpu", ["sm_90a"], sizes=["large"], with_kit=False)
+    command = ["build", str(tmp_path), "--large", "--keep-going", "--only", "softmax"]
+    monkeypatch.setattr("bench.gpu.kit.write", lambda folder: None)
+    assert main(command) == 0
+    assert "softmax 32768x4096: left out: no such thing" in capsys.readouterr().out
+    assert Bundle.read(tmp_path).pairs("large") == []
+
+
+def test_what_is_timed_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bench.gpu.kit.write", lambda folder: None)
+    monkeypatch.setattr("bench.gpu.build._compile", lambda *_: 1.0)
+    assert main(["build", str(tmp_path), "--large", "--only", "softmax"]) == 0
+    bundle = Bundle.read(tmp_path)
+    assert [pair.slug for pair in bundle.pairs("small")] == [cases.TINY.slug]
+    assert SOFTMAX in bundle.pairs("large")
+
+
+def test_pipelines_have_the_arguments_of_the_table():
+    pairs = pipelines.PIPELINES
+    assert [pair.large for pair in pairs] == list(CASES)
+    assert len({p.slug for p in (*pairs, *cases.EVERYTHING)}) == len(pairs) + len(cases.EVERYTHING)
+    for pair in pairs:
+        assert max(x.nbytes for x in pair.small.inputs()) < 1 << 20
 
 
 def test_a_wrong_result_and_a_peer_that_cannot(bundle, capsys):

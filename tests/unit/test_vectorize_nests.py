@@ -101,6 +101,7 @@ def test_no_vectors_on_a_target_without() -> None:
         return standard_pipeline(target(bits=bits), CompileOptions()).names()
 
     assert set(names(128)) - set(names(0)) == {
+        "interleave-lookups",
         "jam-stencils",
         "raise-tables",
         "narrow-values",

@@ -323,6 +323,18 @@ def _packed(d: Decision) -> str:
     )
 
 
+def _absorbed(d: Decision) -> str:
+    times = units.several(d["trips"], "iteration")
+    return f"a loop of the program of {times} that do not need each other is part of {d['nest']}"
+
+
+def _interleaved(d: Decision) -> str:
+    return (
+        f"{d['slices']} slices of an array of {d['elements']} elements lie side by side for "
+        f"{d['nest']}, which looks all of them up at one place"
+    )
+
+
 def _interchanged(d: Decision) -> str:
     order = "x".join(map(str, d["order"]))
     return f"the loops of {d['nest']} run in the order of the memory that is stored to, {order}"
@@ -543,6 +555,8 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "straightened": _straightened,
     "layout": _layout,
     "packed": _packed,
+    "interleaved": _interleaved,
+    "absorbed": _absorbed,
     "jammed": _jammed,
     "rows jammed": _rows_jammed,
     "margins merged": _margins_merged,

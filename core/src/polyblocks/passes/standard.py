@@ -16,12 +16,14 @@ from polyblocks.passes.bufferize.hoist_buffers import HoistBuffersPass
 from polyblocks.passes.bufferize.lower_scatters import LowerScattersPass
 from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
+from polyblocks.passes.fuse.absorb_loops import AbsorbLoopsPass
 from polyblocks.passes.fuse.absorb_margins import AbsorbMarginsPass
 from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
 from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.fuse.hoist_factors import HoistFactorsPass
 from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.fuse.join_nests import JoinNestsPass
 from polyblocks.passes.fuse.merge_margins import MergeMarginsPass
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
@@ -29,6 +31,7 @@ from polyblocks.passes.fuse.roll_sums import RollSumsPass
 from polyblocks.passes.fuse.split_stacks import SplitStacksPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
+from polyblocks.passes.layout.interleave_lookups import InterleaveLookupsPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
 from polyblocks.passes.layout.raise_tables import RaiseTablesPass
 from polyblocks.passes.layout.straighten_copies import StraightenCopiesPass
@@ -105,7 +108,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FillEmptiesPass(),
                 CarryScalarsPass(),
                 FormCountedLoopsPass(),
-                *only(team, UnrollStepsPass()),
+                UnrollStepsPass(),
                 SetFastmathPass(),
             ],
             "S2": [
@@ -147,7 +150,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 UnrollReductionsPass(),
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.
-                *only(team, RollSumsPass()),
+                RollSumsPass(),
                 *only(
                     team,
                     SplitStacksPass(),
@@ -161,7 +164,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FuseSlicesPass(),
                 *only(team, MergeMarginsPass()),
                 # When what is computed in one place stands there, and before tiles are made of it.
-                *only(team, MergeReductionsPass()),
+                MergeReductionsPass(),
                 # When copies between what is scaled and what multiplies it are gone.
                 *only(blocks, HoistFactorsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
@@ -170,9 +173,11 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(blocks, AbsorbMarginsPass()),
                 FuseTilesPass(),
                 InlineProducersPass(),
+                # When the body of such a loop is one nest.
+                AbsorbLoopsPass(),
                 *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),
                 # When nothing is fused any more: what is stored with steps is hard to see through.
-                *only(blocks, RollNestsPass()),
+                *only(blocks, JoinNestsPass(), RollNestsPass()),
                 *only(team and vectors, RaiseTablesPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
@@ -184,6 +189,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # When loops that can be one are one.
                 *only(team and vectors, UnrollShortLoopsPass()),
                 *only(vectors, NarrowValuesPass()),
+                # When a load at several indices is one at an address.
+                *only(team and vectors, InterleaveLookupsPass()),
                 # A grid's threads take neighbouring iterations of whichever loop is in order, are
                 # streams enough, and share out long sums as a cascade.
                 *only(team, OrderLoopsPass(), JamReductionsPass(), BlockSummationPass()),

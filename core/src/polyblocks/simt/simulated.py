@@ -10,6 +10,7 @@ import ctypes
 import functools
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
@@ -97,7 +98,7 @@ class SimulatedExecutable(Executable):
             raise ExecutionError(_told(self._plan.name, findings))
         return int(status[0])
 
-    def sample(self, blocks: int) -> list[dict[str, Any]]:
+    def sample(self, blocks: int, alike: bool = False) -> list[dict[str, Any]]:
         """Run so many blocks of each launch on arrays of zeros; counts for the whole grids.
 
         For sizes that would take too long as a whole, where what is counted does not depend on
@@ -105,9 +106,11 @@ class SimulatedExecutable(Executable):
 
         Args:
             blocks: at least 3.
+            alike: launches of one kernel that differ only in their arrays, as those of a loop of
+                steps, are run once.
 
         Returns:
-            as :meth:`counts`.
+            as :meth:`counts`, with ``times``: how many launches a row stands for.
 
         Raises:
             ExecutionError: the simulator found something.
@@ -115,6 +118,9 @@ class SimulatedExecutable(Executable):
         import numpy as np
 
         rows = [r for r in self._launches["arguments"] if r["role"] in ("input", "output")]
+        launches = self._launches["launches"]
+        keys = [_key(row) if alike else number for number, row in enumerate(launches)]
+        firsts = [row for number, row in enumerate(launches) if keys.index(keys[number]) == number]
         with self._lock:
             arrays = [
                 np.zeros(row["shape"], "uint16" if row["dtype"] == "bfloat16" else row["dtype"])
@@ -122,11 +128,17 @@ class SimulatedExecutable(Executable):
                 else np.zeros(1, np.int32)
                 for row in rows
             ]
-            self.results = self._simulator.run_plan(self._launches, arrays, blocks)
+            self.results = self._simulator.run_plan(
+                self._launches | {"launches": firsts}, arrays, blocks
+            )
             findings = [finding for result in self.results for finding in result.findings]
         if findings:
             raise ExecutionError(_told(self._plan.name, findings))
-        return self.counts()
+        times = Counter(keys)
+        return [
+            row | {"times": times[key]}
+            for row, key in zip(self.counts(), dict.fromkeys(keys), strict=True)
+        ]
 
     @property
     def sector(self) -> int:
@@ -212,6 +224,12 @@ def counts_of(digest: str) -> list[dict[str, Any]]:
     """
     ran = [e for e in _alive if e.runs and e.digest == digest]
     return max(ran, key=lambda e: e.runs).counts() if ran else []
+
+
+def _key(launch: Mapping[str, Any]) -> str:
+    """Equal for launches that differ only in their arrays."""
+    values = [operand.get("value") for operand in launch["arguments"]]
+    return repr((launch["kernel"], launch["grid"], launch["block"], values))
 
 
 def _with_status(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

@@ -42,6 +42,7 @@ from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
 from polyblocks_cpu.passes.outline_kernels import OutlineKernelsPass
 from polyblocks_cpu.passes.outline_teams import OutlineTeamsPass
+from polyblocks_cpu.passes.pair_gathers import PairGathersPass
 from polyblocks_cpu.passes.share_team import ShareTeamPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
 from polyblocks_cpu.permute import pick_from
@@ -119,6 +120,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         # Memref descriptors fold away, so that OpenMP regions capture bare pointers. It halves the
         # work of LLVM.
         UpstreamPass("simplify-llvm", "canonicalize{region-simplify=disabled}"),
+        PairGathersPass(),
         OutlineTeamsPass(),
         EmitEntryPass(),
     ]

@@ -75,16 +75,16 @@ def _part(source: str, spec: llvm.Machine) -> bytes:
 def joined(parts: Sequence[str]) -> str:
     """One text of PTX of those that LLVM wrote for parts of a program.
 
-    What stands before the first kernel, such as a constant, is the same in all that have it.
+    What stands before the first kernel of a part, such as a constant, is the same in all that have
+    it. It comes before all kernels, where those who take a kernel out of the text look for it.
     """
-    seen: set[str] = set()
-    texts = []
+    heads: dict[str, None] = {}
+    bodies = []
     for part in parts:
         begin = part.index(_ENTRY)
-        head = [line for line in part[:begin].splitlines() if line not in seen]
-        seen.update(head)
-        texts.append("\n".join([*head, part[begin:]]))
-    return "\n".join(texts)
+        heads.update(dict.fromkeys(part[:begin].splitlines()))
+        bodies.append(part[begin:])
+    return "\n".join([*heads, *bodies])
 
 
 def optimized_ir(module: Any, context: PassContext) -> str:

@@ -39,6 +39,8 @@ class NestCache:
         with self.module.context, ir.Location.unknown():
             for sequence, _ in self._written:
                 transform(sequence, context)
+        standing = set(map(id, self.sequence.all()))
+        self._written = [pair for pair in self._written if id(pair[0]) in standing]
         # Inner ones first: what they still use is used by those around them.
         for sequence, _ in reversed(self._written):
             _prune(sequence)

@@ -12,6 +12,7 @@ from polyblocks.affine.model import (
     Alloca,
     Buffer,
     Check,
+    ControlFlow,
     For,
     Index,
     IndirectLoad,
@@ -45,7 +46,7 @@ from polyblocks.mlir import dialect, ir
 def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:
     """Make the block of ``after`` say what ``after`` says; ``before`` is what it says now.
 
-    The bodies of loops and branches in it are left as they are.
+    The bodies of loops and branches in it are left as they are; those that are gone are erased.
 
     A changed nest is written where the last of its sources stands; nests that are gone are erased.
     Afterwards nothing is changed any more: the sources of every nest are its new operations.
@@ -58,6 +59,12 @@ def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:
     }
     to_erase = [
         op for item in before if isinstance(item, Nest) for op in item.source if id(op) not in kept
+    ]
+    # Loops that became nests.
+    to_erase += [
+        item.operation
+        for item in before
+        if isinstance(item, ControlFlow) and not any(item is other for other in after.items)
     ]
     block = after.block
     # What is written of a nest stands between a mark and its anchor.

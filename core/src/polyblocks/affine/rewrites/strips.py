@@ -245,7 +245,8 @@ class Strip:
         """The terms of all places, combined with each other and then with what is carried.
 
         That is pairwise, or where terms are products one after the other. What is carried is
-        rounded once for all of them.
+        rounded once for all of them: that addition may not be reassociated, else a chain of
+        multiply-adds would begin with what is carried, which is rounded at every one of them.
         """
         assert self.combiners is not None
         fused = self._fused()
@@ -266,11 +267,13 @@ class Strip:
             while len(level) > 1:
                 pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
                 level = [_combine(op, p, body) if len(p) == 2 else p[0] for p in pairs]
-            out.append(_combine(op, [value, level[0]], body))
+            out.append(_combine(op, [value, level[0]], body, apart=True))
         return out
 
 
-def _combine(op: Op, values: list[Value], body: list[Node]) -> Value:
+def _combine(op: Op, values: list[Value], body: list[Node], apart: bool = False) -> Value:
+    """One more ``op``; one that is ``apart`` may not be put together with other ones."""
     result = Value(op.results[0].type)
-    body.append(Op(op.name, values, op.attributes, [result], op.location))
+    attributes = {k: v for k, v in op.attributes.items() if not (apart and k == "fastmath")}
+    body.append(Op(op.name, values, attributes, [result], op.location))
     return result

@@ -67,7 +67,7 @@ class RollNestsPass(NestPass):
         while position < len(sequence.items):
             nest = sequence.items[position]
             position += 1
-            if not isinstance(nest, Nest) or not _is_small(nest, context.target):
+            if not isinstance(nest, Nest) or not is_small(nest, context.target):
                 continue
             group, apart = self._group(sequence.items, position - 1)
             if len(group) == 1:
@@ -89,25 +89,30 @@ class RollNestsPass(NestPass):
             fits = found is not None and any(found) and apart in (None, found)
             if fits and isinstance(item, Nest) and stands_before(item, first):
                 others = [*group, *between]
-                if all(_independent(item, other) for other in others):
+                if all(independent(item, other) for other in others):
                     group, apart = [*group, item], found
                     continue
             between.append(item)
         return group, apart or []
 
 
-def _is_small(nest: Nest, target: TargetDescription) -> bool:
+def is_small(nest: Nest, target: TargetDescription) -> bool:
     """Whether a nest takes less time than to launch it."""
+    seconds = seconds_of_small(nest, target)
+    return seconds is not None and seconds < target.shared_level.overhead
+
+
+def seconds_of_small(nest: Nest, target: TargetDescription) -> float | None:
+    """Time that the whole chip takes for what a nest moves; None of one that is not simple."""
     moved = 0
     for loops, node in _with_trips(nest.body):
         if not isinstance(node, (For, Index, Load, Op, Store)):
-            return False
+            return None
         if isinstance(node, For) and (node.bounded or node.unit or node.lanes):
-            return False
+            return None
         if isinstance(node, (Load, Store)):
             moved += loops * node.buffer.bytes_per_element
-    seconds = rates.traffic_seconds(target, moved, moved)
-    return moved > 0 and seconds is not None and seconds < target.shared_level.overhead
+    return rates.traffic_seconds(target, moved, moved) if moved else None
 
 
 def _with_trips(nodes: list[Node], trips: int = 1) -> Iterator[tuple[int, Node]]:
@@ -171,7 +176,7 @@ def _expressions(node: Node) -> tuple[Expr, ...]:
     return (node.expr,) if isinstance(node, Index) else ()
 
 
-def _independent(nest: Nest, other: Nest | Opaque) -> bool:
+def independent(nest: Nest, other: Nest | Opaque) -> bool:
     """Whether two nests may change places."""
     mine, theirs = ({b.base for b in writes(n)} for n in (nest, other))
     read = {b.base for b in reads(nest)}, {b.base for b in reads(other)}

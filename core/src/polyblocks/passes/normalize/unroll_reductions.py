@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import address
+from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.contraction.choice import has_tiles, is_tiled
 from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.expr import Expr
@@ -23,6 +24,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
+from polyblocks.affine.vectors.reduction_vectors import free_of_order
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.normalize_nests import fold_constant_load
 
@@ -98,6 +100,7 @@ class UnrollReductionsPass(NestPass):
                 small = small and not any(isinstance(n, For) and n.bounded for n in walk([node]))
                 most = window if _is_window(node) else self.max_trips
                 if small and trips <= most and count * trips <= self.max_nodes:
+                    _free(node)
                     out.extend(_flat(node, mapping))
                     continue
                 node.body = self._unroll(node.body, mapping, window, node)
@@ -134,6 +137,13 @@ def _size(loop: For) -> tuple[int, int]:
         else:
             count += 1
     return trips, count
+
+
+def _free(loop: For) -> None:
+    """Let the combiners of a reduction take any of two zeros, as they do in a loop."""
+    shape = ReductionNest.of_nodes([loop])
+    for op in (shape.combiners(any_order=False) if shape is not None else None) or ():
+        free_of_order(op)
 
 
 def _flat(loop: For, mapping: dict[Value, Value]) -> list[Node]:

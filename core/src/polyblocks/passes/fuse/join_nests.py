@@ -1,0 +1,88 @@
+"""join-nests: small nests that do not need each other are launched as one block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.expr import Var
+from polyblocks.affine.mlir.regions import stands_before
+from polyblocks.affine.model import For, Nest, Opaque, Sequence
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.fuse.roll_nests import independent, seconds_of_small
+from polyblocks.target import TargetDescription
+
+
+@dataclass(frozen=True)
+class JoinNestsPass(NestPass):
+    """Make one nest of small ones that may run in any order, such as the margins of an array.
+
+    A block runs one after the other, so none of them may take longer in one block than it takes to
+    launch a kernel, and all no longer than half of their launches: two may be iterations of one
+    nest otherwise, see :mod:`polyblocks.passes.fuse.roll_nests`. They need no barrier.
+
+    Before::
+
+        affine.for %j = 0 to 100 { affine.store %zero, %b[0, %j] }
+        affine.for %i = 0 to 10 { affine.store %one, %b[%i + 1, 100] }
+
+    After::
+
+        affine.for %u = 0 to 1 {
+          affine.for %j = 0 to 100 { affine.store %zero, %b[0, %j] }
+          affine.for %i = 0 to 10 { affine.store %one, %b[%i + 1, 100] }
+        }
+    """
+
+    name: ClassVar[str] = "join-nests"
+    #: Nests that lie between two of them, at most.
+    reach: int = 8
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Join nests with the first of each group."""
+        if context.options.polyblocks_disable_affine_fusion:
+            return
+        for position, nest in enumerate(sequence.items):
+            # The list gets shorter behind the position.
+            if not isinstance(nest, Nest) or not _fits([nest], context.target):
+                continue
+            group = self._group(sequence.items[position:], context.target)
+            if len(group) == 1:
+                continue
+            context.decide(self.name, nest.name, "joined", with_=[n.name for n in group[1:]])
+            nest.body = [For(Var(1), [n for each in group for n in each.body], tile=True)]
+            nest.sources = list(dict.fromkeys(s for each in group for s in each.sources))
+            nest.changed = True
+            for other in group[1:]:
+                sequence.items.remove(other)
+
+    def _group(self, items: list[Nest | Opaque], target: TargetDescription) -> list[Nest]:
+        """The nests that can run together with the first."""
+        first = items[0]
+        assert isinstance(first, Nest)
+        group, between = [first], list[Nest | Opaque]()
+        for item in items[1:]:
+            if len(between) > self.reach:
+                break
+            if (
+                isinstance(item, Nest)
+                and _fits([item], target)
+                and _fits([*group, item], target)
+                and stands_before(item, first)
+                and all(independent(item, other) for other in (*group, *between))
+            ):
+                group.append(item)
+            else:
+                between.append(item)
+        return group
+
+
+def _fits(nests: list[Nest], target: TargetDescription) -> bool:
+    """Whether one block takes less time for them than half of their launches, or one, take."""
+    level, total = target.shared_level, 0.0
+    for nest in nests:
+        seconds = seconds_of_small(nest, target)
+        if seconds is None:
+            return False
+        total += seconds * level.size
+    return total < level.overhead * max(1.0, len(nests) / 2)
