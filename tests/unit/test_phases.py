@@ -191,6 +191,28 @@ class TestVectors:
         mix = each(*body, Store(value, OUT, at(ROW, J)), var=J)
         assert (mix.gathered, mix.products, mix.scalars) == (16, 4, 3)
 
+    @pytest.mark.parametrize(
+        ("apart", "pairs", "lanes"), [(1, True, 16), (-1, True, 16), (2, True, 32), (1, False, 32)]
+    )
+    def test_gathers_of_neighbours_are_one(self, apart, pairs, lanes):
+        place = Load(Value("i32"), Buffer((64, 4096), "i32", "input"), at(ROW, J))
+        two, step = (op("arith.constant", result="i32", value=Number(n)) for n in (2, apart))
+        double = op("arith.muli", place.result, two.results[0], result="i32")
+        next_ = op("arith.addi", double.results[0], step.results[0], result="i32")
+        body: list[Node] = [place, two, step, double, next_]
+        table, value = buffer(4096), None
+        for index in (double, next_):
+            cast = op("arith.index_cast", *index.results, result="index")
+            found = IndirectLoad(Value("f32"), table, list(cast.results))
+            body += [cast, found]
+            value = op("arith.mulf", found.result, value.results[0] if value else found.result)
+            body.append(value)
+        for _ in range(8):
+            value = op("arith.mulf", *value.results, *value.results)
+            body.append(value)
+        loop = vectors(J, [*body, Store(value.results[0], OUT, at(ROW, J))])
+        assert VectorMix(loop, Registers(512, 1.0, 64, pairs)).each.gathered == lanes
+
     def test_what_no_lane_has_of_its_own_is_done_once(self):
         row = load(X, ROW, 0)
         x = load(Y, ROW, J)

@@ -315,6 +315,7 @@ class Issue:
         root: the same of a square root.
         inverse_root: of a quotient by a square root, where terms may be rearranged.
         lane: slots for each lane that is loaded from a place of its own.
+        pairs: whether gathers of two neighbours of 32 bits become one of 64, which takes as long.
         narrow: the part of a slot that an instruction of the narrowest vectors takes, and one of
             scalars in their registers.
         forwarding: slots from a store to a load of the same element.
@@ -328,6 +329,7 @@ class Issue:
     root: float = 12.0
     inverse_root: float = 22.0
     lane: float = 2.0
+    pairs: bool = False
     narrow: float = 1.0
     forwarding: float = 8.0
 

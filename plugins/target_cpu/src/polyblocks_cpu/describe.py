@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from polyblocks.options import PRECISION_MODES, CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
@@ -92,7 +93,8 @@ def _description(
         gathers=vector_bits > 0,
         multiply_adds_in_flight=arch.fma_latency * arch.fma_units,
         loads_per_multiply_add=arch.loads / arch.fma_units,
-        issue=arch.issue,
+        # What `pair-gathers` does.
+        issue=replace(arch.issue, pairs=True),
         flops={"float32": float32, "float64": float32 / 2},
         matrix_units=(
             *tile_units(_names(features) or arch.tiles, clock * (threads // per_core)),

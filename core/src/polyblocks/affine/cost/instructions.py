@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import log2
+from typing import Any
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address
@@ -100,11 +101,13 @@ class Registers:
         bits: of a register.
         narrow: the part of a register for which an instruction counts at least.
         line: bytes of a line of the fastest memory.
+        pairs: whether gathers of neighbours are one.
     """
 
     bits: int
     narrow: float
     line: int
+    pairs: bool = False
 
 
 class ScalarMix:
@@ -149,8 +152,11 @@ class VectorMix:
         inner: loops inside, which all lanes go through together, and those of one of their turns.
     """
 
-    def __init__(self, loop: For, registers: Registers) -> None:
+    def __init__(
+        self, loop: For, registers: Registers, constants: Mapping[Value, Op] | None = None
+    ) -> None:
         assert loop.simd is not None
+        self._constants = constants or {}
         self.loop, self.registers = loop, registers
         self.width = loop.simd.width
         self.lanes: Lanes = lanes_of(loop)
@@ -161,8 +167,10 @@ class VectorMix:
         self._body(loop.body, self.each, self.once)
 
     def _body(self, nodes: list[Node], each: Mix, once: Mix) -> None:
-        users, makers = _users(nodes), _makers(nodes)
+        users, makers = _users(nodes), {**self._constants, **_makers(nodes)}
         free = _free(nodes, users)
+        if self.registers.pairs and self.lanes.gathered:
+            free |= self._second_of_pairs(nodes, makers)
         varying = self.lanes.varying
         for node in nodes:
             if isinstance(node, For):
@@ -186,6 +194,26 @@ class VectorMix:
                 (each if node.condition in varying else once).scalars += _CHECK
             elif isinstance(node, Access):
                 self._access(node, each)
+
+    def _second_of_pairs(self, nodes: list[Node], makers: dict[Value, Op]) -> set[Node]:
+        """Gathers that come with another one of the element before or behind."""
+        waiting: dict[Any, list[int]] = {}
+        second: set[Node] = set()
+        for node in nodes:
+            if node not in self.lanes.gathered or not isinstance(node, IndirectLoad):
+                continue
+            if node.buffer.bytes_per_element != 4:
+                continue
+            const, terms = _sum(self.lanes.gathered[node], makers)
+            key = (node.buffer, tuple(node.index[:-1]), frozenset(terms.items()))
+            others = waiting.setdefault(key, [])
+            match = next((c for c in others if abs(c - const) == 1), None)
+            if match is None:
+                others.append(const)
+            else:
+                others.remove(match)
+                second.add(node)
+        return second
 
     def _running(self, node: Node, mix: Mix) -> None:
         """A scan: every step of the tree is a shuffle and an operation."""
@@ -325,6 +353,27 @@ def count(
             mix.others += operations / 2
         else:
             mix.others += operations
+
+
+def _sum(value: Value, makers: dict[Value, Op], depth: int = 8) -> tuple[int, dict[Value, int]]:
+    """An integer as a number and the values of a sum, with their factors."""
+    maker = makers.get(value)
+    if maker is None or not depth:
+        return 0, {value: 1}
+    if maker.name == "arith.constant":
+        return int(getattr(maker.attributes["value"], "value", 0)), {}
+    if maker.name == "arith.index_cast":
+        return _sum(maker.operands[0], makers, depth - 1)
+    if maker.name not in ("arith.addi", "arith.muli"):
+        return 0, {value: 1}
+    (first, mine), (second, other) = (_sum(v, makers, depth - 1) for v in maker.operands)
+    if maker.name == "arith.addi":
+        both = {v: mine.get(v, 0) + other.get(v, 0) for v in {**mine, **other}}
+        return first + second, {v: factor for v, factor in both.items() if factor}
+    if mine and other:
+        return 0, {value: 1}
+    terms, factor = (mine, second) if mine else (other, first)
+    return first * second, {v: f * factor for v, f in terms.items()}
 
 
 def _power(exponent: float, registers: float, mix: Mix) -> None:

@@ -65,7 +65,10 @@ class _Builder:
     """Makes the phases of one nest."""
 
     def __init__(self, nodes: list[Node], target: TargetDescription) -> None:
-        self._registers = Registers(target.vector_bits, target.issue.narrow, target.memory[0].line)
+        issue = target.issue
+        self._registers = Registers(
+            target.vector_bits, issue.narrow, target.memory[0].line, issue.pairs
+        )
         #: Slots from an operation to one that waits for it, and through memory.
         self._latency = float(target.multiply_adds_in_flight)
         self._forwarding = target.issue.forwarding
@@ -75,6 +78,9 @@ class _Builder:
         self._unrolls = any(
             isinstance(n, For) and n.simd is None and n.trips <= UNROLLED for n in walk(nodes)
         )
+        self._constants = {
+            n.results[0]: n for n in walk(nodes) if isinstance(n, Op) and n.name == "arith.constant"
+        }
         self._stored = {
             n.buffer.base
             for n in walk(nodes)
@@ -182,7 +188,7 @@ class _Builder:
     def _vectors(self, level: Level, loop: For, times: float) -> Phase:
         """The phase of a loop in vectors that runs ``times`` times."""
         assert loop.simd is not None
-        vectors = VectorMix(loop, self._registers)
+        vectors = VectorMix(loop, self._registers, self._constants)
         simd = loop.simd
         trips = level.trips
         whole, rest = divmod(trips, simd.width)
