@@ -196,7 +196,7 @@ ROOMS: dict[str, str] = {
     "affine/mlir": "affine affine/vectors",
     "affine/rewrites": "affine affine/analysis affine/vectors",
     "affine/tiles": "affine affine/analysis",
-    "affine/cost": "affine affine/analysis affine/tiles",
+    "affine/cost": "affine affine/analysis affine/tiles affine/vectors",
     "codegen": "isolation",
     "codegen/vector_math": "codegen",
     "codegen/gpu": "affine/cost affine/mlir codegen codegen/gpu/passes codegen/vector_math",

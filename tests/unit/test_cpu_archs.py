@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import platform
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from polyblocks.errors import TargetError
 from polyblocks.options import CompileOptions
+from polyblocks.target import Issue
 from polyblocks_cpu.archs import ARCHS, ARM, lookup
 from polyblocks_cpu.describe import describe
 from polyblocks_cpu.dots import available
@@ -58,6 +60,20 @@ def test_x86_is_identified(vendor: str, family: int, model: int, flags: str, nam
     assert arch.name == name
     assert ("+avx512f" in features) == ("avx512f" in flags)
     assert ("-avx512f" in features) == ("avx512f" not in flags)
+
+
+def test_what_a_core_starts_beside_multiply_adds_is_described() -> None:
+    zen4, zen3, other = (
+        describe(CompileOptions(arch=name)) for name in ("znver4", "znver3", "x86-64-v3")
+    )
+    # Half vectors take half the time where whole ones take both halves of a unit.
+    assert (zen4.issue.narrow, zen3.issue.narrow) == (0.5, 1.0)
+    assert zen4.issue.sums_apart
+    assert zen3.issue.sums_apart
+    assert not other.issue.sums_apart
+    assert {level.writes for level in zen4.memory} == {0.5}
+    assert {level.writes for level in other.memory} == {0.0}
+    assert zen4.fingerprint() != dataclasses.replace(zen4, issue=Issue()).fingerprint()
 
 
 def test_arm_is_identified() -> None:

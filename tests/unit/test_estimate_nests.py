@@ -9,13 +9,18 @@ from tests.support.described_chips import described
 
 from polyblocks import mlir
 from polyblocks.affine.cost.estimate import combine, mapped
+from polyblocks.affine.mlir import reader
 from polyblocks.affine.mlir.json_attributes import from_attribute
 from polyblocks.attributes import ESTIMATE_ATTRIBUTE
 from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 from polyblocks.codegen.walk import nested
 from polyblocks.options import CompileOptions
+from polyblocks.passes.base import NestPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
+from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
+from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext
+from polyblocks_cpu.describe import describe
 
 ROW = {
     "iterations": 4,
@@ -111,3 +116,46 @@ def test_nests_that_share_a_region_cost_a_barrier() -> None:
     assert launches(LOOP.format(NEST), 2e-7) == [2e-7]
     # A target without such regions.
     assert launches(NEST + NEST, 0.0) == [3e-6, 3e-6]
+
+
+GATHER = """
+affine.parallel (%i) = (0) to (512) {
+  affine.for %j = 0 to 4096 {
+    %place = affine.load %ids[%i, %j] : memref<512x4096xi32>
+    %index = arith.index_cast %place : i32 to index
+    %x = memref.load %table[%index] : memref<1024xf32>
+    %1 = arith.mulf %x, %x : f32
+    %2 = arith.mulf %1, %1 : f32
+    %3 = arith.mulf %2, %2 : f32
+    %4 = arith.mulf %3, %3 : f32
+    affine.store %4, %y[%i, %j] : memref<512x4096xf32>
+  }
+} {polyblocks.kernel = "k", polyblocks.kind = "gather", polyblocks.level = "team",
+   polyblocks.sources = []}
+"""
+
+
+def compute_seconds(*passes: NestPass) -> float:
+    """Seconds of arithmetic of the nest above, after some passes."""
+    arguments = "%ids: memref<512x4096xi32>, %table: memref<1024xf32>, %y: memref<512x4096xf32>"
+    module = mlir.parse(f"func.func @main({arguments}) {{ {GATHER} return }}")
+    options = CompileOptions(arch="znver4")
+    context = PassContext.create(describe(options), options)
+    with module.context, mlir.ir.Location.unknown():
+        sequence = reader.read(module)
+        for one in passes:
+            one.transform(sequence, context)
+        (nest,) = sequence.nests()
+        return from_attribute(nest.estimate)["seconds"]["compute"]
+
+
+def test_a_nest_is_estimated_as_it_is_written():
+    """Lanes of a gather take a cycle each, and iterations one by one several."""
+    vectors = compute_seconds(VectorizeNestsPass(), EstimateNestsPass())
+    assert vectors < 0.7 * compute_seconds(EstimateNestsPass())
+
+
+def test_nests_are_estimated_when_they_have_vectors():
+    options = CompileOptions(arch="znver4")
+    names = standard_pipeline(describe(options), options).names()
+    assert names.index("vectorize-nests") < names.index("estimate-nests")

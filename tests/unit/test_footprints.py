@@ -163,6 +163,55 @@ class TestFootprints:
         touched = analyze(loops([i], body)).whole[table]
         assert (touched.read, touched.read_lines) == (40, 640)
 
+    def test_a_star_has_few_rows(self):
+        x = buffer(64, 64, 64)
+        i, j, k = Var(60), Var(60), Var(64)
+        offsets = [(2, 2), *((d, 2) for d in (0, 1, 3, 4)), *((2, d) for d in (0, 1, 3, 4))]
+        star = [load(x, Expr.of(i) + di, Expr.of(j) + dj, k) for di, dj in offsets]
+        rows = analyze(loops([i, j, k], star)).inner[0].inner[0]
+        assert rows.once[x].read == rows.once[x].read_lines == 9 * 64 * 4
+        # Row after row the star becomes five planes.
+        assert rows.whole[x].read == 5 * 64 * 64 * 4
+
+    def test_places_of_run_time_stay_within_their_digit(self):
+        """Nine elements for each i, of which three are chosen by a table."""
+        x, table = buffer(900), buffer(3)
+        i, k = Var(100), Var(3)
+        chosen = load(table, k)
+        row = Index(Value("index"), Expr.of(i) * 9)
+        place = Op("arith.addi", [row.result, chosen.result], {}, [Value("index")])
+        found = IndirectLoad(Value("f32"), x, list(place.results))
+        root = analyze(loops([i, k], [chosen, row, place, found]))
+        outer = root.inner[0]
+        assert (outer.once[x].read, outer.once[x].read_lines) == (3 * 4, 64)
+        assert outer.whole[x].read_lines <= x.nbytes + 64
+
+    def test_places_of_run_time_are_no_more_than_there_are_accesses(self):
+        x = buffer(1 << 20)
+        i, k = Var(8), Var(4)
+        first, second = load(buffer(8), i), load(buffer(8, 4), i, k)
+        factor = Index(Value("index"), Expr(1024))
+        product = Op("arith.muli", [first.result, factor.result], {}, [Value("index")])
+        place = Op("arith.addi", [product.results[0], second.result], {}, [Value("index")])
+        found = IndirectLoad(Value("f32"), x, list(place.results))
+        touched = analyze(loops([i, k], [first, second, factor, product, place, found])).whole[x]
+        assert (touched.read, touched.read_lines) == (32 * 4, 32 * 64)
+
+    def test_memory_with_two_names_is_touched_once(self):
+        x = buffer(16, 64)
+        view = Buffer((1024,), "f32", "other", base=x)
+        i, j = Var(16), Var(64)
+        root = analyze(loops([i, j], [load(x, i, j), load(view, 64 * Expr.of(i) + j)]))
+        assert {b: t.read for b, t in root.whole.items()} == {view: x.nbytes}
+
+    def test_stores_that_pass_the_caches_are_told_from_others(self):
+        x, y = buffer(64), buffer(64, kind="output")
+        i = Var(64)
+        value = load(x, i)
+        for streams, passes in (((64,), True), ((64, 0), False)):
+            stores = [Store(value.result, y, at(i), stream=n) for n in streams]
+            assert analyze(loops([i], [value, *stores])).whole[y].passes == passes
+
     def test_loops_with_bounds_run_over_a_tile(self):
         x, y = buffer(64 + 2, kind="input"), buffer(64, kind="output")
         tile, i = Var(4), Var(64)

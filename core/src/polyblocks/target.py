@@ -35,6 +35,8 @@ class MemoryLevel:
         shared_by: how many hardware threads share one instance; on a GPU how many
             multiprocessors, since those are what its outermost level counts.
         associativity: ways; 0 if unknown.
+        writes: bytes that are written to it while one byte is read from it; 0 where reading and
+            writing share its bandwidth.
     """
 
     name: str
@@ -43,6 +45,7 @@ class MemoryLevel:
     line: int = 64
     shared_by: int = 1
     associativity: int = 0
+    writes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -296,6 +299,42 @@ class BoundedLoads:
 
 
 @dataclass(frozen=True)
+class Issue:
+    """What else one core does in the time in which it starts a multiply-add of a whole register.
+
+    Such a time is a slot. Without numbers of a chip, all kinds of instructions share the units of
+    multiply-adds, and what takes long is as of vectors of 256 bits on most cores with two of these
+    (5 cycles for a division, 6 for a root; uops.info).
+
+    Attributes:
+        vectors: vector instructions of any kind that it starts in a slot.
+        sums_apart: whether additions, conversions and roundings have units of their own.
+        shuffles: permutations of lanes that it starts in a slot.
+        instructions: of all kinds, scalar ones and accesses among them, in a slot.
+        quotient: slots from one division of a register to the next.
+        root: the same of a square root.
+        inverse_root: of a quotient by a square root, where terms may be rearranged.
+        lane: slots for each lane that is loaded from a place of its own.
+        pairs: whether gathers of two neighbours of 32 bits become one of 64, which takes as long.
+        narrow: the part of a slot that an instruction of the narrowest vectors takes, and one of
+            scalars in their registers.
+        forwarding: slots from a store to a load of the same element.
+    """
+
+    vectors: float = 1.0
+    sums_apart: bool = False
+    shuffles: float = 1.0
+    instructions: float = 2.0
+    quotient: float = 10.0
+    root: float = 12.0
+    inverse_root: float = 22.0
+    lane: float = 2.0
+    pairs: bool = False
+    narrow: float = 1.0
+    forwarding: float = 8.0
+
+
+@dataclass(frozen=True)
 class Multiprocessor:
     """What one multiprocessor of a GPU holds, and in which portions it hands that out.
 
@@ -395,6 +434,7 @@ class TargetDescription:
             the first is done, to start one after the other: latency times units; 0 if unknown.
         loads_per_multiply_add: load instructions that one core starts in the time in which it
             starts a multiply-add of one vector; 0 if unknown.
+        issue: what a core starts beside multiply-adds.
         flops: peak operations per second by dtype, all units together, without matrix units.
             That of ``float32`` is needed to predict a time.
         matrix_units: matrix primitives, best first.
@@ -415,6 +455,7 @@ class TargetDescription:
     lowest_of_nan: bool = False
     multiply_adds_in_flight: int = 0
     loads_per_multiply_add: float = 0.0
+    issue: Issue = Issue()
     flops: Mapping[str, float] = field(default_factory=dict)
     matrix_units: tuple[MatrixUnit, ...] = ()
     multiprocessor: Multiprocessor | None = None

@@ -212,9 +212,10 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(vectors, TileTransposesPass()),
                 MultiplyReciprocalsPass(),
                 *only(team, MapParallelismPass()),
-                EstimateNestsPass(),
                 # Last of those that change nests: vector code is not read again.
                 *only(vectors, VectorizeNestsPass()),
+                # Of what will run.
+                EstimateNestsPass(),
                 *only(blocks, ChooseKernelsPass(), EmitKernelsPass()),
                 PlanMemoryPass(),
             ],

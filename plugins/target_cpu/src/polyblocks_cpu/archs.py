@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from polyblocks.target import Issue
 from polyblocks.targets.target_choice import unknown_arch
 
 KIB = 1024
@@ -48,6 +49,9 @@ class Arch:
         dots: dot products that it has (:data:`polyblocks_cpu.dots.DOTS`), and how many of each it
             starts in the time of a full-width multiply-add.
         tiles: LLVM's features that bring units of tiles (:mod:`polyblocks_cpu.tiles`).
+        writes: bytes that are written to a level of memory while one is read from it, as
+            :attr:`polyblocks.target.MemoryLevel.writes`.
+        issue: what a core starts beside multiply-adds of its vectors.
         features: LLVM's features that it has beyond those of its x86-64 level, or of ``armv8-a``;
             as far as hosts tell theirs (:data:`polyblocks_cpu.host.X86_FEATURES`).
     """
@@ -72,6 +76,8 @@ class Arch:
     lacks: tuple[str, ...] = ()
     dots: Mapping[str, float] = field(default_factory=dict)
     tiles: tuple[str, ...] = ()
+    writes: float = 0.0
+    issue: Issue = field(default_factory=Issue)
     features: tuple[str, ...] = ()
 
 
@@ -102,6 +108,24 @@ _ARM_82 = ("dotprod", "fullfp16", "lse")
 _ARM_SVE = (*_ARM_82, "bf16", "fp16fml", "i8mm", "sve")
 _ARM_BYTES = {"sdot": 1.0, "udot": 1.0}
 _ARM_BYTES_AND_FLOATS = {**_ARM_BYTES, "usdot": 1.0, "bfdot": 1.0}
+
+#: Multiplications and additions have units of their own, of which integers and logic use all (AMD
+#: 57647, and the guides before it).
+_ZEN_ISSUE = Issue(vectors=2.0, sums_apart=True)
+#: Of 512-bit vectors, which take both halves of a unit's time: latencies and divisions from
+#: uops.info; a gather of 16 lanes measured at 17 cycles where its table is in the first cache.
+_ZEN4_ISSUE = Issue(
+    vectors=2.0,
+    sums_apart=True,
+    shuffles=1.0,
+    instructions=6.0,
+    quotient=7.0,
+    root=10.0,
+    inverse_root=7.0,
+    lane=1.0,
+    narrow=0.5,
+    forwarding=8.0,
+)
 
 _TABLE = (
     # psABI levels: SSE2, SSE4.2, AVX2+FMA, AVX-512.
@@ -306,6 +330,7 @@ _TABLE = (
         l3=8 * MIB,
         l3_cores=4,
         rates=(32.0, 24.0, 16.0),
+        issue=_ZEN_ISSUE,
         features=("sse4a",),
     ),
     _x86(
@@ -315,6 +340,7 @@ _TABLE = (
         l3=16 * MIB,
         l3_cores=4,
         rates=(64.0, 32.0, 20.0),
+        issue=_ZEN_ISSUE,
         features=("sse4a",),
     ),
     _x86(
@@ -323,6 +349,7 @@ _TABLE = (
         l2=512 * KIB,
         rates=(64.0, 32.0, 24.0),
         core_bandwidth=25e9,
+        issue=_ZEN_ISSUE,
         features=("sse4a",),
     ),
     # 512-bit instructions on 256-bit units: one full-width multiply-add per cycle.
@@ -337,6 +364,8 @@ _TABLE = (
         rates=(64.0, 32.0, 28.0),
         core_bandwidth=32e9,
         dots=_BYTES_AND_FLOATS,
+        writes=0.5,
+        issue=_ZEN4_ISSUE,
         features=_ZEN4,
     ),
     _x86(
@@ -350,6 +379,7 @@ _TABLE = (
         rates=(128.0, 56.0, 30.0),
         core_bandwidth=35e9,
         dots=_BYTES_AND_FLOATS,
+        issue=_ZEN_ISSUE,
         features=(*_ZEN4, "avxvnni"),
     ),
     _arm(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from polyblocks.options import PRECISION_MODES, CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
@@ -68,10 +69,13 @@ def _description(
         cores = max(1, min(cache.shared_by, threads) // per_core)
         rate = arch.rates[min(level, len(arch.rates)) - 1] * clock * cores
         memory.append(
-            MemoryLevel(f"L{level}", cache.size, rate, cache.line, cache.shared_by, cache.ways)
+            MemoryLevel(
+                *(f"L{level}", cache.size, rate, cache.line, cache.shared_by, cache.ways),
+                writes=arch.writes,
+            )
         )
     line = memory[0].line if memory else 64
-    memory.append(MemoryLevel("main", 0, bandwidth, line, threads))
+    memory.append(MemoryLevel("main", 0, bandwidth, line, threads, writes=arch.writes))
     float32 = 2.0 * arch.fma_units * (vector_bits // 32) * clock * (threads // per_core)
     return TargetDescription(
         name="cpu",
@@ -91,6 +95,8 @@ def _description(
         lowest_of_nan=arch.family == X86,
         multiply_adds_in_flight=arch.fma_latency * arch.fma_units,
         loads_per_multiply_add=arch.loads / arch.fma_units,
+        # What `pair-gathers` does.
+        issue=replace(arch.issue, pairs=True),
         flops={"float32": float32, "float64": float32 / 2},
         matrix_units=(
             *tile_units(_names(features) or arch.tiles, clock * (threads // per_core)),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from polyblocks.affine.analysis.boxes import Box, hull, overlap
 from polyblocks.affine.expr import Atom, Div, Var
 from polyblocks.affine.model import Buffer
+
+#: More elements than any buffer has: how far values are apart that are known at run time only.
+APART = 1 << 40
 
 Terms = tuple[tuple[Atom, int], ...]
 
@@ -19,32 +23,53 @@ class Group:
 
     Attributes:
         buffer: what they touch.
-        terms: per dimension, the index without its constant; None for run-time indices.
+        terms: per dimension, the index without its constant.
         constants: per dimension, the constants that occur.
+        places: the constants of each access.
         count: how many accesses.
         write: whether they store.
+        passes: whether all of them are stores that pass the caches.
+        unknown: variables that stand for what is known at run time only, and the loops in which
+            each changes. Its values are anywhere, far apart.
     """
 
     buffer: Buffer
-    terms: tuple[Terms, ...] | None
+    terms: tuple[Terms, ...]
     constants: list[set[int]]
     count: int
     write: bool
+    passes: bool = False
+    places: set[tuple[int, ...]] = field(default_factory=set)
+    unknown: dict[Var, list[Any]] = field(default_factory=dict)
 
-    def box(self, widths: dict[Var, int]) -> StridedBox:
-        """What it touches while the variables of ``widths`` take so many values each."""
-        assert self.terms is not None
+    def box(self, widths: dict[Var, int], unknown: dict[Var, int] | None = None) -> StridedBox:
+        """What it touches while variables take so many values each.
+
+        Args:
+            widths: of loops.
+            unknown: of what is known at run time only.
+        """
+        values = {**widths, **(unknown or {})}
         outer: list[Terms] = []
         ranges: list[tuple[int, int]] = []
         counts: list[int] = []
         runs: list[int] = []
+        still: list[int] = []
         for terms, constants in zip(self.terms, self.constants, strict=True):
             fixed: list[tuple[Atom, int]] = []
             moving: list[tuple[int, int]] = []
             least, most = min(constants), max(constants)
             for atom, factor in terms:
-                extent = _values(atom, widths)
-                if extent > 1:
+                extent = _values(atom, values)
+                if extent > 1 and atom in self.unknown:
+                    # Within what the next larger term steps over, as the digits of a number are.
+                    steps = (abs(f) for _, f in terms if abs(f) > abs(factor))
+                    room = max(1, min(steps, default=APART) // abs(factor))
+                    extent = min(extent, room)
+                    step = abs(factor) * (room // extent)
+                    most += step * (extent - 1)
+                    moving.append((step, extent))
+                elif extent > 1:
                     moving.append((abs(factor), extent))
                     if factor > 0:
                         most += factor * (extent - 1)
@@ -52,12 +77,31 @@ class Group:
                         least += factor * (extent - 1)
                 if extent == 1 or not isinstance(atom, Var):
                     fixed.append((atom, factor))
+            if not moving:
+                still.append(len(outer))
             length, pieces = _run(moving, constants)
             outer.append(tuple(fixed))
             ranges.append((least, most + 1))
             counts.append(min(length * pieces, most - least + 1))
             runs.append(pieces)
-        return StridedBox(tuple(outer), tuple(ranges), counts, runs)
+        box = StridedBox(tuple(outer), tuple(ranges), counts, runs, self._part(still))
+        if self.unknown:
+            box.most = self.count * math.prod(widths.values())
+        return box
+
+    def values_of_unknown(self, path: list[Any]) -> dict[Var, int]:
+        """How many values each of ``unknown`` has while the loops of a path run."""
+        return {
+            var: math.prod(level.trips for level in path if level in changing)
+            for var, changing in self.unknown.items()
+        }
+
+    def _part(self, still: list[int]) -> float:
+        """The part of a box that there is: few of the rows around the middle of a star."""
+        rows = math.prod(len(self.constants[d]) for d in still)
+        if rows <= 1 or not self.places:
+            return 1.0
+        return len({tuple(place[d] for d in still) for place in self.places}) / rows
 
 
 @dataclass
@@ -69,17 +113,21 @@ class StridedBox:
         box: around everything that is touched.
         counts: different indices per dimension; fewer than the box has for strided accesses.
         runs: per dimension, into how many runs of neighbours these indices fall.
+        part: of all combinations of these indices, those that there are.
+        most: elements that there are at most.
     """
 
     outer: tuple[Terms, ...]
     box: Box
     counts: list[int]
     runs: list[int]
+    part: float = 1.0
+    most: int = APART
 
     @property
     def elements(self) -> int:
         """Number of elements."""
-        return math.prod(self.counts)
+        return min(math.ceil(math.prod(self.counts) * self.part), self.most)
 
     def meets(self, other: StridedBox) -> bool:
         """Whether both have the same origin, and boxes that overlap."""
@@ -88,6 +136,8 @@ class StridedBox:
     def include(self, other: StridedBox) -> None:
         """Grow to the hull of both."""
         both = hull(self.box, other.box)
+        self.most = max(self.most, other.most)
+        self.part = max(self.part, other.part) if self.box == other.box else 1.0
         for d, (low, high) in enumerate(both):
             if other.box[d] != self.box[d]:
                 self.counts[d] += other.counts[d]
@@ -119,7 +169,9 @@ class StridedBox:
                 run, step = min(run * span, pieces * round_up(run * count // pieces, line)), -1
             else:
                 run, step = run * count, step * extent if count == extent else -1
-        return min(rows * round_up(run, line), round_up(nbytes(buffer), line))
+        whole = rows * round_up(run, line)
+        touched = min(round_up(math.ceil(whole * self.part), line), self.most * line)
+        return min(touched, round_up(nbytes(buffer), line))
 
 
 def _run(moving: list[tuple[int, int]], constants: set[int]) -> tuple[int, int]:

@@ -1,7 +1,8 @@
 """Footprints: which part of each buffer the iterations of a nest touch, and how often it moves.
 
 Counted on boxes: accesses of one place whose indices differ by constants are one box (a stencil's
-window), overlapping boxes become their hull. Indices known only at run time touch one line each.
+window), overlapping boxes become their hull. Indices known only at run time are apart from each
+other, within what the other terms of the address leave them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from polyblocks.affine.access import strides
+from polyblocks.affine.access import address, is_whole, strides
 from polyblocks.affine.analysis.access_boxes import (
     Group,
     StridedBox,
@@ -18,8 +19,24 @@ from polyblocks.affine.analysis.access_boxes import (
     numel,
     round_up,
 )
+from polyblocks.affine.analysis.known_values import CASTS, binary
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, IndirectLoad, IndirectStore, Load, Node, Store
+from polyblocks.affine.model import (
+    Access,
+    Buffer,
+    For,
+    Index,
+    IndirectLoad,
+    IndirectStore,
+    Load,
+    Node,
+    Op,
+    Store,
+    Value,
+    operands,
+    results,
+    walk,
+)
 
 
 @dataclass
@@ -31,12 +48,14 @@ class Touched:
         written: bytes of the elements that are stored.
         read_lines: bytes of the lines that are loaded from.
         written_lines: bytes of the lines that are stored to.
+        passes: whether the stores pass the caches.
     """
 
     read: int = 0
     written: int = 0
     read_lines: int = 0
     written_lines: int = 0
+    passes: bool = True
 
     @property
     def resident(self) -> int:
@@ -49,12 +68,17 @@ class Touched:
         return self.read_lines + self.written_lines
 
 
+#: Operations on integers that make affine expressions of such.
+_LINEAR = frozenset({"arith.addi", "arith.subi", "arith.muli"})
+
+
 @dataclass(eq=False)
 class Level:
     """A loop of a nest, or the nest itself (``var`` None, one trip).
 
     Attributes:
-        var: the loop's variable.
+        var: the loop's variable; of one with bounds, a fresh one that counts its iterations.
+        loop_var: the loop's variable.
         trips: its iterations, for one iteration of the loops outside.
         parallel: the parallel level that it is mapped to.
         groups: accesses in its body, outside of inner loops.
@@ -70,6 +94,7 @@ class Level:
     inner: list[Level] = field(default_factory=list)
     once: dict[Buffer, Touched] = field(default_factory=dict)
     whole: dict[Buffer, Touched] = field(default_factory=dict)
+    loop_var: Var | None = None
 
     def walk(self) -> Iterator[Level]:
         """This level and all inside, outer before inner."""
@@ -112,39 +137,157 @@ def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
         line: bytes in which memory is moved.
     """
     root = Level(None, 1)
-    _collect(root, nodes, {})
+    nodes = list(nodes)
+    accesses = [n for n in walk(nodes) if isinstance(n, Access)]
+    indirect = any(isinstance(n, (IndirectLoad, IndirectStore)) for n in accesses)
+    _collect(root, nodes, _Scope(indirect, _flat_views(accesses)))
     _Measure(line).level(root)
     return root
 
 
-def _collect(level: Level, nodes: Iterable[Node], shifts: dict[Var, Expr]) -> None:
-    """Fill ``level``. ``shifts`` says where loops with bounds begin: var -> origin + fresh var."""
-    found: dict[tuple[Buffer, bool, tuple[Terms, ...] | None], Group] = {}
-    for node in nodes:
+@dataclass
+class _Scope:
+    """What is known inside of some loops.
+
+    Attributes:
+        indirect: whether there are accesses for which index values must be known.
+        flat: a view of one dimension for buffers that are accessed by several names.
+        shifts: where loops with bounds begin: var -> origin + fresh var.
+        values: index values as expressions; one that is known at run time only is a variable.
+        unknown: such variables, and the loops in which they change.
+        around: the loops around, outer before inner.
+    """
+
+    indirect: bool
+    flat: dict[Buffer, Buffer]
+    shifts: dict[Var, Expr] = field(default_factory=dict)
+    values: dict[Value, Expr] = field(default_factory=dict)
+    unknown: dict[Var, list[Level]] = field(default_factory=dict)
+    around: list[Level] = field(default_factory=list)
+
+    def inside(self, node: For, level: Level) -> _Scope:
+        """What is known inside of a loop more."""
+        shifts = self.shifts
+        if node.bounded:
+            assert level.var is not None
+            shifts = {**shifts, node.var: node.origin.substitute(shifts) + level.var}
+        values = dict(self.values) if self.indirect else self.values
+        around = [*self.around, level]
+        new = _Scope(self.indirect, self.flat, shifts, values, self.unknown, around)
+        if self.indirect:
+            for argument in node.arguments:
+                values[argument] = new._new([level])
+        return new
+
+    def place(self, node: Access) -> tuple[Buffer, tuple[Expr, ...]]:
+        """What an access touches, by the one name of its memory."""
         if isinstance(node, (Load, Store)):
             index = node.index
-            if shifts:
-                index = tuple(e.substitute(shifts) for e in index)
-            terms = tuple(e.terms for e in index)
-            key = (node.buffer, isinstance(node, Store), terms)
-            group = found.get(key)
-            if group is None:
-                group = found[key] = Group(node.buffer, terms, [set() for _ in index], 0, key[1])
-            for constants, e in zip(group.constants, index, strict=True):
-                constants.add(e.const)
-            group.count += 1
-        elif isinstance(node, (IndirectLoad, IndirectStore)):
-            # One that cannot be merged with any other.
-            group = Group(node.buffer, None, [], 1, isinstance(node, IndirectStore))
-            level.groups.append(group)
-        elif isinstance(node, For):
-            var, trips, inside = node.var, node.trips, shifts
-            if node.bounded:
-                var = Var(trips, node.var.name)
-                inside = {**shifts, node.var: node.origin.substitute(shifts) + var}
-            inner = Level(var, trips, node.level)
-            _collect(inner, node.body, inside)
+            if self.shifts:
+                index = tuple(e.substitute(self.shifts) for e in index)
+        else:
+            index = tuple(self.at(v) for v in node.index)
+        flat = self.flat.get(node.buffer.base)
+        if flat is None or node.buffer is flat:
+            return node.buffer, index
+        return flat, (address(node.buffer, index),)
+
+    def at(self, value: Value) -> Expr:
+        """An index value as an expression."""
+        if value not in self.values:
+            self.values[value] = self._new([] if value.external is not None else self.around)
+        return self.values[value]
+
+    def define(self, node: Node) -> None:
+        """Take a node into account that may make index values."""
+        if not self.indirect:
+            return
+        if isinstance(node, Index):
+            self.values[node.result] = node.expr.substitute(self.shifts)
+        elif isinstance(node, Op):
+            expr = self._expr(node)
+            if expr is None:
+                self._define(node)
+            else:
+                self.values[node.results[0]] = expr
+        elif isinstance(node, (Load, IndirectLoad)):
+            self._define(node)
+
+    def _expr(self, op: Op) -> Expr | None:
+        """What an operation on integers makes of expressions."""
+        if op.name == "arith.constant":
+            value = getattr(op.attributes.get("value"), "value", None)
+            return Expr(value) if isinstance(value, int) else None
+        if op.name not in _LINEAR and op.name not in CASTS:
+            return None
+        known = [self.values.get(v) for v in op.operands]
+        if op.name in CASTS:
+            return known[0]
+        first, second = known
+        return None if first is None or second is None else binary(op.name, first, second)
+
+    def _define(self, node: Op | Load | IndirectLoad) -> None:
+        """Results that change where an operand does."""
+        exprs = list(node.index) if isinstance(node, Load) else [self.at(v) for v in operands(node)]
+        variables = {v for e in exprs for v in e.variables()}
+        changing = [
+            level
+            for level in self.around
+            if level.var in variables or any(level in self.unknown.get(v, ()) for v in variables)
+        ]
+        for result in results(node):
+            self.values[result] = self._new(changing)
+
+    def changing(self, index: Iterable[Expr]) -> dict[Var, list[Level]]:
+        """What is known at run time only of an index, and the loops in which it changes."""
+        variables = (v for e in index for v in e.variables())
+        return {v: self.unknown[v] for v in variables if v in self.unknown}
+
+    def _new(self, changing: list[Level]) -> Expr:
+        var = Var(1 << 40, "unknown")
+        self.unknown[var] = changing
+        return Expr.of(var)
+
+
+def _flat_views(accesses: Iterable[Access]) -> dict[Buffer, Buffer]:
+    """For memory that is accessed by several names one of them, a view of one dimension."""
+    names: dict[Buffer, set[Buffer]] = {}
+    for node in accesses:
+        names.setdefault(node.buffer.base, set()).add(node.buffer)
+    flat: dict[Buffer, Buffer] = {}
+    for base, buffers in names.items():
+        view = next((b for b in buffers if len(b.shape) == 1), None)
+        if view is not None and len(buffers) > 1 and all(map(is_whole, buffers)):
+            flat[base] = view
+    return flat
+
+
+def _collect(level: Level, nodes: Iterable[Node], scope: _Scope) -> None:
+    """Fill ``level``."""
+    found: dict[tuple[Buffer, bool, tuple[Terms, ...]], Group] = {}
+    for node in nodes:
+        scope.define(node)
+        if isinstance(node, For):
+            var = Var(node.trips, node.var.name) if node.bounded else node.var
+            inner = Level(var, node.trips, node.level, loop_var=node.var)
+            _collect(inner, node.body, scope.inside(node, inner))
             level.inner.append(inner)
+        elif isinstance(node, Access):
+            buffer, index = scope.place(node)
+            store = isinstance(node, (Store, IndirectStore))
+            terms = tuple(e.terms for e in index)
+            group = found.get((buffer, store, terms))
+            if group is None:
+                group = Group(buffer, terms, [set() for _ in index], 0, store, passes=store)
+                if scope.unknown:
+                    group.unknown = scope.changing(index)
+                found[buffer, store, terms] = group
+            place = tuple(e.const for e in index)
+            for constants, const in zip(group.constants, place, strict=True):
+                constants.add(const)
+            group.places.add(place)
+            group.count += 1
+            group.passes = group.passes and isinstance(node, Store) and node.stream > 0
     level.groups.extend(found.values())
 
 
@@ -172,18 +315,18 @@ class _Measure:
     def touched(self, inside: list[tuple[list[Level], Group]]) -> dict[Buffer, Touched]:
         """What the groups touch while the loops of their paths run."""
         boxes: dict[tuple[Buffer, bool], list[StridedBox]] = {}
-        scattered: dict[tuple[Buffer, bool], int] = {}
         most: dict[tuple[Buffer, bool], int] = {}
+        stays: set[Buffer] = set()
         for path, group in inside:
             key = (group.buffer, group.write)
+            if group.write and not group.passes:
+                stays.add(group.buffer)
             times = group.count
             for level in path:
                 times *= level.trips
             most[key] = most.get(key, 0) + times
-            if group.terms is None:
-                scattered[key] = scattered.get(key, 0) + times
-                continue
-            box = group.box({level.var: level.trips for level in path if level.var is not None})
+            widths = {level.var: level.trips for level in path if level.var is not None}
+            box = group.box(widths, group.values_of_unknown(path) if group.unknown else None)
             known = boxes.setdefault(key, [])
             met = next((b for b in known if b.meets(box)), None)
             if met is None:
@@ -197,11 +340,10 @@ class _Measure:
             for box in boxes.get(key, ()):
                 elements += box.elements
                 lines += box.lines(buffer, self._dims(buffer), self.line)
-            elements += scattered.get(key, 0)
-            lines += scattered.get(key, 0) * self.line
             size = min(elements, times, numel(buffer)) * buffer.bytes_per_element
             largest = min(times * self.line, round_up(nbytes(buffer), self.line))
             touched = result.setdefault(buffer, Touched())
+            touched.passes = buffer not in stays
             if write:
                 touched.written, touched.written_lines = size, max(size, min(lines, largest))
             else:

@@ -1,12 +1,14 @@
 """What a nest costs on a target: work, bytes moved per memory level, and the time of the slowest.
 
 The cost model of one schedule: ``time = max over resources (work / rate)``, the resources being
-every memory level and the arithmetic units, plus what it takes to start and join the threads.
+every memory level and the arithmetic units, plus what it takes to start and join the threads. Of a
+nest that says how it is written in vectors, the time is that of its loops, see
+:mod:`polyblocks.affine.cost.phase_times`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +16,8 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.analysis.footprints import analyze
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.phase_times import COMPUTE, predict
+from polyblocks.affine.cost.traffic import traffic_of_loops
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
@@ -40,8 +44,6 @@ _FLOPS = frozenset(
 )
 #: Floating-point ops of the math dialect that chips do in an instruction or two.
 _SIMPLE = {"math.fma": 2, "math.sqrt": 1, "math.absf": 1, "math.floor": 1, "math.ceil": 1}
-#: The resource of arithmetic, beside the names of the memory levels.
-COMPUTE = "compute"
 #: The resource of starting and joining threads.
 LAUNCH = "launch"
 #: The resource of waiting for loads, for barriers and for other threads, where that is predicted.
@@ -66,7 +68,8 @@ class Estimate:
         bytes: memory level -> bytes that are loaded from it and stored to it.
         seconds: resource (a memory level, ``compute``, ``launch``) -> time; without those of which
             the target's description has no rate.
-        predicted_seconds: the largest of them, and ``launch`` on top; None if a rate is unknown.
+        predicted_seconds: the largest of them, or the sum over the loops of a nest of what takes
+            longest there, and ``launch`` on top; None if a rate is unknown.
         bound: the resource with the largest time; None if a rate is unknown.
     """
 
@@ -174,6 +177,7 @@ class Estimator:
             all of them fit there together, since the whole program ran since the last call; an
             intermediate buffer is found where it fits with the others of its nest.
         launch: seconds that a parallel nest takes beside its work; by default those of a region.
+        written: whether loops say how they are written in vectors; otherwise it is guessed.
     """
 
     def __init__(
@@ -181,6 +185,7 @@ class Estimator:
         target: TargetDescription,
         buffers: Iterable[Buffer],
         launch: float | None = None,
+        written: bool = False,
     ) -> None:
         self._target = target
         self._team = target.parallel_level("team") or next(iter(target.parallel), None)
@@ -190,6 +195,7 @@ class Estimator:
         self._lanes = simd.size if simd is not None else 1
         self._line = target.line
         self._unknown = rates.unknown_rates(target)
+        self._written = written and not self._unknown
         self._all = sum(max(b.nbytes, 0) for b in set(buffers) if b.viewed is None)
 
     def estimate(self, nest: Nest) -> Estimate:
@@ -199,7 +205,7 @@ class Estimator:
         parallel = next((level for level in root.walk() if level.parallel), None)
         available = team.size if team is not None else 1
         threads = max(1, min(available, parallel.trips)) if parallel is not None else 1
-        work = _Work(self._lanes)
+        work = _Work(0 if self._written else self._lanes)
         work.add(nest.body, 1)
         together = sum(b.nbytes for b in {b.base for b in root.whole} if b.kind == "alloc")
         home = {b: self._home(b, together) for b in root.whole}
@@ -218,14 +224,24 @@ class Estimator:
             rate = rates.bandwidth(self._target, level, threads)
             if rate is not None:
                 seconds[level.name] = moved[level.name] / rate
-        busy = rates.compute_seconds(self._target, work.operations)
-        if busy is not None:
-            seconds[COMPUTE] = busy * available / threads
         launch = self._launch if threads > 1 else 0.0
         bound, predicted = None, None
-        if not self._unknown:
+        if self._written:
+            traffic_of = [
+                traffic_of_loops(root, self._capacity(k - 1, threads), _from_behind(home, k))
+                for k in levels
+            ]
+            predicted, busy = predict(root, nest.body, self._target, threads, traffic_of)
+            seconds.update(busy)
+        else:
+            arithmetic = rates.compute_seconds(self._target, work.operations)
+            if arithmetic is not None:
+                seconds[COMPUTE] = arithmetic * available / threads
+            if not self._unknown:
+                predicted = max(seconds.values())
+        if predicted is not None:
             bound = max(seconds, key=lambda name: seconds[name])
-            predicted = seconds[bound] + launch
+            predicted += launch
         seconds[LAUNCH] = launch
         touched = root.whole.items()
         compulsory = {b: t.read + t.written for b, t in touched if b.kind != "local"}
@@ -261,12 +277,17 @@ class Estimator:
         return level.size // SHARE // min(threads, level.shared_by)
 
 
+def _from_behind(home: Mapping[Buffer, int], k: int) -> Callable[[Buffer], bool]:
+    """Whether a buffer is found in a memory level or behind it."""
+    return lambda buffer: home[buffer] >= k
+
+
 @dataclass
 class _Work:
     """Sums over all iterations.
 
     Attributes:
-        lanes: elements of a vector instruction.
+        lanes: elements of a vector instruction; 0 where operations are not asked for.
         iterations: of the innermost loops.
         flops: floating-point operations.
         operations: lanes of vector instructions, idle ones among them.
@@ -284,12 +305,13 @@ class _Work:
         """Add nodes that run ``times`` times."""
         straight: list[Node] = [n for n in nodes if not isinstance(n, For)]
         loops = [n for n in nodes if isinstance(n, For)]
-        wide = 1.0
-        if self._loops and not loops:
-            wide = lanes_per_element(straight, *self._loops[-1], self.lanes)
         if not loops:
             self.iterations += times
-        self.operations += times * wide * cost.operations(straight)
+        if self.lanes:
+            wide = 1.0
+            if self._loops and not loops:
+                wide = lanes_per_element(straight, *self._loops[-1], self.lanes)
+            self.operations += times * wide * cost.operations(straight)
         for node in straight:
             if isinstance(node, Op):
                 self.flops += times * flops(node)

@@ -37,7 +37,8 @@ class EstimateNestsPass(NestPass):
         launch = None
         if context.target.multiprocessor is None:
             launch = parallel_cost(sequence, context.target.shared_level)
-        estimator = Estimator(context.target, sequence.buffers, launch)
+        written = launch is not None and context.target.vector_bits > 0
+        estimator = Estimator(context.target, sequence.buffers, launch, written)
         for nest in sequence.nests():
             if not nest.name:
                 continue

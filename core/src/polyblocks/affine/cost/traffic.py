@@ -1,0 +1,112 @@
+"""What the loops of a nest wait for: bytes that cross a border of the memory hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from polyblocks.affine.analysis.footprints import Level, Touched
+from polyblocks.affine.model import Buffer
+
+
+@dataclass
+class Moved:
+    """Bytes that the accesses of a loop move across a border, all iterations together.
+
+    Attributes:
+        fetched: towards the core.
+        written: away from it, through the caches.
+        passed: the same past the caches, to the main memory.
+    """
+
+    fetched: float = 0.0
+    written: float = 0.0
+    passed: float = 0.0
+
+    def add(self, other: Moved, times: float = 1.0) -> None:
+        """Add so many times another one's."""
+        self.fetched += times * other.fetched
+        self.written += times * other.written
+        self.passed += times * other.passed
+
+
+def fetched(touched: Touched) -> int:
+    """Bytes that come from behind a border: a line comes before it is stored to."""
+    return touched.read_lines if touched.passes else touched.resident
+
+
+def traffic_of_loops(
+    root: Level, capacity: int, counts: Callable[[Buffer], bool]
+) -> dict[Level, Moved]:
+    """What crosses the border behind a cache, as :meth:`Level.traffic`, by the loops that wait.
+
+    What stays in the cache is fetched by the first loop that touches it, and written back behind
+    the last one that stores to it.
+
+    Args:
+        root: of a nest.
+        capacity: bytes of the cache.
+        counts: which buffers come from behind the border.
+    """
+    parts: dict[Level, Moved] = {}
+    for level, buffer, moved in _moved(root, capacity):
+        if counts(buffer):
+            parts.setdefault(level, Moved()).add(moved)
+    return parts
+
+
+def _moved(level: Level, capacity: int) -> Iterator[tuple[Level, Buffer, Moved]]:
+    """Bytes by loop and buffer, for one iteration of the loops around."""
+    if level.resident() <= capacity or not level.inner:
+        yield from _once(level)
+        return
+    met = set()
+    for inner in level.inner:
+        for at, buffer, moved in _moved(inner, capacity):
+            met.add(buffer)
+            total = Moved()
+            total.add(moved, level.trips)
+            yield at, buffer, total
+    for buffer in {group.buffer for group in level.groups} - met:
+        # Accesses between the loops; a line each, once per iteration.
+        once = level.once[buffer]
+        yield level, buffer, Moved(fetched(once) * level.trips, once.written_lines * level.trips)
+
+
+def _once(level: Level) -> Iterator[tuple[Level, Buffer, Moved]]:
+    """As what a loop touches stays in the cache, it is moved once."""
+    loops: dict[Buffer, list[tuple[Level, int]]] = {}
+    for inner, times in _leaves(level, 1):
+        for buffer in {group.buffer for group in inner.groups}:
+            loops.setdefault(buffer, []).append((inner, times))
+    for buffer, touching in loops.items():
+        whole = level.whole[buffer]
+        for at, nbytes in _shares(touching, fetched(whole), lambda t: fetched(t), buffer):
+            yield at, buffer, Moved(fetched=nbytes)
+        stores = reversed(touching)
+        for at, nbytes in _shares(stores, whole.written_lines, lambda t: t.written_lines, buffer):
+            yield at, buffer, Moved(passed=nbytes) if whole.passes else Moved(written=nbytes)
+
+
+def _leaves(level: Level, times: int) -> Iterator[tuple[Level, int]]:
+    """Loops with accesses of their own, and how often each of them is run."""
+    if level.groups:
+        yield level, times
+    for inner in level.inner:
+        yield from _leaves(inner, times * level.trips)
+
+
+def _shares(
+    loops: Iterable[tuple[Level, int]],
+    nbytes: int,
+    size: Callable[[Touched], int],
+    buffer: Buffer,
+) -> Iterator[tuple[Level, float]]:
+    """Each loop's part of what is moved: as much as it touches, as long as there is some."""
+    touching = [(at, n) for at, times in loops if (n := size(at.whole[buffer]) * times)]
+    left = nbytes
+    for position, (at, most) in enumerate(touching):
+        part = left if position == len(touching) - 1 else min(left, most)
+        left -= part
+        if part:
+            yield at, part
