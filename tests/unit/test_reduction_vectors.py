@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from polyblocks import mlir
+from polyblocks.affine.analysis.reductions import free_of_order
 from polyblocks.affine.model import Op, Value
-from polyblocks.affine.vectors.reduction_vectors import free_of_order
 from polyblocks.mlir import ir
 
 

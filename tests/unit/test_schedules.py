@@ -153,7 +153,7 @@ def test_the_prediction_of_a_kernel_is_what_it_was_chosen_by() -> None:
 
 
 def test_names_stay_apart() -> None:
-    text = scheduled(lambda x: (x.cumsum(0), x.flip(0) * 2), [r(100)])
+    text = scheduled(lambda x: (x.cumsum(0), x.flip(0) * 2), [r(100000)])
     for number, _ in enumerate(schedules(text)):
         text = edited(text, number, kernel="twice")
     names = re.findall(r"gpu.func @(\w+)\(", str(emitted(text)))
