@@ -244,7 +244,7 @@ def _next_row(sweep: _Sweep, buffer: Buffer, caches: list[Any]) -> bool:
         return False
     ahead = Expr.of(around) + max(1, AHEAD // row)
     moved = tuple(e.substitute({around: ahead}) for e in node.index)
-    sweep.inner.prefetches.append(Prefetch(buffer, moved, False, levels[0]))
+    sweep.inner.prefetches.append(Prefetch(buffer, moved, False, levels[-1]))
     return True
 
 
