@@ -26,7 +26,7 @@
 // CHECK:         polyblocks.kernel = "small"
 //
 // Rows of a tile that one sweep reads: it fetches the next rows, as many as are 4 KiB, into the
-// first cache. Of what a later sweep stores, the longest one before it in the tile fetches the
+// second cache. Of what a later sweep stores, the longest one before it in the tile fetches the
 // lines, to be written. Rows of a local buffer are there.
 //
 // CHECK:         affine.for %[[T:.*]] = 0 to 128 {
@@ -34,7 +34,7 @@
 // CHECK:             %[[ROW:.*]] = affine.apply #{{.*}}(%[[T]], %[[R]])
 // CHECK:             %[[LATER:.*]] = affine.apply #[[AHEAD]](%[[T]], %[[R]])
 // CHECK:             scf.for %[[C:.*]] =
-// CHECK-DAG:           memref.prefetch %[[B:.*]][%[[LATER]], %[[C]]], read, locality<3>, data : memref<2048x512xf32>
+// CHECK-DAG:           memref.prefetch %[[B:.*]][%[[LATER]], %[[C]]], read, locality<2>, data : memref<2048x512xf32>
 // CHECK-DAG:           memref.prefetch %[[OUT:.*]][%[[ROW]], %[[C]]], write, locality<2>, data : memref<2048x512xf32>
 // CHECK:               vector.load %[[B]][%[[ROW]], %[[C]]]
 // CHECK:           affine.for %{{.*}} = 0 to 16 {

@@ -131,7 +131,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     assert gpu == names["polyblocks_amdgpu"]
     assert [n for n in gpu if n in cpu] == [n for n in cpu if n in gpu]
     units = {"absorb-margins", "hoist-factors", "split-contractions"}
-    launches = {"roll-nests", "join-nests", "choose-kernels", "emit-kernels"}
+    launches = {"roll-nests", "join-nests", "estimate-nests", "choose-kernels", "emit-kernels"}
     assert set(gpu) - set(cpu) == launches | units
     team = {"order-loops", "jam-reductions", "block-summation", "map-parallelism"}
     team |= {"straighten-copies", "choose-layouts", "interchange-loops"}
@@ -139,6 +139,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     vectors = {"pack-arguments", "tile-contractions", "tile-transposes", "vectorize-nests"}
     vectors |= {"raise-tables", "unroll-short-loops", "narrow-values", "jam-stencils"}
     vectors |= {"interleave-lookups", "join-copies", "split-steps", "select-layers"}
+    vectors |= {"update-in-place"}
     weights = {"form-preparation", "prepare-arguments"}
     assert set(cpu) - set(gpu) == team | vectors | weights
 

@@ -151,11 +151,12 @@ def compute_seconds(*passes: NestPass) -> float:
 
 def test_a_nest_is_estimated_as_it_is_written():
     """Lanes of a gather take a cycle each, and iterations one by one several."""
-    vectors = compute_seconds(VectorizeNestsPass(), EstimateNestsPass())
+    vectors = compute_seconds(VectorizeNestsPass())
     assert vectors < 0.7 * compute_seconds(EstimateNestsPass())
 
 
-def test_nests_are_estimated_when_they_have_vectors():
+def test_nests_that_may_have_vectors_are_estimated_once():
     options = CompileOptions(arch="znver4")
     names = standard_pipeline(describe(options), options).names()
-    assert names.index("vectorize-nests") < names.index("estimate-nests")
+    assert "vectorize-nests" in names
+    assert "estimate-nests" not in names

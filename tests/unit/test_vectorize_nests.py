@@ -112,6 +112,7 @@ def test_no_vectors_on_a_target_without() -> None:
         "tile-contractions",
         "tile-transposes",
         "unroll-short-loops",
+        "update-in-place",
         "vectorize-nests",
     }
 

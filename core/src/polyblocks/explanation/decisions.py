@@ -357,6 +357,10 @@ def _margins_merged(d: Decision) -> str:
     return f"{buffer} elements and their margins are one array of {padded}: {d['copies']} less"
 
 
+def _in_place(d: Decision) -> str:
+    return f"{d['nest']} stores {units.shape(d['buffer'])} elements over what it has read"
+
+
 def _rows_jammed(d: Decision) -> str:
     factors = sorted(set(d["unroll_factors"]))
     return f"{d['nest']} computes {_either(factors)} rows together, which share what they read"
@@ -573,6 +577,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "jammed": _jammed,
     "rows jammed": _rows_jammed,
     "margins merged": _margins_merged,
+    "in place": _in_place,
     "squares": _squares,
     "transposed": _transposed,
     "reciprocals": _reciprocals,

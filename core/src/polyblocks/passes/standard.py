@@ -44,6 +44,7 @@ from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
 from polyblocks.passes.map.split_contractions import SplitContractionsPass
+from polyblocks.passes.map.update_in_place import UpdateInPlacePass
 from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.normalize.classify_nests import ClassifyNestsPass
 from polyblocks.passes.normalize.eliminate_overwritten_stores import EliminateOverwrittenStoresPass
@@ -212,10 +213,12 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(vectors, TileTransposesPass()),
                 MultiplyReciprocalsPass(),
                 *only(team, MapParallelismPass()),
+                # A grid's threads do not read the lines that they write to.
+                *only(team and vectors, UpdateInPlacePass()),
                 # Last of those that change nests: vector code is not read again.
                 *only(vectors, VectorizeNestsPass()),
-                # Of what will run.
-                EstimateNestsPass(),
+                # Of what will run; vectors are estimated where they are made.
+                *only(not vectors, EstimateNestsPass()),
                 *only(blocks, ChooseKernelsPass(), EmitKernelsPass()),
                 PlanMemoryPass(),
             ],

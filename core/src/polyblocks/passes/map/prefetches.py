@@ -239,12 +239,12 @@ def _next_row(sweep: _Sweep, buffer: Buffer, caches: list[Any]) -> bool:
     steps = [expr.coefficient(around) for expr in node.index]
     if None in steps or not any(steps):
         return False
-    levels = [i for i, cache in enumerate(caches[:2]) if row <= cache.size // CACHE_PART]
-    if not levels:
+    if row > caches[1].size // CACHE_PART:
         return False
     ahead = Expr.of(around) + max(1, AHEAD // row)
     moved = tuple(e.substitute({around: ahead}) for e in node.index)
-    sweep.inner.prefetches.append(Prefetch(buffer, moved, False, levels[-1]))
+    # The first cache can wait for few lines at a time; those would be all that loads wait for, too.
+    sweep.inner.prefetches.append(Prefetch(buffer, moved, False, 1))
     return True
 
 

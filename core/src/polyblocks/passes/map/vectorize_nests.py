@@ -30,6 +30,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.rewrites.blocks import in_blocks
 from polyblocks.affine.vectors.lanes import BITS, Lanes, NoLanesError, lanes_of, last_is_contiguous
 from polyblocks.passes.base import NestPass
+from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
 from polyblocks.passes.map.prefetches import mark_next_columns, mark_next_panel, mark_prefetches
 
@@ -121,6 +122,8 @@ class VectorizeNestsPass(NestPass):
                     trips=loop.trips,
                 )
             mark_prefetches(nest, target)
+        # While the loops are there: vector code is not read again.
+        EstimateNestsPass().transform(sequence, context)
 
     def _register_tile(
         self, nest: Nest, loop: For, around: list[For], flat: _OrderedViews, context: Any
