@@ -94,7 +94,7 @@ def _element_by_element(nest: Nest, old: Buffer, new: Buffer) -> bool:
     stores = [found for found in _accesses(nest.body) if isinstance(found[0], Store)]
     stores = [found for found in stores if found[0].buffer is new]
     # The store of each list of nodes that reads the old array, and those boxes.
-    updates: dict[Store, None] = {}
+    updates: set[Load | Store] = set()
     for node, loops, body in _accesses(nest.body):
         if not isinstance(node, Load) or node.buffer is not old:
             continue
@@ -103,7 +103,7 @@ def _element_by_element(nest: Nest, old: Buffer, new: Buffer) -> bool:
             return False
         if body.index(here[0]) < body.index(node) or not _once(here[0], loops):
             return False
-        updates[here[0]] = None
+        updates.add(here[0])
     boxes = [(s, tuple(reach(e, loops) for e in s.index)) for s, loops, _ in stores]
     return all(
         a is b or not overlap(mine, others)
@@ -126,7 +126,7 @@ def _accesses(
     return found
 
 
-def _once(store: Store, loops: tuple[For, ...]) -> bool:
+def _once(store: Load | Store, loops: tuple[For, ...]) -> bool:
     """Whether every iteration stores to another element: loops are the digits of the address."""
     place = address(store.buffer, store.index)
     if any(not isinstance(atom, Var) for atom, _ in place.terms):
