@@ -13,7 +13,7 @@ from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Prefetch, Sto
 
 #: Bytes that a sweep reads ahead at least, if it goes from row to row.
 AHEAD = 4096
-#: A sweep of less iterations than the longest one has, by this factor, does not count.
+#: A sweep that stores less than the longest one, by this factor, does not count.
 MINOR = 4
 #: A cache is asked to take this part of its size ahead at most, beside what is in use.
 CACHE_PART = 4
@@ -40,8 +40,8 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
         return
     sweeps = [sweep for node in body if (sweep := _Sweep.of(node)) is not None]
     # Borders and the like count for nothing.
-    most = max((sweep.iterations for sweep in sweeps), default=0)
-    sweeps = [sweep for sweep in sweeps if MINOR * sweep.iterations >= most]
+    most = max((sweep.elements for sweep in sweeps), default=0)
+    sweeps = [sweep for sweep in sweeps if MINOR * sweep.elements >= most]
     if len(sweeps) < 2:
         return
     for buffer in dict.fromkeys(b for sweep in sweeps for b in sweep.buffers):
@@ -189,9 +189,10 @@ class _Sweep:
         return cls(loops, dict.fromkeys(n.buffer for n in nodes if isinstance(n, (Load, Store))))
 
     @property
-    def iterations(self) -> int:
-        """Of all its loops together, at most."""
-        return prod(loop.trips for loop in self.loops)
+    def elements(self) -> int:
+        """Iterations of all its loops together, at most, of which each may store several rows."""
+        stores = sum(isinstance(node, Store) for node in self.inner.body)
+        return prod(loop.trips for loop in self.loops) * max(stores, 1)
 
     @property
     def inner(self) -> For:
