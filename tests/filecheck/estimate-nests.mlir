@@ -1,4 +1,5 @@
 // PASSES: classify-nests,estimate-nests
+// TARGET: gpu
 //
 // A nest says what it costs; straight-line code, which is no kernel, and everything else stays.
 
@@ -7,9 +8,9 @@
 // CHECK-NEXT:      %[[X:.*]] = affine.load %{{.*}}[%[[I]]] : memref<64xf32>
 // CHECK-NEXT:      %[[Y:.*]] = arith.mulf %[[X]], %[[X]] : f32
 // CHECK-NEXT:      affine.store %[[Y]], %{{.*}}[%[[I]]] : memref<64xf32>
-// CHECK-NEXT:    } {polyblocks.estimate =
-// CHECK-SAME:         bytes = {L1 = 512 : i64, L2 = 0 : i64, L3 = 0 : i64, main = 0 : i64}
-// CHECK-SAME:         floor_bytes = 512 : i64, flops = 64 : i64, iterations = 64 : i64, moved_bytes = 512 : i64
+// CHECK-NEXT:    } {polyblocks.estimate = {bound = "compute"
+// CHECK-SAME:         bytes = {L2 = 0 : i64, main = 0 : i64, registers = 512 : i64, shared = 0 : i64}
+// CHECK-SAME:         floor_bytes = 512 : i64, flops = 64 : i64, iterations = 64 : i64
 // CHECK-SAME:         polyblocks.kernel = "pointwise"
 // CHECK:         affine.store %{{.*}}[0]
 // CHECK-NOT:     polyblocks.estimate

@@ -1,16 +1,20 @@
-"""Sums that have terms in common share partial sums of them.
+"""Sums that have terms in common share partial sums of them; so do maxima and minima.
 
 Several sums of a body are a matrix: a row for each sum, a column for each term, the factors in it.
 Columns that are multiples of each other become one: a partial sum, computed once and used by all
 sums that have it. What neighbouring windows of a filter have in common are such columns: rows of a
 box, rows of a separable filter, differences of pairs.
+
+Maxima share pairs: the one that most of them have becomes one term of all of these, and so on.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 from polyblocks.affine.model import Node, Op, Value, operands, remove_dead, replace_values
@@ -44,6 +48,119 @@ def share_sums(nodes: list[Node]) -> bool:
     replace_values(nodes, writer.same)
     remove_dead(nodes)
     return True
+
+
+#: Operations that take the larger or smaller one, and the constant that changes nothing.
+_EXTREMES: dict[str, float | None] = {
+    "arith.maximumf": -math.inf,
+    "arith.minimumf": math.inf,
+    "arith.maxsi": None,
+    "arith.minsi": None,
+    "arith.maxui": None,
+    "arith.minui": None,
+}
+
+
+def share_extremes(nodes: list[Node]) -> bool:
+    """Let maxima, and minima, of straight-line code share those of pairs; whether any do.
+
+    Of floating-point numbers only those that may be either zero where both are: their order is
+    free, and NaN comes through in any.
+
+    Args:
+        nodes: what ends in stores; changed in place.
+    """
+    makers = {n.results[0]: n for n in nodes if isinstance(n, Op) and len(n.results) == 1}
+    uses = Counter(v for n in nodes for v in operands(n))
+    families: dict[tuple[Any, ...], dict[Op, list[Value]]] = {}
+    inside: set[Value] = set()
+    for node in reversed(nodes):
+        if isinstance(node, Op) and _is_extreme(node) and node.results[0] not in inside:
+            kind = (node.name, node.results[0].type, str(node.attributes.get("fastmath", "")))
+            terms = _terms_of_extreme(node, makers, uses, inside)
+            families.setdefault(kind, {})[node] = terms
+    before: dict[Op, list[Op]] = {}
+    for family in families.values():
+        _share_pairs(family, before)
+    if not before:
+        return False
+    written: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Op) and node in before:
+            written += before[node]
+        written.append(node)
+    nodes[:] = written
+    remove_dead(nodes)
+    return True
+
+
+def _is_extreme(op: Op) -> bool:
+    if op.name not in _EXTREMES:
+        return False
+    return _EXTREMES[op.name] is None or "nsz" in str(op.attributes.get("fastmath", ""))
+
+
+def _terms_of_extreme(
+    root: Op, makers: dict[Value, Op], uses: Counter[Value], inside: set[Value]
+) -> list[Value]:
+    """What a maximum is of, each once: operands of operations like it that nothing else uses."""
+    terms: dict[Value, None] = {}
+    pending = list(reversed(root.operands))
+    while pending:
+        value = pending.pop()
+        op = makers.get(value)
+        alike = op is not None and (op.name, op.attributes) == (root.name, root.attributes)
+        if op is not None and alike and uses[value] == 1:
+            inside.add(value)
+            pending += reversed(op.operands)
+            continue
+        neutral = _EXTREMES[root.name]
+        if neutral is None or op is None or _constant(op) != neutral:
+            terms[value] = None
+    return list(terms)
+
+
+def _pairs(terms: list[Value]) -> Iterable[tuple[Value, ...]]:
+    """All pairs, the same two always in the same order."""
+    return combinations(sorted(terms, key=lambda value: value.number), 2)
+
+
+def _share_pairs(family: dict[Op, list[Value]], before: dict[Op, list[Op]]) -> None:
+    """Rewrite maxima, the last one of the code first, with what comes before each of them."""
+    first_root: dict[Value, Op] = {}
+    made: dict[Value, Op] = {}
+    left = dict(reversed(family.items()))
+    shared: set[Op] = set()
+    while True:
+        counts = Counter(pair for terms in left.values() for pair in _pairs(terms))
+        pair, count = max(counts.items(), key=lambda item: item[1], default=((), 0))
+        if count < 2:
+            break
+        having = [root for root, terms in left.items() if set(pair) <= set(terms)]
+        like = having[0]
+        value = Value(like.results[0].type)
+        made[value] = Op(like.name, list(pair), like.attributes, [value], like.location)
+        first_root[value] = like
+        for root in having:
+            terms = left[root]
+            terms[terms.index(pair[0])] = value
+            terms.remove(pair[1])
+        shared |= set(having)
+    for value, op in made.items():
+        before.setdefault(first_root[value], []).append(op)
+    for root in shared:
+        *others, last = left[root]
+        if not others:
+            # The root is the pair itself.
+            root.operands = list(made[last].operands)
+            continue
+        total, *others = others
+        ops = before.setdefault(root, [])
+        for term in others:
+            new = Value(root.results[0].type)
+            ops.append(Op(root.name, [total, term], root.attributes, [new], root.location))
+            total = new
+        root.operands = [total, last]
 
 
 @dataclass(eq=False)
@@ -129,13 +246,18 @@ class _Sums:
             terms[value] = terms.get(value, 0.0) + factor
 
     def _constant(self, value: Value) -> float | None:
-        from polyblocks.mlir import ir
-
         op = self.makers.get(value)
-        if op is None or op.name != "arith.constant":
-            return None
-        attribute = op.attributes["value"]
-        return attribute.value if isinstance(attribute, ir.FloatAttr) else None
+        return None if op is None else _constant(op)
+
+
+def _constant(op: Op) -> float | None:
+    """The floating-point number that an operation is; None if it is none."""
+    from polyblocks.mlir import ir
+
+    if op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    return attribute.value if isinstance(attribute, ir.FloatAttr) else None
 
 
 def _is_free(op: Op) -> bool:

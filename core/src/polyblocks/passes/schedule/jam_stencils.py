@@ -23,7 +23,7 @@ from polyblocks.affine.model import (
     Store,
     clone,
 )
-from polyblocks.affine.rewrites.shared_sums import share_sums
+from polyblocks.affine.rewrites.shared_sums import share_extremes, share_sums
 from polyblocks.affine.rewrites.simplify import eliminate_common, on_demand
 from polyblocks.affine.subnests import change_subnests, parallel_shell
 from polyblocks.passes.base import NestPass
@@ -181,6 +181,7 @@ def _body(body: list[Node], places: list[dict[Var, Expr]]) -> list[Node]:
     found = [*copies, *stores]
     eliminate_common(found)
     share_sums(found)
+    share_extremes(found)
     return on_demand(found)
 
 
