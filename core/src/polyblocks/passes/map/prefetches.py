@@ -48,8 +48,9 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
         if _is_near(buffer, caches):
             continue
         users = [sweep for sweep in sweeps if buffer in sweep.buffers]
-        if len(users) > 1:
-            longest = max(reversed(users[1:]), key=lambda s: cost.operations(s.inner.body))
+        again = [sweep for sweep in users[1:] if isinstance(sweep.walking(buffer), Load)]
+        if again:
+            longest = max(reversed(again), key=lambda s: cost.operations(s.inner.body))
             _next_tile(longest, buffer, tile.var, caches)
         elif not _next_row(users[0], buffer, caches) and users[0] is not sweeps[0]:
             _stored_later(users[0], buffer, sweeps[: sweeps.index(users[0])], caches)
