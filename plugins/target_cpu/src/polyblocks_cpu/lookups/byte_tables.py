@@ -145,9 +145,7 @@ def packed(indices: Sequence[Any]) -> Any:
     halves = [
         invoke("llvm.x86.avx512.packusdw.512", pair, [words]).result for pair in ((a, b), (c, d))
     ]
-    return invoke(
-        "llvm.x86.avx512.packuswb.512", halves, [ir.VectorType.get([BYTES], i8)]
-    ).result
+    return invoke("llvm.x86.avx512.packuswb.512", halves, [ir.VectorType.get([BYTES], i8)]).result
 
 
 def _take_apart(table: Any, first: int, at: Any, planes: Any, part: int, count: int) -> None:
@@ -173,9 +171,7 @@ def _take_apart(table: Any, first: int, at: Any, planes: Any, part: int, count: 
     numbers = op.result
     whole = ir.VectorType.get([LANES], i32)
     if element != i32:
-        numbers = ir.Operation.create(
-            "arith.bitcast", results=[whole], operands=[numbers]
-        ).result
+        numbers = ir.Operation.create("arith.bitcast", results=[whole], operands=[numbers]).result
     short = ir.VectorType.get([LANES], i8)
     for plane in range(PLANES):
         shifted = numbers

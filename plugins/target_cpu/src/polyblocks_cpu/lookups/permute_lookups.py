@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import prod
 from typing import Any, ClassVar
 
@@ -221,7 +220,7 @@ def _is_table(table: Any, function: Any) -> bool:
     type_ = table.type
     if not isinstance(type_, ir.MemRefType) or len(type_.shape) != 1 or not type_.has_static_shape:
         return False
-    if not type_.layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(1)):
+    if type_.layout != ir.AffineMapAttr.get(ir.AffineMap.get_identity(1)):
         return False
     attributes = function.attributes
     if "arg_attrs" not in attributes:
