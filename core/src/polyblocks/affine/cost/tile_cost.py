@@ -27,7 +27,7 @@ LONG_RUN = 8192
 #: Iterations over those that are needed, from which on tiles may take a share of the last cache.
 AGAIN = 1.15
 #: The part of a core's share of the last cache that they may take, and bytes, at most: they are on
-#: the stack of a thread, which has 4 MiB (Intel's OpenMP runtime) or more.
+#: the stack of a thread, which commonly has 4 MiB or more.
 SHARED_PART, MOST_LOCAL = 0.25, 2 << 20
 #: Predicted times of a tile from another start over that of the best one, for which it is taken.
 CLEARLY = 0.97
