@@ -119,6 +119,7 @@ def _description(
             "features": list(features),
             **{name: name not in arch.lacks for name in INSTRUCTIONS},
             "ldexp": _has_ldexp(arch, features),
+            "byte_permutes": _has_byte_permutes(arch, features),
         },
     )
 
@@ -126,6 +127,13 @@ def _description(
 def _has_ldexp(arch: Arch, features: Sequence[str]) -> bool:
     """Whether a vector is multiplied by powers of two in one instruction (AVX-512's vscalef)."""
     return arch.family == X86 and arch.vector_registers == 32 and "-avx512f" not in features
+
+
+def _has_byte_permutes(arch: Arch, features: Sequence[str]) -> bool:
+    """Whether bytes of a register are picked by those of another (AVX-512's vpermb, vpermi2b)."""
+    if arch.vector_bits != 512:
+        return False
+    return "avx512vbmi" in (_names(features) if features else arch.features)
 
 
 def _names(features: Sequence[str]) -> list[str]:

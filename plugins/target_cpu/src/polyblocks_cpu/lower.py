@@ -31,6 +31,7 @@ from polyblocks.target import TargetDescription
 from polyblocks_cpu.describe import required_features
 from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
 from polyblocks_cpu.load import object_name
+from polyblocks_cpu.lookups.permute_lookups import PermuteLookupsPass
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
 from polyblocks_cpu.passes.estimate_roots import EstimateRootsPass
 from polyblocks_cpu.passes.hoist_addresses import HoistAddressesPass
@@ -98,6 +99,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         UpstreamPass("lower-affine", "func.func(lower-affine,canonicalize,cse),symbol-dce"),
         HoistAddressesPass(),
         MergeRareBranchesPass(),
+        PermuteLookupsPass(),
         ScheduleVectorsPass(),
         UpstreamPass(
             "lower-loops",

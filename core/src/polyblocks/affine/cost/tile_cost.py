@@ -24,6 +24,13 @@ RUN_START = 512
 #: within a page. Two blurs of 3 x 2048 x 2048 after each other on Zen 4: 4.8 ms in runs of 4 KiB,
 #: 3.2 in whole rows of 8.
 LONG_RUN = 8192
+#: Iterations over those that are needed, from which on tiles may take a share of the last cache.
+AGAIN = 1.15
+#: The part of a core's share of the last cache that they may take, and bytes, at most: they are on
+#: the stack of a thread, which commonly has 4 MiB or more.
+SHARED_PART, MOST_LOCAL = 0.25, 2 << 20
+#: Predicted times of a tile from another start over that of the best one, for which it is taken.
+CLEARLY = 0.97
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,7 @@ class TileCost:
     _rows: list[_Row] = field(default_factory=list)
     _written: dict[Buffer, int] = field(default_factory=dict)
     _live: list[list[Buffer]] = field(default_factory=list)
+    _large: bool = False
 
     def __post_init__(self) -> None:
         if missing := rates.unknown_rates(self.target):
@@ -184,6 +192,25 @@ class TileCost:
                 tile[d] = max(n for n in sizes[d] if n <= max(first, sizes[d][0]))
                 if near:
                     tile[d] = min(extents[d], start[d])
+        best, cost = self._descent(tile, sizes, near)
+        repeated = self._repeated() if near else []
+        for d in repeated:
+            if best[d] < extents[d]:
+                best, cost = _better((best, cost), self._from(self._whole(d, best, sizes), sizes))
+        if repeated and cost.redundancy > AGAIN:
+            # Tiles of all of such a dimension have few rows, of which neighbours share many.
+            self._large = True
+            best, cost = _better((best, cost), self._from(best, sizes))
+            self._large = False
+        return tuple(best), cost
+
+    def _from(self, tile: list[int], sizes: list[list[int]]) -> tuple[list[int], Cost]:
+        return self._descent(list(tile), sizes, near=True)
+
+    def _descent(
+        self, tile: list[int], sizes: list[list[int]], near: bool
+    ) -> tuple[list[int], Cost]:
+        """Change a tile along one dimension at a time while that makes it better."""
         best = self.of(tuple(tile))
         for _ in range(3 if not near else 8):
             before = list(tile)
@@ -197,7 +224,30 @@ class TileCost:
                         best, tile[d] = cost, size
             if tile == before:
                 break
-        return tuple(tile), best
+        return tile, best
+
+    def _whole(self, d: int, tile: list[int], sizes: list[list[int]]) -> list[int]:
+        """A tile of about as many elements that is whole along one dimension."""
+        whole = list(tile)
+        whole[d] = self.found.tile[d].extent
+        factor = whole[d] / tile[d]
+        for e in range(len(tile)):
+            if e != d and factor > 1 and self.found.tile[e] not in self.found.whole:
+                whole[e] = max(n for n in sizes[e] if n <= max(tile[e] / factor, sizes[e][0]))
+                factor *= whole[e] / tile[e]
+        return whole
+
+    def _repeated(self) -> list[int]:
+        """Dimensions of the tile that some stage does not have: its parts compute that again."""
+        variables = [
+            {v for span in row.spans for expr in span for v in expr.variables()}
+            for row in self._rows
+        ]
+        return [
+            d
+            for d, y in enumerate(self.found.tile)
+            if y not in self.found.whole and any(y not in each for each in variables)
+        ]
 
     def of(self, tile: tuple[int, ...]) -> Cost:
         """The cost with this tile: extents by dimension of the destination."""
@@ -278,7 +328,11 @@ class TileCost:
         caches = [m for m in self.target.memory if m.size]
         # The last cache belongs to all.
         private = caches[:-1] or caches
-        return (private[-1].size if private else 1 << 18) * CACHE_PART
+        own = (private[-1].size if private else 1 << 18) * CACHE_PART
+        if not self._large or not caches:
+            return own
+        share = caches[-1].size / max(caches[-1].shared_by, 1) * SHARED_PART
+        return max(own, min(share, MOST_LOCAL))
 
     def _holding(self, nbytes: int, outer: bool = False) -> MemoryLevel:
         """The fastest level that holds so many bytes; with ``outer`` no level of one core."""
@@ -304,6 +358,12 @@ class TileCost:
         if caches and nbytes <= caches[-1].size / 4 and together <= caches[-1].size / 2:
             return self._rate_of(caches[-1])
         return self._rate_of(self.target.memory[-1])
+
+
+def _better(best: tuple[list[int], Cost], other: tuple[list[int], Cost]) -> tuple[list[int], Cost]:
+    """The better one of two tiles with their costs; if they are about as good, the first."""
+    a, b = best[1], other[1]
+    return other if (b.over, b.seconds) < (a.over, a.seconds * CLEARLY) else best
 
 
 class _Extents:

@@ -164,26 +164,39 @@ class _Grouping:
 
     def grow(self) -> list[_Group]:
         """The groups of more than one stage."""
-        done: list[_Group] = []
-        for nest in reversed(self.sequence.nests()):
+        nests = self.sequence.nests()
+        for nest in reversed(nests):
             group = self.group_of.get(nest)
-            if group is None or group.last is not nest:
-                continue
-            again = True
-            while again:
-                again = False
-                for buffer in self._candidates(group):
-                    merged = self._merge(group, buffer)
-                    if merged is None:
-                        group.refused.add(buffer)
-                        continue
-                    for stage in merged.stages:
-                        self.group_of[stage.nest] = merged
-                    group, again = merged, True
-                    break
-            if len(group.stages) > 1:
-                done.append(group)
-        return done
+            if group is not None and group.last is nest:
+                self._grow(group)
+        # What was better apart may be better together with what it has grown to since.
+        for nest in reversed(nests):
+            group = self.group_of.get(nest)
+            if group is not None and group.last is nest:
+                group.refused -= {b for b in group.refused if self._has_grown(b)}
+                self._grow(group)
+        groups = (self.group_of.get(nest) for nest in reversed(nests))
+        return [g for g in dict.fromkeys(groups) if g is not None and len(g.stages) > 1]
+
+    def _has_grown(self, buffer: Buffer) -> bool:
+        """Whether those who write a buffer are in groups of several stages."""
+        groups = [self.group_of.get(w) for w in self.users.writers(buffer) if isinstance(w, Nest)]
+        return any(group is not None and len(group.stages) > 1 for group in groups)
+
+    def _grow(self, group: _Group) -> None:
+        """Let those who write what a group reads join it, one buffer after the other."""
+        again = True
+        while again:
+            again = False
+            for buffer in self._candidates(group):
+                merged = self._merge(group, buffer)
+                if merged is None:
+                    group.refused.add(buffer)
+                    continue
+                for stage in merged.stages:
+                    self.group_of[stage.nest] = merged
+                group, again = merged, True
+                break
 
     def stage_inputs(self, groups: list[_Group]) -> list[_Group]:
         """Let the tiles of every group have copies of what they read several times.

@@ -1,0 +1,101 @@
+"""Where the search for a tile begins again, and groups that are offered again."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support.nests import TARGET, Context, buffer, run, weighted
+
+from polyblocks.affine.cost.tile_cost import AGAIN, Cost, TileCost
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Buffer, Load, Nest, Sequence, Store, Value, around
+from polyblocks.affine.tiles.fusion_stages import FusionStage
+from polyblocks.affine.tiles.slices import slices
+from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
+from polyblocks.target import MemoryLevel
+
+#: A core's own cache holds a few rows of all planes; its share of the last one, many.
+TWO_CACHES = dataclasses.replace(
+    TARGET,
+    memory=(
+        MemoryLevel("L1", 1 << 12, 4e11),
+        MemoryLevel("L2", 1 << 15, 2e11),
+        MemoryLevel("L3", 1 << 22, 2e11, shared_by=2),
+        MemoryLevel("main", 0, 1e9, shared_by=2),
+    ),
+)
+
+
+def colours(rows: int, columns: int) -> tuple[list[Nest], list[Buffer], Buffer]:
+    """A plane that takes long, three of it, and a blur of each."""
+    a, plane = buffer(rows + 4, columns, kind="input"), buffer(rows + 4, columns)
+    three, out = buffer(3, rows + 4, columns), buffer(3, rows, columns, kind="output")
+    taps = [(a, (0, 0), k + 1.0) for k in range(40)]
+    variables = Var(3), Var(rows + 4), Var(columns)
+    at = tuple(Expr.of(v) for v in variables)
+    value = Value("f32")
+    spread = [Load(value, plane, at[1:]), Store(value, three, at)]
+    nests = [
+        weighted(plane, (0, 0), (rows + 4, columns), *taps),
+        Nest(around(variables, spread), [], changed=True),
+    ]
+    blur = [(three, (0, k, 0), k + 1.0) for k in range(5)]
+    nests.append(weighted(out, (0, 0, 0), (3, rows, columns), *blur))
+    return nests, [a, plane, three], out
+
+
+def cost_of_colours(rows: int, columns: int) -> TileCost:
+    nests, (_, plane, three), out = colours(rows, columns)
+    stages = [s for s in map(FusionStage.of, nests) if s is not None]
+    found = slices(stages, out, set())
+    assert found is not None
+    return TileCost(TWO_CACHES, stages, found, {plane, three})
+
+
+def test_tiles_are_whole_along_what_a_stage_does_not_have() -> None:
+    """For two of these planes there is no room, for three of them with fewer rows there is."""
+    cost = cost_of_colours(256, 64)
+    assert cost.of((1, 32, 64)).over == 0
+    assert cost.of((2, 32, 64)).over > 0
+    assert cost.of((3, 8, 64)).seconds < cost.of((1, 32, 64)).seconds
+    assert cost.best((1, 32, 64))[0][0] == 3
+
+
+def test_small_tiles_that_compute_much_again_may_be_larger() -> None:
+    cost = cost_of_colours(256, 1024)
+    tile, found = cost.best((3, 2, 1024))
+    assert cost.of((3, 2, 1024)).redundancy > AGAIN
+    assert cost.of(tile).over > 0, "more than a core's own cache may hold"
+    assert found.over == 0
+    assert found.redundancy < cost.of((3, 2, 1024)).redundancy
+
+
+def test_a_group_that_has_grown_is_offered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, c = buffer(260, 64, kind="input"), buffer(260, 64), buffer(260, 64)
+    out = buffer(256, 64, kind="output")
+    nests = [
+        weighted(b, (0, 0), (260, 64), (a, (0, 0), 2.0)),
+        weighted(c, (0, 0), (258, 64), (b, (0, 0), 1.0), (b, (2, 0), 1.0)),
+        weighted(out, (0, 0), (256, 64), (c, (0, 0), 1.0), (c, (2, 0), 1.0)),
+    ]
+    values = np.random.default_rng(5).random(a.shape)
+    expected = run(Sequence(list(nests), [a, b, c, out]), {a: values}, out)
+    best = TileCost.best
+
+    def apart(self: TileCost, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
+        tile, cost = best(self, start)
+        written = {s.buffer for stage in self.stages for s in stage.stores}
+        seconds = {2: cost.seconds, 3: 0.0}[len(self.stages)]
+        return tile, dataclasses.replace(cost, seconds=1.0 if written == {c, out} else seconds)
+
+    monkeypatch.setattr(TileCost, "best", apart)
+    sequence = Sequence(list(nests), [a, b, c, out])
+    context = Context()
+    FuseTilesPass().transform(sequence, context)
+    whats: list[Any] = [what for what, _ in context.decisions]
+    assert whats == ["kept apart", "fused", "fused"]
+    assert len(sequence.nests()) == 1
+    np.testing.assert_array_equal(run(sequence, {a: values}, out), expected)
