@@ -9,6 +9,7 @@ from typing import Any
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address
+from polyblocks.affine.element import type_name
 from polyblocks.affine.model import (
     Access,
     Alloca,
@@ -223,7 +224,7 @@ class VectorMix:
 
     def _registers(self, node: Op) -> float:
         """Registers that the lanes of an operation fill."""
-        bits = max(BITS.get(str(v.type), 0) for v in (*node.operands, *node.results))
+        bits = max(BITS.get(type_name(v.type), 0) for v in (*node.operands, *node.results))
         return self._filled(bits)
 
     def _filled(self, bits: int) -> float:
@@ -288,7 +289,7 @@ def square_mix(loop: For, registers: Registers) -> Mix:
     mix = Mix()
     for node in inner.body:
         if isinstance(node, Op):
-            bits = max(BITS.get(str(v.type), 0) for v in (*node.operands, *node.results))
+            bits = max(BITS.get(type_name(v.type), 0) for v in (*node.operands, *node.results))
             filled = max(registers.narrow, width * bits / registers.bits)
             count(node, width * filled, mix, users, makers)
         elif isinstance(node, (Load, Store)):

@@ -85,10 +85,12 @@ def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value
         key: Any = None
         results: list[Value] = []
         if isinstance(node, Op):
-            attributes = tuple((n, hash(a)) for n, a in sorted(node.attributes.items()))
-            types = tuple(hash(r.type) for r in node.results)
-            key = (node.name, tuple(use(v) for v in node.operands), attributes, types)
             results = node.results
+            attributes: tuple[Any, ...] = ()
+            if node.attributes:
+                attributes = tuple([(n, hash(a)) for n, a in sorted(node.attributes.items())])
+            types = tuple([hash(r.type) for r in results])
+            key = (node.name, tuple([use(v) for v in node.operands]), attributes, types)
         elif isinstance(node, Index):
             key = ("index", node.expr)
             results = [node.result]
