@@ -156,7 +156,7 @@ def compile_module(
         done: mark the module so first: ``S2``, ``S3:fuse-slices``.
         metadata: JSON values for the artifact's report.
     """
-    from polyblocks.affine.element import type_name
+    from polyblocks.affine.element import printed
     from polyblocks.passes.standard import standard_pipeline
     from polyblocks.pipeline import PassContext
     from polyblocks.stages import mark
@@ -193,7 +193,7 @@ def compile_module(
                     made.manifest["sources"] = sources
                     preparation.join(artifact, made)
         finally:
-            type_name.cache_clear()
+            printed.cache_clear()
     seconds = time.perf_counter() - begin
     artifact.manifest.update(
         schema=SCHEMA,

@@ -82,14 +82,16 @@ Atom = Var | Div | Mod
 class Expr:
     """An immutable affine expression; build it with operators and :meth:`of`."""
 
-    __slots__ = ("_hash", "const", "terms")
+    __slots__ = ("_hash", "_range", "const", "terms")
 
     const: int
     terms: tuple[tuple[Atom, int], ...]
+    _hash: int | None
+    _range: tuple[int, int] | None
 
     def __init__(self, const: int = 0, terms: Mapping[Atom, int] | None = None) -> None:
         self.const = const
-        self._hash: int | None = None
+        self._hash = self._range = None
         if not terms:
             self.terms = ()
             return
@@ -104,7 +106,7 @@ class Expr:
         new = cls.__new__(cls)
         new.const = const
         new.terms = terms
-        new._hash = None
+        new._hash = new._range = None
         return new
 
     @classmethod
@@ -212,12 +214,14 @@ class Expr:
 
     def range(self) -> tuple[int, int]:
         """Smallest and largest value that it can take (a bound, tight for single atoms)."""
-        low = high = self.const
-        for atom, c in self.terms:
-            a, b = _atom_range(atom)
-            low += c * (a if c > 0 else b)
-            high += c * (b if c > 0 else a)
-        return low, high
+        if self._range is None:
+            low = high = self.const
+            for atom, c in self.terms:
+                a, b = _atom_range(atom)
+                low += c * (a if c > 0 else b)
+                high += c * (b if c > 0 else a)
+            self._range = low, high
+        return self._range
 
     def tight_range(self) -> tuple[int, int]:
         """As :meth:`range`, where quotients are also seen as what is left of their dividends.

@@ -91,6 +91,8 @@ def is_step(atom: Atom) -> bool:
 
 def without_steps(expr: Expr) -> Expr:
     """An expression without the steps in it."""
+    if all(isinstance(a, Var) for a, _ in expr.terms):
+        return expr
     return Expr(expr.const, {a: c for a, c in expr.terms if isinstance(a, Var) or not is_step(a)})
 
 

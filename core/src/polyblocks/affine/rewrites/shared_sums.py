@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import Node, Op, Value, operands, remove_dead, replace_values
 
 #: A term, and how often a sum has it.
@@ -98,7 +99,11 @@ class _Sums:
     """
 
     def __init__(self, nodes: list[Node]) -> None:
+        from polyblocks.mlir import ir
+
         self.makers = {n.results[0]: n for n in nodes if isinstance(n, Op) and len(n.results) == 1}
+        constants = {v: n.attributes["value"] for v, n in self.makers.items() if _is_constant(n)}
+        self.numbers = {v: a.value for v, a in constants.items() if isinstance(a, ir.FloatAttr)}
         self.uses = Counter(v for n in nodes for v in operands(n))
         self.inside: set[Value] = set()
         self.found: list[tuple[Op, Terms]] = []
@@ -113,7 +118,7 @@ class _Sums:
     def _take(self, value: Value, factor: float, terms: Terms, root: bool = False) -> None:
         op = self.makers.get(value)
         if op is not None and _is_free(op):
-            known = [self._constant(v) for v in op.operands]
+            known = [self.numbers.get(v) for v in op.operands]
             alone = root or self.uses[value] == 1 or 0.0 in known
             if _adds(op) and alone:
                 self.inside.add(value)
@@ -125,22 +130,17 @@ class _Sums:
                 (number,) = (k for k in known if k is not None)
                 self._take(op.operands[known.index(None)], number * factor, terms)
                 return
-        if self._constant(value) != 0.0:
+        if self.numbers.get(value) != 0.0:
             terms[value] = terms.get(value, 0.0) + factor
 
-    def _constant(self, value: Value) -> float | None:
-        from polyblocks.mlir import ir
 
-        op = self.makers.get(value)
-        if op is None or op.name != "arith.constant":
-            return None
-        attribute = op.attributes["value"]
-        return attribute.value if isinstance(attribute, ir.FloatAttr) else None
+def _is_constant(op: Op) -> bool:
+    return op.name == "arith.constant"
 
 
 def _is_free(op: Op) -> bool:
     """Whether the order in which it is done with others is free."""
-    return "reassoc" in str(op.attributes.get("fastmath", ""))
+    return "reassoc" in printed(op.attributes.get("fastmath", ""))
 
 
 def _adds(op: Op) -> bool:

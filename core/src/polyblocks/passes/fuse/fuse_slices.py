@@ -10,7 +10,7 @@ from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
 from polyblocks.affine.contraction.factors import DTYPES, ON_THE_WAY, is_product
-from polyblocks.affine.element import type_name
+from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
@@ -327,7 +327,7 @@ def _needless(node: Node, target: TargetDescription) -> bool:
     """Whether a rounding is not the program's, and no unit multiplies what is rounded."""
     if not isinstance(node, Op) or not need_not_round(node):
         return False
-    dtype = DTYPES.get(type_name(node.results[0].type))
+    dtype = DTYPES.get(printed(node.results[0].type))
     return not any(dtype in unit.both for unit in target.matrix_units)
 
 
