@@ -353,6 +353,16 @@ class Nest:
     def changed(self, value: bool) -> None:
         self._changed = value
         self._effects: tuple[frozenset[Buffer], frozenset[Buffer]] | None = None
+        self._touching: dict[Buffer, list[Access | IndirectAtomic]] | None = None
+
+    def touching(self, buffer: Buffer) -> list[Access | IndirectAtomic]:
+        """What accesses a buffer or a view of it, in order, remembered until the next change."""
+        if self._touching is None:
+            self._touching = {}
+            for node in walk(self.body):
+                if not isinstance(node, (Op, Index, For, Alloca, Check)):
+                    self._touching.setdefault(node.buffer.base, []).append(node)
+        return self._touching.get(buffer, [])
 
     def effects(self) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
         """Buffers read and buffers written, remembered until the next change."""

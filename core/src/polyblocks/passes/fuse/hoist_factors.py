@@ -146,7 +146,7 @@ class _Scaling:
         for consumer in self.candidate.consumers:
             if not self.candidate.may_inline(users, consumer):
                 return False
-            if not producer.is_plain_in(consumer.body):
+            if not producer.is_plain_in(consumer):
                 return False
             parts = contraction_of(consumer.body)
             times = 0 if parts is None else _times(consumer, parts, self.candidate)
