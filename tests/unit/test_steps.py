@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import random
+import sys
+from types import FrameType
+from typing import Any
 
+import numpy as np
 import pytest
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.steps import StepFunction, exact_range, is_step, without_steps
+from polyblocks.affine.steps import (
+    PER_STEP,
+    PERIODS,
+    STEPS,
+    StepFunction,
+    exact_range,
+    is_step,
+    without_steps,
+)
 from polyblocks.affine.tiles.slices import bounds
 
 
@@ -89,3 +101,55 @@ def test_slices_hold_what_is_read(values: list[int]) -> None:
         assert max(places) <= high
         middle = 3 < first < tile.extent - 4
         assert not middle or (low, high) == (min(places), max(places))
+
+
+def test_a_long_row_is_gone_through_by_array_operations() -> None:
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += 1
+
+    values = np.clip(np.arange(1 << 18) - 3, 0, (1 << 18) - 4)
+    assert StepFunction.of(values) == StepFunction.of(values.tolist())
+    values = values // 2
+    sys.setprofile(count)
+    try:
+        found = StepFunction.of(values)
+    finally:
+        sys.setprofile(None)
+    assert found is not None
+    assert found.period == 2
+    assert len(found.steps) == 2
+    # Only what counts on about as often as the values do is compared with them.
+    assert calls < 300
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_function_with_fewest_steps_is_found(seed: int) -> None:
+    choose = random.Random(seed)
+    extent, period = choose.randint(8, 90), choose.randint(1, 9)
+    values = (np.arange(extent) + choose.randint(0, 9)) // period * choose.choice([-1, 0, 1, 2])
+    for _ in range(choose.randint(0, 4)):
+        values[choose.randrange(extent) :] += choose.choice([-2, -1, 1, 2])
+    found = StepFunction.of(values)
+    fewest = _fewest_steps(values)
+    assert (None if found is None else len(found.steps)) == fewest
+    if found is not None:
+        var = Var(extent)
+        at = found.at(Expr.of(var))
+        assert [at.evaluate({var: i}) for i in range(extent)] == values.tolist()
+
+
+def _fewest_steps(values: np.ndarray) -> int | None:
+    """By trying every function that counts on by 1, and the one with the most common slope."""
+    extent = len(values)
+    slopes, counts = np.unique(np.diff(values), return_counts=True)
+    ways = [(1, 0, int(slopes[np.argmax(counts)]))]
+    ways += [(p, shift, 1) for p in range(2, PERIODS + 1) for shift in range(p)]
+    steps = [
+        np.count_nonzero(np.diff(values - slope * ((np.arange(extent) + shift) // p)))
+        for p, shift, slope in ways
+    ]
+    few = [n for n in steps if n <= STEPS and n * PER_STEP <= extent]
+    return min(few, default=None)

@@ -156,6 +156,7 @@ def compile_module(
         done: mark the module so first: ``S2``, ``S3:fuse-slices``.
         metadata: JSON values for the artifact's report.
     """
+    from polyblocks.affine.element import printed
     from polyblocks.passes.standard import standard_pipeline
     from polyblocks.pipeline import PassContext
     from polyblocks.stages import mark
@@ -179,17 +180,20 @@ def compile_module(
             mark(module, done)
         elif context.dump_folder is not None:
             context.dump(module, "S0-input")
-        with context.active():
-            pipeline.run(module, context)
-            apart = preparation.split(module)
-            unread = [] if apart is None else preparation.unread(module)
-            artifact = _lowered(module, target, description, options)
-            if apart is not None:
-                artifact.manifest["unread"] = unread
-                sources = preparation.sources(apart)
-                made = _lowered(apart, target, description, options)
-                made.manifest["sources"] = sources
-                preparation.join(artifact, made)
+        try:
+            with context.active():
+                pipeline.run(module, context)
+                apart = preparation.split(module)
+                unread = [] if apart is None else preparation.unread(module)
+                artifact = _lowered(module, target, description, options)
+                if apart is not None:
+                    artifact.manifest["unread"] = unread
+                    sources = preparation.sources(apart)
+                    made = _lowered(apart, target, description, options)
+                    made.manifest["sources"] = sources
+                    preparation.join(artifact, made)
+        finally:
+            printed.cache_clear()
     seconds = time.perf_counter() - begin
     artifact.manifest.update(
         schema=SCHEMA,

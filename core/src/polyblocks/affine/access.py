@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from polyblocks.affine.expr import Atom, Div, Expr, Mod, Var
 from polyblocks.affine.model import Buffer, Load, Node, Store, walk
@@ -16,6 +17,7 @@ def strides(buffer: Buffer) -> tuple[int, ...]:
     return _row_major(buffer.shape)
 
 
+@lru_cache(maxsize=1024)
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     steps: list[int] = []
     step = 1
@@ -101,6 +103,8 @@ def join_parts(expr: Expr) -> Expr:
     Neighbouring digits without those above are a remainder:
     ``d * ((e floordiv d) mod c) + e mod d`` is ``e mod (c * d)``.
     """
+    if not any(isinstance(atom, Mod) for atom, _ in expr.terms):
+        return expr
     factors = dict(expr.terms)
     for atom, factor in expr.terms:
         if not isinstance(atom, Mod):

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 ELEMENT_BYTES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4}
 
 
+@lru_cache(maxsize=256)
+def printed(handle: Any) -> str:
+    """An MLIR type or attribute as text, ``f32``; asked for often, and printed once.
+
+    What is remembered keeps the context alive: who compiles ends with ``cache_clear``.
+    """
+    return str(handle)
+
+
 def element_bytes(type_: Any) -> int:
     """Bytes that one element of an MLIR type takes in memory."""
-    text = str(type_)
+    text = printed(type_)
     if text.startswith("complex"):
         return 2 * element_bytes(text[8:-1])
     return ELEMENT_BYTES.get(text, 8)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 _ids = itertools.count()
@@ -41,20 +40,40 @@ class Var:
         return self.name
 
 
-@dataclass(frozen=True)
-class Div:
+class _Digit:
+    """A quotient or a remainder; immutable."""
+
+    __slots__ = ("_hash", "dividend", "divisor")
+
+    def __init__(self, dividend: Expr, divisor: int) -> None:
+        self.dividend = dividend
+        self.divisor = divisor
+        self._hash = hash((dividend, divisor))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is type(self)
+            and self.divisor == other.divisor
+            and self.dividend == other.dividend
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.dividend!r}, {self.divisor})"
+
+
+class Div(_Digit):
     """``dividend floordiv divisor``, divisor > 0."""
 
-    dividend: Expr
-    divisor: int
+    __slots__ = ()
 
 
-@dataclass(frozen=True)
-class Mod:
+class Mod(_Digit):
     """``dividend mod divisor``, divisor > 0, never negative."""
 
-    dividend: Expr
-    divisor: int
+    __slots__ = ()
 
 
 Atom = Var | Div | Mod
@@ -63,16 +82,23 @@ Atom = Var | Div | Mod
 class Expr:
     """An immutable affine expression; build it with operators and :meth:`of`."""
 
-    __slots__ = ("_hash", "const", "terms")
+    __slots__ = ("_hash", "_range", "const", "terms")
 
     const: int
     terms: tuple[tuple[Atom, int], ...]
+    _hash: int | None
+    _range: tuple[int, int] | None
 
     def __init__(self, const: int = 0, terms: Mapping[Atom, int] | None = None) -> None:
         self.const = const
-        kept = [(a, c) for a, c in terms.items() if c != 0] if terms else ()
-        self.terms = tuple(sorted(kept, key=_order)) if len(kept) > 1 else tuple(kept)
-        self._hash: int | None = None
+        self._hash = self._range = None
+        if not terms:
+            self.terms = ()
+            return
+        kept = [term for term in terms.items() if term[1] != 0]
+        if len(kept) > 1:
+            kept.sort(key=_order)
+        self.terms = tuple(kept)
 
     @classmethod
     def _of(cls, const: int, terms: tuple[tuple[Atom, int], ...]) -> Expr:
@@ -80,7 +106,7 @@ class Expr:
         new = cls.__new__(cls)
         new.const = const
         new.terms = terms
-        new._hash = None
+        new._hash = new._range = None
         return new
 
     @classmethod
@@ -188,12 +214,14 @@ class Expr:
 
     def range(self) -> tuple[int, int]:
         """Smallest and largest value that it can take (a bound, tight for single atoms)."""
-        low = high = self.const
-        for atom, c in self.terms:
-            a, b = _atom_range(atom)
-            low += c * (a if c > 0 else b)
-            high += c * (b if c > 0 else a)
-        return low, high
+        if self._range is None:
+            low = high = self.const
+            for atom, c in self.terms:
+                a, b = _atom_range(atom)
+                low += c * (a if c > 0 else b)
+                high += c * (b if c > 0 else a)
+            self._range = low, high
+        return self._range
 
     def tight_range(self) -> tuple[int, int]:
         """As :meth:`range`, where quotients are also seen as what is left of their dividends.
@@ -253,24 +281,47 @@ class Expr:
         for atom, c in self.terms:
             if atom is var:
                 factor = c
-            elif not isinstance(atom, Var) and var in set(atom.dividend.variables()):
+            elif not isinstance(atom, Var) and atom.dividend.depends_on(var):
                 return None
         return factor
 
+    def depends_on(self, var: Var) -> bool:
+        """Whether the variable is in it."""
+        for atom, _ in self.terms:
+            if atom is var or (not isinstance(atom, Var) and atom.dividend.depends_on(var)):
+                return True
+        return False
+
+    def depends_on_any(self, variables: Container[Var]) -> bool:
+        """Whether one of the variables is in it."""
+        for atom, _ in self.terms:
+            if isinstance(atom, Var):
+                if atom in variables:
+                    return True
+            elif atom.dividend.depends_on_any(variables):
+                return True
+        return False
+
     def substitute(self, values: Mapping[Var, Expr]) -> Expr:
         """Replace variables by expressions, simplifying again."""
-        if not self.terms or not any(v in values for v in self.variables()):
+        if not self.depends_on_any(values):
             return self
-        result = Expr(self.const)
+        const = self.const
+        terms: dict[Atom, int] = {}
         for atom, c in self.terms:
             if isinstance(atom, Var):
                 new = values.get(atom)
-                result = result + (Expr(0, {atom: c}) if new is None else new * c)
+                if new is None:
+                    terms[atom] = terms.get(atom, 0) + c
+                    continue
             elif isinstance(atom, Div):
-                result = result + (atom.dividend.substitute(values) // atom.divisor) * c
+                new = atom.dividend.substitute(values) // atom.divisor
             else:
-                result = result + (atom.dividend.substitute(values) % atom.divisor) * c
-        return result
+                new = atom.dividend.substitute(values) % atom.divisor
+            const += new.const * c
+            for inner, factor in new.terms:
+                terms[inner] = terms.get(inner, 0) + factor * c
+        return Expr(const, terms)
 
     def evaluate(self, values: Mapping[Var, int]) -> int:
         """The number that it is for these values of its variables."""

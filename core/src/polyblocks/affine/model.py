@@ -116,7 +116,7 @@ class Value:
         return f"%{self.number}"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Op:
     """A scalar operation without regions or memory effects."""
 
@@ -127,7 +127,7 @@ class Op:
     location: Any = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Index:
     """An affine expression as a value of type index."""
 
@@ -135,7 +135,7 @@ class Index:
     expr: Expr
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Load:
     """``result = buffer[index]`` with affine indices.
 
@@ -149,7 +149,7 @@ class Load:
     where: tuple[Expr, ...] = ()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Store:
     """``buffer[index] = value`` with affine indices.
 
@@ -166,7 +166,7 @@ class Store:
     peel: bool = False
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class IndirectLoad:
     """``result = buffer[values]``: indices known only at run time (a gather)."""
 
@@ -176,7 +176,7 @@ class IndirectLoad:
     location: Any = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class IndirectStore:
     """``buffer[values] = value``: indices known only at run time (a scatter)."""
 
@@ -186,7 +186,7 @@ class IndirectStore:
     location: Any = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class IndirectAtomic:
     """``buffer[values] = op(buffer[values], value)`` in one piece.
 
@@ -200,14 +200,14 @@ class IndirectAtomic:
     location: Any = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Alloca:
     """A buffer that lives in one iteration of the enclosing loop."""
 
     buffer: Buffer
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Check:
     """The program fails with ``message`` unless ``condition`` holds."""
 
@@ -239,7 +239,7 @@ class Simd:
     line: int = 64
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Prefetch:
     """Fetch the line of ``buffer[index]`` ahead; no element need be there.
 
@@ -252,7 +252,7 @@ class Prefetch:
     level: int
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class For:
     """A loop ``var = max(0, *lower) … min(extent, *upper) - 1`` with loop-carried values.
 
@@ -353,6 +353,16 @@ class Nest:
     def changed(self, value: bool) -> None:
         self._changed = value
         self._effects: tuple[frozenset[Buffer], frozenset[Buffer]] | None = None
+        self._touching: dict[Buffer, list[Access | IndirectAtomic]] | None = None
+
+    def touching(self, buffer: Buffer) -> list[Access | IndirectAtomic]:
+        """What accesses a buffer or a view of it, in order, remembered until the next change."""
+        if self._touching is None:
+            self._touching = {}
+            for node in walk(self.body):
+                if not isinstance(node, (Op, Index, For, Alloca, Check)):
+                    self._touching.setdefault(node.buffer.base, []).append(node)
+        return self._touching.get(buffer, [])
 
     def effects(self) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
         """Buffers read and buffers written, remembered until the next change."""
@@ -360,6 +370,8 @@ class Nest:
             reads: set[Buffer] = set()
             writes: set[Buffer] = set()
             for node in walk(self.body):
+                if isinstance(node, Op):
+                    continue
                 if isinstance(node, (Load, IndirectLoad, IndirectAtomic)):
                     reads.add(node.buffer)
                 if isinstance(node, (Store, IndirectStore, IndirectAtomic)):
@@ -468,7 +480,7 @@ def walk(nodes: Iterable[Node]) -> Iterator[Node]:
     while stack:
         for node in stack[-1]:
             yield node
-            if isinstance(node, For):
+            if type(node) is For:
                 stack.append(iter(node.body))
                 break
         else:
@@ -494,11 +506,11 @@ def operands(node: Node) -> list[Value]:
 
 def results(node: Node) -> list[Value]:
     """The values that a node defines for those after it."""
-    if isinstance(node, (Op, For)):
+    if isinstance(node, Op):
         return node.results
     if isinstance(node, (Index, Load, IndirectLoad)):
         return [node.result]
-    return []
+    return node.results if isinstance(node, For) else []
 
 
 def reads(item: Nest | Opaque) -> Set[Buffer]:
@@ -549,7 +561,7 @@ def clone(
     out: list[Node] = []
     for n in nodes:
         if isinstance(n, Op):
-            ops = [use(v) for v in n.operands]
+            ops = [values.get(v, v) for v in n.operands]
             out.append(Op(n.name, ops, n.attributes, [fresh(r) for r in n.results], n.location))
         elif isinstance(n, Index):
             out.append(Index(fresh(n.result), n.expr.substitute(variables)))
@@ -612,7 +624,10 @@ def replace_values(nodes: Iterable[Node], mapping: dict[Value, Value]) -> None:
 
     for node in walk(nodes):
         if isinstance(node, Op):
-            node.operands = [use(v) for v in node.operands]
+            if not mapping.keys().isdisjoint(node.operands):
+                node.operands = [use(v) for v in node.operands]
+        elif isinstance(node, (Load, Index)):
+            pass
         elif isinstance(node, Store):
             node.value = use(node.value)
         elif isinstance(node, Check):
@@ -651,9 +666,10 @@ def remove_dead(nodes: list[Node]) -> None:
     """Remove ops, loads, carried values and loops that no store depends on, in place."""
     live = _live_values(nodes)
     _sweep(nodes, live)
-    accesses = (Load, IndirectLoad, Store, IndirectStore, IndirectAtomic)
-    used = {n.buffer for n in walk(nodes) if isinstance(n, accesses)}
-    _drop_allocas(nodes, used)
+    if any(isinstance(n, Alloca) for n in walk(nodes)):
+        accesses = (Load, IndirectLoad, Store, IndirectStore, IndirectAtomic)
+        used = {n.buffer for n in walk(nodes) if isinstance(n, accesses)}
+        _drop_allocas(nodes, used)
 
 
 def _live_values(nodes: list[Node]) -> set[Value]:
@@ -661,7 +677,12 @@ def _live_values(nodes: list[Node]) -> set[Value]:
     needs: dict[Value, list[Value]] = {}
     pending: list[Value] = []
     for node in walk(nodes):
-        if isinstance(node, For):
+        if isinstance(node, Op):
+            for result in node.results:
+                needs[result] = node.operands
+        elif isinstance(node, IndirectLoad):
+            needs[node.result] = node.index
+        elif isinstance(node, For):
             carried = zip(node.inits, node.arguments, node.results, node.yields, strict=True)
             for init, argument, result, yielded in carried:
                 needs[argument] = [init, yielded]
@@ -670,9 +691,6 @@ def _live_values(nodes: list[Node]) -> set[Value]:
                 needs.setdefault(yielded, [])
         elif isinstance(node, (Store, IndirectStore, IndirectAtomic, Check)):
             pending.extend(operands(node))
-        else:
-            for result in results(node):
-                needs[result] = operands(node)
     live: set[Value] = set()
     while pending:
         value = pending.pop()
@@ -685,7 +703,13 @@ def _live_values(nodes: list[Node]) -> set[Value]:
 def _sweep(nodes: list[Node], live: set[Value]) -> None:
     kept: list[Node] = []
     for node in nodes:
-        if isinstance(node, For):
+        if isinstance(node, Op):
+            if node.results and live.isdisjoint(node.results):
+                continue
+        elif isinstance(node, (Load, Index, IndirectLoad)):
+            if node.result not in live:
+                continue
+        elif isinstance(node, For):
             alive = [
                 i
                 for i, (a, r) in enumerate(zip(node.arguments, node.results, strict=True))
@@ -699,8 +723,6 @@ def _sweep(nodes: list[Node], live: set[Value]) -> None:
             _sweep(node.body, live)
             if not node.body and not node.results:
                 continue
-        elif results(node) and not any(r in live for r in results(node)):
-            continue
         kept.append(node)
     nodes[:] = kept
 

@@ -40,26 +40,32 @@ class StepFunction:
     steps: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, values: Sequence[int]) -> StepFunction | None:
+    def of(cls, values: Sequence[int] | np.ndarray) -> StepFunction | None:
         """The function with these values; None if there is none of few steps."""
         numbers = np.asarray(values, dtype=np.int64)
         extent = len(numbers)
         if extent < 2:
             return None
-        place = np.arange(extent)
+        heights = np.diff(numbers)
+        ones = int(np.count_nonzero(heights == 1))
         best: StepFunction | None = None
         for period in range(1, min(PERIODS, extent) + 1):
-            slopes = [_most_common(np.diff(numbers))] if period == 1 else [1]
-            for slope in slopes:
-                for shift in range(period):
-                    rest = numbers - slope * ((place + shift) // period)
-                    (at,) = np.nonzero(np.diff(rest))
-                    if len(at) > STEPS or len(at) * PER_STEP > extent:
-                        continue
-                    if best is not None and len(at) >= len(best.steps):
-                        continue
-                    steps = tuple((int(t) + 1, int(rest[t + 1] - rest[t])) for t in at)
-                    best = cls(extent, slope, period, shift, int(rest[0]), steps)
+            slope = _most_common(heights) if period == 1 else 1
+            for shift in range(period):
+                # Where it is to be one higher; what is more or less than that is a step.
+                counted = (extent - 1 + shift) // period
+                if period > 1 and abs(ones - counted) > STEPS:
+                    continue
+                rest = heights - slope if period == 1 else heights.copy()
+                if period > 1:
+                    rest[period - 1 - shift :: period] -= 1
+                (at,) = np.nonzero(rest)
+                if len(at) > STEPS or len(at) * PER_STEP > extent:
+                    continue
+                if best is not None and len(at) >= len(best.steps):
+                    continue
+                steps = tuple((int(t) + 1, int(rest[t])) for t in at)
+                best = cls(extent, slope, period, shift, int(numbers[0]), steps)
         return best
 
     def at(self, place: Expr) -> Expr:
@@ -85,6 +91,8 @@ def is_step(atom: Atom) -> bool:
 
 def without_steps(expr: Expr) -> Expr:
     """An expression without the steps in it."""
+    if all(isinstance(a, Var) for a, _ in expr.terms):
+        return expr
     return Expr(expr.const, {a: c for a, c in expr.terms if isinstance(a, Var) or not is_step(a)})
 
 

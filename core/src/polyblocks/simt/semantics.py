@@ -104,7 +104,7 @@ def width(type_: Type) -> int:
     return type_.count if isinstance(type_, Vector) else 1
 
 
-def type_name(type_: Type) -> str:
+def printed(type_: Type) -> str:
     """Short name of a scalar (or a vector's element) type: ``i32``, ``f16``, ``ptr``."""
     scalar = scalar_of(type_)
     if isinstance(scalar, Int):
@@ -123,7 +123,7 @@ def counts_of(operation: Operation, instruction: Instruction) -> dict[str, int]:
         return dict(kind(instruction))
     types = [*instruction.results[:1], *instruction.operands[:1]]
     if kind in ("float", "fma"):
-        name = type_name(types[-1] if kind == "float" and len(types) > 1 else types[0])
+        name = printed(types[-1] if kind == "float" and len(types) > 1 else types[0])
         return {name if kind == "float" else f"fma.{name}": max(map(width, types))}
     if kind in ("integer", "conversion", "special"):
         return {kind: max(map(width, types), default=1)}

@@ -78,8 +78,12 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
             lower_products(module)
             lower_scans(module)
             lower_selections(module)
-            mlir.passmanager.PassManager.parse(_TO_BACKEND).run(module.operation)
-            mlir.passmanager.PassManager.parse(_TO_LINALG).run(module.operation)
+            for pipeline in (_TO_BACKEND, _TO_LINALG):
+                manager = mlir.passmanager.PassManager.parse(pipeline)
+                # Once, at the end: it takes as long as the passes do.
+                manager.enable_verifier(False)
+                manager.run(module.operation)
+            module.operation.verify()
             convert_in_two_steps(module)
     except mlir.ir.MLIRError as error:
         raise _lowering_error(module, error) from None

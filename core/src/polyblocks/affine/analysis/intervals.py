@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyblocks.affine.analysis.outcomes import Relation, float_relation, integer_relation
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import Index, IndirectLoad, Load, Node, Op, Value, results
 
 #: Significant bits of the floating-point types whose arithmetic is followed.
@@ -143,7 +144,7 @@ class Intervals:
             self._compare(op, result)
         elif op.name == "arith.select":
             found = self._choice(op)
-        elif str(result.type) == "i1":
+        elif printed(result.type) == "i1":
             self._logic(op, result)
         elif op.name == "arith.constant":
             found = _constant(op)
@@ -151,7 +152,7 @@ class Intervals:
             found = self._integer(op)
             if found is not None and not (full.low <= found.low and found.high <= full.high):
                 found = None
-        elif str(result.type) in PRECISION:
+        elif printed(result.type) in PRECISION:
             found = self._float(op, result)
         truth = self.truths.get(result)
         if truth is not None:
@@ -235,7 +236,7 @@ class Intervals:
             if full.low <= found.low and found.high <= full.high:
                 self._converted[op.results[0]] = op.operands[0], found
             return None
-        if not known or any(str(v.type) == "i1" for v in op.operands):
+        if not known or any(printed(v.type) == "i1" for v in op.operands):
             return Interval(0, 1, whole=True) if op.name == "arith.extui" else None
         x = known[0]
         if op.name in _CASTS:
@@ -252,7 +253,7 @@ class Intervals:
         if op.name == "arith.extf":
             return known[0]
         if op.name in ("arith.sitofp", "arith.uitofp"):
-            return _of_whole(known[0], op, str(result.type))
+            return _of_whole(known[0], op, printed(result.type))
         if op.name in _ROUNDINGS:
             (x,) = known
             if not x.bounded:
@@ -275,12 +276,12 @@ class Intervals:
         x, y = known
         if not (x.bounded and y.bounded) or (op.name == "arith.divf" and y.low <= 0 <= y.high):
             return Interval(-math.inf, math.inf, own)
-        return _of_numbers(op.name, x, y, str(result.type))
+        return _of_numbers(op.name, x, y, printed(result.type))
 
 
 def _of_type(value: Value) -> Interval:
     """Any value of a type."""
-    name = str(value.type)
+    name = printed(value.type)
     if name == "index":
         name = "i64"
     if name == "i1":
@@ -328,7 +329,7 @@ def _of_whole(x: Interval, op: Op, type_: str) -> Interval | None:
     if op.name == "arith.uitofp" and x.low < 0:
         return None
     limit = 1 << PRECISION[type_]
-    if str(op.operands[0].type) == "i1":
+    if printed(op.operands[0].type) == "i1":
         return Interval(0.0, 1.0, whole=True) if op.name == "arith.uitofp" else None
     if -limit <= x.low and x.high <= limit:
         return Interval(float(x.low), float(x.high), whole=True)

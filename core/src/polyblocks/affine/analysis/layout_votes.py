@@ -27,12 +27,22 @@ class Ballot:
     open: set[Buffer]
     _walks: dict[Nest, list[_Walk]] = field(default_factory=dict)
     _ordered: dict[int, list[Var]] = field(default_factory=dict)
+    _counted: dict[Nest, dict[Buffer, list[int]]] = field(default_factory=dict)
+
+    def close(self, buffer: Buffer, nests: list[Nest]) -> None:
+        """Let an array vote in these nests, which are all that touch it; its layout is decided."""
+        self.open.remove(buffer)
+        for nest in nests:
+            self._counted.pop(nest, None)
 
     def votes(self, buffer: Buffer, nests: list[Nest]) -> list[int]:
         """Bytes that accesses of arrays with a layout move in order, by dimension of a buffer."""
         votes = [0] * len(buffer.shape)
         for nest in nests:
-            for dimension, mine in enumerate(self.votes_of(buffer, self._of(nest))):
+            counted = self._counted.setdefault(nest, {})
+            if buffer not in counted:
+                counted[buffer] = self.votes_of(buffer, self._of(nest))
+            for dimension, mine in enumerate(counted[buffer]):
                 votes[dimension] += mine
         return votes
 
@@ -41,13 +51,19 @@ class Ballot:
         votes = [0] * len(buffer.shape)
         walks = list(walks)
         mine = [n for n, _, _ in walks if n.buffer is buffer]
+        moves: dict[Var, list[int]] = {}
         for other, variables, moved in walks:
             if other.buffer.base in self.open or other.buffer is buffer or not moved:
                 continue
             for var in self._in_order(other, variables):
-                for dimension in range(len(votes)):
-                    if any(without_steps(n.index[dimension]).coefficient(var) for n in mine):
-                        votes[dimension] += moved
+                if var not in moves:
+                    moves[var] = [
+                        d
+                        for d in range(len(votes))
+                        if any(without_steps(n.index[d]).coefficient(var) for n in mine)
+                    ]
+                for dimension in moves[var]:
+                    votes[dimension] += moved
         return votes
 
     def _of(self, nest: Nest) -> list[_Walk]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
     Alloca,
     For,
@@ -51,7 +52,7 @@ NEED_FLAG = {"arith.addf", "arith.mulf"}
 def in_any_order(combiners: list[Op] | None) -> list[Op] | None:
     """The combiners, if all of them say that they may be reassociated; integers need not."""
     for op in combiners or ():
-        if op.name in NEED_FLAG and "reassoc" not in str(op.attributes.get("fastmath", "")):
+        if op.name in NEED_FLAG and "reassoc" not in printed(op.attributes.get("fastmath", "")):
             return None
     return combiners
 
@@ -152,7 +153,7 @@ class ReductionNest:
             op = makers.get(value)
             if op is None or op.name not in COMMUTATIVE or argument not in op.operands:
                 return None
-            flags = str(op.attributes.get("fastmath", ""))
+            flags = printed(op.attributes.get("fastmath", ""))
             if any_order and op.name in NEED_FLAG and "reassoc" not in flags:
                 return None
             if users.get(argument) != 1 or users.get(value, 0) != 0:
@@ -167,7 +168,7 @@ def free_of_order(op: Op) -> None:
 
     if op.name not in _ZEROS_IN_ORDER:
         return
-    flags = str(op.attributes.get("fastmath", "#arith.fastmath<none>"))
+    flags = printed(op.attributes.get("fastmath", "#arith.fastmath<none>"))
     inner = flags[flags.index("<") + 1 : flags.index(">")]
     names = [*(name for name in inner.split(",") if name not in ("none", "nsz")), "nsz"]
     attribute = ir.Attribute.parse(f"#arith.fastmath<{','.join(names)}>")

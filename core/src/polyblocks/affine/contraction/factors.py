@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import Load, Node, Op, Value
 from polyblocks.target import MatrixUnit, TargetDescription
 
@@ -113,7 +114,7 @@ def _factors(
     (total,) = loops[-1].yields
     terms = _made(makers, total, add)
     argument = loops[-1].arguments[0]
-    if terms is None or argument not in terms or str(total.type) != type_:
+    if terms is None or argument not in terms or printed(total.type) != type_:
         return None
     (term,) = [v for v in terms if v is not argument] or [argument]
     values = _made(makers, term, multiply)
@@ -135,7 +136,7 @@ def _factors(
 
 def _factor(makers: dict[Value, Node], value: Value) -> _Factor | None:
     """The load that a factor comes from; None if it is made in another way."""
-    dtype, done = DTYPES.get(str(value.type), ""), []
+    dtype, done = DTYPES.get(printed(value.type), ""), []
     node = makers.get(value)
     while isinstance(node, Op):
         if node.name not in ON_THE_WAY or len(node.operands) != 1:
@@ -145,7 +146,7 @@ def _factor(makers: dict[Value, Node], value: Value) -> _Factor | None:
     if not isinstance(node, Load):
         return None
     rounding = ""
-    if str(value.type) == "f32" and [op.name for op in done[:2]] == list(ON_THE_WAY[3:]):
+    if printed(value.type) == "f32" and [op.name for op in done[:2]] == list(ON_THE_WAY[3:]):
         dtype, rounding = "tfloat32", done[1].attributes["intrin"].value
     return _Factor(node, tuple(reversed(done)), dtype, rounding)
 

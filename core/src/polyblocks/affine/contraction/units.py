@@ -17,6 +17,7 @@ from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import in_any_order
+from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Buffer, For, Index, Load, Node, Op, Value, clone, operands
@@ -164,7 +165,7 @@ def _terms(contraction: Contraction) -> _Terms | None:
     if not reduction.loops or combiners is None or len(combiners) != 1:
         return None
     last = reduction.loops[-1]
-    accumulator = str(last.arguments[0].type)
+    accumulator = printed(last.arguments[0].type)
     if accumulator not in _SUMS:
         return None
     add, multiply = _SUMS[accumulator]
@@ -208,7 +209,7 @@ class _Code:
         if not isinstance(maker, Op) or maker.name not in _EXTENSIONS:
             return None
         narrow = maker.operands[0]
-        kind, name = _EXTENSIONS[maker.name], str(narrow.type)
+        kind, name = _EXTENSIONS[maker.name], printed(narrow.type)
         names = [d for d, t in _TYPES.items() if t == name and (not kind or d.startswith(kind))]
         if kind and name != "i8":
             return None
@@ -350,7 +351,7 @@ class _Grouping:
             values: dict[Value, Value] = {}
             out += clone(factor.code, values, {var: place})
             part = values[factor.value]
-            if not str(part.type).startswith("i"):
+            if not printed(part.type).startswith("i"):
                 part = _op("arith.bitcast", [part], out, _integer(bits))
             if there is not None:
                 nothing = constant(0, part.type, out)

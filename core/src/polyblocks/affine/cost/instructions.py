@@ -9,6 +9,7 @@ from typing import Any
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
     Access,
     Alloca,
@@ -223,7 +224,7 @@ class VectorMix:
 
     def _registers(self, node: Op) -> float:
         """Registers that the lanes of an operation fill."""
-        bits = max(BITS.get(str(v.type), 0) for v in (*node.operands, *node.results))
+        bits = max(BITS.get(printed(v.type), 0) for v in (*node.operands, *node.results))
         return self._filled(bits)
 
     def _filled(self, bits: int) -> float:
@@ -288,7 +289,7 @@ def square_mix(loop: For, registers: Registers) -> Mix:
     mix = Mix()
     for node in inner.body:
         if isinstance(node, Op):
-            bits = max(BITS.get(str(v.type), 0) for v in (*node.operands, *node.results))
+            bits = max(BITS.get(printed(v.type), 0) for v in (*node.operands, *node.results))
             filled = max(registers.narrow, width * bits / registers.bits)
             count(node, width * filled, mix, users, makers)
         elif isinstance(node, (Load, Store)):
@@ -466,7 +467,7 @@ def _makers(nodes: Iterable[Node]) -> dict[Value, Op]:
 
 def _by_root(node: Op, makers: dict[Value, Op]) -> bool:
     """Whether a quotient whose terms may be rearranged is by ``sqrt(s)`` or ``s * sqrt(s)``."""
-    if "reassoc" not in str(node.attributes.get("fastmath", "")):
+    if "reassoc" not in printed(node.attributes.get("fastmath", "")):
         return False
     divisor = makers.get(node.operands[1])
     if divisor is None or divisor.name != "arith.mulf":

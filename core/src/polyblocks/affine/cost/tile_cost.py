@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil, prod
 
 from polyblocks.affine.cost import rates
-from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Buffer, Store
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
 from polyblocks.affine.tiles.slices import Slices, Span, divisors
@@ -80,13 +80,16 @@ class _Row:
     vectorized: bool
     reaches: list[int]
 
+    def __post_init__(self) -> None:
+        ends = zip(self.spans, self.extents, self.reaches, strict=True)
+        self._partly = [(span, extent, reach) for span, extent, reach in ends if reach > extent]
+
     def active(self, extent_of: _Extents) -> float:
         """The part of all iterations of all tiles, alike in size, that there are."""
         part = 1.0
-        for span, extent, reach in zip(self.spans, self.extents, self.reaches, strict=True):
-            if reach > extent:
-                # On average over tiles that begin anywhere.
-                part *= min(1.0, extent_of(span, reach) * extent / reach / extent_of(span, extent))
+        for span, extent, reach in self._partly:
+            # On average over tiles that begin anywhere.
+            part *= min(1.0, extent_of(span, reach) * extent / reach / extent_of(span, extent))
         for span, extent in self.guards:
             part *= extent_of(span, extent) / extent
         return part
@@ -122,6 +125,8 @@ class TileCost:
                 f"'{self.target.name}' has no {', no '.join(missing)}; ask `unknown_rates` first "
                 "and leave stages apart"
             )
+        # One object for equal spans, so that their extents are looked up by it.
+        known = {span: span for box in self.found.boxes.values() for span in box}
         for stage in self.stages:
             accesses = Counter(n.buffer for n in stage.accesses)
             guards = [
@@ -135,7 +140,8 @@ class TileCost:
                 )
                 if place.var is None and not place.whole
             ]
-            spans = [self.found.spans.get(v) or full(v) for v in stage.variables]
+            wanted = [self.found.spans.get(v) or full(v) for v in stage.variables]
+            spans = [known.setdefault(span, span) for span in wanted]
             self._rows.append(
                 _Row(
                     stage.slots * stage.width,
@@ -372,19 +378,23 @@ class _Extents:
     def __init__(self, variables: list[Var], tile: tuple[int, ...]) -> None:
         self.first = dict.fromkeys(variables, 0)
         self.last = {y: min(n, y.extent) - 1 for y, n in zip(variables, tile, strict=True)}
-        self.known: dict[tuple[Expr, Expr], int] = {}
+        # By object: spans are compared in the time that an extent takes.
+        self.known: dict[int, tuple[Span, int]] = {}
 
     def __call__(self, span: Span, extent: int) -> int:
         """Values in a span, at most ``extent``."""
-        length = self.known.get(span)
-        if length is None:
+        found = self.known.get(id(span))
+        if found is not None:
+            length = found[1]
+        else:
             low, high = span
             if low.is_constant and high.is_constant:
                 length = high.const - low.const + 1
             else:
                 length = max(1, high.evaluate(self.last) - low.evaluate(self.first) + 1)
-            self.known[span] = length
-        return min(extent, length)
+            # With the span, which keeps its place.
+            self.known[id(span)] = span, length
+        return length if length < extent else extent
 
 
 def _known(rate: float | None) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from polyblocks.affine.element import element_bytes, zero_of
+from polyblocks.affine.element import element_bytes, printed, zero_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.index_values import apply_map
 from polyblocks.affine.mlir.views import VIEWS, IndexMap, view_index
@@ -656,7 +656,7 @@ def signature_rows(module: Any) -> list[dict[str, Any]]:
 
 
 def _elements(attribute: Any, buffer: Buffer) -> list[Any] | None:
-    text = str(buffer.element)
+    text = printed(buffer.element)
     element = buffer.element
     if not isinstance(attribute, (ir.DenseFPElementsAttr, ir.DenseIntElementsAttr)):
         return None

@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 from polyblocks.affine.analysis.intervals import Interval, Intervals
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
     Check,
     For,
@@ -143,7 +144,7 @@ class _Folding:
             for mine, other in (op.operands, op.operands[::-1]):
                 if self.intervals.get(mine).high <= self.intervals.get(other).low:
                     return mine if op.name == "arith.minsi" else other
-        if op.name in ("arith.andi", "arith.ori") and str(op.results[0].type) == "i1":
+        if op.name in ("arith.andi", "arith.ori") and printed(op.results[0].type) == "i1":
             for mine, other in (op.operands, op.operands[::-1]):
                 if truths.get(mine) is (op.name == "arith.andi"):
                     return other
@@ -164,7 +165,7 @@ class _Folding:
         if narrow is None:
             return []
         constant = makers[0 if second is not None else 1]
-        if constant is None or constant.name != "arith.constant" or str(narrow.type) != "f32":
+        if constant is None or constant.name != "arith.constant" or printed(narrow.type) != "f32":
             return []
         number = constant.attributes["value"].value
         if not _is_single(number):

@@ -79,14 +79,18 @@ class Producer:
         body = body_at_values(self.body, self.digits, gather, exprs, values)
         return None if body is None else (body, values.get(self.value, self.value))
 
-    def is_plain_in(self, consumer: list[Node]) -> bool:
+    def is_plain_in(self, consumer: Nest | list[Node]) -> bool:
         """Whether its code at what a consumer reads needs no divisions that are not there yet."""
         used = {v for e in _exprs(self.body) for v in e.variables()}
-        if found := gathers(consumer, self.buffer):
-            exprs = known_exprs(consumer)
+        nodes = consumer.body if isinstance(consumer, Nest) else consumer
+        accesses: Iterable[Node] = (
+            consumer.touching(self.buffer.base) if isinstance(consumer, Nest) else list(walk(nodes))
+        )
+        if found := gathers(accesses, self.buffer):
+            exprs = known_exprs(nodes)
             if any(self.body_at_gather(n, exprs) is None for n in found):
                 return False
-        for node in walk(consumer):
+        for node in accesses:
             if isinstance(node, Load) and node.buffer is self.buffer:
                 at = iteration_at(self.digits, self.buffer.shape, node.index)
                 if not is_plain((e for v, e in at.items() if v in used), node.index):
@@ -117,11 +121,7 @@ class Candidate:
         producer = writers[0]
         if reads_from(producer, buffer):
             return None
-        stores = [
-            n
-            for n in walk(producer.body)
-            if isinstance(n, (Store, IndirectStore)) and n.buffer.base is buffer
-        ]
+        stores = [n for n in producer.touching(buffer) if isinstance(n, (Store, IndirectStore))]
         if len(stores) != 1 or not isinstance(stores[0], Store) or stores[0].buffer is not buffer:
             return None
         loops = _loops_around(producer.body, stores[0])
@@ -133,9 +133,7 @@ class Candidate:
         if readers and users.before(readers[0], producer):
             return None
         consumers = [
-            it
-            for it in readers
-            if isinstance(it, Nest) and _reads_plainly(it.body, buffer, gathered)
+            it for it in readers if isinstance(it, Nest) and _reads_plainly(it, buffer, gathered)
         ]
         return cls(
             buffer,
@@ -270,12 +268,12 @@ def is_plain(exprs: Iterable[Expr], index: Iterable[Expr]) -> bool:
     return all(isinstance(atom, Var) or atom in there for e in exprs for atom, _ in e.terms)
 
 
-def _reads_plainly(nodes: list[Node], buffer: Buffer, gathered: bool) -> bool:
+def _reads_plainly(nest: Nest, buffer: Buffer, gathered: bool) -> bool:
     """Whether all reads of the buffer are affine, or ``gathered``, and not through a view."""
     return all(
         (gathered or isinstance(n, Load)) and n.buffer is buffer
-        for n in walk(nodes)
-        if isinstance(n, (Load, IndirectLoad)) and n.buffer.base is buffer
+        for n in nest.touching(buffer)
+        if isinstance(n, (Load, IndirectLoad))
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.analysis.intervals import Intervals
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import For, Index, Node, Op, Value, remove_dead, walk
 
 LIMIT = 1 << 31
@@ -65,7 +66,7 @@ class _Narrowing:
         nodes[:] = out
 
     def _fits(self, value: Value) -> bool:
-        return str(value.type) in _WIDE and self.intervals.get(value).within(-LIMIT, LIMIT - 1)
+        return printed(value.type) in _WIDE and self.intervals.get(value).within(-LIMIT, LIMIT - 1)
 
     def _new(self, wide: Value) -> Value:
         value = self.narrow[wide] = Value(self.i32)
@@ -89,7 +90,7 @@ class _Narrowing:
         if nodes is None:
             return [op]
         self.changes += 1
-        back = "arith.index_cast" if str(result.type) == "index" else "arith.extsi"
+        back = "arith.index_cast" if printed(result.type) == "index" else "arith.extsi"
         return [*nodes, Op(back, [self.narrow[result]], {}, [result], op.location)]
 
     def _narrowed(self, op: Op, result: Value, ops: list[Value | None]) -> list[Node] | None:
@@ -101,14 +102,14 @@ class _Narrowing:
             return [Op(name, [], {"value": number}, [self._new(result)], location)]
         if name in _CASTS:
             source = op.operands[0]
-            if str(source.type) == "i32":
+            if printed(source.type) == "i32":
                 self.narrow[result] = source
                 return []
             if ops[0] is None:
                 return None
             self.narrow[result] = ops[0]
             return []
-        if name == "arith.extui" and str(op.operands[0].type) == "i1":
+        if name == "arith.extui" and printed(op.operands[0].type) == "i1":
             return [Op(name, op.operands, attributes, [self._new(result)], location)]
         if name == "arith.fptosi":
             return [Op(name, op.operands, attributes, [self._new(result)], location)]

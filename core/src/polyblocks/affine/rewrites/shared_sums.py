@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import Node, Op, Value, operands, remove_dead, replace_values
 
 #: A term, and how often a sum has it.
@@ -70,14 +71,17 @@ def share_extremes(nodes: list[Node]) -> bool:
     Args:
         nodes: what ends in stores; changed in place.
     """
+    if not any(isinstance(node, Op) and _is_extreme(node) for node in nodes):
+        return False
     makers = {n.results[0]: n for n in nodes if isinstance(n, Op) and len(n.results) == 1}
+    numbers = _numbers(makers)
     uses = Counter(v for n in nodes for v in operands(n))
     families: dict[tuple[Any, ...], dict[Op, list[Value]]] = {}
     inside: set[Value] = set()
     for node in reversed(nodes):
         if isinstance(node, Op) and _is_extreme(node) and node.results[0] not in inside:
             kind = (node.name, node.results[0].type, str(node.attributes.get("fastmath", "")))
-            terms = _terms_of_extreme(node, makers, uses, inside)
+            terms = _terms_of_extreme(node, makers, numbers, uses, inside)
             families.setdefault(kind, {})[node] = terms
     before: dict[Op, list[Op]] = {}
     for family in families.values():
@@ -101,7 +105,11 @@ def _is_extreme(op: Op) -> bool:
 
 
 def _terms_of_extreme(
-    root: Op, makers: dict[Value, Op], uses: Counter[Value], inside: set[Value]
+    root: Op,
+    makers: dict[Value, Op],
+    numbers: dict[Value, float],
+    uses: Counter[Value],
+    inside: set[Value],
 ) -> list[Value]:
     """What a maximum is of, each once: operands of operations like it that nothing else uses."""
     terms: dict[Value, None] = {}
@@ -114,8 +122,7 @@ def _terms_of_extreme(
             inside.add(value)
             pending += reversed(op.operands)
             continue
-        neutral = _EXTREMES[root.name]
-        if neutral is None or op is None or _constant(op) != neutral:
+        if value not in numbers or numbers[value] != _EXTREMES[root.name]:
             terms[value] = None
     return list(terms)
 
@@ -216,6 +223,7 @@ class _Sums:
 
     def __init__(self, nodes: list[Node]) -> None:
         self.makers = {n.results[0]: n for n in nodes if isinstance(n, Op) and len(n.results) == 1}
+        self.numbers = _numbers(self.makers)
         self.uses = Counter(v for n in nodes for v in operands(n))
         self.inside: set[Value] = set()
         self.found: list[tuple[Op, Terms]] = []
@@ -230,7 +238,7 @@ class _Sums:
     def _take(self, value: Value, factor: float, terms: Terms, root: bool = False) -> None:
         op = self.makers.get(value)
         if op is not None and _is_free(op):
-            known = [self._constant(v) for v in op.operands]
+            known = [self.numbers.get(v) for v in op.operands]
             alone = root or self.uses[value] == 1 or 0.0 in known
             if _adds(op) and alone:
                 self.inside.add(value)
@@ -242,27 +250,21 @@ class _Sums:
                 (number,) = (k for k in known if k is not None)
                 self._take(op.operands[known.index(None)], number * factor, terms)
                 return
-        if self._constant(value) != 0.0:
+        if self.numbers.get(value) != 0.0:
             terms[value] = terms.get(value, 0.0) + factor
 
-    def _constant(self, value: Value) -> float | None:
-        op = self.makers.get(value)
-        return None if op is None else _constant(op)
 
-
-def _constant(op: Op) -> float | None:
-    """The floating-point number that an operation is; None if it is none."""
+def _numbers(makers: dict[Value, Op]) -> dict[Value, float]:
+    """The values that are floating-point constants."""
     from polyblocks.mlir import ir
 
-    if op.name != "arith.constant":
-        return None
-    attribute = op.attributes["value"]
-    return attribute.value if isinstance(attribute, ir.FloatAttr) else None
+    constants = {v: n.attributes["value"] for v, n in makers.items() if n.name == "arith.constant"}
+    return {v: a.value for v, a in constants.items() if isinstance(a, ir.FloatAttr)}
 
 
 def _is_free(op: Op) -> bool:
     """Whether the order in which it is done with others is free."""
-    return "reassoc" in str(op.attributes.get("fastmath", ""))
+    return "reassoc" in printed(op.attributes.get("fastmath", ""))
 
 
 def _adds(op: Op) -> bool:

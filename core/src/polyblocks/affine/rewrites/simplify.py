@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
     Buffer,
     For,
@@ -54,7 +55,7 @@ def on_demand(nodes: list[Node]) -> list[Node]:
 
 def need_not_round(op: Op) -> bool:
     """Whether an operation rounds where that is not the program's wish: the frontend says so."""
-    return op.name == "arith.truncf" and "contract" in str(op.attributes.get("fastmath", ""))
+    return op.name == "arith.truncf" and "contract" in printed(op.attributes.get("fastmath", ""))
 
 
 def drop_roundings(nodes: list[Node]) -> None:
@@ -85,10 +86,12 @@ def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value
         key: Any = None
         results: list[Value] = []
         if isinstance(node, Op):
-            attributes = tuple((n, hash(a)) for n, a in sorted(node.attributes.items()))
-            types = tuple(hash(r.type) for r in node.results)
-            key = (node.name, tuple(use(v) for v in node.operands), attributes, types)
             results = node.results
+            attributes: tuple[Any, ...] = ()
+            if node.attributes:
+                attributes = tuple([(n, hash(a)) for n, a in sorted(node.attributes.items())])
+            types = tuple([hash(r.type) for r in results])
+            key = (node.name, tuple([use(v) for v in node.operands]), attributes, types)
         elif isinstance(node, Index):
             key = ("index", node.expr)
             results = [node.result]

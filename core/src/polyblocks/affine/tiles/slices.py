@@ -234,11 +234,13 @@ def _span(stage: FusionStage, found: Slices, shared: set[Buffer]) -> bool:
 def _read(stage: FusionStage, found: Slices) -> None:
     written = {store.buffer for store in stage.stores}
     guards = _guards(stage, found)
+    # Many loads of a stage are at the same places.
+    known: dict[Expr, Span | None] = {}
     for load in stage.loads:
         if load.buffer in written:
             continue
         box = found.boxes.setdefault(load.buffer, [])
-        new = _box(load, found.spans, guards)
+        new = _box(load, found.spans, guards, known)
         if not box:
             box.extend(_clip(s, n) for s, n in zip(new, load.buffer.shape, strict=True))
         else:
@@ -281,7 +283,10 @@ def _guards(stage: FusionStage, found: Slices) -> dict[int, tuple[int, Span]]:
 
 
 def _box(
-    load: Load, spans: Mapping[Var, Span], guards: Mapping[int, tuple[int, Span]]
+    load: Load,
+    spans: Mapping[Var, Span],
+    guards: Mapping[int, tuple[int, Span]],
+    known: dict[Expr, Span | None],
 ) -> list[Span]:
     found = []
     for d, (expr, extent) in enumerate(zip(load.index, load.buffer.shape, strict=True)):
@@ -290,7 +295,9 @@ def _box(
             at, (low, high) = guards[d]
             found.append((low + (expr.const - at), high + (expr.const - at)))
         else:
-            found.append(bounds(expr, spans) or (Expr(0), Expr(extent - 1)))
+            if expr not in known:
+                known[expr] = bounds(expr, spans)
+            found.append(known[expr] or (Expr(0), Expr(extent - 1)))
     return found
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
@@ -147,23 +148,23 @@ def _visit(
             raise NoLanesError(f"a load with stride {'unknown' if stride is None else stride}")
         if stride:
             varying.add(node.result)
-            _count_memory(lanes, str(node.result.type))
+            _count_memory(lanes, printed(node.result.type))
     elif isinstance(node, Store):
         stride = _stride(loop, across, node, lanes)
         if stride != 1 and node not in lanes.interleaved:
             raise NoLanesError(f"a store with stride {'unknown' if stride is None else stride}")
-        _count_memory(lanes, str(node.buffer.element))
+        _count_memory(lanes, printed(node.buffer.element))
     elif isinstance(node, IndirectLoad):
         if not any(v in varying for v in node.index):
             return
         if not walks_in_order(loop, node, lanes, makers):
             lanes.gathered[node] = _gathered(across, node, lanes, makers)
         varying.add(node.result)
-        _count_memory(lanes, str(node.result.type))
+        _count_memory(lanes, printed(node.result.type))
     elif isinstance(node, IndirectStore):
         if across is not None or not walks_in_order(loop, node, lanes, makers):
             raise NoLanesError("a scatter")
-        _count_memory(lanes, str(node.buffer.element))
+        _count_memory(lanes, printed(node.buffer.element))
     elif isinstance(node, Check):
         if across is not None and any(v in varying for v in operands(node)):
             raise NoLanesError("a check in every iteration")
@@ -193,10 +194,10 @@ def _visit_op(node: Op, lanes: Lanes, makers: dict[Value, Node]) -> None:
     if node.name in _DIVISIONS and not _divides_by_constant(node, makers):
         raise NoLanesError("an integer division")
     for value in (*node.operands, *node.results):
-        if str(value.type) not in BITS:
+        if printed(value.type) not in BITS:
             raise NoLanesError(f"values of {value.type}")
     lanes.varying.update(node.results)
-    _count(lanes, str(node.results[0].type))
+    _count(lanes, printed(node.results[0].type))
 
 
 def _divides_by_constant(node: Op, makers: dict[Value, Node]) -> bool:
@@ -250,14 +251,14 @@ def _gathered(
 ) -> Value:
     """The index of a load whose lanes are anywhere in a row: where they are."""
     *outer, last = node.index
-    if across is not None or BITS.get(str(node.result.type), 0) not in (32, 64):
+    if across is not None or BITS.get(printed(node.result.type), 0) not in (32, 64):
         raise NoLanesError("a gather")
     if any(v in lanes.varying for v in outer) or not last_is_contiguous(node):
         raise NoLanesError("a gather")
     maker = makers.get(last)
     if isinstance(maker, Op) and maker.name == "arith.index_cast":
         narrow = maker.operands[0]
-        return narrow if str(narrow.type) in ("i32", "i64") else last
+        return narrow if printed(narrow.type) in ("i32", "i64") else last
     return last
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import For, Op, Value, operands, walk
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine, identity
 from polyblocks.mlir import ir
@@ -51,7 +52,7 @@ def scan_combiners(loop: For) -> list[Op] | None:
 def _may_reassociate(op: Op, term: Op | None) -> bool:
     if op.name not in NEED_FLAG:
         return True
-    if "reassoc" not in str(op.attributes.get("fastmath", "")):
+    if "reassoc" not in printed(op.attributes.get("fastmath", "")):
         return False
     # A product of several factors can leave the range of numbers where the running one does not;
     # there is room for it if the factors are of a narrower type.

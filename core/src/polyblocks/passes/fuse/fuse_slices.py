@@ -10,6 +10,7 @@ from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
 from polyblocks.affine.contraction.factors import DTYPES, ON_THE_WAY, is_product
+from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
@@ -140,7 +141,7 @@ class FuseSlicesPass(NestPass):
             return None
         if not all(candidate.may_inline(users, c) for c in candidate.consumers):
             return None
-        if not all(producer.is_plain_in(c.body) for c in candidate.consumers):
+        if not all(producer.is_plain_in(c) for c in candidate.consumers):
             return None
         target = context.target
         if any(not _may_hold(c, producer, target) for c in candidate.consumers):
@@ -165,7 +166,7 @@ class FuseSlicesPass(NestPass):
             times += _distinct_reads(consumer.body, candidate.buffer, 1)
         numel = max(candidate.buffer.numel, 1)
         nodes = max(
-            _nodes(c.body) + _sites(c.body, candidate.buffer) * len(producer.body)
+            _nodes(c.body) + _sites(c, candidate.buffer) * len(producer.body)
             for c in candidate.consumers
         )
         cheap, numbers = self.is_cheaper(candidate, producer, times, context.target)
@@ -222,7 +223,7 @@ class FuseSlicesPass(NestPass):
         numel = max(candidate.buffer.numel, 1)
         times = more = 0
         for consumer in candidate.consumers:
-            if not gathers(consumer.body, candidate.buffer):
+            if not gathers(consumer.touching(candidate.buffer), candidate.buffer):
                 continue
             exprs = known_exprs(consumer.body)
             for gather, trips in _with_trips(consumer.body, 1):
@@ -326,7 +327,7 @@ def _needless(node: Node, target: TargetDescription) -> bool:
     """Whether a rounding is not the program's, and no unit multiplies what is rounded."""
     if not isinstance(node, Op) or not need_not_round(node):
         return False
-    dtype = DTYPES.get(str(node.results[0].type))
+    dtype = DTYPES.get(printed(node.results[0].type))
     return not any(dtype in unit.both for unit in target.matrix_units)
 
 
@@ -432,8 +433,8 @@ def _distinct_reads(nodes: list[Node], buffer: Buffer, times: int) -> int:
     return total
 
 
-def _sites(nodes: list[Node], buffer: Buffer) -> int:
-    return len({_place(n, buffer) for n in walk(nodes)} - {None})
+def _sites(nest: Nest, buffer: Buffer) -> int:
+    return len({_place(n, buffer) for n in nest.touching(buffer)} - {None})
 
 
 def _place(node: Node, buffer: Buffer) -> tuple[Expr | Value, ...] | None:
@@ -445,9 +446,15 @@ def _place(node: Node, buffer: Buffer) -> tuple[Expr | Value, ...] | None:
 
 def _loads_are_there(candidate: Candidate, producer: Producer) -> bool:
     """Whether all consumers load already what the producer's code would load in them."""
+    loaded = {n.buffer.base for n in producer.body if isinstance(n, Load)}
     for consumer in candidate.consumers:
-        there = {(n.buffer, n.index, n.where) for n in walk(consumer.body) if isinstance(n, Load)}
-        for node in walk(consumer.body):
+        there = {
+            (n.buffer, n.index, n.where)
+            for base in loaded
+            for n in consumer.touching(base)
+            if isinstance(n, Load)
+        }
+        for node in consumer.touching(candidate.buffer):
             if isinstance(node, Load) and node.buffer is candidate.buffer:
                 body, _ = producer.body_at(node.index)
                 loads = [n for n in body if isinstance(n, Load)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
+from polyblocks.affine.element import printed
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
     Load,
@@ -132,9 +133,9 @@ class _Scaling:
             extension, constant = makers.get(value), makers.get(other)
             if extension is None or constant is None or constant.name != "arith.constant":
                 continue
-            if extension.name != "arith.extf" or str(value.type) != "f32":
+            if extension.name != "arith.extf" or printed(value.type) != "f32":
                 continue
-            most = _FACTORS.get(str(extension.operands[0].type), 0.0)
+            most = _FACTORS.get(printed(extension.operands[0].type), 0.0)
             found = cls(candidate, product, constant, value, [])
             if most and 1 / most <= found.factor <= most and found._may_move(users, producer):
                 return found
@@ -145,7 +146,7 @@ class _Scaling:
         for consumer in self.candidate.consumers:
             if not self.candidate.may_inline(users, consumer):
                 return False
-            if not producer.is_plain_in(consumer.body):
+            if not producer.is_plain_in(consumer):
                 return False
             parts = contraction_of(consumer.body)
             times = 0 if parts is None else _times(consumer, parts, self.candidate)
@@ -222,4 +223,4 @@ def _begins_at_zero(parts: Contraction) -> bool:
 
 
 def _may_reassociate(op: Op) -> bool:
-    return "reassoc" in str(op.attributes.get("fastmath", ""))
+    return "reassoc" in printed(op.attributes.get("fastmath", ""))

@@ -126,7 +126,7 @@ def _is_needless(candidate: Candidate) -> bool:
     producer = Producer.of(candidate)
     if producer is None or not candidate.consumers:
         return False
-    if not all(producer.is_plain_in(c.body) for c in candidate.consumers):
+    if not all(producer.is_plain_in(c) for c in candidate.consumers):
         return False
     return all(has_siblings(c) and _reduces(c.body, candidate.buffer) for c in candidate.consumers)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.source import together
@@ -157,7 +159,7 @@ def _clamped(part: _Part, dimension: int, var: Var) -> Expr | None:
     low, high = part.low[dimension], part.high[dimension]
     if high - low == 1:
         return Expr(0)
-    places = [min(max(i - low, 0), high - low - 1) for i in range(var.extent)]
+    places = np.clip(np.arange(var.extent) - low, 0, high - low - 1)
     function = StepFunction.of(places)
     return None if function is None else function.at(Expr.of(var))
 

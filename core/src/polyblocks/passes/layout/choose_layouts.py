@@ -64,7 +64,7 @@ class ChooseLayoutsPass(NestPass):
             for buffer, mine in votes.items():
                 if max(mine) < self.clear * most:
                     continue
-                ballot.open.remove(buffer)
+                ballot.close(buffer, nests[buffer])
                 best = max(range(len(mine)), key=lambda d: (mine[d], d))
                 counts = mine[best] * self.part >= buffer.nbytes
                 if counts and mine[best] > self.majority * mine[-1]:

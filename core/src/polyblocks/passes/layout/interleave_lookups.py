@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
@@ -152,7 +153,7 @@ class _Group:
             if offset:
                 address = Value(at.type)
                 made.append(Op("arith.addi", [scaled, constant(offset)], {}, [address]))
-            if str(at.type) != "index":
+            if printed(at.type) != "index":
                 cast = Value(ir.IndexType.get())
                 made.append(Op("arith.index_cast", [address], {}, [cast]))
                 address = cast
@@ -217,7 +218,7 @@ class _Lookups:
     def _add(self, op: Op) -> None:
         """Sums of indices do not wrap around: these are all in memory."""
         (result,) = op.results
-        if op.name == "arith.constant" and str(result.type) in ("index", "i32", "i64"):
+        if op.name == "arith.constant" and printed(result.type) in ("index", "i32", "i64"):
             self.sums[result] = Linear(int(op.attributes["value"].value))
         elif op.name == "arith.index_cast":
             self.sums[result] = self._of(op.operands[0])

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.known_values import KnownValues
+from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     Buffer,
@@ -83,7 +84,7 @@ class RaiseTablesPass(NestPass):
 
 
 def _is_integer(load: Load) -> bool:
-    return str(load.result.type) in ("i32", "i64", "index")
+    return printed(load.result.type) in ("i32", "i64", "index")
 
 
 def _counted(load: Load, users: Users, nest: Nest) -> Expr | None:

@@ -10,6 +10,7 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import free_of_order
+from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import (
@@ -192,13 +193,13 @@ class VectorizeNestsPass(NestPass):
         if lanes.scan:
             # As many lanes as one register holds: every vector waits for the one before it. What is
             # left is done one by one, since the last lane is what counts.
-            width = target.vector_bits // max(BITS[str(v.type)] for v in loop.inits)
+            width = target.vector_bits // max(BITS[printed(v.type)] for v in loop.inits)
             return Simd(max(2, width), masked=False)
         while width > 2 and width >= 2 * loop.trips:
             width //= 2
         accumulators = self.accumulators if loop.inits else 1
         # Long bodies have other work to do while one waits.
-        bits = width * sum(BITS[str(v.type)] for v in loop.inits)
+        bits = width * sum(BITS[printed(v.type)] for v in loop.inits)
         registers = -(-bits // target.vector_bits)
         most = max(1, self.body // max(1, cost.operations(loop.body)))
         while accumulators > 1 and (

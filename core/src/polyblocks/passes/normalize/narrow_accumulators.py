@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeGuard
 
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
     For,
     Nest,
@@ -99,7 +100,7 @@ def _is_product(nest: Nest, mode: str) -> bool:
 
 def _low_bits_used(value: Value, nodes: list[Node], forced: bool) -> bool:
     """Whether a number of 64 bits is used in parts of at most 32 only, or may be ``forced`` to."""
-    if str(value.type) != "i64":
+    if printed(value.type) != "i64":
         return False
     if forced:
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
+from polyblocks.affine.element import printed
 from polyblocks.affine.mlir.source import sources
 from polyblocks.affine.model import Nest, Node, Op
 from polyblocks.errors import OptionError
@@ -51,7 +52,7 @@ def check_factors(
         while maker is not None and maker.name in _EXTENSIONS:
             (value,) = maker.operands
             maker = makers.get(value)
-        met = str(value.type)
+        met = printed(value.type)
         if not met.startswith("i") or value.type.width > most_bits:
             where = " at ".join(found[0]) if (found := sources(nest.body)) else "a contraction"
             raise OptionError(

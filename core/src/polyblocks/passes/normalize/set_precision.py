@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import Nest, Node, Op, Sequence, Value, operands, replace_values
 from polyblocks.options import FLOAT_MODES
 from polyblocks.passes.base import NestPass
@@ -68,7 +69,7 @@ class SetPrecisionPass(NestPass):
         rounding = _to(kind) if kind else _to_tf32(context.target)
         found = 0
         for product in products(contraction):
-            if product.name != "arith.mulf" or str(product.results[0].type) not in _ROUNDED:
+            if product.name != "arith.mulf" or printed(product.results[0].type) not in _ROUNDED:
                 continue
             new: list[Node] = []
             product.operands = [
@@ -90,7 +91,7 @@ def _is_narrow(value: Value, kind: str, body: list[Node]) -> bool:
     return (
         maker is not None
         and maker.name == "arith.extf"
-        and (str(maker.operands[0].type) == (kind or "f16"))
+        and (printed(maker.operands[0].type) == (kind or "f16"))
     )
 
 
@@ -167,7 +168,7 @@ def _round_results(nest: Nest, contraction: Contraction) -> None:
     new: list[Node] = []
     for result in first.results:
         users = [n for n in after if result in operands(n)]
-        if str(result.type) != "f32" or all(_is_rounding(n) for n in users):
+        if printed(result.type) != "f32" or all(_is_rounding(n) for n in users):
             continue
         rounded = rounding(result, new)
         replace_values(after, {result: rounded})
@@ -179,4 +180,4 @@ def _is_rounding(node: Node) -> bool:
     """Whether a node rounds to float16."""
     if not isinstance(node, Op) or node.name != "arith.truncf":
         return False
-    return str(node.results[0].type) == "f16"
+    return printed(node.results[0].type) == "f16"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, operands, walk
 from polyblocks.passes.base import NestPass
 
@@ -51,7 +52,7 @@ class WidenAccumulatorsPass(NestPass):
             chosen = [
                 i
                 for i, op in enumerate(combiners)
-                if op.name in WIDENED and str(op.results[0].type) in NARROW
+                if op.name in WIDENED and printed(op.results[0].type) in NARROW
             ]
             if not chosen:
                 continue

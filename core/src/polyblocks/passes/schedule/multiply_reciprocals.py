@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, results
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.schedule.hoist_invariants import invariants
@@ -100,15 +101,15 @@ class MultiplyReciprocalsPass(NestPass):
 
 
 def _is_division(op: Op) -> bool:
-    flags = str(op.attributes.get("fastmath", ""))
-    return op.name == "arith.divf" and "reassoc" in flags and str(op.results[0].type) in _RANGES
+    flags = printed(op.attributes.get("fastmath", ""))
+    return op.name == "arith.divf" and "reassoc" in flags and printed(op.results[0].type) in _RANGES
 
 
 def _invert(d: Value, front: list[Node]) -> tuple[Value, Value]:
     """The scale and the reciprocal of the scaled divisor; their operations go to ``front``."""
     from polyblocks.mlir import ir
 
-    low, high, shift = _RANGES[str(d.type)]
+    low, high, shift = _RANGES[printed(d.type)]
     boolean = ir.IntegerType.get_signless(1)
 
     def emit(name: str, operands: list[Value], type_: Any = None, **attributes: Any) -> Value:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.reductions import ReductionNest, identity
+from polyblocks.affine.element import printed
 from polyblocks.affine.model import For, Index, Node, Op, Sequence, Value, remove_dead, results
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.passes.base import NestPass
@@ -63,7 +64,7 @@ def _change(nodes: list[Node], around: list[For]) -> list[Node] | None:
     makers = {r: n for n in (*shape.before, *shape.inner) for r in results(n)}
     chosen: dict[int, _Narrow] = {}
     for i, op in enumerate(combiners):
-        if op.name in PICKING and str(op.results[0].type) == "i64":
+        if op.name in PICKING and printed(op.results[0].type) == "i64":
             (term,) = [v for v in op.operands if v is not shape.reductions[-1].arguments[i]]
             narrow = _Narrow(makers)
             if narrow.fits(term):

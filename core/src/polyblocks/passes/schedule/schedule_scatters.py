@@ -11,7 +11,7 @@ from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG, identities
 from polyblocks.affine.cost import rates
-from polyblocks.affine.element import element_bytes
+from polyblocks.affine.element import element_bytes, printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
@@ -253,7 +253,7 @@ class _Scatter:
         op = makers.get(self.store.value)
         if op is None or op.name not in COMMUTATIVE or len(self.loads) != 1:
             return None
-        if op.name in NEED_FLAG and "reassoc" not in str(op.attributes.get("fastmath", "")):
+        if op.name in NEED_FLAG and "reassoc" not in printed(op.attributes.get("fastmath", "")):
             return None
         old = self.loads[0].result
         if sum(v is old for n in self.body for v in operands(n)) != 1 or old not in op.operands:

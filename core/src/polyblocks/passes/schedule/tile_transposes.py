@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     For,
@@ -81,7 +82,7 @@ class TileTransposesPass(NestPass):
             )
 
     def _width(self, body: list[Node], bits: int) -> int:
-        types = {str(v.type) for n in body for v in _values(n)}
+        types = {printed(v.type) for n in body for v in _values(n)}
         if not all(t in BITS for t in types):
             return 0
         widest = max(8, *(BITS[t] for t in types))

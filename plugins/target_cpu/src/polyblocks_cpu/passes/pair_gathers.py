@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from polyblocks import mlir
+from polyblocks.codegen.walk import nested
 
 #: Of the LLVM dialect.
 _GATHER, _ADDRESS, _CONSTANT = (
@@ -57,13 +57,13 @@ class PairGathersPass:
         return changed
 
 
-def _blocks(op: Any) -> Iterator[Any]:
-    for region in op.regions:
-        for block in region.blocks:
-            yield block
-            for inner in block.operations:
-                if len(inner.operation.regions):
-                    yield from _blocks(inner.operation)
+def _blocks(module: Any) -> list[Any]:
+    """The blocks with gathers."""
+    found: list[Any] = []
+    for op in nested(module):
+        if op.name == _GATHER and op.block not in found:
+            found.append(op.block)
+    return found
 
 
 @dataclass(frozen=True)
