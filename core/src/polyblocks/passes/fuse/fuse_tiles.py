@@ -150,12 +150,7 @@ class _Grouping:
             # A product lives by its reuse in registers, of which the cost model knows nothing,
             # unless it will have register tiles.
             product = contraction is not None and contraction.multiplies_once and seconds is None
-            # A block of threads has barriers, which those that fail have to reach as well; and its
-            # tiles are made for threads that store one element after the other.
-            checks = context.target.multiprocessor is None
-            stage = None if product else FusionStage.of(nest, checks)
-            if stage is not None and stage.strided and not checks:
-                stage = None
+            stage = None if product else FusionStage.of(nest, checks=True)
             if stage is not None and not stage.gathered & self.viewed:
                 if seconds is not None and rate is not None:
                     stage.take(seconds, rate)
@@ -293,7 +288,7 @@ class _Grouping:
         joined = None if reason else self._joined(stages, group.elements)
         if joined is not None:
             assert joined.cost is not None
-            if joined.cost.over > 0:
+            if joined.cost.over > 0 or not self._shrunk(joined):
                 reason = "room"
             elif joined.seconds >= apart:
                 reason = "time"
@@ -346,12 +341,38 @@ class _Grouping:
         root = next((b for b in own if b in kept), None)
         if root is None:
             return None
-        found = slices(stages, root, kept, updated)
+        rows = self.context.target.multiprocessor is None
+        found = slices(stages, root, kept, updated, rows)
         if found is None or not all(all_run(s, found) for s in stages if s.checked):
             return None
         near = tuple(max(1, n // unit) for n, unit in zip(start, found.units, strict=False))
         tile, cost = cost_of(self.context.target, stages, found, local).best(near)
         return _Group(stages, cost.seconds, found, tile, cost, local)
+
+    def _shrunk(self, group: _Group) -> bool:
+        """Whether a block has the memory for a group's tiles, which get smaller if that helps.
+
+        The model of a block knows which buffers live at once, not whether one can take the place
+        of another.
+        """
+        assert group.found is not None
+        chip = self.context.target.multiprocessor
+        if chip is None:
+            return True
+        stages, tile = group.staged or group.stages, list(group.tile)
+        free = [d for d, y in enumerate(group.found.tile) if y not in group.found.whole]
+        while shared_bytes(stages, group.found, tuple(tile), group.local) > room_of_block(chip):
+            largest = max(free, key=lambda d: tile[d], default=0)
+            if not free or tile[largest] == 1:
+                return False
+            tile[largest] = -(-tile[largest] // 2)
+        if tuple(tile) != group.tile:
+            group.tile = tuple(tile)
+            group.cost = cost_of(
+                self.context.target, stages, group.found, group.local
+            ).of(group.tile)
+            group.seconds = group.cost.seconds
+        return True
 
     def _slowed(self, group: _Group, apart: float) -> str:
         """Why a product should not be in a tile; nothing if it may be, or if there is none."""
