@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations, product
 from math import ceil, log2, prod
@@ -30,6 +31,10 @@ REPEATED = 0.1
 SUSPECT = 1.25
 #: Tiles so long are tried in sizes between the powers of two.
 BETWEEN = 64
+#: Tiles that are tried instead of one that a block has no memory for.
+TRIED = 32
+#: How much smaller they are at most.
+FEWER = 8
 #: How much of a multiprocessor's registers a tile may fill with what it reads again.
 REGISTERS = 0.25
 #: Registers of a thread that may hold elements of local buffers.
@@ -175,6 +180,17 @@ class BlockCost(TileCost):
         if (y, size) not in self._even:
             self._even[y, size] = size >= y.extent or has_even_slices(self.found, y, size)
         return self._even[y, size]
+
+    def smaller(self, tile: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Cost]]:
+        """Tiles of fewer elements that fit, the fastest ones first."""
+        sizes = [
+            [n] if y in self.found.whole else self.sizes(y)
+            for y, n in zip(self.found.tile, tile, strict=True)
+        ]
+        most = prod(tile)
+        tiles = (t for t in product(*sizes) if most <= FEWER * prod(t) < FEWER * most)
+        fewer = ((t, self.of(t)) for t in tiles)
+        yield from sorted((found for found in fewer if not found[1].over), key=_order)[:TRIED]
 
     def _exchanged(self, found: tuple[tuple[int, ...], Cost]) -> tuple[tuple[int, ...], Cost]:
         """Longer one way and shorter the other way, where the tile cannot grow any more."""

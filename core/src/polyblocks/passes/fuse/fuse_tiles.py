@@ -10,7 +10,7 @@ from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
 from polyblocks.affine.contraction.choice import is_tiled, tilings_of
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.block_cost import room_of_block
+from polyblocks.affine.cost.block_cost import BlockCost, room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
 from polyblocks.affine.cost.tile_cost import Cost
 from polyblocks.affine.flat_views import FlatViews
@@ -359,20 +359,16 @@ class _Grouping:
         chip = self.context.target.multiprocessor
         if chip is None:
             return True
-        stages, tile = group.staged or group.stages, list(group.tile)
-        free = [d for d, y in enumerate(group.found.tile) if y not in group.found.whole]
-        while shared_bytes(stages, group.found, tuple(tile), group.local) > room_of_block(chip):
-            largest = max(free, key=lambda d: tile[d], default=0)
-            if not free or tile[largest] == 1:
-                return False
-            tile[largest] = -(-tile[largest] // 2)
-        if tuple(tile) != group.tile:
-            group.tile = tuple(tile)
-            group.cost = cost_of(
-                self.context.target, stages, group.found, group.local
-            ).of(group.tile)
-            group.seconds = group.cost.seconds
-        return True
+        stages, most = group.staged or group.stages, room_of_block(chip)
+        if shared_bytes(stages, group.found, group.tile, group.local) <= most:
+            return True
+        model = cost_of(self.context.target, stages, group.found, group.local)
+        assert isinstance(model, BlockCost)
+        for tile, cost in model.smaller(group.tile):
+            if shared_bytes(stages, group.found, tile, group.local) <= most:
+                group.tile, group.cost, group.seconds = tile, cost, cost.seconds
+                return True
+        return False
 
     def _slowed(self, group: _Group, apart: float) -> str:
         """Why a product should not be in a tile; nothing if it may be, or if there is none."""
