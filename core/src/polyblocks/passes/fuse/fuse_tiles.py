@@ -221,7 +221,10 @@ class _Grouping:
             again = self._joined(versions[0], joined.elements, nests, versions[1])
             if again is not None and _better(again, joined):
                 joined, stages = again, versions[0]
+        if joined is not None:
+            joined.staged, joined.stages = stages, group.stages
         accept = joined is not None and joined.cost is not None and joined.cost.over == 0
+        accept = accept and joined is not None and self._shrunk(joined)
         # The model does not see all that copies spare, but a tile may be too small for them.
         accept = accept and joined is not None and joined.seconds < self.owner.worse * group.seconds
         if joined is not None and joined.cost is not None:
@@ -236,10 +239,7 @@ class _Grouping:
                 seconds=joined.seconds,
                 seconds_before=group.seconds,
             )
-        if joined is None or not accept:
-            return None
-        joined.staged, joined.stages = stages, group.stages
-        return joined
+        return joined if accept else None
 
     def _candidates(self, group: _Group) -> list[Buffer]:
         """Buffers that join the group with those who write them, the latest written first."""
@@ -440,24 +440,7 @@ class _Grouping:
             self.sequence.items.remove(stage.nest)
 
     def _body(self, group: _Group) -> list[Node] | None:
-        """The body of the nest of a group; None if its tiles cannot be written.
-
-        The model of a block knows which buffers live at once, not whether one can take the place
-        of another: where they need more than there is, the tile gets smaller.
-        """
+        """The body of the nest of a group; None if its tiles cannot be written."""
         assert group.found is not None
-        chip = self.context.target.multiprocessor
-        most = room_of_block(chip) if chip is not None else 0
-        stages = group.staged or group.stages
-        tile = list(group.tile)
-        while True:
-            body = tiled(stages, group.found, tuple(tile), group.local, rows=chip is None)
-            if body is None or chip is None:
-                return body
-            if shared_bytes(stages, group.found, tuple(tile), group.local) <= most:
-                return body
-            free = [d for d, y in enumerate(group.found.tile) if y not in group.found.whole]
-            largest = max(free, key=lambda d: tile[d], default=0)
-            if not free or tile[largest] == 1:
-                return None
-            tile[largest] = -(-tile[largest] // 2)
+        stages, rows = group.staged or group.stages, self.context.target.multiprocessor is None
+        return tiled(stages, group.found, group.tile, group.local, rows)
