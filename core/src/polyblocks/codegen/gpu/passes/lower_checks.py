@@ -24,9 +24,10 @@ class LowerChecksPass:
 
     The ops after a check rely on it (an index that is in bounds), so they do not run where it
     fails. Barriers and shuffles do, since the other threads wait for them, and stores to the
-    memory of a block, which they read; what was to be computed for them is zero. A ``while`` loop with a check ends when one has failed. Kernels with checks
-    get the status word as one more argument. What it says in the end does not depend on the order
-    in which threads run: it is the number of the program's first check that failed.
+    memory of a block, which they read; what was to be computed for them is zero. A ``while`` loop
+    with a check ends when one has failed. Kernels with checks get the status word as one more
+    argument. What it says in the end does not depend on the order in which threads run: it is the
+    number of the program's first check that failed.
 
     Before::
 
