@@ -135,10 +135,10 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     assert set(gpu) - set(cpu) == launches | units
     team = {"order-loops", "jam-reductions", "block-summation", "map-parallelism"}
     team |= {"straighten-copies", "choose-layouts", "interchange-loops"}
-    team |= {"split-stacks", "split-ranges", "merge-margins", "inline-stacks"}
+    team |= {"split-stacks", "merge-margins"}
     vectors = {"pack-arguments", "tile-contractions", "tile-transposes", "vectorize-nests"}
-    vectors |= {"raise-tables", "unroll-short-loops", "narrow-values", "jam-stencils"}
-    vectors |= {"interleave-lookups", "join-copies", "split-steps", "select-layers"}
+    vectors |= {"unroll-short-loops", "narrow-values", "jam-stencils"}
+    vectors |= {"interleave-lookups", "split-steps", "select-layers"}
     vectors |= {"update-in-place"}
     weights = {"form-preparation", "prepare-arguments"}
     assert set(cpu) - set(gpu) == team | vectors | weights

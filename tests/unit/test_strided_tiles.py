@@ -22,7 +22,7 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.affine.tiles.fusion_stages import FusionStage
-from polyblocks.affine.tiles.slices import all_run, slices
+from polyblocks.affine.tiles.slices import all_run, has_even_slices, slices
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 
 
@@ -134,3 +134,27 @@ def test_a_step_between_tiles_leaves_elements_out() -> None:
     assert known is not None
     assert stages[0] is not None
     assert not all_run(stages[0], known)
+
+
+def test_tiles_of_enlarged_rows_are_even_where_groups_begin() -> None:
+    """Of a row that is enlarged twice and once more."""
+    source, once, out = buffer(10, kind="input"), buffer(18), buffer(32, kind="output")
+    nests = []
+    for small, large in ((source, once), (once, out)):
+        i, x, y, total = Var(large.shape[0]), *(Value("f32") for _ in range(3))
+        body = [
+            Load(x, small, (Expr.of(i) // 2,)),
+            Load(y, small, (Expr.of(i) // 2 + 1,)),
+            Op("arith.addf", [x, y], {}, [total]),
+            Store(total, large, (Expr.of(i),)),
+        ]
+        nests.append(Nest(around((i,), body), []))
+    stages = [s for s in map(FusionStage.of, nests) if s is not None]
+    found = slices(stages, out, set(), rows=False)
+    assert found is not None
+    assert not found.whole
+    (y,) = found.tile
+    assert [n for n in range(1, 13) if has_even_slices(found, y, n)] == [4, 8, 12]
+    held = slices(stages, out, set())
+    assert held is not None
+    assert held.whole == set(held.tile)

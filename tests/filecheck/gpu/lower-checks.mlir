@@ -1,21 +1,22 @@
 // PASSES: lower-checks
 //
-// What follows a check runs only where it holds, but all threads come to the barrier. A check that
-// is known to hold leaves nothing; a kernel without checks stays as it is.
+// What follows a check runs only where it holds, but all threads come to the barrier, and store what
+// others of their block read. A check that is known to hold leaves nothing; a kernel without checks
+// stays as it is.
 
 // CHECK:       polyblocks.checks = ["index out of range"]
 // CHECK-SAME:  {argument = 0 : i64}, {argument = 1 : i64}, {argument = 2 : i64}
 // CHECK-LABEL: gpu.func @gather
 // CHECK-SAME:  (%[[I:.*]]: memref<64xindex>, %[[X:.*]]: memref<64xf32>, %[[S:.*]]: memref<1xi32>) workgroup(%[[W:.*]] : memref<64xf32
 // CHECK:         %[[OK:.*]] = arith.cmpi ult
-// CHECK:         scf.if %[[OK]] {
+// CHECK:         %[[V:.*]] = scf.if %[[OK]]
 // CHECK:           memref.load %[[X]]
-// CHECK:           memref.store %{{.*}}, %[[W]]
 // CHECK:         } else {
 // CHECK:           %[[CODE:.*]] = arith.constant 1 : i32
 // CHECK:           memref.atomic_rmw maxu %[[CODE]], %[[S]]
 // CHECK:         }
-// CHECK:         gpu.barrier
+// CHECK-NEXT:    memref.store %[[V]], %[[W]]
+// CHECK-NEXT:    gpu.barrier
 // CHECK:         scf.if %[[OK]] {
 // CHECK:           memref.load %[[W]]
 // CHECK:         }

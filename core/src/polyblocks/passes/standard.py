@@ -154,7 +154,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 WidenAccumulatorsPass(),
                 SetPrecisionPass(),
                 UnrollReductionsPass(),
-                *only(team and vectors, RaiseTablesPass(), JoinCopiesPass()),
+                *only(blocks or vectors, RaiseTablesPass(), JoinCopiesPass()),
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.
                 RollSumsPass(),
@@ -170,9 +170,10 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(keeps, PrepareArgumentsPass()),
                 FuseSlicesPass(),
                 # Before a tile of their own keeps slabs in memory.
-                *only(team, InlineStacksPass()),
+                InlineStacksPass(),
                 # When accesses have the constants in them that stood in loops of copies.
-                *only(team, SplitRangesPass(), MergeMarginsPass()),
+                SplitRangesPass(),
+                *only(team, MergeMarginsPass()),
                 # When what is computed in one place stands there, and before tiles are made of it.
                 MergeReductionsPass(),
                 # When copies between what is scaled and what multiplies it are gone.

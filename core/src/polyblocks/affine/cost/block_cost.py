@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations, product
 from math import ceil, log2, prod
 
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.tile_cost import Cost, TileCost, _Extents, _sizes
+from polyblocks.affine.cost.tile_cost import Cost, TileCost, _Extents
+from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Buffer, For, Load, Node, Store, walk
 from polyblocks.affine.tiles.contiguity import held_by_iterations, written_out
 from polyblocks.affine.tiles.fusion_stages import slots
+from polyblocks.affine.tiles.slices import has_even_slices
 from polyblocks.occupancy import registers_for
 from polyblocks.target import MemoryLevel, Multiprocessor
 
@@ -28,6 +31,10 @@ REPEATED = 0.1
 SUSPECT = 1.25
 #: Tiles so long are tried in sizes between the powers of two.
 BETWEEN = 64
+#: Tiles that are tried instead of one that a block has no memory for.
+TRIED = 32
+#: How much smaller they are at most.
+FEWER = 8
 #: How much of a multiprocessor's registers a tile may fill with what it reads again.
 REGISTERS = 0.25
 #: Registers of a thread that may hold elements of local buffers.
@@ -49,6 +56,8 @@ class BlockCost(TileCost):
 
     #: Iterations of a thread that may be written out for a buffer that it keeps elements of.
     _held: dict[Buffer, int] = field(default_factory=dict)
+    #: Whether tiles with so many elements of a dimension all have slices of the same extents.
+    _even: dict[tuple[Var, int], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -159,9 +168,33 @@ class BlockCost(TileCost):
         found = self._exchanged(found)
         return self._between(found) if found[1].redundancy > 1 else found
 
+    def sizes(self, y: Var) -> list[int]:
+        """As in the base, of those with which a tile can be written."""
+        return [n for n in super().sizes(y) if self._is_even(y, n)]
+
+    def nearest(self, size: int, sizes: list[int]) -> int:
+        """As in the base, or the next one with which a tile can be written."""
+        return size if size in sizes else min(n for n in sizes if n > size or n == sizes[-1])
+
+    def _is_even(self, y: Var, size: int) -> bool:
+        if (y, size) not in self._even:
+            self._even[y, size] = size >= y.extent or has_even_slices(self.found, y, size)
+        return self._even[y, size]
+
+    def smaller(self, tile: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Cost]]:
+        """Tiles of fewer elements that fit, the fastest ones first."""
+        sizes = [
+            [n] if y in self.found.whole else self.sizes(y)
+            for y, n in zip(self.found.tile, tile, strict=True)
+        ]
+        most = prod(tile)
+        tiles = (t for t in product(*sizes) if most <= FEWER * prod(t) < FEWER * most)
+        fewer = ((t, self.of(t)) for t in tiles)
+        yield from sorted((found for found in fewer if not found[1].over), key=_order)[:TRIED]
+
     def _exchanged(self, found: tuple[tuple[int, ...], Cost]) -> tuple[tuple[int, ...], Cost]:
         """Longer one way and shorter the other way, where the tile cannot grow any more."""
-        sizes = [_sizes(y, self.found) for y in self.found.tile]
+        sizes = [self.sizes(y) for y in self.found.tile]
         free = [d for d, y in enumerate(self.found.tile) if y not in self.found.whole]
         for up, down in permutations(free, 2):
             tile = list(found[0])
@@ -185,7 +218,10 @@ class BlockCost(TileCost):
         ]
         for parts in product(*factors):
             tile = tuple(n * part // 4 for n, part in zip(found[0], parts, strict=True))
-            fits = all(n <= y.extent for n, y in zip(tile, self.found.tile, strict=True))
+            fits = all(
+                n <= y.extent and self._is_even(y, n)
+                for n, y in zip(tile, self.found.tile, strict=True)
+            )
             if fits and {3, 6} & set(parts):
                 found = min(found, (tile, self.of(tile)), key=_order)
         return found

@@ -183,7 +183,7 @@ class TileCost:
                 at a time, since a group that grows by one stage changes its tile little.
         """
         extents = [y.extent for y in self.found.tile]
-        sizes = [_sizes(y, self.found) for y in self.found.tile]
+        sizes = [self.sizes(y) for y in self.found.tile]
         if any(stage.seconds is not None for stage in self.stages):
             sizes = [
                 [n for n in each if y.extent % n == 0]
@@ -197,7 +197,7 @@ class TileCost:
                 first = 32 if d >= len(tile) - 2 else 1
                 tile[d] = max(n for n in sizes[d] if n <= max(first, sizes[d][0]))
                 if near:
-                    tile[d] = min(extents[d], start[d])
+                    tile[d] = self.nearest(start[d], sizes[d])
         best, cost = self._descent(tile, sizes, near)
         repeated = self._repeated() if near else []
         for d in repeated:
@@ -254,6 +254,14 @@ class TileCost:
             for d, y in enumerate(self.found.tile)
             if y not in self.found.whole and any(y not in each for each in variables)
         ]
+
+    def sizes(self, y: Var) -> list[int]:
+        """Candidates for the extent of a tile in one dimension, in order."""
+        return _sizes(y, self.found)
+
+    def nearest(self, size: int, sizes: list[int]) -> int:
+        """Where the search begins, with an extent that was best for a part of the group."""
+        return min(size, sizes[-1])
 
     def of(self, tile: tuple[int, ...]) -> Cost:
         """The cost with this tile: extents by dimension of the destination."""

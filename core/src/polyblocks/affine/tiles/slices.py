@@ -50,7 +50,11 @@ class Slices:
 
 
 def slices(
-    stages: list[FusionStage], root: Buffer, kept: set[Buffer], updated: set[Buffer] | None = None
+    stages: list[FusionStage],
+    root: Buffer,
+    kept: set[Buffer],
+    updated: set[Buffer] | None = None,
+    rows: bool = True,
 ) -> Slices | None:
     """The slices of ``stages`` for a tile of ``root``; None if they cannot be told.
 
@@ -59,6 +63,7 @@ def slices(
         root: the destination.
         kept: other buffers that are written here and used elsewhere.
         updated: buffers of which later stages write new versions over parts of the old ones.
+        rows: whether enlarged rows stay in one piece.
     """
     writers: dict[Buffer, list[FusionStage]] = {}
     for stage in stages:
@@ -67,7 +72,7 @@ def slices(
     if not _ordered(stages, writers, updated or set()):
         return None
     region = _region(stages, root)
-    found = _found(stages, root, kept, region, [1] * len(region))
+    found = _found(stages, root, kept, region, [1] * len(region), rows)
     if found is None or not any(stage.strided for stage in stages):
         return found
     exprs = [
@@ -76,7 +81,9 @@ def slices(
         for expr in span
     ]
     units = [lcm(*(k for e in exprs for k in divisors(e, y))) for y in found.tile]
-    return _found(stages, root, kept, region, units) if 1 < max(units, default=1) <= UNIT else found
+    if not 1 < max(units, default=1) <= UNIT:
+        return found
+    return _found(stages, root, kept, region, units, rows)
 
 
 def _found(
@@ -85,6 +92,7 @@ def _found(
     kept: set[Buffer],
     region: list[tuple[int, int]],
     units: list[int],
+    rows: bool,
 ) -> Slices | None:
     """The slices for tiles of a region of ``root`` that are a number of ``units`` long."""
     tile = [
@@ -104,7 +112,8 @@ def _found(
         for load in stage.loads:
             if load.buffer in kept and load.buffer is not root:
                 _keep(load.buffer, found)
-        found.whole.update(_uncut(stage, found))
+        if rows:
+            found.whole.update(_uncut(stage, found))
     return found
 
 
@@ -400,3 +409,15 @@ def fixed_extent(span: Span, at: dict[Var, Expr], end: dict[Var, Expr]) -> int |
     """The extent of a span if it is the same for every tile, else None."""
     difference = span[1].substitute(end) - span[0].substitute(at)
     return difference.const + 1 if difference.is_constant else None
+
+
+def has_even_slices(found: Slices, y: Var, size: int) -> bool:
+    """Whether tiles of so many values of ``y`` have slices that are all alike in size."""
+    tile = Var(-(-y.extent // size), "t")
+    at, end = ({y: Expr.of(tile) * size + more} for more in (0, size - 1))
+    spans = {*found.spans.values(), *(span for box in found.boxes.values() for span in box)}
+    return all(
+        tile not in set((span[1].substitute(end) - span[0].substitute(at)).variables())
+        for span in spans
+        if y in {*span[0].variables(), *span[1].variables()}
+    )

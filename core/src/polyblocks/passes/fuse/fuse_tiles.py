@@ -10,7 +10,7 @@ from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
 from polyblocks.affine.contraction.choice import is_tiled, tilings_of
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.block_cost import room_of_block
+from polyblocks.affine.cost.block_cost import BlockCost, room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
 from polyblocks.affine.cost.tile_cost import Cost
 from polyblocks.affine.flat_views import FlatViews
@@ -150,12 +150,7 @@ class _Grouping:
             # A product lives by its reuse in registers, of which the cost model knows nothing,
             # unless it will have register tiles.
             product = contraction is not None and contraction.multiplies_once and seconds is None
-            # A block of threads has barriers, which those that fail have to reach as well; and its
-            # tiles are made for threads that store one element after the other.
-            checks = context.target.multiprocessor is None
-            stage = None if product else FusionStage.of(nest, checks)
-            if stage is not None and stage.strided and not checks:
-                stage = None
+            stage = None if product else FusionStage.of(nest, checks=True)
             if stage is not None and not stage.gathered & self.viewed:
                 if seconds is not None and rate is not None:
                     stage.take(seconds, rate)
@@ -239,7 +234,10 @@ class _Grouping:
             again = self._joined(versions[0], joined.elements, nests, versions[1])
             if again is not None and _better(again, joined):
                 joined, stages = again, versions[0]
+        if joined is not None:
+            joined.staged, joined.stages = stages, group.stages
         accept = joined is not None and joined.cost is not None and joined.cost.over == 0
+        accept = accept and joined is not None and self._shrunk(joined)
         # The model does not see all that copies spare, but a tile may be too small for them.
         accept = accept and joined is not None and joined.seconds < self.owner.worse * group.seconds
         if joined is not None and joined.cost is not None:
@@ -254,10 +252,7 @@ class _Grouping:
                 seconds=joined.seconds,
                 seconds_before=group.seconds,
             )
-        if joined is None or not accept:
-            return None
-        joined.staged, joined.stages = stages, group.stages
-        return joined
+        return joined if accept else None
 
     def _candidates(self, group: _Group) -> list[Buffer]:
         """Buffers that join the group with those who write them, the latest written first."""
@@ -306,7 +301,7 @@ class _Grouping:
         joined = None if reason else self._joined(stages, group.elements)
         if joined is not None:
             assert joined.cost is not None
-            if joined.cost.over > 0:
+            if joined.cost.over > 0 or not self._shrunk(joined):
                 reason = "room"
             elif joined.seconds >= apart:
                 reason = "time"
@@ -359,12 +354,34 @@ class _Grouping:
         root = next((b for b in own if b in kept), None)
         if root is None:
             return None
-        found = slices(stages, root, kept, updated)
+        rows = self.context.target.multiprocessor is None
+        found = slices(stages, root, kept, updated, rows)
         if found is None or not all(all_run(s, found) for s in stages if s.checked):
             return None
         near = tuple(max(1, n // unit) for n, unit in zip(start, found.units, strict=False))
         tile, cost = cost_of(self.context.target, stages, found, local).best(near)
         return _Group(stages, cost.seconds, found, tile, cost, local)
+
+    def _shrunk(self, group: _Group) -> bool:
+        """Whether a block has the memory for a group's tiles, which get smaller if that helps.
+
+        The model of a block knows which buffers live at once, not whether one can take the place
+        of another.
+        """
+        assert group.found is not None
+        chip = self.context.target.multiprocessor
+        if chip is None:
+            return True
+        stages, most = group.staged or group.stages, room_of_block(chip)
+        if shared_bytes(stages, group.found, group.tile, group.local) <= most:
+            return True
+        model = cost_of(self.context.target, stages, group.found, group.local)
+        assert isinstance(model, BlockCost)
+        for tile, cost in model.smaller(group.tile):
+            if shared_bytes(stages, group.found, tile, group.local) <= most:
+                group.tile, group.cost, group.seconds = tile, cost, cost.seconds
+                return True
+        return False
 
     def _slowed(self, group: _Group, apart: float) -> str:
         """Why a product should not be in a tile; nothing if it may be, or if there is none."""
@@ -436,24 +453,7 @@ class _Grouping:
             self.sequence.items.remove(stage.nest)
 
     def _body(self, group: _Group) -> list[Node] | None:
-        """The body of the nest of a group; None if its tiles cannot be written.
-
-        The model of a block knows which buffers live at once, not whether one can take the place
-        of another: where they need more than there is, the tile gets smaller.
-        """
+        """The body of the nest of a group; None if its tiles cannot be written."""
         assert group.found is not None
-        chip = self.context.target.multiprocessor
-        most = room_of_block(chip) if chip is not None else 0
-        stages = group.staged or group.stages
-        tile = list(group.tile)
-        while True:
-            body = tiled(stages, group.found, tuple(tile), group.local, rows=chip is None)
-            if body is None or chip is None:
-                return body
-            if shared_bytes(stages, group.found, tuple(tile), group.local) <= most:
-                return body
-            free = [d for d, y in enumerate(group.found.tile) if y not in group.found.whole]
-            largest = max(free, key=lambda d: tile[d], default=0)
-            if not free or tile[largest] == 1:
-                return None
-            tile[largest] = -(-tile[largest] // 2)
+        stages, rows = group.staged or group.stages, self.context.target.multiprocessor is None
+        return tiled(stages, group.found, group.tile, group.local, rows)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from polyblocks.affine.steps import StepFunction
 from polyblocks.passes.tensor.constant_values import Evaluator, counts, is_evaluated, work
 from polyblocks.passes.tensor.scalar_values import DTYPES, Unknown
 
@@ -17,6 +18,8 @@ FEW = 1024
 MANY = 1 << 14
 #: Bytes that one constant may have, and on a GPU, where they are text of the kernels.
 MOST_BYTES, MOST_BYTES_OF_BLOCKS = 4 << 20, 4 << 10
+#: Operations of an element that are computed again, on a GPU, rather than by a kernel of their own.
+AGAIN = 4
 #: Scalar operations that may be spent on one constant: a tenth of a second.
 MOST_WORK = 1 << 27
 
@@ -65,10 +68,12 @@ class FoldConstantsPass:
                 gone.add(op)
             elif _is_worth(op, context.target):
                 try:
-                    folded.append((op, evaluator.value(op.results[0])))
+                    values = evaluator.value(op.results[0])
                 except Unknown:
                     continue
-                gone.add(op)
+                if _is_worth_its_text(values, context.target):
+                    folded.append((op, values))
+                    gone.add(op)
         for op, values in folded:
             _replace(op, values)
         if folded:
@@ -86,12 +91,14 @@ def _is_worth(op: Any, target: Any) -> bool:
         return False
     elements = int(np.prod(type_.shape, dtype=np.int64))
     nbytes = elements * np.dtype(DTYPES[element]).itemsize
-    most = MOST_BYTES if target.multiprocessor is None else MOST_BYTES_OF_BLOCKS
     if (
         element == "index"
-        or not 0 < nbytes <= most
+        or not 0 < nbytes <= MOST_BYTES
         or any(_is_destination(use) for use in op.results[0].uses)
     ):
+        return False
+    blocks = target.multiprocessor is not None
+    if blocks and nbytes > MOST_BYTES_OF_BLOCKS and not element.startswith("i"):
         return False
     tree = list(_tree(op))
     try:
@@ -109,7 +116,17 @@ def _is_worth(op: Any, target: Any) -> bool:
     sources = max((_stored(each) for each in tree), default=0)
     if sources and not counted and elements <= max(FEW, sources):
         return True
+    if blocks and elements <= FEW and cost > AGAIN * elements:
+        return True
     return _seconds_of_work(cost, element, target) > _seconds_of_loads(nbytes, target)
+
+
+def _is_worth_its_text(values: Any, target: Any) -> bool:
+    """Whether a table is small on a GPU, or will be an expression (``raise-tables``)."""
+    if target.multiprocessor is None or values.nbytes <= MOST_BYTES_OF_BLOCKS:
+        return True
+    integers = np.issubdtype(values.dtype, np.integer)
+    return bool(integers) and StepFunction.of(values.reshape(-1).tolist()) is not None
 
 
 def _seconds_of_work(cost: int, element: str, target: Any) -> float:

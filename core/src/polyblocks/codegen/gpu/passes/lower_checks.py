@@ -23,10 +23,11 @@ class LowerChecksPass:
     """Guard what follows a ``cf.assert`` in its block, and report the failure.
 
     The ops after a check rely on it (an index that is in bounds), so they do not run where it
-    fails. Barriers and shuffles do, since the other threads wait for them; what was to be computed
-    for them is zero. A ``while`` loop with a check ends when one has failed. Kernels with checks
-    get the status word as one more argument. What it says in the end does not depend on the order
-    in which threads run: it is the number of the program's first check that failed.
+    fails. Barriers and shuffles do, since the other threads wait for them, and stores to the
+    memory of a block, which they read; what was to be computed for them is zero. A ``while`` loop
+    with a check ends when one has failed. Kernels with checks get the status word as one more
+    argument. What it says in the end does not depend on the order in which threads run: it is the
+    number of the program's first check that failed.
 
     Before::
 
@@ -100,11 +101,20 @@ def _lower(kernel: Any, asserts: list[Any], messages: list[str]) -> None:
         if _message(op) not in messages:
             messages.append(_message(op))
         code = messages.index(_message(op)) + 1
-        guard_tail(op, partial(_raise_status, status, code), _stays)
+        block = [other.operation for other in op.block.operations]
+        after = set(block[block.index(op) + 1 :])
+        guard_tail(op, partial(_raise_status, status, code), partial(_stays, after))
 
 
-def _stays(op: Any) -> bool:
-    """Whether threads whose check failed run an op too."""
+def _stays(after: set[Any], op: Any) -> bool:
+    """Whether threads whose check failed run an op too.
+
+    So do those that store what others of their block read, at a place that is known before the
+    check; ``after`` are the ops behind it.
+    """
+    if op in after and op.name == "memref.store":
+        shared = "workgroup" in str(op.operands[1].type.memory_space)
+        return shared and not any(index.owner in after for index in list(op.operands)[2:])
     if any(isinstance(result.type, mlir.ir.MemRefType) for result in op.results):
         return True
     return any(inner.name in COLLECTIVE for inner in nested(op))
