@@ -61,7 +61,7 @@ def work(operations: int) -> dict[str, int]:
 
 def test_no_pass_is_quadratic() -> None:
     work(5)  # what happens once in a process
-    small, large = work(80), work(240)
+    small, large = work(160), work(480)
     # Three times the program: linear is 3, quadratic is 9. What takes next to nothing, or a fixed
     # number of calls as upstream passes do, is left out.
     growth = {name: large[name] / small[name] for name in large if small[name] > 2000}

@@ -51,19 +51,21 @@ class UpdateInPlacePass(NestPass):
         """Let buffers live on in others, in program order."""
         users = Users(sequence)
         viewed = sequence.viewed()
+        last = {b: item for item in sequence.items for b in users.touched(item)[0]}
         for nest in sequence.nests():
             read, written = users.touched(nest)
             for new in sorted(written - read - viewed, key=_number):
                 if not _is_own(new, users) or users.writers(new) != [nest]:
                     continue
                 for old in sorted(read - written - viewed, key=_number):
-                    if not _is_own(old, users) or users.readers(old)[-1] is not nest:
+                    if last[old] is not nest or not _alike(old, new):
                         continue
-                    if users.before(nest, users.writers(old)[-1]) or not _alike(old, new):
+                    if not _is_own(old, users) or users.before(nest, users.writers(old)[-1]):
                         continue
                     if not _element_by_element(nest, old, new):
                         continue
                     _replace(new, old, users)
+                    last[old] = last.pop(new, nest)
                     context.decide(self.name, nest.name, "in place", buffer=list(new.shape))
                     break
 
