@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from collections.abc import Sequence as Items
 
-from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence, reads, writes
+from polyblocks.affine.model import (
+    Buffer,
+    IndirectAtomic,
+    IndirectLoad,
+    IndirectStore,
+    Nest,
+    Opaque,
+    Sequence,
+    reads,
+    walk,
+    writes,
+)
 
 Item = Nest | Opaque
 
@@ -84,6 +95,17 @@ class Users:
     def writers(self, buffer: Buffer) -> list[Item]:
         """Who writes the buffer, in program order."""
         return sorted(self._writers.get(buffer, ()), key=self._position.__getitem__)
+
+    def is_only_accessed(self, buffer: Buffer) -> bool:
+        """Whether a buffer is the program's own, and all accesses are loads and stores of nests."""
+        if buffer.kind != "alloc" or buffer.outer is not None:
+            return False
+        run_time = (IndirectLoad, IndirectStore, IndirectAtomic)
+        return all(
+            isinstance(item, Nest)
+            and not any(isinstance(n, run_time) and n.buffer is buffer for n in walk(item.body))
+            for item in (*self.readers(buffer), *self.writers(buffer))
+        )
 
     def written_between(
         self, buffers: Iterable[Buffer], first: Item, last: Item, but: Collection[Item] = ()

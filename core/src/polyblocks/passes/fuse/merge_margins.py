@@ -11,9 +11,6 @@ from polyblocks.affine.analysis.margins import margins_of, zeros_in
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
-    IndirectAtomic,
-    IndirectLoad,
-    IndirectStore,
     Load,
     Nest,
     Node,
@@ -67,7 +64,7 @@ class MergeMarginsPass(NestPass):
                 by_source.setdefault(padded.source, []).append(padded)
         merged = False
         for source, copies in by_source.items():
-            own = _is_only_accessed(source, users)
+            own = users.is_only_accessed(source)
             if len(copies) < 2 and not (own and len(users.readers(source)) > 1):
                 continue
             whole = _merge(source, copies, own, sequence, users)
@@ -124,7 +121,7 @@ class _Padded:
                 if box is None:
                     return None
                 filled.append(box)
-        if len(copies) != 1 or not zeros or not _is_only_accessed(buffer, users):
+        if len(copies) != 1 or not zeros or not users.is_only_accessed(buffer):
             return None
         source = _copied(copies[0], inside)
         if source is None or source.element != buffer.element:
@@ -159,19 +156,6 @@ def _copied(nest: Nest, inside: Box) -> Buffer | None:
     if load.buffer.shape != shape or box != tuple((0, n) for n in shape):
         return None
     return load.buffer
-
-
-def _is_only_accessed(buffer: Buffer, users: Users) -> bool:
-    """Whether a buffer is the program's own, and all accesses are loads and stores of nests."""
-    if buffer.kind != "alloc" or buffer.outer is not None:
-        return False
-    run_time = (IndirectLoad, IndirectStore, IndirectAtomic)
-    for item in (*users.readers(buffer), *users.writers(buffer)):
-        if not isinstance(item, Nest):
-            return False
-        if any(isinstance(n, run_time) and n.buffer is buffer for n in walk(item.body)):
-            return False
-    return True
 
 
 def _merge(

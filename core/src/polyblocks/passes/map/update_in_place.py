@@ -5,17 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import address
-from polyblocks.affine.analysis.boxes import overlap, reach
+from polyblocks.affine.analysis.boxes import overlap, reach, with_loops
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Buffer,
     For,
-    IndirectAtomic,
-    IndirectLoad,
-    IndirectStore,
     Load,
     Nest,
-    Node,
     Sequence,
     Store,
     walk,
@@ -55,12 +51,15 @@ class UpdateInPlacePass(NestPass):
         for nest in sequence.nests():
             read, written = users.touched(nest)
             for new in sorted(written - read - viewed, key=_number):
-                if not _is_own(new, users) or users.writers(new) != [nest]:
+                if not users.is_only_accessed(new) or users.writers(new) != [nest]:
                     continue
                 for old in sorted(read - written - viewed, key=_number):
                     if last[old] is not nest or not _alike(old, new):
                         continue
-                    if not _is_own(old, users) or users.before(nest, users.writers(old)[-1]):
+                    writers = users.writers(old)
+                    if not writers or users.before(nest, writers[-1]):
+                        continue
+                    if not users.is_only_accessed(old):
                         continue
                     if not _element_by_element(nest, old, new):
                         continue
@@ -74,39 +73,27 @@ def _number(buffer: Buffer) -> int:
     return buffer.number
 
 
-def _is_own(buffer: Buffer, users: Users) -> bool:
-    """Whether all that happens to a buffer are accesses of this sequence's nests, affine ones."""
-    if buffer.kind != "alloc" or buffer.outer is not None or not users.writers(buffer):
-        return False
-    run_time = (IndirectLoad, IndirectStore, IndirectAtomic)
-    items = (*users.readers(buffer), *users.writers(buffer))
-    return all(
-        isinstance(item, Nest)
-        and not any(isinstance(n, run_time) and n.buffer is buffer for n in walk(item.body))
-        for item in items
-    )
-
-
 def _alike(a: Buffer, b: Buffer) -> bool:
     return (a.shape, a.element, a.memref_type) == (b.shape, b.element, b.memref_type)
 
 
 def _element_by_element(nest: Nest, old: Buffer, new: Buffer) -> bool:
     """Whether no element of the old array is read once a new one may have taken its place."""
-    stores = [found for found in _accesses(nest.body) if isinstance(found[0], Store)]
-    stores = [found for found in stores if found[0].buffer is new]
-    # The store of each list of nodes that reads the old array, and those boxes.
-    updates: set[Load | Store] = set()
-    for node, loops, body in _accesses(nest.body):
+    accesses = list(with_loops(nest.body))
+    stores = [(n, loops) for n, loops in accesses if isinstance(n, Store) and n.buffer is new]
+    # The stores beside what reads the old array, and the boxes of all.
+    updates: set[Store] = set()
+    for node, loops in accesses:
         if not isinstance(node, Load) or node.buffer is not old:
             continue
-        here = [s for s, _, around in stores if around is body]
+        body = loops[-1].body if loops else nest.body
+        here = [s for s, around in stores if around == loops]
         if len(here) != 1 or node.where or here[0].index != node.index:
             return False
         if body.index(here[0]) < body.index(node) or not _once(here[0], loops):
             return False
         updates.add(here[0])
-    boxes = [(s, tuple(reach(e, loops) for e in s.index)) for s, loops, _ in stores]
+    boxes = [(s, tuple(reach(e, loops) for e in s.index)) for s, loops in stores]
     return all(
         a is b or not overlap(mine, others)
         for a, mine in boxes
@@ -115,20 +102,7 @@ def _element_by_element(nest: Nest, old: Buffer, new: Buffer) -> bool:
     )
 
 
-def _accesses(
-    nodes: list[Node], loops: tuple[For, ...] = ()
-) -> list[tuple[Load | Store, tuple[For, ...], list[Node]]]:
-    """All affine accesses, each with the loops around it and the list of nodes that it is in."""
-    found: list[tuple[Load | Store, tuple[For, ...], list[Node]]] = []
-    for node in nodes:
-        if isinstance(node, For):
-            found += _accesses(node.body, (*loops, node))
-        elif isinstance(node, (Load, Store)):
-            found.append((node, loops, nodes))
-    return found
-
-
-def _once(store: Load | Store, loops: tuple[For, ...]) -> bool:
+def _once(store: Store, loops: tuple[For, ...]) -> bool:
     """Whether every iteration stores to another element: loops are the digits of the address."""
     place = address(store.buffer, store.index)
     if any(not isinstance(atom, Var) for atom, _ in place.terms):
