@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from polyblocks.affine.expr import Atom, Div, Expr, Mod, Var
@@ -140,9 +140,17 @@ def _same_rest(number: Expr, rest: Mod) -> bool:
     )
 
 
-def stride_along(buffer: Buffer, index: Iterable[Expr], var: Var) -> int | None:
+def stride_along(buffer: Buffer, index: Collection[Expr], var: Var) -> int | None:
     """Elements by which the access moves per iteration of ``var``; None if not constant."""
-    return address(buffer, index).coefficient(var)
+    moved = 0
+    for expr, stride in zip(index, strides(buffer), strict=True):
+        for atom, factor in expr.terms:
+            if atom is var:
+                moved += factor * stride
+            elif not isinstance(atom, Var) and atom.dividend.depends_on(var):
+                # Digits of it, which may be parts of one number.
+                return address(buffer, index).coefficient(var)
+    return moved
 
 
 def accesses(nodes: list[Node]) -> list[Load | Store]:

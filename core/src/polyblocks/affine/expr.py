@@ -97,7 +97,12 @@ class Expr:
             return
         kept = [term for term in terms.items() if term[1] != 0]
         if len(kept) > 1:
-            kept.sort(key=_order)
+            for atom, _ in kept:
+                if type(atom) is not Var:
+                    kept.sort(key=_order)
+                    break
+            else:
+                kept.sort(key=_age)
         self.terms = tuple(kept)
 
     @classmethod
@@ -230,6 +235,8 @@ class Expr:
         twice. So is that of ``(e + 1) floordiv k - e floordiv k``.
         """
         low, high = self.range()
+        if all(isinstance(atom, Var) for atom, _ in self.terms):
+            return low, high
         for least, most in (self.without_digits().range(), self._range_of_pairs()):
             low, high = max(low, least), min(high, most)
         return low, high
@@ -304,24 +311,27 @@ class Expr:
 
     def substitute(self, values: Mapping[Var, Expr]) -> Expr:
         """Replace variables by expressions, simplifying again."""
-        if not self.depends_on_any(values):
-            return self
         const = self.const
         terms: dict[Atom, int] = {}
+        changed = False
         for atom, c in self.terms:
+            new: Expr | None
             if isinstance(atom, Var):
                 new = values.get(atom)
-                if new is None:
-                    terms[atom] = terms.get(atom, 0) + c
-                    continue
-            elif isinstance(atom, Div):
-                new = atom.dividend.substitute(values) // atom.divisor
             else:
-                new = atom.dividend.substitute(values) % atom.divisor
+                inside = atom.dividend.substitute(values)
+                if inside is atom.dividend:
+                    new = None
+                else:
+                    new = inside // atom.divisor if isinstance(atom, Div) else inside % atom.divisor
+            if new is None:
+                terms[atom] = terms.get(atom, 0) + c
+                continue
+            changed = True
             const += new.const * c
             for inner, factor in new.terms:
                 terms[inner] = terms.get(inner, 0) + factor * c
-        return Expr(const, terms)
+        return Expr(const, terms) if changed else self
 
     def evaluate(self, values: Mapping[Var, int]) -> int:
         """The number that it is for these values of its variables."""
@@ -345,6 +355,11 @@ class Expr:
         if self.const or not parts:
             parts.append(str(self.const))
         return " + ".join(parts)
+
+
+def _age(term: tuple[Atom, int]) -> int:
+    """As :func:`_order`, where all are variables."""
+    return term[0].id  # type: ignore[union-attr]
 
 
 def _order(term: tuple[Atom, int]) -> tuple[Any, ...]:

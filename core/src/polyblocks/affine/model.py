@@ -305,11 +305,15 @@ class For:
 
         0 or one of ``lower``; the others may cut off the first of these values.
         """
+        if not self.lower:
+            return Expr(0)
         return min((Expr(0), *self.lower), key=lambda low: (self._reach(low), -sum(low.range())))
 
     @property
     def trips(self) -> int:
         """The largest number of iterations that it can have."""
+        if not self.bounded:
+            return self.var.extent
         return max(0, min(map(self._reach, (Expr(0), *self.lower))))
 
     def _reach(self, low: Expr) -> int:
@@ -553,7 +557,7 @@ def clone(
         return values[value]
 
     def at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(e.substitute(variables) for e in index)
+        return tuple([e.substitute(variables) for e in index])
 
     def buffer(old: Buffer) -> Buffer:
         return buffers.get(old, old)

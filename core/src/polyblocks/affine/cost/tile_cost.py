@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil, prod
 
 from polyblocks.affine.cost import rates
-from polyblocks.affine.expr import Var
+from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Store
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
 from polyblocks.affine.tiles.slices import Slices, Span, divisors
@@ -117,6 +116,9 @@ class TileCost:
     _written: dict[Buffer, int] = field(default_factory=dict)
     _live: list[list[Buffer]] = field(default_factory=list)
     _large: bool = False
+    #: Ends of spans with quotients and remainders.
+    _digits: list[Expr] | None = None
+    _seen: dict[tuple[tuple[int, ...], bool], Cost] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if missing := rates.unknown_rates(self.target):
@@ -128,7 +130,6 @@ class TileCost:
         # One object for equal spans, so that their extents are looked up by it.
         known = {span: span for box in self.found.boxes.values() for span in box}
         for stage in self.stages:
-            accesses = Counter(n.buffer for n in stage.accesses)
             guards = [
                 (span, min(extent, _reach(span)))
                 for store in stage.stores
@@ -148,7 +149,7 @@ class TileCost:
                     spans,
                     [v.extent for v in stage.variables],
                     # What an inner loop accesses is as much as there is.
-                    dict(accesses) if stage.body_is_flat else dict.fromkeys(accesses, 1 << 40),
+                    stage.touched if stage.body_is_flat else dict.fromkeys(stage.touched, 1 << 40),
                     guards,
                     stage.body_is_flat,
                     [_reach(span) for span in spans],
@@ -217,7 +218,7 @@ class TileCost:
         self, tile: list[int], sizes: list[list[int]], near: bool
     ) -> tuple[list[int], Cost]:
         """Change a tile along one dimension at a time while that makes it better."""
-        best = self.of(tuple(tile))
+        best = self._remembered(tuple(tile))
         for _ in range(3 if not near else 8):
             before = list(tile)
             for d in reversed(range(len(tile))):
@@ -225,12 +226,19 @@ class TileCost:
                     continue
                 for size in _beside(tile[d], sizes[d]) if near else sizes[d]:
                     trial = (*tile[:d], size, *tile[d + 1 :])
-                    cost = self.of(trial)
+                    cost = self._remembered(trial)
                     if (cost.over, cost.seconds) < (best.over, best.seconds * 0.999):
                         best, tile[d] = cost, size
             if tile == before:
                 break
         return tile, best
+
+    def _remembered(self, tile: tuple[int, ...]) -> Cost:
+        """As :meth:`of`: a descent comes back to tiles that it has seen."""
+        key = tile, self._large
+        if key not in self._seen:
+            self._seen[key] = self.of(tile)
+        return self._seen[key]
 
     def _whole(self, d: int, tile: list[int], sizes: list[list[int]]) -> list[int]:
         """A tile of about as many elements that is whole along one dimension."""
@@ -256,8 +264,25 @@ class TileCost:
         ]
 
     def sizes(self, y: Var) -> list[int]:
-        """Candidates for the extent of a tile in one dimension, in order."""
-        return _sizes(y, self.found)
+        """Candidates for the extent of a tile in one dimension, in order.
+
+        They are powers of two, and those times what the dimension is divided by in an index: tiles
+        then begin where a group of neighbours does.
+        """
+        if self._digits is None:
+            spans = [
+                *self.found.spans.values(),
+                *(s for box in self.found.boxes.values() for s in box),
+            ]
+            self._digits = [
+                expr
+                for span in spans
+                for expr in span
+                if any(not isinstance(atom, Var) for atom, _ in expr.terms)
+            ]
+        units = {1, *(k for expr in self._digits for k in divisors(expr, y))}
+        sizes = {unit << k for unit in units for k in range(y.extent.bit_length())}
+        return [*sorted(n for n in sizes if n < y.extent), y.extent]
 
     def nearest(self, size: int, sizes: list[int]) -> int:
         """Where the search begins, with an extent that was best for a part of the group."""
@@ -439,18 +464,6 @@ def _jumps(box: list[Span], buffer: Buffer, extent_of: _Extents) -> float:
             many = any(n > 1 for n in sizes[:d])
             return 1.0 / max(run, 1) if many and run < LONG_RUN else 0.0
     return 0.0
-
-
-def _sizes(y: Var, found: Slices) -> list[int]:
-    """Candidates for the extent of a tile in one dimension.
-
-    They are powers of two, and those times what the dimension is divided by in an index: tiles
-    then begin where a group of neighbours does.
-    """
-    spans = [*found.spans.values(), *(span for box in found.boxes.values() for span in box)]
-    units = {1, *(k for span in spans for expr in span for k in divisors(expr, y))}
-    sizes = {unit << k for unit in units for k in range(y.extent.bit_length())}
-    return [*sorted(n for n in sizes if n < y.extent), y.extent]
 
 
 def _beside(size: int, sizes: list[int]) -> list[int]:

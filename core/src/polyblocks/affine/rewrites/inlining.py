@@ -65,10 +65,14 @@ class Producer:
         (store,) = stores
         return cls(candidate.buffer, found, [n for n in body if n is not store], store.value)
 
+    def iteration(self, index: tuple[Expr, ...]) -> dict[Var, Expr]:
+        """What its loops' variables are where it makes the element at ``index``."""
+        return iteration_at(self.digits, self.buffer.shape, index)
+
     def body_at(self, index: tuple[Expr, ...]) -> tuple[list[Node], Value]:
         """The code for the element at ``index``, and its value."""
         values: dict[Value, Value] = {}
-        body = clone(self.body, values, iteration_at(self.digits, self.buffer.shape, index))
+        body = clone(self.body, values, self.iteration(index))
         return body, values.get(self.value, self.value)
 
     def body_at_gather(
@@ -92,7 +96,7 @@ class Producer:
                 return False
         for node in accesses:
             if isinstance(node, Load) and node.buffer is self.buffer:
-                at = iteration_at(self.digits, self.buffer.shape, node.index)
+                at = self.iteration(node.index)
                 if not is_plain((e for v, e in at.items() if v in used), node.index):
                     return False
         return True

@@ -101,10 +101,11 @@ def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value
         elif isinstance(node, (Store, IndirectStore)):
             forget(known, {node.buffer.base})
         elif isinstance(node, For):
-            stored = {
-                n.buffer.base for n in walk(node.body) if isinstance(n, (Store, IndirectStore))
-            }
-            forget(known, stored)
+            if known:
+                stored = {
+                    n.buffer.base for n in walk(node.body) if isinstance(n, (Store, IndirectStore))
+                }
+                forget(known, stored)
             _block(node.body, dict(known), mapping)
         if key is not None:
             if key in known:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 from polyblocks.affine import operation_cost as cost
@@ -135,28 +137,33 @@ class FusionStage:
         iterations = prod(v.extent for v in self.variables)
         self.slots = seconds * rate / max(iterations, 1) / self.width
 
-    @property
+    @cached_property
     def strided(self) -> bool:
         """Whether it leaves out elements between those that it stores."""
         places = (place for store in self.stores for place in self.places(store) or ())
         return any(place.step != 1 for place in places)
 
-    @property
+    @cached_property
     def width(self) -> float:
         """Lanes of four bytes that an element takes which it stores."""
         return max(max(n.buffer.bytes_per_element for n in self.stores) / 4, 0.25)
 
-    @property
+    @cached_property
     def accesses(self) -> list[Load | Store]:
         """All loads and stores."""
         return [*self.loads, *self.stores]
 
-    @property
+    @cached_property
+    def touched(self) -> dict[Buffer, int]:
+        """How many loads and stores there are of each buffer, in order of the first."""
+        return dict(Counter(n.buffer for n in self.accesses))
+
+    @cached_property
     def body_is_flat(self) -> bool:
         """Whether its innermost outer loop is the innermost loop of all."""
         return not any(isinstance(n, For) for n in self.body)
 
-    @property
+    @cached_property
     def variables(self) -> list[Var]:
         """The variables of the outer loops."""
         return [loop.var for loop in self.loops]
@@ -234,9 +241,9 @@ def lifetimes(stages: list[FusionStage], local: set[Buffer]) -> dict[Buffer, tup
     """The first and the last stage that touches each local buffer, in order of the first."""
     found: dict[Buffer, tuple[int, int]] = {}
     for i, stage in enumerate(stages):
-        for node in stage.accesses:
-            if node.buffer in local:
-                found[node.buffer] = (found.get(node.buffer, (i, i))[0], i)
+        for buffer in stage.touched:
+            if buffer in local:
+                found[buffer] = (found.get(buffer, (i, i))[0], i)
     return found
 
 

@@ -120,7 +120,7 @@ def _found(
 def divisors(expr: Expr, y: Var) -> Iterator[int]:
     """What ``y`` is divided by in an expression."""
     for atom, _ in expr.terms:
-        if not isinstance(atom, Var) and y in set(atom.dividend.variables()):
+        if not isinstance(atom, Var) and atom.dividend.depends_on(y):
             yield atom.divisor
             yield from divisors(atom.dividend, y)
 
@@ -396,7 +396,7 @@ def _clip(span: Span, extent: int) -> Span:
 
 def _union(a: Span | None, b: Span, extent: int) -> Span:
     """The smallest span of both, or everything if that is not affine."""
-    if a is None:
+    if a is None or a == b:
         return _clip(b, extent)
     low, high = (a[0] - b[0]).tight_range(), (a[1] - b[1]).tight_range()
     # The order of the ends must be the same wherever the tile is.

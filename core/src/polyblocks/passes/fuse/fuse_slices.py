@@ -149,11 +149,14 @@ class FuseSlicesPass(NestPass):
         if not self._worth(candidate, producer, context):
             return None
         for consumer in candidate.consumers:
+            gathered = gathers(consumer.touching(candidate.buffer), candidate.buffer)
             inline_into(consumer.body, producer)
             if any(_needless(n, target) for n in producer.body):
                 drop_roundings(consumer.body)
             eliminate_common(consumer.body)
-            remove_dead(consumer.body)
+            if gathered:
+                # Places that nothing is loaded at any more.
+                remove_dead(consumer.body)
             consumer.changed = True
             users.refresh(consumer)
             _absorb(consumer, candidate.producer)
@@ -407,11 +410,14 @@ def _may_interleave(
 def candidate_buffers(sequence: Sequence) -> list[Buffer]:
     """Buffers in the order in which they are produced."""
     seen: dict[Buffer, None] = {}
-    for item in sequence.items:
-        if isinstance(item, Nest):
-            for n in walk(item.body):
-                if isinstance(n, Store) and n.buffer.kind in ("alloc", "output"):
-                    seen.setdefault(n.buffer)
+    for nest in sequence.nests():
+        written = nest.effects()[1]
+        if len(written) > 1:
+            # Of several, in order.
+            stores = (n.buffer for n in walk(nest.body) if isinstance(n, Store))
+            seen |= dict.fromkeys(b for b in stores if b.kind in ("alloc", "output"))
+        else:
+            seen |= dict.fromkeys(b for b in written if b.kind in ("alloc", "output"))
     based = sequence.viewed()
     return [b for b in seen if b not in based]
 
@@ -446,7 +452,8 @@ def _place(node: Node, buffer: Buffer) -> tuple[Expr | Value, ...] | None:
 
 def _loads_are_there(candidate: Candidate, producer: Producer) -> bool:
     """Whether all consumers load already what the producer's code would load in them."""
-    loaded = {n.buffer.base for n in producer.body if isinstance(n, Load)}
+    loads = [n for n in producer.body if isinstance(n, Load)]
+    loaded = {n.buffer.base for n in loads}
     for consumer in candidate.consumers:
         there = {
             (n.buffer, n.index, n.where)
@@ -456,10 +463,14 @@ def _loads_are_there(candidate: Candidate, producer: Producer) -> bool:
         }
         for node in consumer.touching(candidate.buffer):
             if isinstance(node, Load) and node.buffer is candidate.buffer:
-                body, _ = producer.body_at(node.index)
-                loads = [n for n in body if isinstance(n, Load)]
-                if any((n.buffer, n.index, n.where) not in there for n in loads):
-                    return False
+                at = producer.iteration(node.index)
+                for load in loads:
+                    index, where = (
+                        tuple([e.substitute(at) for e in exprs])
+                        for exprs in (load.index, load.where)
+                    )
+                    if (load.buffer, index, where) not in there:
+                        return False
             elif isinstance(node, IndirectLoad) and node.buffer is candidate.buffer:
                 return False
     return True

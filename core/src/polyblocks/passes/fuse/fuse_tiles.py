@@ -259,8 +259,7 @@ class _Grouping:
         inside = group.nests()
         found: dict[Buffer, float] = {}
         for stage in group.stages:
-            for node in stage.accesses:
-                buffer = node.buffer
+            for buffer in stage.touched:
                 if buffer in group.refused or buffer in found or buffer.kind == "input":
                     continue
                 outside = [w for w in self.users.writers(buffer.base) if w not in inside]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.estimate import LAUNCH, Estimator
+from polyblocks.affine.likeness import likeness, repeated
 from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
 from polyblocks.affine.mlir.open_team import parallel_cost
 from polyblocks.affine.model import Sequence
@@ -39,12 +41,18 @@ class EstimateNestsPass(NestPass):
             launch = parallel_cost(sequence, context.target.shared_level)
         written = launch is not None and context.target.vector_bits > 0
         estimator = Estimator(context.target, sequence.buffers, launch, written)
-        for nest in sequence.nests():
-            if not nest.name:
-                continue
+        named = [nest for nest in sequence.nests() if nest.name]
+        again = repeated(named)
+        known: dict[Hashable, dict[str, Any]] = {}
+        for nest in named:
             if nest.estimate is not None and has_register_tile(nest.body):
                 # Predicted when its tiling was chosen.
                 numbers = _launched(from_attribute(nest.estimate), launch)
+            elif nest in again:
+                key = likeness(nest.body)
+                if key not in known:
+                    known[key] = estimator.estimate(nest).to_json()
+                numbers = known[key]
             else:
                 numbers = estimator.estimate(nest).to_json()
             nest.estimate = to_attribute(numbers)

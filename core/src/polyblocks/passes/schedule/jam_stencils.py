@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.cost.returning_loads import returning_slots
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.likeness import likeness, repeated
 from polyblocks.affine.model import (
     Check,
     For,
@@ -71,13 +73,23 @@ class JamStencilsPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Jam in every nest and sub-nest."""
         factors: list[int] = []
+        known: dict[Hashable, tuple[int, int] | None] = {}
+        again = repeated(sequence.nests())
 
         def change(nodes: list[Node], around: list[For]) -> list[Node] | None:
-            found = self._best(nodes, bool(around), context.target)
+            inside = bool(around)
+            if nest in again:
+                key = likeness(nodes), inside
+                if key not in known:
+                    known[key] = self._best(nodes, inside, context.target)
+                found = known[key]
+            else:
+                found = self._best(nodes, inside, context.target)
             if found is None:
                 return None
-            factors.append(found[1])
-            return _jammed(nodes, *found)
+            position, factor = found
+            factors.append(factor)
+            return _jammed(nodes, parallel_shell(nodes)[0][position], factor)
 
         for nest in sequence.nests():
             factors.clear()
@@ -86,8 +98,11 @@ class JamStencilsPass(NestPass):
 
     def _best(
         self, nodes: list[Node], inside: bool, target: TargetDescription
-    ) -> tuple[For, int] | None:
-        """The loop to jam and how many of its iterations; None if nothing gains."""
+    ) -> tuple[int, int] | None:
+        """The loop to jam, from the outside in, and how many of its iterations.
+
+        None if nothing gains.
+        """
         loops, body = parallel_shell(nodes)
         if len(loops) < 2 or not all(isinstance(n, _NODES) for n in body):
             return None
@@ -108,7 +123,7 @@ class JamStencilsPass(NestPass):
         if not any(_shares(body, loop.var) or returning[loop] for loop in outer):
             return None
         alone = _slots(_body(body, [{}]), inner.var, target)
-        best: tuple[For, int] | None = None
+        best: tuple[int, int] | None = None
         least = self.gain
         for position, loop in enumerate(outer):
             again = returning[loop]
@@ -125,7 +140,7 @@ class JamStencilsPass(NestPass):
                 slots = (_slots(jammed, inner.var, target) + again) / factor
                 part = ((1 - rest) * slots + rest * single) / single
                 if part < least:
-                    least, best = part, (loop, factor)
+                    least, best = part, (position, factor)
         return best
 
 

@@ -1,0 +1,145 @@
+"""Whether two pieces of code are the same but for the names in them.
+
+Programs repeat themselves: the layers of a network, the steps of a simulation. What a pass decides
+for one piece of code it need not find out again for another one that is like it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from polyblocks.affine.access import strides
+from polyblocks.affine.expr import Expr, Mod, Var
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    Check,
+    For,
+    Index,
+    IndirectAtomic,
+    IndirectLoad,
+    Load,
+    Nest,
+    Node,
+    Op,
+    Store,
+    Value,
+    walk,
+)
+
+
+def likeness(nodes: list[Node]) -> Hashable:
+    """A key that is equal for equal code, whatever its variables, values and buffers are.
+
+    Buffers that stand for each other have the same shape, layout, kind and memory; what is in them
+    is left out, and so are the program's places.
+    """
+    return _Names().nodes(nodes)
+
+
+def repeated(nests: Iterable[Nest]) -> set[Nest]:
+    """Those that may be like another one of them, as they have as many nodes and the same loops.
+
+    Only of these is it worth to ask for keys.
+    """
+    alike: dict[Hashable, list[Nest]] = {}
+    for nest in nests:
+        nodes = list(walk(nest.body))
+        extents = tuple([node.var.extent for node in nodes if isinstance(node, For)])
+        alike.setdefault((len(nodes), extents), []).append(nest)
+    return {nest for group in alike.values() if len(group) > 1 for nest in group}
+
+
+class _Names:
+    """Numbers for variables, values and buffers, as they are met."""
+
+    def __init__(self) -> None:
+        self._variables: dict[Var, int] = {}
+        self._values: dict[Value, int] = {}
+        self._buffers: dict[Buffer, int] = {}
+        self._said: list[Hashable] = []
+
+    def nodes(self, nodes: list[Node]) -> Hashable:
+        """The key of code, and of the buffers in it."""
+        code = tuple([self._node(node) for node in nodes])
+        return code, tuple(self._said)
+
+    def _node(self, node: Node) -> Hashable:
+        if isinstance(node, Op):
+            attributes = tuple([(name, hash(a)) for name, a in node.attributes.items()])
+            operands = tuple([self._value(v) for v in node.operands])
+            return node.name, operands, attributes, tuple([self._value(v) for v in node.results])
+        if isinstance(node, Load):
+            place = self._exprs(node.index), self._exprs(node.where)
+            return 0, self._value(node.result), self._buffer(node.buffer), place
+        if isinstance(node, Store):
+            marks = node.stream, node.peel
+            stored = self._value(node.value), self._buffer(node.buffer)
+            return 1, stored, self._exprs(node.index), marks
+        if isinstance(node, For):
+            return self._loop(node)
+        if isinstance(node, Index):
+            return 2, self._value(node.result), self._expr(node.expr)
+        if isinstance(node, Check):
+            return 3, self._value(node.condition)
+        if isinstance(node, Alloca):
+            return 4, self._buffer(node.buffer)
+        # At places known at run time.
+        places = tuple([self._value(v) for v in node.index])
+        value = self._value(node.result if isinstance(node, IndirectLoad) else node.value)
+        how = node.op if isinstance(node, IndirectAtomic) else ""
+        return type(node).__name__, how, value, self._buffer(node.buffer), places
+
+    def _loop(self, loop: For) -> Hashable:
+        self._variables[loop.var] = len(self._variables)
+        fetched = [
+            (self._buffer(f.buffer), self._exprs(f.index), f.write, f.level)
+            for f in loop.prefetches
+        ]
+        head = loop.var.extent, self._exprs(loop.lower), self._exprs(loop.upper)
+        marks = loop.level, loop.tile, loop.lanes, loop.unit, loop.simd, tuple(fetched)
+        before = tuple([self._value(v) for v in (*loop.inits, *loop.arguments)])
+        body = tuple([self._node(node) for node in loop.body])
+        after = tuple([self._value(v) for v in (*loop.yields, *loop.results)])
+        return head, marks, before, body, after
+
+    def _value(self, value: Value) -> int:
+        found = self._values.get(value)
+        if found is None:
+            found = self._values[value] = len(self._values)
+            self._said.append(hash(value.type))
+        return found
+
+    def _buffer(self, buffer: Buffer) -> int:
+        found = self._buffers.get(buffer)
+        if found is None:
+            base = None if buffer.viewed is None else self._buffer(buffer.base)
+            found = self._buffers[buffer] = len(self._buffers)
+            layout = strides(buffer)
+            self._said.append(
+                (
+                    *(buffer.shape, layout, hash(buffer.element), buffer.bytes_per_element),
+                    *(buffer.kind, base, buffer.lasting, buffer.outer is None),
+                    *(buffer.constant is None, buffer.base.kind),
+                )
+            )
+        return found
+
+    def _exprs(self, exprs: tuple[Expr, ...]) -> tuple[Hashable, ...]:
+        return tuple([self._expr(e) for e in exprs])
+
+    def _expr(self, expr: Expr) -> Hashable:
+        terms: list[Any] = [expr.const]
+        for atom, factor in expr.terms:
+            if isinstance(atom, Var):
+                found = self._variables.get(atom)
+                if found is None:
+                    # A loop around: what it is matters no more than how far it runs.
+                    found = self._variables[atom] = len(self._variables)
+                    self._said.append(atom.extent)
+                terms.append((found, factor))
+            else:
+                kind = isinstance(atom, Mod)
+                terms.append((kind, self._expr(atom.dividend), atom.divisor, factor))
+        return tuple(terms)

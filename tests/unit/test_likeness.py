@@ -1,0 +1,152 @@
+"""Keys of code that are equal for code that is the same but for its names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.likeness import likeness, repeated
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Load,
+    Nest,
+    Node,
+    Op,
+    Prefetch,
+    Simd,
+    Store,
+    Value,
+    clone,
+)
+
+F32 = "f32"
+
+
+def _nest(
+    rows: int = 8, op: str = "arith.addf", shift: int = 0, kinds: str = "input input", kind=F32
+) -> list[Node]:
+    """``c[i] = a[i + shift] op b[i]``; the buffers may be one."""
+    i = Var(rows)
+    first, second = kinds.split()
+    a = Buffer((16,), F32, first)
+    b = a if second == "same" else Buffer((16,), F32, second)
+    c = Buffer((16,), F32, "alloc")
+    x, y, z = Value(kind), Value(kind), Value(kind)
+    body: list[Node] = [
+        Load(x, a, (Expr.of(i) + shift,)),
+        Load(y, b, (Expr.of(i),)),
+        Op(op, [x, y], {}, [z]),
+        Store(z, c, (Expr.of(i),)),
+    ]
+    return [For(i, body)]
+
+
+def test_names_do_not_matter() -> None:
+    nodes = _nest()
+    assert likeness(nodes) == likeness(_nest()) == likeness(clone(nodes, {}, {}))
+
+
+def test_what_the_code_does_matters() -> None:
+    others = [
+        _nest(rows=7),
+        _nest(op="arith.mulf"),
+        _nest(shift=1),
+        _nest(kinds="input same"),
+        _nest(kinds="input alloc"),
+        _nest(kind="f64"),
+    ]
+    keys = [likeness(nodes) for nodes in (_nest(), *others)]
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_order_of_operands_matters() -> None:
+    (loop,) = nodes = _nest(op="arith.subf")
+    before = likeness(nodes)
+    assert isinstance(loop, For)
+    op = loop.body[2]
+    assert isinstance(op, Op)
+    op.operands.reverse()
+    assert likeness(nodes) != before
+
+
+def test_how_a_loop_is_written_matters() -> None:
+    (loop,) = nodes = _nest()
+    before = likeness(nodes)
+    assert isinstance(loop, For)
+    loop.lower = (Expr(1),)
+    bounded = likeness(nodes)
+    loop.lower, loop.level = (), "team"
+    assert len({before, bounded, likeness(nodes)}) == 3
+
+
+def test_what_a_loop_around_counts_matters() -> None:
+    """A body by itself: how far the variable runs that it does not contain."""
+    bodies = []
+    for extent in (4, 5):
+        (loop,) = _nest()
+        assert isinstance(loop, For)
+        loop.var.extent = extent
+        bodies.append(likeness(loop.body))
+    assert bodies[0] != bodies[1]
+
+
+def test_quotients_and_remainders_matter() -> None:
+    def at(place: Expr) -> list[Node]:
+        x = Value(F32)
+        a, c = Buffer((16,), F32, "input"), Buffer((16,), F32, "alloc")
+        return [Load(x, a, (place,)), Store(x, c, (Expr(0),))]
+
+    i = Var(16)
+    places = [Expr.of(i), Expr.of(i) // 2, Expr.of(i) // 4, Expr.of(i) % 2, (Expr.of(i) + 1) // 2]
+    assert len({likeness(at(place)) for place in places}) == len(places)
+
+
+def test_repeated_nests_are_those_of_equal_loops() -> None:
+    first, second, other = (Nest(nodes, []) for nodes in (_nest(), _nest(shift=1), _nest(rows=7)))
+    assert repeated([first, second, other]) == {first, second}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("upper", (Expr(3),)),
+        ("tile", True),
+        ("lanes", 8),
+        ("unit", "mma"),
+        ("simd", Simd(8)),
+        ("prefetches", [Prefetch(Buffer((16,), F32, "input"), (Expr(0),), False, 1)]),
+    ],
+)
+def test_marks_of_loops_matter(field: str, value: Any) -> None:
+    (loop,) = nodes = _nest()
+    before = likeness(nodes)
+    setattr(loop, field, value)
+    assert likeness(nodes) != before
+
+
+@pytest.mark.parametrize(
+    ("node", "field", "value"), [(0, "where", (Expr(1),)), (3, "stream", 64), (3, "peel", True)]
+)
+def test_marks_of_accesses_matter(node: int, field: str, value: Any) -> None:
+    (loop,) = nodes = _nest()
+    before = likeness(nodes)
+    assert isinstance(loop, For)
+    setattr(loop.body[node], field, value)
+    assert likeness(nodes) != before
+
+
+def test_carried_values_matter() -> None:
+    """A sum that starts with what was loaded first, and one that starts with what came second."""
+    keys = []
+    for chosen in (0, 1):
+        given, c = [Value(F32), Value(F32)], Buffer((16,), F32, "alloc")
+        a = Buffer((16,), F32, "input")
+        loads: list[Node] = [Load(v, a, (Expr(i),)) for i, v in enumerate(given)]
+        carried, total, result = Value(F32), Value(F32), Value(F32)
+        add = Op("arith.addf", [carried, given[0]], {}, [total])
+        loop = For(Var(4), [add], [given[chosen]], [carried], [result], [total])
+        keys.append(likeness([*loads, loop, Store(result, c, (Expr(0),))]))
+    assert keys[0] != keys[1]
