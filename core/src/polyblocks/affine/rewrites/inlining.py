@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
 from polyblocks.affine.expr import Expr, Var
@@ -50,6 +50,9 @@ class Producer:
     digits: dict[Var, tuple[int, int]]
     body: list[Node]
     value: Value
+    _made: dict[IndirectLoad, tuple[list[Node], Value] | None] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def of(cls, candidate: Candidate) -> Producer | None:
@@ -78,10 +81,17 @@ class Producer:
     def body_at_gather(
         self, gather: IndirectLoad, exprs: Mapping[Value, Expr]
     ) -> tuple[list[Node], Value] | None:
-        """As :meth:`body_at`, for a place known at run time; None if there is no such code."""
-        values: dict[Value, Value] = {}
-        body = body_at_values(self.body, self.digits, gather, exprs, values)
-        return None if body is None else (body, values.get(self.value, self.value))
+        """As :meth:`body_at`, for a place known at run time; None if there is no such code.
+
+        It is made once, to be asked about and put in the place of the gather.
+        """
+        if gather not in self._made:
+            values: dict[Value, Value] = {}
+            body = body_at_values(self.body, self.digits, gather, exprs, values)
+            self._made[gather] = (
+                None if body is None else (body, values.get(self.value, self.value))
+            )
+        return self._made[gather]
 
     def is_plain_in(self, consumer: Nest | list[Node]) -> bool:
         """Whether its code at what a consumer reads needs no divisions that are not there yet."""

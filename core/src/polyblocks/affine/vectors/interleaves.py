@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from polyblocks.affine.access import address
+from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, For, IndirectLoad, IndirectStore, Load, Node, Store
 
@@ -54,10 +54,10 @@ def interleaves(loop: For) -> dict[Load | Store, tuple[Interleave, int]]:
     for node in loop.body:
         if not isinstance(node, (Load, Store)):
             continue
-        place = address(node.buffer, node.index)
-        step = place.coefficient(loop.var)
+        step = stride_along(node.buffer, node.index, loop.var)
         if step is None or not 2 <= step <= MAX_WHOLE_STEP:
             continue
+        place = address(node.buffer, node.index)
         key = (isinstance(node, Store), node.buffer, step, place - place.const)
         families.setdefault(key, []).append((place.const, node))
     found: dict[Load | Store, tuple[Interleave, int]] = {}
@@ -93,10 +93,11 @@ def _groups(
 
 def _at_once(body: Sequence[Node], nodes: Sequence[Load | Store]) -> bool:
     """Whether these accesses may all happen where the first, or the last of them does."""
-    positions = [i for i, n in enumerate(body) if n in nodes]
+    chosen = set(nodes)
+    positions = [i for i, n in enumerate(body) if n in chosen]
     base, storing = nodes[0].buffer.base, isinstance(nodes[0], Store)
     for node in body[positions[0] : positions[-1]]:
-        if node in nodes or not isinstance(node, (Load, IndirectLoad, Store, IndirectStore)):
+        if node in chosen or not isinstance(node, (Load, IndirectLoad, Store, IndirectStore)):
             continue
         if node.buffer.base is base and (storing or isinstance(node, (Store, IndirectStore))):
             return False
