@@ -96,7 +96,12 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         LowerTilesPass(),
         LowerDotsPass(),
         # Constants without a reader would be written into the object file.
-        UpstreamPass("lower-affine", "func.func(lower-affine,canonicalize,cse),symbol-dce"),
+        # What `lower-affine` leaves unread goes first: from the bottom up it takes half the time.
+        UpstreamPass(
+            "lower-affine",
+            "func.func(lower-affine,canonicalize{region-simplify=disabled top-down=0},cse),"
+            "symbol-dce",
+        ),
         HoistAddressesPass(),
         MergeRareBranchesPass(),
         PermuteLookupsPass(),
@@ -105,10 +110,12 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
             "lower-loops",
             # Pointers are computed before the loops that leave them unchanged, while there are
             # loops and every access has become pointers.
-            "expand-strided-metadata,lower-affine,finalize-memref-to-llvm,"
-            # One conversion for all of these: a pass of its own for each costs 20 ms apiece.
-            "convert-to-llvm{filter-dialects=complex,math,arith,index,ub,vector},"
-            "func.func(loop-invariant-code-motion),convert-scf-to-cf",
+            "expand-strided-metadata,lower-affine,"
+            # One conversion for all of these: a pass of its own for each costs 20 ms apiece. No
+            # pattern needs what it did to be undone, and to keep account of that takes time.
+            "convert-to-llvm{filter-dialects=memref,complex,math,arith,index,ub,vector "
+            "allow-pattern-rollback=0},"
+            "func.func(loop-invariant-code-motion),convert-scf-to-cf{allow-pattern-rollback=0}",
         ),
         # OpenMP regions are converted after the functions: the other order turns captured
         # pointers into memref descriptors that the bare-pointer convention cannot pass.
@@ -116,12 +123,12 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
             "convert-to-llvm",
             "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
             "convert-openmp-to-llvm,"
-            "convert-to-llvm{filter-dialects=cf,arith,index},"
+            "convert-to-llvm{filter-dialects=cf,arith,index allow-pattern-rollback=0},"
             "reconcile-unrealized-casts",
         ),
         # Memref descriptors fold away, so that OpenMP regions capture bare pointers. It halves the
         # work of LLVM.
-        UpstreamPass("simplify-llvm", "canonicalize{region-simplify=disabled}"),
+        UpstreamPass("simplify-llvm", "canonicalize{region-simplify=disabled top-down=0}"),
         PairGathersPass(),
         OutlineTeamsPass(),
         EmitEntryPass(),
