@@ -12,7 +12,7 @@ from cpu_kernels import assembly_of, compile_text, elementwise, load, pack, run
 
 from polyblocks import mlir
 from polyblocks.codegen import llvm
-from polyblocks.codegen.only_with import MEMORY, ElementTypes, OnlyWith
+from polyblocks.codegen.only_with import MEMORY, Contents, OnlyWith
 from polyblocks.errors import PassError, UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, run_stage
@@ -450,16 +450,16 @@ def test_a_pass_for_types_that_do_not_occur_is_left_out(kinds: tuple[str, ...], 
     """)
     ran: list[Any] = []
     inner = FunctionPass("inner", lambda module, context: ran.append(module))
-    only = OnlyWith(inner, kinds, ElementTypes())
+    only = OnlyWith(inner, kinds, Contents())
     assert only.name == "inner"
     assert only.run(module, None) is runs
     assert bool(ran) is runs
 
 
 def test_types_are_those_of_the_module_at_hand() -> None:
-    types = ElementTypes()
+    types = Contents()
     one = mlir.parse("func.func private @f(memref<2xcomplex<f32>>)")
     other = mlir.parse("memref.global @g : memref<2xf16>")
-    assert types.of(one) >= {"complex<f32>", f"{MEMORY}complex<f32>"}
-    assert types.of(other) >= {"f16", f"{MEMORY}f16"}
-    assert "complex<f32>" not in types.of(other)
+    assert types.types(one) >= {"complex<f32>", f"{MEMORY}complex<f32>"}
+    assert types.types(other) >= {"f16", f"{MEMORY}f16"}
+    assert "complex<f32>" not in types.types(other)
