@@ -129,7 +129,7 @@ def _contents(module: Any) -> tuple[frozenset[str], frozenset[str]]:
     module.operation.walk(visit)
     names = set()
     for type_ in types:
-        element = str(getattr(type_, "element_type", type_))
+        element = str(type_.element_type if isinstance(type_, ir.ShapedType) else type_)
         names.add(element)
         if isinstance(type_, ir.MemRefType):
             names.add(f"{MEMORY}{element}")

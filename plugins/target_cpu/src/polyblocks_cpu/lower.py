@@ -44,7 +44,7 @@ from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
 from polyblocks_cpu.passes.outline_kernels import OutlineKernelsPass
 from polyblocks_cpu.passes.outline_teams import OutlineTeamsPass
-from polyblocks_cpu.passes.pair_gathers import PairGathersPass
+from polyblocks_cpu.passes.pair_gathers import GATHER, PairGathersPass
 from polyblocks_cpu.passes.share_team import ShareTeamPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
 from polyblocks_cpu.permute import pick_from
@@ -104,8 +104,8 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
             "symbol-dce",
         ),
         HoistAddressesPass(),
-        # Nothing else makes such branches.
-        OnlyWithOps(MergeRareBranchesPass(), EXPANDED, contents),
+        # What `expand-math` makes such branches of, or one that a dump has already.
+        OnlyWithOps(MergeRareBranchesPass(), EXPANDED | {"scf.if"}, contents),
         OnlyWithOps(PermuteLookupsPass(), {"vector.gather"}, contents),
         ScheduleVectorsPass(),
         UpstreamPass(
@@ -131,7 +131,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         # Memref descriptors fold away, so that OpenMP regions capture bare pointers. It halves the
         # work of LLVM.
         UpstreamPass("simplify-llvm", "canonicalize{region-simplify=disabled top-down=0}"),
-        OnlyWithOps(PairGathersPass(), {"vector.gather"}, contents),
+        OnlyWithOps(PairGathersPass(), {"vector.gather", GATHER}, contents),
         OutlineTeamsPass(),
         EmitEntryPass(),
     ]

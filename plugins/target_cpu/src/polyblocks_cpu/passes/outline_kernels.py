@@ -187,9 +187,7 @@ def _outline(module: Any, op: Any, name: str) -> None:
             ret = func.ReturnOp(list(op.results))
     for user, position, value in uses:
         user.operands[position] = mapping[value]
-    streams = any(
-        "nontemporal" in inner.attributes for name, inner in inside if name in STORES
-    )
+    streams = any("nontemporal" in inner.attributes for name, inner in inside if name in STORES)
     if parallel:
         _range_loop(ret, op, block.arguments[0], block.arguments[1])
     else:
