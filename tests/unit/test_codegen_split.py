@@ -59,7 +59,7 @@ def test_split_moves_kernels_and_declares_them() -> None:
 
 
 def test_a_part_has_the_constants_that_it_uses() -> None:
-    table = '@table = private constant [1 x ptr] [ptr @0]\n'
+    table = "@table = private constant [1 x ptr] [ptr @0]\n"
     text = table + IR.replace("ret void", "load ptr, ptr @table\n  ret void", 1)
     first, second = split_module(text, {"k", "long name"}, 2)
     assert "@0 = private" in first and "@table = private" in first
