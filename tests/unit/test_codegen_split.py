@@ -62,8 +62,10 @@ def test_a_part_has_the_constants_that_it_uses() -> None:
     table = "@table = private constant [1 x ptr] [ptr @0]\n"
     text = table + IR.replace("ret void", "load ptr, ptr @table\n  ret void", 1)
     first, second = split_module(text, {"k", "long name"}, 2)
-    assert "@0 = private" in first and "@table = private" in first
-    assert "@0 = private" in second and "@table = private" not in second
+    assert "@0 = private" in first
+    assert "@table = private" in first
+    assert "@0 = private" in second
+    assert "@table = private" not in second
     assert "@0 = private" not in split_module(IR, {"k", "long name"}, 2)[0]
 
 
