@@ -122,10 +122,10 @@ def written_operands(op: Any) -> Sequence[Any]:
     from polyblocks.mlir import ir
 
     name = op.name
-    if name in _READERS or name in VIEWS or name.startswith(WITHOUT_MEMORY):
-        return ()
     if name in _WRITERS or name == "memref.copy":
         return (op.operands[1],)
+    if name in _READERS or name in VIEWS or name.startswith(WITHOUT_MEMORY):
+        return ()
     if name == "vector.maskedstore":
         return (op.operands[0],)
     return [v for v in op.operands if isinstance(v.type, ir.MemRefType)]

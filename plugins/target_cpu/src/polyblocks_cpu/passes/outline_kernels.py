@@ -297,12 +297,8 @@ def _captures(
                     inside.update(block.arguments)
         targets.update(dict.fromkeys(written_operands(inner)))
     writes = [extent_of(value) for value in targets]
-    written = {
-        value
-        for value in passed
-        if isinstance(value.type, ir.MemRefType)
-        and any(extent_of(value).overlaps(write) for write in writes)
-    }
+    extents = {v: extent_of(v) for v in passed if isinstance(v.type, ir.MemRefType)}
+    written = {v for v, extent in extents.items() if any(map(extent.overlaps, writes))}
     return list(passed), list(repeated), written, uses
 
 
