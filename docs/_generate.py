@@ -370,9 +370,11 @@ def merged(
 
 def purpose(member: Any) -> str:
     """One line on a pass."""
-    from polyblocks.codegen.only_with import MEMORY, OnlyWith
+    from polyblocks.codegen.only_with import MEMORY, OnlyWith, OnlyWithOps
     from polyblocks.pipeline import FunctionPass, UpstreamPass
 
+    if isinstance(member, OnlyWithOps):
+        return purpose(member.inner)
     if isinstance(member, OnlyWith):
         kinds = [
             f"`{kind.removeprefix(MEMORY)}`" + " in memory" * kind.startswith(MEMORY)

@@ -12,7 +12,7 @@ from cpu_kernels import assembly_of, compile_text, elementwise, load, pack, run
 
 from polyblocks import mlir
 from polyblocks.codegen import llvm
-from polyblocks.codegen.only_with import MEMORY, ElementTypes, OnlyWith
+from polyblocks.codegen.only_with import MEMORY, Contents, OnlyWith, OnlyWithOps
 from polyblocks.errors import PassError, UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, run_stage
@@ -450,16 +450,46 @@ def test_a_pass_for_types_that_do_not_occur_is_left_out(kinds: tuple[str, ...], 
     """)
     ran: list[Any] = []
     inner = FunctionPass("inner", lambda module, context: ran.append(module))
-    only = OnlyWith(inner, kinds, ElementTypes())
+    only = OnlyWith(inner, kinds, Contents())
     assert only.name == "inner"
     assert only.run(module, None) is runs
     assert bool(ran) is runs
 
 
+@pytest.mark.parametrize(("ops", "runs"), [({"arith.remf", "math.exp"}, True), ({"x.y"}, False)])
+def test_a_pass_for_ops_that_do_not_occur_is_left_out(ops: set[str], runs: bool) -> None:
+    module = mlir.parse("""
+    func.func @main(%x: f32) -> f32 {
+      %y = arith.remf %x, %x : f32
+      return %y : f32
+    }
+    """)
+    ran: list[Any] = []
+    only = OnlyWithOps(FunctionPass("inner", lambda m, context: ran.append(m)), ops, Contents())
+    assert only.name == "inner"
+    assert only.run(module, None) is runs
+    assert bool(ran) is runs
+
+
+def test_ops_that_a_pass_for_some_types_adds_are_found() -> None:
+    contents = Contents()
+    module = mlir.parse("func.func @main(%x: complex<f32>) { return }")
+    assert contents.ops(module) == {"builtin.module", "func.func", "func.return"}
+
+    def add(module: Any, context: Any) -> None:
+        with module.context, mlir.ir.Location.unknown():
+            block = module.body.operations[0].regions[0].blocks[0]
+            with mlir.ir.InsertionPoint.at_block_begin(block):
+                mlir.dialect("complex").AbsOp(block.arguments[0])
+
+    OnlyWith(FunctionPass("add", add), ("complex",), contents).run(module, None)
+    assert "complex.abs" in contents.ops(module)
+
+
 def test_types_are_those_of_the_module_at_hand() -> None:
-    types = ElementTypes()
+    types = Contents()
     one = mlir.parse("func.func private @f(memref<2xcomplex<f32>>)")
     other = mlir.parse("memref.global @g : memref<2xf16>")
-    assert types.of(one) >= {"complex<f32>", f"{MEMORY}complex<f32>"}
-    assert types.of(other) >= {"f16", f"{MEMORY}f16"}
-    assert "complex<f32>" not in types.of(other)
+    assert types.types(one) >= {"complex<f32>", f"{MEMORY}complex<f32>"}
+    assert types.types(other) >= {"f16", f"{MEMORY}f16"}
+    assert "complex<f32>" not in types.types(other)

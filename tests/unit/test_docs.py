@@ -129,11 +129,11 @@ def test_every_pass_of_a_gpu_is_listed(target: str) -> None:
 
 
 def test_a_pass_of_some_targets_says_of_which() -> None:
-    from polyblocks.codegen.only_with import MEMORY, ElementTypes, OnlyWith
+    from polyblocks.codegen.only_with import MEMORY, Contents, OnlyWith
     from polyblocks.pipeline import UpstreamPass
 
     both, one = UpstreamPass("both", "cse"), UpstreamPass("one", "canonicalize{a=b,c=d},cse")
-    rare = OnlyWith(UpstreamPass("rare", "cse"), ("f16", f"{MEMORY}i1"), ElementTypes())
+    rare = OnlyWith(UpstreamPass("rare", "cse"), ("f16", f"{MEMORY}i1"), Contents())
     table = generate.pass_table({"x": [both, rare], "y": [one, both]})
     assert table.splitlines()[2:] == [
         "| `one` | MLIR's `canonicalize{a=b,c=d}`, `cse` | y |",

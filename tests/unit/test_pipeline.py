@@ -172,6 +172,37 @@ def test_an_invalid_module_is_the_passes_fault(
         run_stage("S1", [*passes, *after], mlir.parse(TEXT), PassContext(TARGET, CompileOptions()))
 
 
+class Counting:
+    """A module, and its operation, that counts how often it is verified."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.operation = self
+        self.verified = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def verify(self) -> bool:
+        """As the operation does."""
+        self.verified += 1
+        return bool(self._inner.verify())
+
+
+@pytest.mark.parametrize("before", [[], [FunctionPass("keep", lambda module, context: True)]])
+def test_passes_of_upstream_and_those_behind_are_verified_together(
+    before: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = Counting(mlir.parse(TEXT).operation)
+    ran: list[str] = []
+    monkeypatch.setattr(mlir, "run_textual", lambda m, text, verify: ran.append(f"{text} {verify}"))
+    upstream = [UpstreamPass("simplify", "canonicalize"), UpstreamPass("merge", "cse")]
+    passes = [*before, *upstream, FunctionPass("look", lambda module, context: False)]
+    run_stage("S4", passes, module, PassContext(TARGET, CompileOptions()))
+    assert ran == ["canonicalize False", "cse False"]
+    assert module.verified == 1 + len(before)
+
+
 def test_an_upstream_failure_has_the_diagnostic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,8 @@ class PassContext:
         dump_folder: where dumps go; None for none.
         dump_passes: dump after every pass, not only after every stage.
         verify: verify the module after Python passes, before upstream's next one and at the end of
-            a stage (it verifies itself after upstream's passes in any case).
+            a stage. What upstream's passes leave is verified in any case, at the same time as what
+            the Python passes behind them do.
         hold: passes on nests share one model, and the module is written when a pass or dump
             wants to see it; with False every pass reads the module and writes it.
     """
@@ -163,11 +164,11 @@ class UpstreamPass:
     textual: str
 
     def run(self, module: Any, context: PassContext) -> None:
-        """Run the textual pipeline on the module."""
+        """Run the textual pipeline on the module, which whoever calls this verifies."""
         from polyblocks import mlir
 
         del context
-        mlir.run_textual(module, self.textual)
+        mlir.run_textual(module, self.textual, verify=False)
 
 
 @dataclass(frozen=True)
@@ -270,13 +271,15 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
         if not shares_nests(p):
             with blame():
                 _write_nests(stage, context)
-        if not verified and isinstance(p, UpstreamPass):
+        ours = finished and not isinstance(finished[-1], UpstreamPass)
+        if ours and not verified and isinstance(p, UpstreamPass):
             with blame():
                 module.operation.verify()
             verified = True
         with blame(p, verified=verified):
             if _run_pass(stage, p, module, context):
-                # All passes up to the next one of upstream's together, unless somebody looks.
+                # Upstream's passes in a row and all Python passes behind them together, unless
+                # somebody looks: to verify takes as long as many a pass does.
                 verified = context.dump_passes or bool(_watchers.get())
                 if verified:
                     module.operation.verify()
@@ -312,7 +315,7 @@ def _run_pass(stage: str, p: Any, module: Any, context: PassContext) -> bool:
                 context.release()
             return False
         changed = p.run(module, context) is not False
-        return changed and context.verify and not isinstance(p, UpstreamPass)
+        return changed and (context.verify or isinstance(p, UpstreamPass))
 
 
 def shares_nests(p: Any) -> bool:

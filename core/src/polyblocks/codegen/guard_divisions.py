@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from polyblocks import mlir
 
 _SIGNED = frozenset({"arith.ceildivsi", "arith.divsi", "arith.floordivsi", "arith.remsi"})
-_UNSIGNED = frozenset({"arith.ceildivui", "arith.divui", "arith.remui"})
+#: Ops that are undefined for some integers.
+DIVISIONS = _SIGNED | {"arith.ceildivui", "arith.divui", "arith.remui"}
 
 #: The beginning is what PyTorch says.
 MESSAGE = "ZeroDivisionError: an integer is divided by zero"
@@ -43,7 +44,7 @@ class GuardDivisionsPass:
         found: list[Any] = []
 
         def visit(op: Any) -> Any:
-            if op.name in _SIGNED or op.name in _UNSIGNED:
+            if op.name in DIVISIONS:
                 found.append(op)
             return ir.WalkResult.ADVANCE
 

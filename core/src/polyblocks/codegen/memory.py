@@ -25,10 +25,15 @@ VIEWS = frozenset(
 _READERS = frozenset(
     {"affine.load", "memref.load", "memref.prefetch", "vector.load", "vector.maskedload"}
 )
-#: Dialects with no memref operands, by how their ops begin: most ops are of these.
-_WITHOUT_MEMORY = ("arith.", "math.")
+#: How ops begin that have no memref operands, and no regions: most ops are of these.
+WITHOUT_MEMORY = (
+    *("arith.", "math.", "affine.apply"),
+    *(f"vector.{name}" for name in ("bitcast", "broadcast", "extract", "insert", "shuffle")),
+)
 #: Writers whose memref is operand 1, after the value.
 _WRITERS = frozenset({"affine.store", "memref.store", "vector.store"})
+#: Ops that store a value.
+STORES = _WRITERS | {"vector.maskedstore"}
 
 
 @dataclass(frozen=True)
@@ -117,10 +122,10 @@ def written_operands(op: Any) -> Sequence[Any]:
     from polyblocks.mlir import ir
 
     name = op.name
-    if name in _READERS or name in VIEWS or name.startswith(_WITHOUT_MEMORY):
-        return ()
     if name in _WRITERS or name == "memref.copy":
         return (op.operands[1],)
+    if name in _READERS or name in VIEWS or name.startswith(WITHOUT_MEMORY):
+        return ()
     if name == "vector.maskedstore":
         return (op.operands[0],)
     return [v for v in op.operands if isinstance(v.type, ir.MemRefType)]

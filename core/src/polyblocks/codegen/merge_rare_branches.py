@@ -43,12 +43,11 @@ class MergeRareBranchesPass:
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite the module in place; returns whether there was anything to do."""
-        loops = [
-            op for op in nested(module.operation) if op.name == "scf.for" and not len(op.results)
-        ]
+        parents = dict.fromkeys(op.parent for op in nested(module.operation) if is_rare_branch(op))
         changed = False
-        for loop in loops:
-            changed |= _merge(loop.regions[0].blocks[0])
+        for loop in (parent.operation for parent in parents):
+            if loop.name == "scf.for" and not len(loop.results):
+                changed |= _merge(loop.regions[0].blocks[0])
         return changed
 
 

@@ -80,16 +80,19 @@ class ScheduleVectorsPass:
 
 def _schedule(block: Any, target: Any) -> bool:
     """Order one loop's body, up to the branch at its end; whether it was fit for that."""
+    if len(block.operations) < MIN_OPERATIONS:
+        return False
     everything = [op.operation for op in block.operations]
     ops = list(takewhile(is_straight_line, everything))
     rest = everything[len(ops) :]
     if len(ops) < MIN_OPERATIONS or not all(map(_may_follow, rest)):
         return False
-    sizes = [_registers(op, target.vector_bits) for op in ops]
+    known: dict[Any, int] = {}
+    sizes = [_registers(op, target.vector_bits, known) for op in ops]
     arithmetic = sum(s > 0 and op.name not in _FREE for s, op in zip(sizes, ops, strict=True))
     if arithmetic < MIN_OPERATIONS:
         return False
-    instructions = [*_instructions(ops, sizes), _end(ops)]
+    instructions = _instructions(ops, sizes)
     order = list_schedule(instructions, _UNITS)
     if most_alive(instructions, order, [*sizes, 0]) > target.vector_registers:
         return False
@@ -103,23 +106,16 @@ def _may_follow(op: Any) -> bool:
     return is_straight_line(op) or is_rare_branch(op) or op.name == "scf.yield"
 
 
-def _end(ops: Sequence[Any]) -> Instruction:
-    """Behind all of ``ops``, where others use what they leave."""
-    inside = set(ops)
-    left = (
-        i
-        for i, op in enumerate(ops)
-        if any(use.owner not in inside for result in op.results for use in result.uses)
-    )
-    return Instruction(tuple(left), 0.0, 0.0)
-
-
-def _registers(op: Any, vector_bits: int) -> int:
-    """Vector registers of an op's result; constants are read from memory."""
-    if op.name == "arith.constant" or not len(op.results):
+def _registers(op: Any, vector_bits: int, known: dict[Any, int]) -> int:
+    """Vector registers of an op's result, by its type; constants are read from memory."""
+    results = op.results
+    if not len(results) or op.name == "arith.constant":
         return 0
-    bits = _bits(op.results[0].type)
-    return -(-bits // vector_bits) if bits else 0
+    type_ = results[0].type
+    found = known.get(type_)
+    if found is None:
+        found = known[type_] = -(-_bits(type_) // vector_bits)
+    return found
 
 
 def _bits(type_: Any) -> int:
@@ -133,25 +129,37 @@ def _bits(type_: Any) -> int:
 
 
 def _instructions(ops: Sequence[Any], sizes: Sequence[int]) -> list[Instruction]:
-    position = {op: i for i, op in enumerate(ops)}
+    """The ops, and behind all of them one that needs what others use of their results."""
+    makers: dict[Any, int] = {}
+    uses = [0] * len(ops)
     block: list[Instruction] = []
     reads: list[int] = []
     write: int | None = None
     for i, op in enumerate(ops):
-        owners = (getattr(operand, "owner", None) for operand in op.operands)
-        needs = {j for owner in owners if (j := position.get(owner)) is not None}
-        if is_write(op):
+        name = op.name
+        needs = set()
+        for operand in op.operands:
+            maker = makers.get(operand)
+            if maker is not None:
+                needs.add(maker)
+                uses[maker] += 1
+        makers.update(dict.fromkeys(op.results, i))
+        read, written = is_read(op), is_write(op)
+        if written:
             needs.update(reads)
-        if is_read(op) or is_write(op):
-            needs.update([] if write is None else [write])
-        if is_read(op):
+        if (read or written) and write is not None:
+            needs.add(write)
+        if read:
             reads.append(i)
-        if is_write(op):
+        if written:
             reads, write = [], i
         work = 0.0
-        latency = 0.0 if op.name in _FREE else _LATENCIES.get(op.name, LATENCY)
-        if op.name not in _FREE and not is_read(op) and not is_write(op):
-            work = _WORK * sizes[i] * _LONG.get(op.name, 1.0)
+        latency = 0.0 if name in _FREE else _LATENCIES.get(name, LATENCY)
+        if name not in _FREE and not read and not written:
+            work = _WORK * sizes[i] * _LONG.get(name, 1.0)
             latency += max(0.0, work - _WORK) / _UNITS
         block.append(Instruction(tuple(sorted(needs)), latency, work))
+    for result, i in makers.items():
+        uses[i] -= sum(1 for _ in result.uses)
+    block.append(Instruction(tuple(i for i, count in enumerate(uses) if count), 0.0, 0.0))
     return block

@@ -23,6 +23,8 @@ VECTORS_FASTER = 3
 MAX_PARTS = 8
 
 _NAME = re.compile(r'@([\w.$-]+|"[^"]+")\(')
+_SYMBOL = re.compile(r'@([\w.$-]+|"[^"]+")')
+_GLOBAL = re.compile(r'@([\w.$-]+|"[^"]+") = ')
 _PARAMETER = re.compile(r" %[\w.]+(?=[,)])")
 
 
@@ -55,7 +57,7 @@ def split_module(text: str, movable: Collection[str], parts: int) -> list[str]:
 
     Args:
         text: LLVM IR, one definition after another as MLIR prints it. Its globals must be
-            constants, since every part gets a copy.
+            constants, since every part gets a copy of those that it uses.
         movable: names of functions that may go to another module; they become visible there
             and call nothing but each other's module's functions.
         parts: how many modules there should be; fewer come back when there is less to move, one
@@ -85,7 +87,6 @@ def split_module(text: str, movable: Collection[str], parts: int) -> list[str]:
         alike = [home for home in homes if home.scalar_loops == definition.scalar_loops]
         min(alike, key=lambda home: home.load).add(definition)
 
-    shared = "\n".join(rest)
     modules = []
     for index, home in enumerate(homes):
         here = {d.name for d in home.definitions}
@@ -93,6 +94,7 @@ def split_module(text: str, movable: Collection[str], parts: int) -> list[str]:
         away = [d for d in moved if index == 0 and d.name not in here]
         if bodies:
             declared = [_declaration(d.text) for d in away]
+            shared = "\n".join(_without_unused(rest, bodies))
             modules.append("\n\n".join([shared, *declared, *bodies]) + "\n")
     return modules
 
@@ -144,6 +146,19 @@ def _homes(fixed: Sequence[_Definition], moved: Sequence[_Definition], parts: in
         *(_Home(first.scalar_loops) for _ in range(own - 1)),
         *(_Home(not first.scalar_loops) for _ in range(others)),
     ]
+
+
+def _without_unused(lines: Sequence[str], bodies: Sequence[str]) -> list[str]:
+    """What stands around definitions, without the globals that neither they nor others mention.
+
+    Every process would read their elements, and write them into its object.
+    """
+    used = {name for text in bodies for name in _SYMBOL.findall(text)}
+    for line in lines:
+        _, _, value = line.partition(" = ")
+        used.update(_SYMBOL.findall(value))
+    found = ((_GLOBAL.match(line), line) for line in lines)
+    return [line for match, line in found if match is None or match[1] in used]
 
 
 def _visible(body: str) -> str:

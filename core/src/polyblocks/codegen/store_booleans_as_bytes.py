@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +15,6 @@ _STORES = {"affine.store": 0, "memref.store": 0, "vector.store": 0, "vector.mask
 #: The body's first arguments are the function's; in a kernel its buffers follow.
 _FUNCTIONS = ("func.func", "gpu.func")
 _ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
-_BOOLEAN_MEMORY = re.compile(r"memref<(?:\d+x|\?x)*i1[,>]")
 
 
 @dataclass(frozen=True)
@@ -46,10 +44,6 @@ class StoreBooleansAsBytesPass:
         from polyblocks.mlir import ir
 
         del context
-        # Printing a module is ten times faster than looking at all of its types from Python.
-        text = module.operation.get_asm(large_elements_limit=16)
-        if not _BOOLEAN_MEMORY.search(text):
-            return
         with module.context, ir.Location.unknown():
             touched = [op for op in nested(module.operation) if _touches_booleans(op)]
             for op in touched:

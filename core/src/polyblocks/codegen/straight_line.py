@@ -25,7 +25,8 @@ def is_write(op: Any) -> bool:
 
 def is_straight_line(op: Any) -> bool:
     """Whether it is a read, a write, or arithmetic on values."""
-    if op.name == "llvm.call_intrinsic":
+    name = op.name
+    if name == "llvm.call_intrinsic":
         # Those that vector math is made of; all on values.
         return bool(len(op.results))
-    return is_read(op) or is_write(op) or op.name.startswith(_PURE)
+    return name.startswith(_PURE) or name in _READS or name in _WRITES

@@ -19,12 +19,13 @@ from polyblocks.codegen.expand_fma import ExpandFmaPass
 from polyblocks.codegen.expand_half_conversions import ExpandHalfConversionsPass
 from polyblocks.codegen.expand_remainder import ExpandRemainderPass
 from polyblocks.codegen.expand_rounding import ExpandRoundingPass
-from polyblocks.codegen.guard_divisions import GuardDivisionsPass
+from polyblocks.codegen.guard_divisions import DIVISIONS, GuardDivisionsPass
 from polyblocks.codegen.lower_half_types import LowerHalfTypesPass
 from polyblocks.codegen.merge_rare_branches import MergeRareBranchesPass
-from polyblocks.codegen.only_with import MEMORY, ElementTypes, OnlyWith
+from polyblocks.codegen.only_with import MEMORY, Contents, OnlyWith, OnlyWithOps
 from polyblocks.codegen.schedule_vectors import ScheduleVectorsPass
 from polyblocks.codegen.store_booleans_as_bytes import StoreBooleansAsBytesPass
+from polyblocks.codegen.vector_math import EXPANDED, expand_math
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass, run_stage
 from polyblocks.target import TargetDescription
@@ -43,7 +44,7 @@ from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
 from polyblocks_cpu.passes.outline_kernels import OutlineKernelsPass
 from polyblocks_cpu.passes.outline_teams import OutlineTeamsPass
-from polyblocks_cpu.passes.pair_gathers import PairGathersPass
+from polyblocks_cpu.passes.pair_gathers import GATHER, PairGathersPass
 from polyblocks_cpu.passes.share_team import ShareTeamPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
 from polyblocks_cpu.permute import pick_from
@@ -59,14 +60,14 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         profile: time every kernel.
     """
     has = target.properties
-    types = ElementTypes()
+    contents = Contents()
     held = ("bf16",) if has["half"] else ("bf16", "f16")
     return [
         # Loops and scalars as LLVM likes them. Checks come before kernels are outlined, since a
         # kernel with a check gets the status as one more argument.
-        OnlyWith(StoreBooleansAsBytesPass(), (f"{MEMORY}i1",), types),
-        ExpandCopiesPass(),
-        GuardDivisionsPass(),
+        OnlyWith(StoreBooleansAsBytesPass(), (f"{MEMORY}i1",), contents),
+        OnlyWithOps(ExpandCopiesPass(), {"memref.copy"}, contents),
+        OnlyWithOps(GuardDivisionsPass(), DIVISIONS, contents),
         LowerAssertsPass(),
         # Before lower-affine, which drops the attributes that mark kernels.
         OutlineKernelsPass(),
@@ -81,34 +82,42 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         OnlyWith(
             UpstreamPass("lower-complex", "convert-complex-to-standard,canonicalize"),
             ("complex",),
-            types,
+            contents,
         ),
-        OnlyWith(LowerHalfTypesPass(), ("bf16", "f16"), types),
-        EstimateRootsPass(),
-        FunctionPass("expand-math", _expand_math),
-        ExpandRemainderPass(),
+        OnlyWith(LowerHalfTypesPass(), ("bf16", "f16"), contents),
+        OnlyWithOps(EstimateRootsPass(), {"math.rsqrt", "math.sqrt"}, contents),
+        OnlyWithOps(FunctionPass("expand-math", _expand_math), EXPANDED, contents),
+        OnlyWithOps(ExpandRemainderPass(), {"arith.remf"}, contents),
         *([] if has["rounding"] else [ExpandRoundingPass()]),
         *([] if has["fma"] else [ExpandFmaPass()]),
         *([] if has["half"] else [ExpandHalfConversionsPass()]),
         # Last of these, when nothing computes with halves any more.
-        OnlyWith(HoldHalvesAsIntegersPass(held), held, types),
+        OnlyWith(HoldHalvesAsIntegersPass(held), held, contents),
         # Whose instructions take halves again.
         LowerTilesPass(),
-        LowerDotsPass(),
+        OnlyWithOps(LowerDotsPass(), {"llvm.call_intrinsic"}, contents),
         # Constants without a reader would be written into the object file.
-        UpstreamPass("lower-affine", "func.func(lower-affine,canonicalize,cse),symbol-dce"),
+        # What `lower-affine` leaves unread goes first: from the bottom up it takes half the time.
+        UpstreamPass(
+            "lower-affine",
+            "func.func(lower-affine,canonicalize{region-simplify=disabled top-down=0},cse),"
+            "symbol-dce",
+        ),
         HoistAddressesPass(),
-        MergeRareBranchesPass(),
-        PermuteLookupsPass(),
+        # What `expand-math` makes such branches of, or one that a dump has already.
+        OnlyWithOps(MergeRareBranchesPass(), EXPANDED | {"scf.if"}, contents),
+        OnlyWithOps(PermuteLookupsPass(), {"vector.gather"}, contents),
         ScheduleVectorsPass(),
         UpstreamPass(
             "lower-loops",
             # Pointers are computed before the loops that leave them unchanged, while there are
             # loops and every access has become pointers.
-            "expand-strided-metadata,lower-affine,finalize-memref-to-llvm,"
-            # One conversion for all of these: a pass of its own for each costs 20 ms apiece.
-            "convert-to-llvm{filter-dialects=complex,math,arith,index,ub,vector},"
-            "func.func(loop-invariant-code-motion),convert-scf-to-cf",
+            "expand-strided-metadata,lower-affine,"
+            # One conversion for all of these: a pass of its own for each costs 20 ms apiece. No
+            # pattern needs what it did to be undone, and to keep account of that takes time.
+            "convert-to-llvm{filter-dialects=memref,complex,math,arith,index,ub,vector "
+            "allow-pattern-rollback=0},"
+            "func.func(loop-invariant-code-motion),convert-scf-to-cf{allow-pattern-rollback=0}",
         ),
         # OpenMP regions are converted after the functions: the other order turns captured
         # pointers into memref descriptors that the bare-pointer convention cannot pass.
@@ -116,13 +125,13 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
             "convert-to-llvm",
             "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
             "convert-openmp-to-llvm,"
-            "convert-to-llvm{filter-dialects=cf,arith,index},"
+            "convert-to-llvm{filter-dialects=cf,arith,index allow-pattern-rollback=0},"
             "reconcile-unrealized-casts",
         ),
         # Memref descriptors fold away, so that OpenMP regions capture bare pointers. It halves the
         # work of LLVM.
-        UpstreamPass("simplify-llvm", "canonicalize{region-simplify=disabled}"),
-        PairGathersPass(),
+        UpstreamPass("simplify-llvm", "canonicalize{region-simplify=disabled top-down=0}"),
+        OnlyWithOps(PairGathersPass(), {"vector.gather", GATHER}, contents),
         OutlineTeamsPass(),
         EmitEntryPass(),
     ]
@@ -130,8 +139,6 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
 
 def _expand_math(module: Any, context: PassContext) -> bool:
     """Elementary functions become straight-line arithmetic that LLVM vectorizes."""
-    from polyblocks.codegen.vector_math import expand_math
-
     return expand_math(module, **math_instructions(context.target)) > 0
 
 

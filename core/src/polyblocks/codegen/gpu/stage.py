@@ -23,7 +23,7 @@ from polyblocks.codegen.gpu.passes.scope_atomics import ScopeAtomicsPass
 from polyblocks.codegen.gpu.passes.vectorize_pairs import VectorizePairsPass
 from polyblocks.codegen.guard_divisions import GuardDivisionsPass
 from polyblocks.codegen.lower_half_types import LowerHalfTypesPass
-from polyblocks.codegen.only_with import MEMORY, ElementTypes, OnlyWith
+from polyblocks.codegen.only_with import MEMORY, Contents, OnlyWith
 from polyblocks.codegen.store_booleans_as_bytes import StoreBooleansAsBytesPass
 from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass
 
@@ -57,13 +57,13 @@ def kernel_stage(dialect: Dialect) -> list[Any]:
     What comes out: a ``gpu.module`` with ``llvm.func`` kernels that take bare pointers, and the
     launch plan as an attribute (:mod:`polyblocks.codegen.gpu.plan`).
     """
-    types = ElementTypes()
+    contents = Contents()
     return [
         # First, since types of kernels and their launches would have to be changed together.
         ExtractLaunchesPass(),
         # When kernels have their constants, and before anything is done for each of them.
         MergeKernelsPass(),
-        OnlyWith(StoreBooleansAsBytesPass(), (f"{MEMORY}i1",), types),
+        OnlyWith(StoreBooleansAsBytesPass(), (f"{MEMORY}i1",), contents),
         ExpandCopiesPass(),
         GuardDivisionsPass(),
         LowerChecksPass(),
@@ -74,10 +74,10 @@ def kernel_stage(dialect: Dialect) -> list[Any]:
         OnlyWith(
             UpstreamPass("lower-complex", "convert-complex-to-standard,canonicalize"),
             ("complex",),
-            types,
+            contents,
         ),
         # GPUs convert the half types themselves, or LLVM does it for them.
-        OnlyWith(LowerHalfTypesPass(expand_bf16=False), ("bf16", "f16"), types),
+        OnlyWith(LowerHalfTypesPass(expand_bf16=False), ("bf16", "f16"), contents),
         FunctionPass("expand-math", _expand_math),
         ExpandRemainderPass(),
         UpstreamPass("lower-affine", "gpu.module(gpu.func(lower-affine,canonicalize,cse))"),

@@ -50,7 +50,16 @@ _FLOAT: dict[str, Formula] = {
     "math.rsqrt": power.rsqrt,
 }
 
+_CLASSES = ("isnan", "isinf", "isfinite", "isnormal")
 _HALF = ("f16", "bf16")
+
+#: Names of the operations that :func:`expand_math` replaces.
+EXPANDED = frozenset(
+    {
+        *_FLOAT,
+        *(f"math.{name}" for name in ("powf", "fpowi", "ipowi", "clampf", *_CLASSES)),
+    }
+)
 
 
 def expand_math(
@@ -86,7 +95,7 @@ def expand_math(
     expansions["math.fpowi"] = _power(power.fpowi)
     expansions["math.ipowi"] = _expand_ipowi
     expansions["math.clampf"] = classify.clampf
-    for name in ("isnan", "isinf", "isfinite", "isnormal"):
+    for name in _CLASSES:
         expansions[f"math.{name}"] = classify.classify
     return expand_ops(module, expansions, fma=fma, ldexp=ldexp, scale=scale, table=table)
 

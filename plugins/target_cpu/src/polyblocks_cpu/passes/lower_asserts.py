@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -48,16 +49,17 @@ class LowerAssertsPass:
         with module.context, ir.Location.unknown():
             main = signature.main_of(module)
             given = _status_argument(module)
-            if given is None and not _asserts(main):
+            if given is None and not _asserts(main.operation):
                 return
             # Bounds that are known to hold need no check.
-            mlir.run_textual(module, "func.func(sccp,cse)")
+            mlir.run_textual(module, "func.func(sccp,cse)", verify=False)
             status = _own_status(main)
             if given is not None:
                 _drop_status_argument(module, main, given, status)
             end = _return_status(main, status)
-            _end_loops(main, status)
-            asserts = needed(_asserts(main))
+            found = [op for op in nested(main.operation) if op.name in ("cf.assert", "scf.while")]
+            _end_loops([op for op in found if op.name == "scf.while"], status)
+            asserts = needed([op for op in found if op.name == "cf.assert"])
             messages: dict[str, int] = {}
             # Inner and later ones first: each then moves a finished tail.
             for op in reversed(asserts):
@@ -72,18 +74,18 @@ class LowerAssertsPass:
             )
 
 
-def _asserts(main: Any) -> list[Any]:
-    return [op for op in nested(main.operation) if op.name == "cf.assert"]
+def _asserts(op: Any) -> bool:
+    return any(inner.name == "cf.assert" for inner in nested(op))
 
 
-def _end_loops(main: Any, status: Any) -> None:
+def _end_loops(loops: Sequence[Any], status: Any) -> None:
     """Let loops whose condition may never become false end when a check in them has failed."""
     from polyblocks import mlir
 
     ir = mlir.ir
     arith, memref = mlir.dialect("arith"), mlir.dialect("memref")
-    for op in list(nested(main.operation)):
-        if op.name != "scf.while" or not any(inner.name == "cf.assert" for inner in nested(op)):
+    for op in loops:
+        if not _asserts(op):
             continue
         block = op.regions[0].blocks[0]
         condition = block.operations[len(block.operations) - 1].operation

@@ -20,7 +20,14 @@ from polyblocks.attributes import (
     SOURCES_ATTRIBUTE,
     VECTOR_ATTRIBUTE,
 )
-from polyblocks.codegen.memory import VIEWS, extent_of, static_bytes, written_operands
+from polyblocks.codegen.memory import (
+    STORES,
+    VIEWS,
+    WITHOUT_MEMORY,
+    extent_of,
+    static_bytes,
+    written_operands,
+)
 from polyblocks.codegen.walk import nested
 from polyblocks_cpu.team.kernels import TEAM_CALL, TRIPS
 
@@ -77,7 +84,8 @@ class OutlineKernelsPass:
                     # Of one run of the program, in which a loop around it may call it often.
                     op.attributes[ESTIMATE_ATTRIBUTE] = to_attribute(_repeated_estimate(op))
                 _outline(module, op, _unique(op.attributes, taken))
-            _hoist_allocas(nested(main.operation), main.body.blocks[0])
+            left = [(inner.name, inner) for inner in nested(main.operation)]
+            _hoist_allocas(left, main.body.blocks[0])
 
 
 def _is_kernel(op: Any) -> bool:
@@ -125,7 +133,7 @@ def _outline(module: Any, op: Any, name: str) -> None:
 
     ir = mlir.ir
     func = mlir.dialect("func")
-    inside = list(nested(op))
+    inside = [(inner.name, inner) for inner in nested(op)]
     captured, repeated, written, uses = _captures(inside)
     parallel = op.name == "affine.parallel"
     index = ir.IndexType.get()
@@ -179,7 +187,7 @@ def _outline(module: Any, op: Any, name: str) -> None:
             ret = func.ReturnOp(list(op.results))
     for user, position, value in uses:
         user.operands[position] = mapping[value]
-    streams = any("nontemporal" in inner.attributes for inner in inside)
+    streams = any("nontemporal" in inner.attributes for name, inner in inside if name in STORES)
     if parallel:
         _range_loop(ret, op, block.arguments[0], block.arguments[1])
     else:
@@ -243,9 +251,9 @@ def _repeated_estimate(nest: Any) -> dict[str, Any]:
 
 
 def _captures(
-    ops: list[Any],
+    ops: list[tuple[str, Any]],
 ) -> tuple[list[Any], list[Any], set[Any], list[tuple[Any, int, Any]]]:
-    """What the kernel of these ops, parents first, uses from outside.
+    """What the kernel of these ops with their names, parents first, uses from outside.
 
     Returns:
         Values to pass, values to repeat, those of the passed that it may write, and the uses of all
@@ -275,23 +283,22 @@ def _captures(
         else:
             passed[value] = None
 
-    for inner in ops:
-        for region in inner.regions:
-            for block in region.blocks:
-                inside.update(block.arguments)
+    for name, inner in ops:
         inside.update(inner.results)
         for position, value in enumerate(inner.operands):
             if value not in inside:
                 take(value)
                 uses.append((inner, position, value))
+        if name.startswith(WITHOUT_MEMORY):
+            continue
+        if len(inner.regions):
+            for region in inner.regions:
+                for block in region.blocks:
+                    inside.update(block.arguments)
         targets.update(dict.fromkeys(written_operands(inner)))
     writes = [extent_of(value) for value in targets]
-    written = {
-        value
-        for value in passed
-        if isinstance(value.type, ir.MemRefType)
-        and any(extent_of(value).overlaps(write) for write in writes)
-    }
+    extents = {v: extent_of(v) for v in passed if isinstance(v.type, ir.MemRefType)}
+    written = {v for v, extent in extents.items() if any(map(extent.overlaps, writes))}
     return list(passed), list(repeated), written, uses
 
 
@@ -381,9 +388,9 @@ def _range_loop(before: Any, parallel: Any, begin: Any, end: Any) -> None:
         op.operation.move_before(terminator.operation)
 
 
-def _hoist_allocas(ops: Iterable[Any], entry: Any) -> None:
+def _hoist_allocas(ops: Iterable[tuple[str, Any]], entry: Any) -> None:
     """Static stack buffers go to the function's entry: in a loop each turn would take new stack."""
-    found = [i for i in ops if i.name == "memref.alloca" and not len(i.operands)]
+    found = [op for name, op in ops if name == "memref.alloca" and not len(op.operands)]
     first = entry.operations[0].operation
     for alloca in found:
         alloca.move_before(first)

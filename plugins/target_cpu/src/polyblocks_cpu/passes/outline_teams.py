@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.codegen.walk import nested
+from polyblocks_cpu.team.kernels import TRIPS
 
 #: Calls a function once on each thread of a team: ``void (void (*)(void *), void *, unsigned
 #: threads, unsigned flags)``. GCC's interface, which LLVM's runtime has as well.
@@ -50,6 +51,8 @@ class OutlineTeamsPass:
             teams = [
                 (function.operation, op)
                 for function in module.body.operations
+                # Kernels, which are most of the code, have no teams.
+                if TRIPS not in function.operation.attributes
                 for op in nested(function.operation)
                 if op.name == "omp.parallel"
             ]

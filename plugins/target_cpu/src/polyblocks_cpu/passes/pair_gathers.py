@@ -9,7 +9,7 @@ from polyblocks import mlir
 from polyblocks.codegen.walk import nested
 
 #: Of the LLVM dialect.
-_GATHER, _ADDRESS, _CONSTANT = (
+GATHER, _ADDRESS, _CONSTANT = (
     "llvm.intr.masked.gather",
     "llvm.getelementptr",
     "llvm.mlir.constant",
@@ -61,7 +61,7 @@ def _blocks(module: Any) -> list[Any]:
     """The blocks with gathers."""
     found: list[Any] = []
     for op in nested(module):
-        if op.name == _GATHER and op.block not in found:
+        if op.name == GATHER and op.block not in found:
             found.append(op.block)
     return found
 
@@ -88,7 +88,7 @@ class _Block:
             op = op.operation
             if op.name in _WRITING or not len(op.results):
                 waiting.clear()
-            elif op.name == _GATHER and (found := self._gather(op)) is not None:
+            elif op.name == GATHER and (found := self._gather(op)) is not None:
                 key, gather = found
                 others = waiting.setdefault(key, [])
                 match = next((o for o in others if abs(o.const - gather.const) == 1), None)
@@ -166,7 +166,7 @@ def _join(first: _Gather, second: _Gather) -> None:
             ir.DenseElementsAttr.get_splat(wide, ir.IntegerAttr.get(wide.element_type, 0))
         )
         loaded = ir.Operation.create(
-            _GATHER,
+            GATHER,
             results=[wide],
             operands=[pointers, mask, zero],
             attributes={"alignment": op.attributes["alignment"]},

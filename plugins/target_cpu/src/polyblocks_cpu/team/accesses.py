@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.codegen.memory import VIEWS, Extent, constant_index, static_bytes, written_operands
+from polyblocks.codegen.memory import (
+    VIEWS,
+    WITHOUT_MEMORY,
+    Extent,
+    constant_index,
+    static_bytes,
+    written_operands,
+)
 from polyblocks.codegen.walk import nested
 from polyblocks_cpu.team.footprints import Footprint, footprints
 from polyblocks_cpu.team.kernels import TEAM_CALL, trips_of
@@ -54,10 +61,11 @@ class Accesses:
     def of(self, op: Any, who: str) -> Iterator[Access]:
         """Accesses of an operation and of all that is in it."""
         for inner in nested(op):
-            if inner.name == "func.call":
+            name = inner.name
+            if name == "func.call":
                 yield from self._of_call(inner, who)
                 continue
-            if inner.name in VIEWS or inner.name in _UNTOUCHED:
+            if name.startswith(WITHOUT_MEMORY) or name in VIEWS or name in _UNTOUCHED:
                 continue
             written = written_operands(inner)
             for operand in inner.operands:

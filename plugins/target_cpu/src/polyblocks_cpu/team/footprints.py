@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from polyblocks.codegen.memory import VIEWS, constant_index, element_bytes, static_bytes
+from polyblocks.codegen.memory import (
+    VIEWS,
+    WITHOUT_MEMORY,
+    constant_index,
+    element_bytes,
+    static_bytes,
+)
 from polyblocks.codegen.walk import nested
 
 #: Numbers that one kernel may be worth: iterations times accesses. A kernel of more iterations
@@ -16,6 +22,9 @@ BUDGET = 1 << 21
 
 #: The smallest and the largest value; a number, or one for each iteration.
 Interval = tuple[Any, Any]
+#: Of a view: bytes in front of it and of an element; elements in front of the first one, strides
+#: and extents.
+_Place = tuple[int, int, int, list[int], list[int]]
 
 _LOADS = {"affine.load": 0, "memref.load": 0, "vector.load": 0, "vector.maskedload": 0}
 _STORES = {"affine.store": 1, "memref.store": 1, "vector.store": 1, "vector.maskedstore": 0}
@@ -67,7 +76,8 @@ def footprints(kernel: Any, trips: int) -> dict[int, Footprint]:
     accesses = 0
     values = _Values(block, trips)
     for op in nested(kernel):
-        if op.name in VIEWS or op.name in _UNTOUCHED:
+        name = op.name
+        if name.startswith(WITHOUT_MEMORY) or name in VIEWS or name in _UNTOUCHED:
             continue
         for position, operand in enumerate(op.operands):
             argument = _argument(operand, block)
@@ -77,7 +87,7 @@ def footprints(kernel: Any, trips: int) -> dict[int, Footprint]:
             if argument < 0 or accesses * trips > BUDGET:
                 return {}
             hull = None
-            if _ACCESSES.get(op.name) == position:
+            if _ACCESSES.get(name) == position:
                 hull = _hull(op, position, values)
             if hull is None:
                 unknown.add(argument)
@@ -112,19 +122,14 @@ def _argument(value: Any, block: Any) -> int | None:
 
 def _hull(op: Any, position: int, values: _Values) -> Interval | None:
     """Bytes [low, high) that surround what an access touches in an iteration."""
-    from polyblocks.mlir import ir
-
-    memref = op.operands[position]
-    start = _start(memref)
-    type_ = ir.MemRefType(memref.type)
-    size = element_bytes(type_.element_type)
-    if start is None or size is None or static_bytes(type_) is None:
+    place = values.place(op.operands[position])
+    if place is None:
         return None
-    strides, offset = type_.get_strides_and_offset()
+    start, size, offset, strides, shape = place
     indices = values.indices(op, position, len(strides))
     lanes = _lanes(op)
     low = high = offset
-    for dim, (stride, extent) in enumerate(zip(strides, type_.shape, strict=True)):
+    for dim, (stride, extent) in enumerate(zip(strides, shape, strict=True)):
         inner, outer = indices[dim] or (0, extent - 1)
         if dim == len(strides) - 1 and lanes > 1:
             # May go on in the next row.
@@ -142,6 +147,17 @@ def _within(index: Any, extent: int) -> Any:
     if isinstance(index, int):
         return min(max(index, 0), extent - 1)
     return np.minimum(np.maximum(index, 0), extent - 1)
+
+
+def _place(memref: Any) -> _Place | None:
+    from polyblocks.mlir import ir
+
+    type_ = ir.MemRefType(memref.type)
+    start, size = _start(memref), element_bytes(type_.element_type)
+    if start is None or size is None or static_bytes(type_) is None:
+        return None
+    strides, offset = type_.get_strides_and_offset()
+    return start, size, offset, list(strides), list(type_.shape)
 
 
 def _start(value: Any) -> int | None:
@@ -164,8 +180,10 @@ def _lanes(op: Any) -> int:
     """Up to which lane a vector access touches memory; 1 for a scalar."""
     from polyblocks.mlir import ir
 
+    if not op.name.startswith("vector."):
+        return 1
     vectors = [v for v in (*op.results, *op.operands) if isinstance(v.type, ir.VectorType)]
-    if not op.name.startswith("vector.") or not vectors:
+    if not vectors:
         return 1
     width = int(ir.VectorType(vectors[0].type).shape[0])
     if op.name not in ("vector.maskedload", "vector.maskedstore"):
@@ -189,6 +207,13 @@ class _Values:
         self._block = block
         self._trips = trips
         self._known: dict[Any, Interval | None] = {}
+        self._places: dict[Any, _Place | None] = {}
+
+    def place(self, memref: Any) -> _Place | None:
+        """Where a view lies in its argument; None if that cannot be told."""
+        if memref not in self._places:
+            self._places[memref] = _place(memref)
+        return self._places[memref]
 
     def indices(self, op: Any, position: int, rank: int) -> list[Interval | None]:
         """Of an access, one for each dimension; None where nothing is known."""
@@ -280,11 +305,11 @@ def _expression(e: Any, dims: list[Any], symbols: list[Any]) -> Interval | None:
     """The interval of an affine expression."""
     from polyblocks.mlir import ir
 
-    if isinstance(e, ir.AffineConstantExpr):
-        return e.value, e.value
     if isinstance(e, ir.AffineDimExpr):
         found: Interval | None = dims[e.position]
         return found
+    if isinstance(e, ir.AffineConstantExpr):
+        return e.value, e.value
     if isinstance(e, ir.AffineSymbolExpr):
         found = symbols[e.position]
         return found
