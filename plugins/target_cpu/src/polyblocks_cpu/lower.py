@@ -113,11 +113,9 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
             # Pointers are computed before the loops that leave them unchanged, while there are
             # loops and every access has become pointers.
             "expand-strided-metadata,lower-affine,"
-            # One conversion for all of these: a pass of its own for each costs 20 ms apiece. No
-            # pattern needs what it did to be undone, and to keep account of that takes time.
-            "convert-to-llvm{filter-dialects=memref,complex,math,arith,index,ub,vector "
-            "allow-pattern-rollback=0},"
-            "func.func(loop-invariant-code-motion),convert-scf-to-cf{allow-pattern-rollback=0}",
+            # One conversion for all of these: a pass of its own for each costs 20 ms apiece.
+            "convert-to-llvm{filter-dialects=memref,complex,math,arith,index,ub,vector},"
+            "func.func(loop-invariant-code-motion),convert-scf-to-cf",
         ),
         # OpenMP regions are converted after the functions: the other order turns captured
         # pointers into memref descriptors that the bare-pointer convention cannot pass.
@@ -125,7 +123,7 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
             "convert-to-llvm",
             "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
             "convert-openmp-to-llvm,"
-            "convert-to-llvm{filter-dialects=cf,arith,index allow-pattern-rollback=0},"
+            "convert-to-llvm{filter-dialects=cf,arith,index},"
             "reconcile-unrealized-casts",
         ),
         # Memref descriptors fold away, so that OpenMP regions capture bare pointers. It halves the

@@ -148,14 +148,15 @@ class FuseSlicesPass(NestPass):
             return None
         if not self._worth(candidate, producer, context):
             return None
+        rounded = any(_needless(n, target) for n in producer.body)
         for consumer in candidate.consumers:
             gathered = gathers(consumer.touching(candidate.buffer), candidate.buffer)
             inline_into(consumer.body, producer)
-            if any(_needless(n, target) for n in producer.body):
+            if rounded:
                 drop_roundings(consumer.body)
             eliminate_common(consumer.body)
-            if gathered:
-                # Places that nothing is loaded at any more.
+            if rounded or gathered:
+                # Roundings, or places that nothing is loaded at any more.
                 remove_dead(consumer.body)
             consumer.changed = True
             users.refresh(consumer)
