@@ -212,6 +212,43 @@ class _Sweep:
                 found.append((address(buffer, node.index).const, node))
         return max(found, key=lambda pair: pair[0])[1] if found else None
 
+    def leading(self, buffer: Buffer) -> list[Load]:
+        """A load of each row that no iteration has read before; none where that cannot be told.
+
+        A row is read before if another load is as far behind it as an earlier iteration is.
+        """
+        rows: dict[tuple[int, ...], Load] = {}
+        shapes = set()
+        for node in self.inner.body:
+            if isinstance(node, Load) and node.buffer is buffer:
+                *outer, last = node.index
+                shapes.add((*(e.terms for e in outer), last.terms))
+                rows.setdefault(tuple(e.const for e in outer), node)
+        if len(shapes) != 1:
+            return []
+        # By dimension: which of the loops moves it, and how far in an iteration.
+        steps: dict[int, tuple[int, int]] = {}
+        *outer, last = next(iter(rows.values())).index
+        for position, loop in enumerate(self.loops[:-1]):
+            moved = [d for d, e in enumerate(outer) if e.depends_on(loop.var)]
+            step = outer[moved[0]].coefficient(loop.var) if len(moved) == 1 else None
+            if not step or step < 0 or moved[0] in steps or last.depends_on(loop.var):
+                return []
+            steps[moved[0]] = position, step
+
+        def is_behind(row: tuple[int, ...], other: tuple[int, ...]) -> bool:
+            """Whether an earlier iteration reads with ``other`` what a later one does with this."""
+            distance = [0] * len(steps)
+            for d, (mine, theirs) in enumerate(zip(row, other, strict=True)):
+                position, step = steps.get(d, (None, 1))
+                if (theirs - mine) % step or (position is None and theirs != mine):
+                    return False
+                if position is not None:
+                    distance[position] = (theirs - mine) // step
+            return distance > [0] * len(steps)
+
+        return [load for row, load in rows.items() if not any(is_behind(row, o) for o in rows)]
+
     def level(self, node: Load | Store, caches: list[Any]) -> int | None:
         """The cache that has room for what the whole sweep touches by an access."""
         strides = ((loop, stride_along(node.buffer, node.index, loop.var)) for loop in self.loops)
@@ -244,9 +281,10 @@ def _next_row(sweep: _Sweep, buffer: Buffer, caches: list[Any]) -> bool:
     if row > caches[1].size // CACHE_PART:
         return False
     ahead = Expr.of(around) + max(1, AHEAD // row)
-    moved = tuple(e.substitute({around: ahead}) for e in node.index)
-    # The first cache can wait for few lines at a time; those would be all that loads wait for, too.
-    sweep.inner.prefetches.append(Prefetch(buffer, moved, False, 1))
+    for load in sweep.leading(buffer) or [node]:
+        moved = tuple(e.substitute({around: ahead}) for e in load.index)
+        # The first cache waits for few lines at a time; loads would wait for no others, then.
+        sweep.inner.prefetches.append(Prefetch(buffer, moved, False, 1))
     return True
 
 
