@@ -80,36 +80,53 @@ def _alike(a: Buffer, b: Buffer) -> bool:
 def _element_by_element(nest: Nest, old: Buffer, new: Buffer) -> bool:
     """Whether no element of the old array is read once a new one may have taken its place."""
     accesses = list(with_loops(nest.body))
-    stores = [(n, loops) for n, loops in accesses if isinstance(n, Store) and n.buffer is new]
-    # The stores beside what reads the old array, and the boxes of all.
-    updates: set[Store] = set()
+    # Several in a body where rows are jammed.
+    stores: dict[tuple[For, ...], list[Store]] = {}
+    for node, loops in accesses:
+        if isinstance(node, Store) and node.buffer is new:
+            stores.setdefault(loops, []).append(node)
+    updating: set[tuple[For, ...]] = set()
     for node, loops in accesses:
         if not isinstance(node, Load) or node.buffer is not old:
             continue
         body = loops[-1].body if loops else nest.body
-        here = [s for s, around in stores if around == loops]
-        if len(here) != 1 or node.where or here[0].index != node.index:
+        here = stores.get(loops, [])
+        own = [s for s in here if s.index == node.index]
+        if len(own) != 1 or node.where:
             return False
-        if body.index(here[0]) < body.index(node) or not _once(here[0], loops):
+        if body.index(own[0]) < body.index(node) or not _once(here, loops):
             return False
-        updates.add(here[0])
-    boxes = [(s, tuple(reach(e, loops) for e in s.index)) for s, loops in stores]
+        updating.add(loops)
+    boxes = [
+        (loops, tuple(reach(e, loops) for e in store.index))
+        for loops, found in stores.items()
+        for store in found
+    ]
     return all(
-        a is b or not overlap(mine, others)
-        for a, mine in boxes
-        if a in updates
-        for b, others in boxes
+        mine == theirs or not overlap(box, other)
+        for mine, box in boxes
+        if mine in updating
+        for theirs, other in boxes
     )
 
 
-def _once(store: Store, loops: tuple[For, ...]) -> bool:
-    """Whether every iteration stores to another element: loops are the digits of the address."""
-    place = address(store.buffer, store.index)
-    if any(not isinstance(atom, Var) for atom, _ in place.terms):
+def _once(stores: list[Store], loops: tuple[For, ...]) -> bool:
+    """Whether stores and iterations store to elements that all differ.
+
+    Loops are the digits of the address, and so is which of the stores it is, in steps of one size.
+    """
+    places = sorted((address(s.buffer, s.index) for s in stores), key=lambda place: place.const)
+    first = places[0]
+    if any(not isinstance(atom, Var) for atom, _ in first.terms):
         return False
     steps = []
+    if len(places) > 1:
+        apart = places[1].const - first.const
+        if places != [first + apart * k for k in range(len(places))]:
+            return False
+        steps.append((apart, len(places)))
     for loop in loops:
-        step = abs(place.coefficient(loop.var) or 0)
+        step = abs(first.coefficient(loop.var) or 0)
         if loop.var.extent != 1:
             steps.append((step, loop.var.extent))
     below = 0

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
-from polyblocks.affine.cost.returning_loads import returning_slots
+from polyblocks.affine.cost.returning_loads import returning_slots, window_slots
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.likeness import likeness, repeated
 from polyblocks.affine.model import (
@@ -120,6 +120,9 @@ class JamStencilsPass(NestPass):
         if inside and not any(b.kind == "output" for b in stored):
             # Stores to several rows at a time could not pass the caches.
             returning = {f: returning_slots(body, f.var, inner.var, target) for f in outer}
+            around = [f.var for f in outer]
+        else:
+            around = []
         if not any(_shares(body, loop.var) or returning[loop] for loop in outer):
             return None
         alone = _slots(_body(body, [{}]), inner.var, target)
@@ -131,13 +134,16 @@ class JamStencilsPass(NestPass):
                 continue
             if not _may_jam(loops, position, nodes, inside):
                 continue
-            single = alone + again
+            single = alone + again + window_slots(body, around, inner.var, loop.var, 1, target)
             for factor in _factors(loop, inside, self.most, bool(again)):
                 jammed = _body(body, _rows(loop.var, Var(loop.var.extent // factor), factor))
                 if len(jammed) > self.max_nodes or _collide(jammed, target.memory[0]):
                     break
-                rest = loop.var.extent % factor / loop.var.extent
-                slots = (_slots(jammed, inner.var, target) + again) / factor
+                rest = min(1.0, _left_over(loop, factor) / loop.var.extent)
+                slots = _slots(jammed, inner.var, target) + again
+                slots = (
+                    slots + window_slots(body, around, inner.var, loop.var, factor, target)
+                ) / factor
                 part = ((1 - rest) * slots + rest * single) / single
                 if part < least:
                     least, best = part, (position, factor)
@@ -179,6 +185,12 @@ def _factors(loop: For, inside: bool, most: int, whole: bool) -> list[int]:
     if whole and 2 <= extent <= most and extent not in found and not loop.bounded:
         found.append(extent)
     return found
+
+
+def _left_over(loop: For, factor: int) -> int:
+    """Iterations that are in no group of ``factor``: at the end, and beside bounds, at most."""
+    uneven = [e for e in loop.bounds if e.const % factor or any(c % factor for _, c in e.terms)]
+    return loop.var.extent % factor + (factor - 1) * len(uneven)
 
 
 def _body(body: list[Node], places: list[dict[Var, Expr]]) -> list[Node]:
