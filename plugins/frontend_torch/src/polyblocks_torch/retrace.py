@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from polyblocks.errors import UnsupportedError
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.decomp.registry import ROUNDED
-from polyblocks_torch.graphs import graph_module
+from polyblocks_torch.graphs import drop_unused, graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.opmath import in_float32, in_steps, need_not_round, rounds_between
 from polyblocks_torch.recorder import CannotRecord, Recorder, Writes, is_composite, like
@@ -84,7 +84,7 @@ class _Decomposer:
     def run(self) -> tuple[fx.GraphModule, list[Any]]:
         for node in self.gm.graph.nodes:
             self.made[node] = self._new(node)
-        self.graph.eliminate_dead_code()
+        drop_unused(self.graph)
         inputs = [n.meta["val"] for n in self.graph.nodes if n.op == "placeholder"]
         return graph_module(self.attributes, self.graph), inputs
 
