@@ -175,18 +175,30 @@ def _context_cache(context: Any, tracker: Any) -> Any:
     from torch_mlir.extras import fx_importer
 
     ir = mlir.ir
+    locations: dict[Any, Any] = {}
+    types: dict[Any, Any] = {}
 
-    class Locations(fx_importer.ContextCache):
+    class Cache(fx_importer.ContextCache):
         def get_node_location(self, node: torch.fx.Node) -> Any:
             where = source_location(node)
-            child = None
-            if where is not None:
-                file, _, line = where.rpartition(":")
-                child = ir.Location.file(file, int(line), 0, context=self._c)
             name = op_name(node) if node.op == "call_function" else node.name
-            return ir.Location.name(name, child, context=self._c)
+            found = locations.get((where, name))
+            if found is None:
+                child = None
+                if where is not None:
+                    file, _, line = where.rpartition(":")
+                    child = ir.Location.file(file, int(line), 0, context=self._c)
+                found = locations[where, name] = ir.Location.name(name, child, context=self._c)
+            return found
 
-    return Locations(context, py_attr_tracker=tracker)
+        def get_vtensor_type(self, shape: Any, dtype: torch.dtype, **options: Any) -> Any:
+            key = (shape, dtype, options.get("mutable", False))
+            found = types.get(key)
+            if found is None:
+                found = types[key] = super().get_vtensor_type(shape, dtype, **options)
+            return found
+
+    return Cache(context, py_attr_tracker=tracker)
 
 
 def _hooks() -> Any:
