@@ -115,11 +115,11 @@ def parse_portable(data: bytes, context: Any) -> Any:
         raise ValueError(str(error)) from None
 
 
-def run_textual(module: Any, pipeline: str) -> None:
+def run_textual(module: Any, pipeline: str, *, verify: bool = True) -> None:
     """Run a textual pass pipeline, e.g. ``canonicalize,cse``, on a module in place.
 
-    The module is verified once, at the end: to verify a large one after every pass of a pipeline
-    takes as long as the passes do.
+    The module is verified once, at the end, or by the caller: to verify a large one after every
+    pass of a pipeline takes as long as the passes do.
 
     Raises:
         ValueError: a pass failed, or the module is invalid after the last one; the message holds
@@ -130,7 +130,8 @@ def run_textual(module: Any, pipeline: str) -> None:
         manager.enable_verifier(False)
         try:
             manager.run(module.operation)
-            module.operation.verify()
+            if verify:
+                module.operation.verify()
         except ir.MLIRError as error:
             raise ValueError(str(error)) from None
 

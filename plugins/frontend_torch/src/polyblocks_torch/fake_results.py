@@ -74,7 +74,7 @@ def result_of(
         converts = func is _aten._to_copy.default and kwargs.keys() == {"dtype"}
         if not converts or not _is_plain(args[0], mode) or not args[0].is_contiguous():
             return None
-        return _contiguous(mode, args[0].shape, kwargs["dtype"], args[0].fake_device)
+        return _contiguous(mode, args[0].shape, kwargs["dtype"], args[0].device)
     if func in _VIEWS:
         viewed = args[0]
         if not _is_plain(viewed, mode):
@@ -98,7 +98,7 @@ def result_of(
         return None
     if dtype is None or shape is None:
         return None
-    return _contiguous(mode, shape, dtype, tensors[0].fake_device)
+    return _contiguous(mode, shape, dtype, tensors[0].device)
 
 
 def _contiguous(
@@ -116,7 +116,7 @@ def _is_plain(value: Any, mode: FakeTensorMode) -> bool:
 def _are_plain(values: Sequence[Any], mode: FakeTensorMode) -> bool:
     """Whether that holds for all of several, which are on one device."""
     return bool(values) and all(
-        _is_plain(value, mode) and value.fake_device == values[0].fake_device for value in values
+        _is_plain(value, mode) and value.device == values[0].device for value in values
     )
 
 

@@ -11,7 +11,7 @@ from torch_mlir.extras import fx_importer
 _PLAIN = (type(None), bool, int, float, str, torch.dtype, torch.device, torch.layout)
 
 
-class NodeImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
+class NodeImporter(fx_importer.GraphNodeImporter):
     """Imports the nodes of one graph into one block.
 
     A node has five numbers and defaults on average. torch-mlir imports an operation for each; here

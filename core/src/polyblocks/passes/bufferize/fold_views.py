@@ -27,8 +27,8 @@ class FoldViewsPass:
 
     name: ClassVar[str] = "fold-views"
 
-    def run(self, module: Any, context: Any) -> bool:
-        """Rewrite in place; upstream's passes verify what they leave."""
+    def run(self, module: Any, context: Any) -> None:
+        """Rewrite in place."""
         from polyblocks import mlir, signature
         from polyblocks.affine.mlir.regions import nested_regions
 
@@ -39,5 +39,5 @@ class FoldViewsPass:
         mlir.run_textual(
             module,
             f"fold-memref-alias-ops,{affine}affine-expand-index-ops-as-affine,canonicalize,cse",
+            verify=False,
         )
-        return False

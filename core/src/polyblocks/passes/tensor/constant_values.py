@@ -34,12 +34,14 @@ class _Generic:
     """What a ``linalg.generic`` says.
 
     Attributes:
+        arguments: of its block.
         body: its operations before the yield, with their names.
         maps: of its operands.
         dims: of each map the loop that a result is, or -1, per result.
         reduced: whether a loop is a reduction.
     """
 
+    arguments: list[Any]
     body: list[tuple[Any, str]]
     maps: list[Any]
     dims: list[list[int]]
@@ -115,8 +117,9 @@ class Evaluator:
             return False
         if not all(operand in known for operand in op.operands):
             return False
-        inside = set(op.regions[0].blocks[0].arguments)
-        for inner, what in self._generic(op).body:
+        generic = self._generic(op)
+        inside = set(generic.arguments)
+        for inner, what in generic.body:
             if what not in NAMES and what not in ("linalg.index", "arith.constant"):
                 return False
             if not all(operand in known or operand in inside for operand in inner.operands):
@@ -159,14 +162,13 @@ class Evaluator:
         ]
         if prod(len(step) for step in steps) > MOST_ITERATIONS:
             raise Unknown("long reductions")
-        arguments = list(op.regions[0].blocks[0].arguments)
         # One element for each iteration of the parallel loops.
         loops = tuple(
             1 if reduced else e for e, reduced in zip(extents, generic.reduced, strict=True)
         )
         axes = self._grid(loops)
         out = _index(generic.dims[-1], generic.reduced, axes)
-        result = np.broadcast_to(given[-1][out], loops)
+        result = _spread(given[-1][out], loops)
         (yielded,) = op.regions[0].blocks[0].operations[len(generic.body)].operands
         for step in itertools.product(*steps):
             grid = [
@@ -174,13 +176,15 @@ class Evaluator:
             ]
             values = {
                 argument: _read(array, amap, grid)
-                for argument, array, amap in zip(arguments, given[:-1], generic.maps, strict=False)
+                for argument, array, amap in zip(
+                    generic.arguments, given[:-1], generic.maps, strict=False
+                )
             }
-            values[arguments[len(given) - 1]] = result
+            values[generic.arguments[len(given) - 1]] = result
             for inner, name in generic.body:
                 values[inner.results[0]] = self._scalar(inner, name, values, grid)
             found = values[yielded] if yielded in values else self.value(yielded)
-            result = np.broadcast_to(found, loops)
+            result = _spread(found, loops)
         made = np.empty_like(given[-1])
         # A single element has no position to be put to.
         made[out] = result if out else result.reshape(())
@@ -218,18 +222,25 @@ class Evaluator:
         if found is None:
             from polyblocks.mlir import ir
 
-            inner = [each.operation for each in op.regions[0].blocks[0].operations]
+            block = op.regions[0].blocks[0]
+            inner = [each.operation for each in block.operations]
             indexing, kinds = op.attributes["indexing_maps"], op.attributes["iterator_types"]
             if indexing not in self._maps:
                 maps = [attribute.value for attribute in indexing]
-                self._maps[indexing] = maps, [
-                    [e.position if isinstance(e, ir.AffineDimExpr) else -1 for e in amap.results]
-                    for amap in maps
-                ]
+                self._maps[indexing] = (
+                    maps,
+                    [
+                        [
+                            e.position if isinstance(e, ir.AffineDimExpr) else -1
+                            for e in amap.results
+                        ]
+                        for amap in maps
+                    ],
+                )
             if kinds not in self._loops:
                 self._loops[kinds] = ["reduction" in str(kind) for kind in kinds]
             body = [(each, each.name) for each in inner[:-1]]
-            found = _Generic(body, *self._maps[indexing], self._loops[kinds])
+            found = _Generic(list(block.arguments), body, *self._maps[indexing], self._loops[kinds])
             self._generics[op] = found
         return found
 
@@ -260,6 +271,10 @@ class Evaluator:
         if found is None:
             found = self._elements[type_] = str(getattr(type_, "element_type", type_))
         return found
+
+
+def _spread(array: Values, shape: tuple[int, ...]) -> Values:
+    return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
 def _read(array: Values, amap: Any, grid: Sequence[Values]) -> Values:
