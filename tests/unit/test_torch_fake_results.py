@@ -140,6 +140,7 @@ def test_an_operation_is_recorded_once() -> None:
     assert recorded(lambda x: (x.exp() * x.exp(), x.exp())) == ["exp", "mul"]
     # Numbers that are equal, but not the same.
     assert recorded(lambda x: (x * 0.0, x * -0.0, x * 0, x * False)) == ["mul"] * 4
+    assert recorded(lambda x: (x[1:], x[1:])) == ["slice", "slice"]
     # Each draws numbers of its own.
     assert recorded(lambda x: (torch.rand_like(x), torch.rand_like(x))) == ["rand_like"] * 2
 

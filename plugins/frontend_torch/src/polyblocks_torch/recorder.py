@@ -263,11 +263,13 @@ def _key(value: Any) -> Any:
 def _is_repeatable(func: Any, result: Any, node: fx.Node) -> bool:
     """Whether an operation that is recorded again may be the same node.
 
-    Not where numbers are rounded to 16 bits: whether that may be left out depends on what a
-    conversion is part of (see :func:`polyblocks_torch.opmath.need_not_round`).
+    Not a view: PyTorch takes note in each of what it is a view of. Not where numbers are rounded to
+    16 bits: whether that may be left out depends on what a conversion is part of (see
+    :func:`polyblocks_torch.opmath.need_not_round`).
     """
     return (
         isinstance(result, FakeTensor)
+        and not func.is_view
         and torch.Tag.nondeterministic_seeded not in func.tags
         and not is_narrow(result)
         and not any(is_narrow(operand.meta["val"]) for operand in node.all_input_nodes)
