@@ -178,7 +178,7 @@ ROOMS: dict[str, str] = {
     "passes": "affine affine/mlir "
     "passes/tensor passes/bufferize passes/normalize passes/layout passes/fuse passes/schedule "
     "passes/map",
-    "passes/tensor": "affine codegen",
+    "passes/tensor": "affine",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
     "passes/normalize": "affine affine/analysis affine/contraction affine/cost affine/mlir "
     "affine/rewrites affine/tiles passes",

@@ -48,6 +48,27 @@ def test_graph_is_not_changed() -> None:
     assert graph.code == before
 
 
+def test_a_graph_that_may_be_consumed_becomes_the_same() -> None:
+    def both(x: Any) -> Any:
+        return torch.fft.fft(x).abs(), x.add(1)
+
+    graph = traced(both, torch.randn(2, 6))
+    kept = lower_graph(graph).operation.get_asm(enable_debug_info=True)
+    assert lower_graph(graph, consume=True).operation.get_asm(enable_debug_info=True) == kept
+
+
+def test_every_number_is_imported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    monkeypatch.setattr(lowering, "lower_ops", lambda module, _: found.append(str(module)))
+    lowered(lambda x: (x[1:3, 2:4] * 2, x[:2, 1:3] * 2.0 - 0.0, x - -0.0), torch.randn(4, 4))
+    constants = [line.split(" = ")[1] for line in found[0].splitlines() if "constant" in line]
+    assert len(constants) == len(set(constants))
+    assert {c.split()[1] for c in constants if c.startswith("torch.constant.float")} >= {
+        "0.000000e+00",
+        "-0.000000e+00",
+    }
+
+
 def test_none_is_not_a_result() -> None:
     graph = traced(lambda x: (x + 1, x + 2), torch.randn(3))
     output = next(node for node in graph.graph.nodes if node.op == "output")

@@ -15,30 +15,19 @@ becomes::
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from polyblocks import mlir
 from polyblocks_torch.torch_dialect import (
+    Lowering,
     builtin_type,
-    find_ops,
     from_builtin,
-    op_name,
     tensor_type,
     to_builtin,
 )
 
 Body = Callable[[list[Any], Any], Any]
-
-
-def lower_elementwise(module: Any) -> None:
-    """Replace the ops of :data:`BODIES` in a module of the torch dialect, in place."""
-
-    def has_body(op: Any) -> bool:
-        name = op_name(op)
-        return name in BODIES and (name not in _FLOAT_ONLY or _is_of_floats(op))
-
-    for op in find_ops(module, has_body):
-        _replace(op, BODIES[op_name(op)])
 
 
 def _is_of_floats(op: Any) -> bool:
@@ -49,7 +38,7 @@ def _is_of_floats(op: Any) -> bool:
     return elements <= {"f16", "bf16", "f32", "f64"} and elements != {"f16", "bf16"}
 
 
-def _replace(op: Any, body: Body) -> None:
+def _replace(body: Body, op: Any) -> None:
     ir = mlir.ir
     linalg, tensor = mlir.dialect("linalg"), mlir.dialect("tensor")
     (result,) = op.results
@@ -123,15 +112,13 @@ def _convert(scalars: list[Any], kind: Any) -> Any:
     return convert(kind, x, fastmath=mlir.ir.Attribute.parse("#arith.fastmath<contract>")).result
 
 
-#: Ops whose integer forms torch-mlir lowers rightly.
-_FLOAT_ONLY = frozenset({"aten.fmod.Tensor", "prims.convert_element_type"})
-
-#: Op name (torch-mlir's spelling) -> its scalar body. Operands and result have the dtypes that the
-#: decompositions of this package leave: equal ones, except for casts.
-BODIES: dict[str, Body] = {
-    "aten.view.dtype": _bitcast,
-    "aten.erfc": _erfc,
-    "aten.copysign.Tensor": _copysign,
-    "aten.fmod.Tensor": _fmod,
-    "prims.convert_element_type": _convert,
+#: Op name (torch-mlir's spelling) -> its lowering to a scalar body. Operands and result have the
+#: dtypes that the decompositions of this package leave: equal ones, except for casts. Of the last
+#: two, torch-mlir lowers the integer forms rightly.
+ELEMENTWISE: dict[str, Lowering] = {
+    "aten.view.dtype": Lowering(partial(_replace, _bitcast)),
+    "aten.erfc": Lowering(partial(_replace, _erfc)),
+    "aten.copysign.Tensor": Lowering(partial(_replace, _copysign)),
+    "aten.fmod.Tensor": Lowering(partial(_replace, _fmod), _is_of_floats),
+    "prims.convert_element_type": Lowering(partial(_replace, _convert), _is_of_floats),
 }

@@ -1,4 +1,4 @@
-"""Graph modules whose Python code is written when it is asked for."""
+"""Graphs and graph modules at the price of what is needed of them."""
 
 from __future__ import annotations
 
@@ -18,3 +18,14 @@ def graph_module(root: torch.nn.Module | Mapping[str, Any], graph: fx.Graph) -> 
     """
     source = root if isinstance(root, torch.nn.Module) else dict(root)
     return _LazyGraphModule(source, graph)
+
+
+def drop_unused(graph: fx.Graph) -> None:
+    """Erase, in place, what nothing uses and what has no effect but its value.
+
+    ``fx.Graph.eliminate_dead_code`` does so too, but first checks all of the graph, and asks of
+    each node in use whether it has effects.
+    """
+    for node in reversed(graph.nodes):
+        if not node.users and not node.is_impure():
+            graph.erase_node(node)

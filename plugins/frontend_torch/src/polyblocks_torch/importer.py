@@ -42,7 +42,7 @@ def import_capture(capture: TorchCapture) -> Program:
         if node.op == "call_function":
             sources[f"{node.target} {source_location(node) or ''}".strip()] = None
     with events.timed_pass(STAGE, "lower-graph"):
-        lowered = lower_graph(module, inputs)
+        lowered = lower_graph(module, inputs, consume=True)
     return Program(
         capture.name,
         lowered,

@@ -19,7 +19,12 @@ def _library_prefixes() -> tuple[str, ...]:
 
 def source_location(node: fx.Node) -> str | None:
     """``file:line`` of the innermost frame that is not PyTorch's own; None where unknown."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    return _innermost(node.meta.get("stack_trace") or "")
+
+
+@functools.lru_cache(1024)
+def _innermost(trace: str) -> str | None:
+    frames = _FRAME.findall(trace)
     for file, line in reversed(frames):
         if not file.startswith(_library_prefixes()):
             return f"{file}:{line}"

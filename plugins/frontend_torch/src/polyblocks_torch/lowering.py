@@ -22,16 +22,16 @@ from polyblocks.errors import UnsupportedError
 from polyblocks_torch.control_flow.importing import node_importer
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.control_flow.reversed_scans import fold_reversals
-from polyblocks_torch.elementwise import lower_elementwise
-from polyblocks_torch.graphs import graph_module
+from polyblocks_torch.elementwise import ELEMENTWISE
+from polyblocks_torch.graphs import drop_unused, graph_module
 from polyblocks_torch.location import source_location
-from polyblocks_torch.products import lower_products
+from polyblocks_torch.products import PRODUCTS
 from polyblocks_torch.refusals import refusal
 from polyblocks_torch.rewrites import rewrite_graph
-from polyblocks_torch.scans import lower_scans
-from polyblocks_torch.selection import lower_selections
-from polyblocks_torch.small_integers import convert_in_two_steps
-from polyblocks_torch.torch_dialect import load_conversion_dialect
+from polyblocks_torch.scans import SCANS
+from polyblocks_torch.selection import SELECTIONS
+from polyblocks_torch.small_integers import CONVERSIONS, convert_in_two_steps
+from polyblocks_torch.torch_dialect import find_ops, load_conversion_dialect, lower_ops
 
 _TO_BACKEND = "builtin.module(torchdynamo-export-to-torch-backend-pipeline{})"
 _TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline)"
@@ -39,13 +39,20 @@ _TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline
 _MLIR_NAME = re.compile(r'name = "torch\.([\w.]+)"|\'torch\.((?:aten|prims)\.[\w.]+)\'')
 
 
-def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) -> Any:
+#: Of ops that torch-mlir does not lower, or not as well.
+_LOWERINGS = {**ELEMENTWISE, **PRODUCTS, **SCANS, **SELECTIONS}
+
+
+def lower_graph(
+    gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = (), *, consume: bool = False
+) -> Any:
     """Lower a captured graph to a module with ``@main`` at linalg-on-tensors level.
 
     Args:
         gm: functional aten graph; placeholders are tensors of static shape, results are tensors or
-            None (a None is not a result of ``@main``). It is not changed.
+            None (a None is not a result of ``@main``).
         example_inputs: not needed; shapes and dtypes are those of the nodes' ``meta["val"]``.
+        consume: whether the graph may be changed; else a copy is.
 
     Returns:
         The MLIR module. Each op's location is ``loc("aten.op"("file":line:0))``.
@@ -55,7 +62,8 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
     """
     from torch_mlir.extras import fx_importer
 
-    work = _prepared(gm)
+    work = gm if consume else _copy(gm)
+    _prepare(work)
     context = mlir.make_context()
     context.emit_error_diagnostics = False
     if any(is_control_flow(node) for node in work.graph.nodes):
@@ -74,35 +82,33 @@ def lower_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) ->
     module = importer.module
     try:
         with context:
-            lower_elementwise(module)
-            lower_products(module)
-            lower_scans(module)
-            lower_selections(module)
+            lower_ops(module, _LOWERINGS)
             for pipeline in (_TO_BACKEND, _TO_LINALG):
                 manager = mlir.passmanager.PassManager.parse(pipeline)
                 # Once, at the end: it takes as long as the passes do.
                 manager.enable_verifier(False)
                 manager.run(module.operation)
             module.operation.verify()
-            convert_in_two_steps(module)
+            found = find_ops(module, CONVERSIONS | {"cf.assert"})
+            assertions = [op for op in found if op.name == "cf.assert"]
+            convert_in_two_steps([op for op in found if op.name in CONVERSIONS])
     except mlir.ir.MLIRError as error:
         raise _lowering_error(module, error) from None
     _check_signature(module, work.graph)
-    _check_assertions(module)
+    _check_assertions(assertions)
     return module
 
 
-def _prepared(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A copy that torch-mlir can import, its graphs of control flow included."""
-    work = _copy(gm)
-    check_supported(work.graph)
-    rewrite_graph(work)
-    fold_reversals(work.graph)
-    _one_constant_per_use(work.graph)
-    for name, inner in list(work.named_children()):
+def _prepare(gm: torch.fx.GraphModule) -> None:
+    """Make of a graph, in place, what torch-mlir can import; of those of control flow, too."""
+    _keep_results(gm.graph)
+    check_supported(gm.graph)
+    rewrite_graph(gm)
+    fold_reversals(gm.graph)
+    _one_constant_per_use(gm.graph)
+    for inner in gm.children():
         if isinstance(inner, torch.fx.GraphModule):
-            setattr(work, name, _prepared(inner))
-    return work
+            _prepare(inner)
 
 
 def check_supported(graph: torch.fx.Graph) -> None:
@@ -125,13 +131,23 @@ def op_name(node: torch.fx.Node) -> str:
 
 
 def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A copy that shares the tensors but not the graph, without None and scalar results."""
+    """A copy that shares the tensors but no graph."""
     graph = torch.fx.Graph()
-    results = graph.graph_copy(gm.graph, {})
+    graph.output(graph.graph_copy(gm.graph, {}))
+    copied = graph_module(gm, graph)
+    for name, inner in list(copied.named_children()):
+        if isinstance(inner, torch.fx.GraphModule):
+            setattr(copied, name, _copy(inner))
+    return copied
+
+
+def _keep_results(graph: torch.fx.Graph) -> None:
+    """Let a graph return a tuple, without None."""
+    output = graph.output_node()
+    results = output.args[0]
     if not isinstance(results, (tuple, list)):
         results = (results,)
-    graph.output(tuple(result for result in results if result is not None))
-    return graph_module(gm, graph)
+    output.args = (tuple(result for result in results if result is not None),)
 
 
 def _one_constant_per_use(graph: torch.fx.Graph) -> None:
@@ -151,7 +167,7 @@ def _one_constant_per_use(graph: torch.fx.Graph) -> None:
             with graph.inserting_before(node):
                 node.args = torch.fx.map_arg(node.args, fresh)
                 node.kwargs = torch.fx.map_arg(node.kwargs, fresh)
-    graph.eliminate_dead_code()
+    drop_unused(graph)
 
 
 def _context_cache(context: Any, tracker: Any) -> Any:
@@ -159,18 +175,30 @@ def _context_cache(context: Any, tracker: Any) -> Any:
     from torch_mlir.extras import fx_importer
 
     ir = mlir.ir
+    locations: dict[Any, Any] = {}
+    types: dict[Any, Any] = {}
 
-    class Locations(fx_importer.ContextCache):
+    class Cache(fx_importer.ContextCache):
         def get_node_location(self, node: torch.fx.Node) -> Any:
             where = source_location(node)
-            child = None
-            if where is not None:
-                file, _, line = where.rpartition(":")
-                child = ir.Location.file(file, int(line), 0, context=self._c)
             name = op_name(node) if node.op == "call_function" else node.name
-            return ir.Location.name(name, child, context=self._c)
+            found = locations.get((where, name))
+            if found is None:
+                child = None
+                if where is not None:
+                    file, _, line = where.rpartition(":")
+                    child = ir.Location.file(file, int(line), 0, context=self._c)
+                found = locations[where, name] = ir.Location.name(name, child, context=self._c)
+            return found
 
-    return Locations(context, py_attr_tracker=tracker)
+        def get_vtensor_type(self, shape: Any, dtype: torch.dtype, **options: Any) -> Any:
+            key = (shape, dtype, options.get("mutable", False))
+            found = types.get(key)
+            if found is None:
+                found = types[key] = super().get_vtensor_type(shape, dtype, **options)
+            return found
+
+    return Cache(context, py_attr_tracker=tracker)
 
 
 def _hooks() -> Any:
@@ -294,24 +322,15 @@ def _check_signature(module: Any, graph: torch.fx.Graph) -> None:
             )
 
 
-def _check_assertions(module: Any) -> None:
+def _check_assertions(assertions: Sequence[Any]) -> None:
     """Refuse a lowering that would find out at run time that it does not cover the data.
 
     Such a failure (a matrix that needs pivoting, a zero) is none of the user's making.
     """
-    ir = mlir.ir
-    found: list[tuple[str, str]] = []
-
-    def visit(op: Any) -> Any:
-        if op.operation.name == "cf.assert":
-            message = op.operation.attributes["msg"].value
-            if message.startswith("unimplemented"):
-                found.append((message, str(op.location)))
-                return ir.WalkResult.INTERRUPT
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    if found:
-        message, location = found[0]
-        op, where = _split_location(location)
-        raise UnsupportedError(f"torch-mlir: {message}, checked at run time", op=op, location=where)
+    for assertion in assertions:
+        message = assertion.attributes["msg"].value
+        if message.startswith("unimplemented"):
+            op, where = _split_location(str(assertion.location))
+            raise UnsupportedError(
+                f"torch-mlir: {message}, checked at run time", op=op, location=where
+            )

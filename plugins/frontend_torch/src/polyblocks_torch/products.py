@@ -20,23 +20,11 @@ from typing import Any
 
 from polyblocks import mlir
 from polyblocks_torch.torch_dialect import (
-    find_ops,
+    Lowering,
     from_builtin,
-    op_name,
     tensor_type,
     to_builtin,
 )
-
-_PRODUCTS = frozenset({"aten.mm.dtype", "aten.bmm.dtype"})
-
-
-def lower_products(module: Any) -> None:
-    """Replace these products in a module of the torch dialect, in place.
-
-    Operands are of a floating-point type that is narrower than that of the result.
-    """
-    for op in find_ops(module, lambda op: op_name(op) in _PRODUCTS):
-        _replace(op)
 
 
 def _replace(op: Any) -> None:
@@ -73,3 +61,8 @@ def _replace(op: Any) -> None:
             linalg.YieldOp([arith.AddFOp(block.arguments[2], product).result])
         op.results[0].replace_all_uses_with(from_builtin(generic.results[0], op.results[0].type))
     op.erase()
+
+
+#: Op name -> its lowering. Operands are of a floating-point type that is narrower than that of the
+#: result.
+PRODUCTS = {"aten.mm.dtype": Lowering(_replace), "aten.bmm.dtype": Lowering(_replace)}

@@ -19,6 +19,8 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_decomposed
 
+from polyblocks_torch.fake_results import result_of
+from polyblocks_torch.opmath import is_narrow
 from polyblocks_torch.specs import storage_key
 
 aten = torch.ops.aten
@@ -67,6 +69,8 @@ class Recorder(TorchDispatchMode):
         self._stack_trace: str | None = None
         #: What was recorded since the last :meth:`begin`.
         self.made: set[fx.Node] = set()
+        #: What operations have given, if each gives the same again and nothing changes it.
+        self._results: dict[Any, tuple[torch.Tensor, fx.Node]] = {}
         # By identity; the tensor is held, so that no other one gets its number.
         self._nodes: dict[int, tuple[torch.Tensor, fx.Node]] = {}
         #: How many of these tensors are in a memory.
@@ -135,13 +139,22 @@ class Recorder(TorchDispatchMode):
             func = aten.lift_fresh_copy.default
         recorded = [self._recorded(value) for value in args]
         options = {name: self._recorded(value) for name, value in kwargs.items()}
-        result = func(*args, **kwargs)
+        key = None if self.functionalize else (func, _key(recorded), _key(options))
+        known = self._results.get(key)
+        if known is not None:
+            self.made.add(known[1])
+            return known[0]
+        result = result_of(self.mode, func, args, kwargs)
+        if result is None:
+            result = func(*args, **kwargs)
         # Named as make_fx names it.
         node = self.graph.create_node(
             "call_function", func, tuple(recorded), options, name=func.overloadpacket.__name__
         )
         self._made(node)
         self._bind(result, node)
+        if key is not None and _is_repeatable(func, result, node):
+            self._results[key] = result, node
         return result
 
     def _updated(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
@@ -234,6 +247,33 @@ def like(mode: FakeTensorMode, value: torch.Tensor) -> FakeTensor:
     with torch._C._DisableTorchDispatch():
         empty = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
         return FakeTensor(mode, empty, value.device)
+
+
+def _key(value: Any) -> Any:
+    """What only equal operands of a recorded operation share: 0, 0.0, -0.0 and False differ."""
+    if isinstance(value, (list, tuple)):
+        return tuple([_key(item) for item in value])
+    if isinstance(value, dict):
+        return tuple([(name, _key(item)) for name, item in value.items()])
+    if isinstance(value, fx.Node):
+        return value
+    return type(value), repr(value) if isinstance(value, (float, complex)) else value
+
+
+def _is_repeatable(func: Any, result: Any, node: fx.Node) -> bool:
+    """Whether an operation that is recorded again may be the same node.
+
+    Not a view: PyTorch takes note in each of what it is a view of. Not where numbers are rounded to
+    16 bits: whether that may be left out depends on what a conversion is part of (see
+    :func:`polyblocks_torch.opmath.need_not_round`).
+    """
+    return (
+        isinstance(result, FakeTensor)
+        and not func.is_view
+        and torch.Tag.nondeterministic_seeded not in func.tags
+        and not is_narrow(result)
+        and not any(is_narrow(operand.meta["val"]) for operand in node.all_input_nodes)
+    )
 
 
 def _layout(value: torch.Tensor) -> tuple[Any, ...]:

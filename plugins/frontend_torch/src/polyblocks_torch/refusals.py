@@ -39,8 +39,9 @@ DTYPES = frozenset(
 
 def refusal(node: torch.fx.Node) -> str | None:
     """Why a node cannot be given to torch-mlir; None if nothing is known against it."""
-    for value in _values(node.meta.get("val")):
-        reason = _refused_value(value)
+    value = node.meta.get("val")
+    for part in value if isinstance(value, (tuple, list)) else (value,):
+        reason = _refused_value(part)
         if reason is not None:
             return reason
     if node.op == "placeholder":
@@ -58,19 +59,16 @@ def refusal(node: torch.fx.Node) -> str | None:
     return MISCOMPILED.get(name)
 
 
-def _values(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (tuple, list)) else [value]
-
-
 def _refused_value(value: Any) -> str | None:
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return "its value depends on data or on a symbolic size"
     if not isinstance(value, torch.Tensor):
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return "its value depends on data or on a symbolic size"
         return None
     if value.layout != torch.strided:
         return f"{str(value.layout).removeprefix('torch.')} tensors cannot be compiled"
     if value.dtype not in DTYPES:
         return f"dtype {str(value.dtype).removeprefix('torch.')} cannot be compiled"
-    if any(not isinstance(extent, int) for extent in value.shape):
-        return "its shape depends on data or on a symbolic size"
+    for extent in value.shape:
+        if not isinstance(extent, int):
+            return "its shape depends on data or on a symbolic size"
     return None

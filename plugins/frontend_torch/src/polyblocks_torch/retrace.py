@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from polyblocks.errors import UnsupportedError
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.decomp.registry import ROUNDED
-from polyblocks_torch.graphs import graph_module
+from polyblocks_torch.graphs import drop_unused, graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.opmath import in_float32, in_steps, need_not_round, rounds_between
 from polyblocks_torch.recorder import CannotRecord, Recorder, Writes, is_composite, like
@@ -84,7 +84,7 @@ class _Decomposer:
     def run(self) -> tuple[fx.GraphModule, list[Any]]:
         for node in self.gm.graph.nodes:
             self.made[node] = self._new(node)
-        self.graph.eliminate_dead_code()
+        drop_unused(self.graph)
         inputs = [n.meta["val"] for n in self.graph.nodes if n.op == "placeholder"]
         return graph_module(self.attributes, self.graph), inputs
 
@@ -134,8 +134,8 @@ class _Decomposer:
     def _expand(self, node: fx.Node) -> Any:
         """What ``node`` is made of, appended to the new graph."""
         self.recorder.begin(node)
-        operands = pytree.tree_map_only(fx.Node, self.made.__getitem__, (node.args, node.kwargs))
-        args, kwargs = pytree.tree_map_only(fx.Node, self._value, operands)
+        args = fx.map_arg(node.args, self._value_of)
+        kwargs = fx.map_arg(node.kwargs, self._value_of)
         result = self._run(node, node.target, args, kwargs)
         if node.target not in ROUNDED and rounds_between(self.recorder.made):
             # Nothing uses what was recorded so far.
@@ -147,6 +147,8 @@ class _Decomposer:
                 need_not_round(made)
         if not self.anew and not _same_kind(result, node.meta["val"]):
             raise _OtherKind
+        if isinstance(result, torch.Tensor):
+            return self.recorder.node_of(result)
         return pytree.tree_map_only(torch.Tensor, self.recorder.node_of, result)
 
     def _run(self, node: fx.Node, function: Any, args: Any, kwargs: Any) -> Any:
@@ -159,6 +161,13 @@ class _Decomposer:
                 self.writing.add(node.target)
         tensors, functional = self._functional(function, args, kwargs)
         return self._record(node, functional, tensors, {})
+
+    def _value_of(self, old: fx.Node) -> Any:
+        """The value, or values, of what a node of the old graph has become."""
+        new = self.made[old]
+        if isinstance(new, fx.Node):
+            return self._value(new)
+        return pytree.tree_map_only(fx.Node, self._value, new)
 
     def _value(self, node: fx.Node) -> torch.Tensor:
         """The value of a node of the new graph, known to the recorder as that node's."""
@@ -255,6 +264,8 @@ def _is_mutable(target: Any) -> bool:
 
 
 def _same_kind(result: Any, expected: Any) -> bool:
+    if isinstance(result, torch.Tensor) and isinstance(expected, torch.Tensor):
+        return result.shape == expected.shape and result.dtype == expected.dtype
     results, values = pytree.tree_leaves(result), pytree.tree_leaves(expected)
     return len(results) == len(values) and all(
         isinstance(r, torch.Tensor) and r.shape == v.shape and r.dtype == v.dtype

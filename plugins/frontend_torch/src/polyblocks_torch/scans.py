@@ -19,14 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from polyblocks import mlir
 from polyblocks_torch.torch_dialect import (
+    Lowering,
     builtin_type,
-    find_ops,
     from_builtin,
-    op_name,
     tensor_type,
     to_builtin,
 )
@@ -53,17 +53,11 @@ class _Scan:
     positions: bool = False
 
 
-def lower_scans(module: Any) -> None:
-    """Replace the ops of :data:`SCANS` in a module of the torch dialect, in place."""
-
-    def scans(op: Any) -> bool:
-        return op_name(op) in SCANS and builtin_type(op.operands[0].type) is not None
-
-    for op in find_ops(module, scans):
-        _replace(op, SCANS[op_name(op)])
+def _applies(op: Any) -> bool:
+    return builtin_type(op.operands[0].type) is not None
 
 
-def _replace(op: Any, scan: _Scan) -> None:
+def _replace(scan: _Scan, op: Any) -> None:
     ir = mlir.ir
     linalg, tensor = mlir.dialect("linalg"), mlir.dialect("tensor")
     kinds = [tensor_type(r.type) for r in op.results]
@@ -185,12 +179,14 @@ def _greatest(kind: Any) -> float:
     return 2 ** (kind.width - 1) - 1 if isinstance(kind, ir.IntegerType) else math.inf
 
 
-#: Op name (torch-mlir's spelling) -> how it scans. The decompositions of this package leave operand
-#: and result of one dtype: float32, float64 or a signed integer of 16 bits or more.
-SCANS: dict[str, _Scan] = {
+_SCANS: dict[str, _Scan] = {
     "aten.cumsum": _Scan(_sum, lambda kind: 0),
     "aten.cumprod": _Scan(_product, lambda kind: 1),
     "aten.logcumsumexp": _Scan(_log_sum_exp, lambda kind: -math.inf),
     "aten.cummax": _Scan(_extremum("GE"), _least, widens=False, positions=True),
     "aten.cummin": _Scan(_extremum("LE"), _greatest, widens=False, positions=True),
 }
+
+#: Op name (torch-mlir's spelling) -> its lowering. The decompositions of this package leave operand
+#: and result of one dtype: float32, float64 or a signed integer of 16 bits or more.
+SCANS = {name: Lowering(partial(_replace, scan), _applies) for name, scan in _SCANS.items()}

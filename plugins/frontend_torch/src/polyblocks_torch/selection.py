@@ -15,10 +15,9 @@ from torch import Tensor
 from polyblocks import mlir
 from polyblocks.frontends.selection import exchanges
 from polyblocks_torch.torch_dialect import (
+    Lowering,
     builtin_type,
-    find_ops,
     from_builtin,
-    op_name,
     tensor_type,
     to_builtin,
 )
@@ -26,7 +25,6 @@ from polyblocks_torch.torch_dialect import (
 #: Rows that are short: all elements of one are in registers, or nearly so.
 SHORT_ROW = 32
 
-_NAME = "polyblocks.kth_of_short"
 _library = torch.library.Library("polyblocks", "FRAGMENT")
 _library.define("kth_of_short(Tensor x, int k) -> Tensor")
 
@@ -59,14 +57,8 @@ def kth_of_short(x: Tensor, k: int) -> Tensor:
     return result
 
 
-def lower_selections(module: Any) -> None:
-    """Replace :func:`kth_of_short` in a module of the torch dialect, in place."""
-
-    def selects(op: Any) -> bool:
-        return op_name(op).startswith(_NAME) and builtin_type(op.operands[0].type) is not None
-
-    for op in find_ops(module, selects):
-        _replace(op)
+def _applies(op: Any) -> bool:
+    return builtin_type(op.operands[0].type) is not None
 
 
 def _replace(op: Any) -> None:
@@ -115,3 +107,7 @@ def _selected(row: list[Any], place: int) -> Any:
         if greater:
             row[second] = arith.SelectOp(swaps, a, b).result
     return row[place]
+
+
+#: Op name -> its lowering.
+SELECTIONS = {"polyblocks.kth_of_short": Lowering(_replace, _applies)}

@@ -6,6 +6,7 @@ defined for what the type with a sign does not hold: unsigned ones from 128 on a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -60,23 +61,23 @@ def _full(gm: fx.GraphModule, before: fx.Node, number: int, like: torch.Tensor) 
     return made
 
 
-def convert_in_two_steps(module: Any) -> None:
+#: Operations that make integers of floats.
+CONVERSIONS = frozenset({"arith.fptosi", "arith.fptoui"})
+
+
+def convert_in_two_steps(conversions: Sequence[Any]) -> None:
     """Let floats become small integers by way of 32 bits, whose lower ones are taken, in place.
 
     That is what eager mode does: ``-1.5`` becomes the byte 255, and 300 the byte 44.
+
+    Args:
+        conversions: all :data:`CONVERSIONS` of a module.
     """
     ir = mlir.ir
-    found = []
-
-    def visit(op: Any) -> Any:
-        if op.name in ("arith.fptosi", "arith.fptoui"):
-            type_ = op.results[0].type
-            if isinstance(type_, ir.IntegerType) and 1 < type_.width < 32:
-                found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    for op in found:
+    for op in conversions:
+        type_ = op.results[0].type
+        if not isinstance(type_, ir.IntegerType) or not 1 < type_.width < 32:
+            continue
         with ir.InsertionPoint(op), op.location:
             wide = ir.Operation.create(
                 "arith.fptosi", results=[ir.IntegerType.get_signless(32)], operands=[op.operands[0]]

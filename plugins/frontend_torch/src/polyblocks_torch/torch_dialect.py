@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from polyblocks import mlir
@@ -22,29 +23,57 @@ def load_conversion_dialect(context: Any) -> None:
         loader.run(empty.operation)
 
 
-def op_name(op: Any) -> str:
-    """``aten.op`` or ``aten.op.overload``, as torch-mlir spells it."""
-    name: str = op.operation.name
-    if name == "torch.operator":
-        name = str(op.operation.attributes["name"]).strip('"')
-    return name.removeprefix("torch.")
+@dataclass(frozen=True)
+class Lowering:
+    """How an op becomes others on builtin tensors.
 
-
-def find_ops(module: Any, wanted: Callable[[Any], bool]) -> list[Any]:
-    """The ops of a module that are to be replaced by others on builtin tensors, in order.
-
-    If there are any, the casts between both kinds of tensors can be made from then on.
+    Attributes:
+        replace: puts them in the place of one op.
+        applies: whether it is for an op; asked before any is replaced.
     """
-    found: list[Any] = []
+
+    replace: Callable[[Any], None]
+    applies: Callable[[Any], bool] = lambda op: True
+
+
+def lower_ops(module: Any, lowerings: Mapping[str, Lowering]) -> None:
+    """Replace ops of a module of the torch dialect, in place.
+
+    Args:
+        module: of ops of the dialect, also inside loops and branches.
+        lowerings: by ``aten.op`` or ``aten.op.overload``, as torch-mlir spells it.
+    """
+    wanted = {f"torch.{name}": lowering for name, lowering in lowerings.items()}
+    found: list[tuple[Any, Lowering]] = []
+    on = mlir.ir.WalkResult.ADVANCE
 
     def visit(op: Any) -> Any:
-        if wanted(op):
-            found.append(op)
-        return mlir.ir.WalkResult.ADVANCE
+        name = op.name
+        if name == "torch.operator":
+            name = op.attributes["name"].value
+        lowering = wanted.get(name)
+        if lowering is not None and lowering.applies(op):
+            found.append((op, lowering))
+        return on
 
     module.operation.walk(visit)
     if found:
         load_conversion_dialect(module.context)
+    for op, lowering in found:
+        lowering.replace(op)
+
+
+def find_ops(module: Any, names: frozenset[str]) -> list[Any]:
+    """The operations of a module that have one of some names, in order."""
+    found: list[Any] = []
+    on = mlir.ir.WalkResult.ADVANCE
+
+    def visit(op: Any) -> Any:
+        if op.name in names:
+            found.append(op)
+        return on
+
+    module.operation.walk(visit)
     return found
 
 

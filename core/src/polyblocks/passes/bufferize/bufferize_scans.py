@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes.tensor.control_flow import besides_bodies
+
+#: What stands between tensors and buffers.
+_VIEWS = ("bufferization.to_tensor", "bufferization.to_buffer")
+
 
 @dataclass(frozen=True)
 class BufferizeScansPass:
@@ -20,30 +25,24 @@ class BufferizeScansPass:
 
     name: ClassVar[str] = "bufferize-scans"
 
-    def run(self, module: Any, context: Any) -> None:
-        """Rewrite in place."""
+    def run(self, module: Any, context: Any) -> bool:
+        """Rewrite in place; returns whether there was such an operation."""
         from polyblocks import mlir
 
         del context
         ir = mlir.ir
-        found: list[Any] = []
-
-        def collect(op: Any) -> Any:
-            if op.name in ("bufferization.to_tensor", "bufferization.to_buffer"):
-                found.append(op)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(collect)
-        before = set(found)
-        found.clear()
-        mlir.run_textual(module, "func.func(tm-tensor-bufferize)")
-        module.operation.walk(collect)
+        operations = besides_bodies(module)
+        if not any(op.name.startswith("tm_tensor.") for op in operations):
+            return False
+        before = {op for op in operations if op.name in _VIEWS}
+        mlir.run_textual(module, "func.func(tm-tensor-bufferize)", verify=False)
         with module.context:
-            for op in found:
-                if op in before:
+            for op in besides_bodies(module):
+                if op.name not in _VIEWS or op in before:
                     continue
                 if op.name == "bufferization.to_buffer":
                     op.attributes["read_only"] = ir.UnitAttr.get()
                 elif "restrict" not in op.attributes:
                     op.attributes["restrict"] = ir.UnitAttr.get()
                     op.attributes["writable"] = ir.UnitAttr.get()
+        return True

@@ -41,12 +41,15 @@ class GuardIndicesPass:
         accesses: list[Any] = []
         checked: set[Any] = set()
 
+        on = ir.WalkResult.ADVANCE
+
         def visit(op: Any) -> Any:
-            if op.name in ("memref.load", "memref.store"):
+            name = op.name
+            if name in ("memref.load", "memref.store"):
                 accesses.append(op)
-            elif op.name == "cf.assert":
+            elif name == "cf.assert":
                 _collect(op.operands[0], checked, DEPTH)
-            return ir.WalkResult.ADVANCE
+            return on
 
         module.operation.walk(visit)
         with module.context, ir.Location.unknown():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes.tensor.control_flow import besides_bodies
+
 
 @dataclass(frozen=True)
 class LowerScattersPass:
@@ -30,24 +32,22 @@ class LowerScattersPass:
 
     name: ClassVar[str] = "lower-scatters"
 
-    def run(self, module: Any, context: Any) -> None:
-        """Rewrite in place."""
+    def run(self, module: Any, context: Any) -> bool:
+        """Rewrite in place; returns whether there was a scatter."""
         from polyblocks.mlir import ir
 
         del context
-        found: list[Any] = []
-
-        def collect(op: Any) -> Any:
-            if op.name == "tm_tensor.scatter" and not len(op.results):
-                found.append(op)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(collect)
+        found = [
+            op
+            for op in besides_bodies(module)
+            if op.name == "tm_tensor.scatter" and not len(op.results)
+        ]
         with module.context:
             for op in found:
                 with op.location, ir.InsertionPoint(op):
                     _lower(op)
                 op.erase()
+        return bool(found)
 
 
 def _lower(op: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes.tensor.control_flow import besides_bodies
+
 
 @dataclass(frozen=True)
 class SelectElementsPass:
@@ -31,14 +33,11 @@ class SelectElementsPass:
         from polyblocks.mlir import ir
 
         del context
-        found: list[Any] = []
-
-        def collect(op: Any) -> Any:
-            if op.name == "arith.select" and isinstance(op.results[0].type, ir.RankedTensorType):
-                found.append(op)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(collect)
+        found = [
+            op
+            for op in besides_bodies(module)
+            if op.name == "arith.select" and isinstance(op.results[0].type, ir.RankedTensorType)
+        ]
         with module.context:
             for op in found:
                 with ir.InsertionPoint(op), op.location:

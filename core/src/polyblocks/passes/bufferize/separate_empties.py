@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes.tensor.control_flow import besides_bodies
+
 
 @dataclass(frozen=True)
 class SeparateEmptiesPass:
@@ -42,15 +44,11 @@ class SeparateEmptiesPass:
         del context
         shared: list[Any] = []
         empties: list[Any] = []
-
-        def visit(op: Any) -> Any:
+        for op in besides_bodies(module):
             if op.name == "tensor.empty":
                 empties.append(op)
             elif _is_destination_style(op) or op.name == "tensor.insert_slice":
                 shared.append(op)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(visit)
         # From the end: what is made anew uses what was made before it once more.
         for op in reversed(shared):
             for result in op.results:

@@ -11,19 +11,30 @@ LOOPS = ("scf.for", "scf.while")
 BRANCHES = ("scf.if", "scf.index_switch")
 
 
-def control_flow_of(module: Any) -> list[Any]:
-    """All loops and branches of a module, outer before inner."""
+def besides_bodies(module: Any) -> list[Any]:
+    """All operations of a module, parents first, but not those in bodies of ``linalg.generic``.
+
+    These are most of them, and scalar ones.
+    """
     from polyblocks.mlir import ir
 
     found: list[Any] = []
+    add, go_on, go_past = found.append, ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 
     def visit(op: Any) -> Any:
-        if op.name in CONTROL_FLOW:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
+        add(op)
+        return go_past if op.name == "linalg.generic" else go_on
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+def control_flow_of(module: Any) -> list[Any]:
+    """All loops and branches of a module, outer before inner.
+
+    In the bodies of operations on tensors there are none of the program.
+    """
+    return [op for op in besides_bodies(module) if op.name in CONTROL_FLOW]
 
 
 def terminator(block: Any) -> Any:

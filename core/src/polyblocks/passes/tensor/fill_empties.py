@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import lcm, prod
 from typing import Any, ClassVar
 
-from polyblocks.codegen.walk import nested
+from polyblocks.passes.tensor.control_flow import besides_bodies
 
 #: Longest pattern of strides that is followed.
 _LONGEST_PERIOD = 64
@@ -42,7 +42,7 @@ class FillEmptiesPass:
         from polyblocks.mlir import ir
 
         del context
-        empties = [op for op in nested(module.operation) if op.name == "tensor.empty"]
+        empties = [op for op in besides_bodies(module) if op.name == "tensor.empty"]
         filled = False
         for op in empties:
             if not _has_elements(op.results[0].type):

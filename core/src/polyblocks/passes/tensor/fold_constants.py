@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from polyblocks.affine.steps import StepFunction
-from polyblocks.passes.tensor.constant_values import Evaluator, counts, is_evaluated, work
+from polyblocks.passes.tensor.constant_values import Evaluator
 from polyblocks.passes.tensor.scalar_values import DTYPES, Unknown
 
 #: Elements of which no more are always worth a constant: code knows them as numbers.
@@ -22,6 +22,9 @@ MOST_BYTES, MOST_BYTES_OF_BLOCKS = 4 << 20, 4 << 10
 AGAIN = 4
 #: Scalar operations that may be spent on one constant: a tenth of a second.
 MOST_WORK = 1 << 27
+
+#: What makes integers of floating-point numbers.
+_ROUNDS = {"arith.fptosi", "arith.fptoui"}
 
 
 @dataclass(frozen=True)
@@ -52,21 +55,16 @@ class FoldConstantsPass:
         from polyblocks import signature
 
         operations = [op.operation for op in signature.main_of(module).body.blocks[0].operations]
-        known: set[Any] = set()
-        found = []
-        for op in operations:
-            if is_evaluated(op, known):
-                known.update(op.results)
-                found.append(op)
-        gone: set[Any] = set()
         evaluator = Evaluator()
+        found = [op for op in operations if evaluator.learns(op)]
+        gone: set[Any] = set()
         folded: list[tuple[Any, Any]] = []
         # What uses an operation comes after it: whether it is still needed is known then.
         for op in reversed(found):
             users = [use.owner.operation for use in op.results[0].uses]
             if op.name in ("arith.constant", "tensor.empty") or all(u in gone for u in users):
                 gone.add(op)
-            elif _is_worth(op, context.target):
+            elif _is_worth(op, evaluator, context.target):
                 try:
                     values = evaluator.value(op.results[0])
                 except Unknown:
@@ -83,7 +81,7 @@ class FoldConstantsPass:
         return bool(folded)
 
 
-def _is_worth(op: Any, target: Any) -> bool:
+def _is_worth(op: Any, evaluator: Evaluator, target: Any) -> bool:
     """Whether a constant is better than what makes it."""
     type_ = op.results[0].type
     element = str(type_.element_type)
@@ -102,16 +100,17 @@ def _is_worth(op: Any, target: Any) -> bool:
         return False
     tree = list(_tree(op))
     try:
-        cost = sum(work(each) for each in tree)
+        cost = sum(evaluator.work(each) for each in tree)
     except Unknown:
         return False
     if not cost or cost > MOST_WORK:
         return False
-    counted = any(counts(each) for each in tree)
+    names = {name for each in tree for name in evaluator.names(each)}
+    counted = "linalg.index" in names
     if element not in ("f32", "f64"):
         # What numbers of elements become is known better as arithmetic: indices may be affine,
         # unless they were rounded.
-        most = MANY if any(_rounds(each) for each in tree) else 0 if counted else FEW
+        most = MANY if names & _ROUNDS else 0 if counted else FEW
         return elements <= most
     sources = max((_stored(each) for each in tree), default=0)
     if sources and not counted and elements <= max(FEW, sources):
@@ -152,14 +151,6 @@ def _tree(root: Any) -> Iterator[Any]:
         seen.add(op)
         yield op
         waiting += [operand.owner for operand in op.operands]
-
-
-def _rounds(op: Any) -> bool:
-    """Whether an operation makes integers of floating-point numbers."""
-    return op.name == "linalg.generic" and any(
-        inner.operation.name in ("arith.fptosi", "arith.fptoui")
-        for inner in op.regions[0].blocks[0].operations
-    )
 
 
 def _stored(op: Any) -> int:

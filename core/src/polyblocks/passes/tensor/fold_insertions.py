@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from polyblocks.codegen.walk import nested
+from polyblocks.passes.tensor.control_flow import besides_bodies
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class FoldInsertionsPass:
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was anything to fold."""
         del context
-        insertions = [op for op in nested(module.operation) if op.name == "tensor.insert_slice"]
+        insertions = [op for op in besides_bodies(module) if op.name == "tensor.insert_slice"]
         # In the order of the program: what is put in may itself have been folded.
         folded = False
         for op in insertions:

@@ -42,11 +42,15 @@ class SetFastmathPass:
         with module.context:
             flags = ir.Attribute.parse("#arith.fastmath<reassoc,contract>")
 
+            on = ir.WalkResult.ADVANCE
+            wanted = CONVERSIONS if disabled else OPS
+
             def visit(op: Any) -> Any:
-                if op.name in OPS and not disabled:
-                    op.attributes["fastmath"] = flags
-                elif op.name in CONVERSIONS and disabled and "fastmath" in op.attributes:
-                    del op.attributes["fastmath"]
-                return ir.WalkResult.ADVANCE
+                if op.name in wanted:
+                    if not disabled:
+                        op.attributes["fastmath"] = flags
+                    elif "fastmath" in op.attributes:
+                        del op.attributes["fastmath"]
+                return on
 
             module.operation.walk(visit)

@@ -40,10 +40,10 @@ Run = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
 def node_importer() -> Any:
-    """torch-mlir's class that imports the nodes of a graph, extended by control flow."""
-    from torch_mlir.extras import fx_importer
+    """The class that imports the nodes of a graph, extended by control flow."""
+    from polyblocks_torch.node_importer import NodeImporter
 
-    class Nodes(fx_importer.GraphNodeImporter):
+    class Nodes(NodeImporter):
         def _control_flow(self, loc: Any, node: fx.Node, hop: Any) -> None:
             del hop
             flow = ControlFlow.of(node)

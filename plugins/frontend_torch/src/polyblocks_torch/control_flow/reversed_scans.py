@@ -9,6 +9,7 @@ import torch
 from torch import fx
 
 from polyblocks_torch.control_flow.operators import SCAN, ControlFlow, kind_of
+from polyblocks_torch.graphs import drop_unused
 
 _FLIP = torch.ops.aten.flip.default
 
@@ -26,7 +27,7 @@ def fold_reversals(graph: fx.Graph) -> None:
     for node in scans:
         node.meta[BACKWARD] = _reads_backward(node), _writes_backward(node)
     if scans:
-        graph.eliminate_dead_code()
+        drop_unused(graph)
 
 
 def _reads_backward(node: fx.Node) -> frozenset[int]:

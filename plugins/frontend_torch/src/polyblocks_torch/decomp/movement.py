@@ -53,7 +53,7 @@ def _joined(
     for k in range(dims):
         dim, before, after = x.dim() - 1 - k, max(-pad[2 * k], 0), max(-pad[2 * k + 1], 0)
         if before or after:
-            x = x.narrow(dim, before, x.shape[dim] - before - after)
+            x = _slice(x, dim, before, x.shape[dim] - before - after)
 
     def parts(piece: Tensor, k: int) -> Tensor:
         if k < 0:
@@ -74,13 +74,18 @@ def _joined(
 
 def _mirrored(x: Tensor, dim: int, width: int, at_end: bool) -> Tensor:
     first = x.shape[dim] - 1 - width if at_end else 1
-    return x.narrow(dim, first, width).flip(dim)
+    return _slice(x, dim, first, width).flip(dim)
 
 
 def _repeated(x: Tensor, dim: int, width: int, at_end: bool) -> Tensor:
     shape = list(x.shape)
     shape[dim] = width
-    return x.narrow(dim, x.shape[dim] - 1 if at_end else 0, 1).expand(shape)
+    return _slice(x, dim, x.shape[dim] - 1 if at_end else 0, 1).expand(shape)
+
+
+def _slice(x: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """``narrow``, which is a composite of this."""
+    return aten.slice.Tensor(x, dim, start, start + length)
 
 
 @decomposition(

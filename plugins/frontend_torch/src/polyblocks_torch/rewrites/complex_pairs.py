@@ -33,13 +33,11 @@ class Pair:
 
 
 def expand_complex(gm: fx.GraphModule) -> None:
-    """Rewrite the graph of a module in place, if it holds complex tensors.
+    """Rewrite the graph of a module that holds complex tensors, in place.
 
     Raises:
         UnsupportedError: an operation on complex tensors that is not known here.
     """
-    if not any(_is_complex(node) for node in gm.graph.nodes):
-        return
     emitter = Emitter(gm)
     values: dict[fx.Node, Any] = {}
     for node in gm.graph.nodes:

@@ -31,27 +31,43 @@ def fold_constants(graph: fx.Graph) -> None:
     Only results of which all elements are equal are replaced.
     """
     known: dict[fx.Node, torch.Tensor] = {}
+    # Evaluated when all operands of a node that reads them are such constants: most are not.
+    leaves: set[fx.Node] = set()
     for node in list(graph.nodes):
-        value = node.meta.get("val")
-        if not _foldable(node, value):
+        if node.target in _LEAVES:
+            leaves.add(node)
             continue
         operands = node.all_input_nodes
-        if node.target not in _LEAVES and not (operands and all(n in known for n in operands)):
+        if not operands or not all(n in known or n in leaves for n in operands):
             continue
-        result = _evaluate(node, known)
-        if result is None or not _is_uniform(result):
+        if not _foldable(node, node.meta.get("val")):
             continue
-        known[node] = result
-        if operands:
-            with graph.inserting_before(node):
-                item = result.flatten()[0].item()
-                new = graph.call_function(
-                    aten.full.default, (list(result.shape), item), {"dtype": result.dtype}
-                )
-            new.meta = dict(node.meta)
-            node.replace_all_uses_with(new)
-            graph.erase_node(node)
-            known[new] = known.pop(node)
+        for leaf in leaves.intersection(operands):
+            leaves.discard(leaf)
+            _learn(leaf, known)
+        if not all(n in known for n in operands) or not _learn(node, known):
+            continue
+        result = known.pop(node)
+        with graph.inserting_before(node):
+            item = result.flatten()[0].item()
+            new = graph.call_function(
+                aten.full.default, (list(result.shape), item), {"dtype": result.dtype}
+            )
+        new.meta = dict(node.meta)
+        node.replace_all_uses_with(new)
+        graph.erase_node(node)
+        known[new] = result
+
+
+def _learn(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> bool:
+    """Whether a node whose operands are known is a uniform constant, too, and known now."""
+    if not _foldable(node, node.meta.get("val")):
+        return False
+    result = _evaluate(node, known)
+    if result is None or not _is_uniform(result):
+        return False
+    known[node] = result
+    return True
 
 
 def _foldable(node: fx.Node, value: Any) -> bool:

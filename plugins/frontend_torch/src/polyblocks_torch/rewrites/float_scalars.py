@@ -9,6 +9,7 @@ for one of float32.
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import torch
@@ -29,6 +30,9 @@ def round_numbers(graph: torch.fx.Graph) -> None:
     """Round the numbers among the operands of element-wise operations, in place."""
     for node in graph.nodes:
         target = node.target
+        # Most have none, which is quickly seen.
+        if not any(isinstance(argument, (int, float)) for argument in node.args):
+            continue
         if not isinstance(target, torch._ops.OpOverload) or torch.Tag.pointwise not in target.tags:
             continue
         dtypes = {n.meta["val"].dtype for n in node.all_input_nodes if _is_of_floats(n)}
@@ -41,7 +45,9 @@ def round_numbers(graph: torch.fx.Graph) -> None:
         kinds = (int, float) if target in _COMPARISONS else (float,)
         for index, number in enumerate(node.args):
             if isinstance(number, kinds):
-                node.update_arg(index, rounded(number, dtype))
+                new = rounded(number, dtype)
+                if type(number) is not float or new != number:
+                    node.update_arg(index, new)
 
 
 def _full(
@@ -59,6 +65,10 @@ def _full(
 
 def rounded(number: float, dtype: torch.dtype) -> float:
     """A number in a floating-point type."""
+    if dtype is torch.float64:
+        return float(number)
+    if dtype is torch.float32:
+        return ctypes.c_float(number).value
     with _disable_current_modes():
         return float(torch.tensor(number, dtype=torch.float64).to(dtype))
 

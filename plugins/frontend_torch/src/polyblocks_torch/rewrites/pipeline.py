@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import torch
+from torch.utils import _pytree as pytree
 
+from polyblocks_torch.graphs import drop_unused
 from polyblocks_torch.rewrites.complex_pairs import expand_complex
 from polyblocks_torch.rewrites.constants import fold_constants
 from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors
 from polyblocks_torch.rewrites.float_scalars import round_numbers
 from polyblocks_torch.rewrites.padded_inputs import join_padded_inputs
 from polyblocks_torch.rewrites.positive_dims import count_dims_from_front
-from polyblocks_torch.rewrites.wide_bytes import widen_bytes
+from polyblocks_torch.rewrites.wide_bytes import BYTES, widen_bytes
 
 
 def rewrite_graph(gm: torch.fx.GraphModule) -> None:
@@ -19,12 +21,29 @@ def rewrite_graph(gm: torch.fx.GraphModule) -> None:
     Raises:
         UnsupportedError: the graph holds a form that cannot be rewritten.
     """
+    values = _values(gm.graph)
+    dtypes = {value.dtype for value in values}
     # First: torch-mlir divides by extents, so nothing else may see a tensor without elements.
-    fold_empty_tensors(gm.graph)
+    if any(0 in value.shape for value in values):
+        fold_empty_tensors(gm.graph)
     fold_constants(gm.graph)
-    expand_complex(gm)
-    widen_bytes(gm)
+    if any(dtype.is_complex for dtype in dtypes):
+        expand_complex(gm)
+    if dtypes & BYTES:
+        widen_bytes(gm)
     count_dims_from_front(gm.graph)
     round_numbers(gm.graph)
     join_padded_inputs(gm.graph)
-    gm.graph.eliminate_dead_code()
+    drop_unused(gm.graph)
+
+
+def _values(graph: torch.fx.Graph) -> list[torch.Tensor]:
+    """All tensors that the nodes of a graph have for their values."""
+    found: list[torch.Tensor] = []
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif value is not None:
+            found += [v for v in pytree.tree_leaves(value) if isinstance(v, torch.Tensor)]
+    return found

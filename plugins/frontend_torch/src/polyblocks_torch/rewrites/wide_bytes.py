@@ -10,6 +10,9 @@ from torch.utils import _pytree as pytree
 
 aten = torch.ops.aten
 
+#: The types of 8 bits.
+BYTES = frozenset({torch.uint8, torch.int8})
+
 #: Element-wise ops that are lowered rightly where operands and result are bytes or booleans.
 _RIGHT_ON_BYTES = {
     aten.add,
@@ -70,7 +73,7 @@ def widen_bytes(gm: fx.GraphModule) -> None:
 
 
 def _is_byte(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.dtype in (torch.uint8, torch.int8)
+    return isinstance(value, torch.Tensor) and value.dtype in BYTES
 
 
 def _needs_widening(node: fx.Node) -> bool:
