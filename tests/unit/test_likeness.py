@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.likeness import likeness, repeated
+from polyblocks.affine.likeness import Remembered, likeness
 from polyblocks.affine.model import (
     Buffer,
     For,
@@ -104,9 +104,24 @@ def test_quotients_and_remainders_matter() -> None:
     assert len({likeness(at(place)) for place in places}) == len(places)
 
 
-def test_repeated_nests_are_those_of_equal_loops() -> None:
-    first, second, other = (Nest(nodes, []) for nodes in (_nest(), _nest(shift=1), _nest(rows=7)))
-    assert repeated([first, second, other]) == {first, second}
+def test_what_was_found_for_code_like_it_is_not_found_again() -> None:
+    """Nests of other loops are not even compared, and what else counts is part of the key."""
+    bodies = (_nest(), _nest(), _nest(shift=1), _nest(rows=7))
+    nests = [Nest(nodes, []) for nodes in bodies]
+    remembered: Remembered[int] = Remembered(nests)
+    asked: list[int] = []
+
+    def ask(number: int, *also: bool) -> int:
+        def find() -> int:
+            asked.append(number)
+            return number
+
+        return remembered.get(nests[number], nests[number].body, find, *also)
+
+    assert [ask(number) for number in range(4)] == [0, 0, 2, 3]
+    assert ask(1, True) == 1
+    assert ask(0, True) == 1
+    assert asked == [0, 2, 3, 1]
 
 
 @pytest.mark.parametrize(

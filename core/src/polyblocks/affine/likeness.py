@@ -6,8 +6,8 @@ for one piece of code it need not find out again for another one that is like it
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Generic, TypeVar
 
 from polyblocks.affine.access import strides
 from polyblocks.affine.expr import Expr, Mod, Var
@@ -28,6 +28,8 @@ from polyblocks.affine.model import (
     walk,
 )
 
+T = TypeVar("T")
+
 
 def likeness(nodes: list[Node]) -> Hashable:
     """A key that is equal for equal code, whatever its variables, values and buffers are.
@@ -38,17 +40,39 @@ def likeness(nodes: list[Node]) -> Hashable:
     return _Names().nodes(nodes)
 
 
-def repeated(nests: Iterable[Nest]) -> set[Nest]:
-    """Those that may be like another one of them, as they have as many nodes and the same loops.
+class Remembered(Generic[T]):
+    """What was found for pieces of code of some nests, so that it need not be found twice.
 
-    Only of these is it worth to ask for keys.
+    Keys are asked for only where nests have as many nodes and the same loops as another one.
+
+    Args:
+        nests: all that the code is of.
     """
-    alike: dict[Hashable, list[Nest]] = {}
-    for nest in nests:
-        nodes = list(walk(nest.body))
-        extents = tuple([node.var.extent for node in nodes if isinstance(node, For)])
-        alike.setdefault((len(nodes), extents), []).append(nest)
-    return {nest for group in alike.values() if len(group) > 1 for nest in group}
+
+    def __init__(self, nests: Iterable[Nest]) -> None:
+        alike: dict[Hashable, list[Nest]] = {}
+        for nest in nests:
+            nodes = list(walk(nest.body))
+            extents = tuple([node.var.extent for node in nodes if isinstance(node, For)])
+            alike.setdefault((len(nodes), extents), []).append(nest)
+        self._repeated = {n for group in alike.values() if len(group) > 1 for n in group}
+        self._found: dict[Hashable, T] = {}
+
+    def get(self, nest: Nest, nodes: list[Node], find: Callable[[], T], *also: Hashable) -> T:
+        """What ``find`` finds for code of a nest, or has found for code like it.
+
+        Args:
+            nest: as it was when it was passed to the constructor.
+            nodes: code of it.
+            find: is called where nothing is known.
+            also: what the result depends on besides.
+        """
+        if nest not in self._repeated:
+            return find()
+        key = likeness(nodes), also
+        if key not in self._found:
+            self._found[key] = find()
+        return self._found[key]
 
 
 class _Names:

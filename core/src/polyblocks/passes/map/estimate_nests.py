@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.estimate import LAUNCH, Estimator
-from polyblocks.affine.likeness import likeness, repeated
+from polyblocks.affine.likeness import Remembered
 from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
 from polyblocks.affine.mlir.open_team import parallel_cost
-from polyblocks.affine.model import Sequence
+from polyblocks.affine.model import Nest, Sequence
 from polyblocks.affine.subnests import has_register_tile
 from polyblocks.attributes import ESTIMATE_ATTRIBUTE, KERNEL_ATTRIBUTE
 from polyblocks.passes.base import NestPass
@@ -42,19 +42,13 @@ class EstimateNestsPass(NestPass):
         written = launch is not None and context.target.vector_bits > 0
         estimator = Estimator(context.target, sequence.buffers, launch, written)
         named = [nest for nest in sequence.nests() if nest.name]
-        again = repeated(named)
-        known: dict[Hashable, dict[str, Any]] = {}
+        known: Remembered[dict[str, Any]] = Remembered(named)
         for nest in named:
             if nest.estimate is not None and has_register_tile(nest.body):
                 # Predicted when its tiling was chosen.
                 numbers = _launched(from_attribute(nest.estimate), launch)
-            elif nest in again:
-                key = likeness(nest.body)
-                if key not in known:
-                    known[key] = estimator.estimate(nest).to_json()
-                numbers = known[key]
             else:
-                numbers = estimator.estimate(nest).to_json()
+                numbers = known.get(nest, nest.body, partial(_numbers, estimator, nest))
             nest.estimate = to_attribute(numbers)
             if not nest.changed:
                 # In place: to write a nest takes longer than to estimate it.
@@ -72,6 +66,10 @@ class EstimateNestsPass(NestPass):
         ):
             if missing:
                 context.decide(self.name, "main", what, missing=list(missing), target=target.name)
+
+
+def _numbers(estimator: Estimator, nest: Nest) -> dict[str, Any]:
+    return estimator.estimate(nest).to_json()
 
 
 def _launched(numbers: dict[str, Any], launch: float | None) -> dict[str, Any]:

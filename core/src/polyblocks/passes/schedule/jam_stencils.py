@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.cost.returning_loads import returning_slots, window_slots
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.likeness import likeness, repeated
+from polyblocks.affine.likeness import Remembered
 from polyblocks.affine.model import (
     Check,
     For,
@@ -73,18 +72,13 @@ class JamStencilsPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Jam in every nest and sub-nest."""
         factors: list[int] = []
-        known: dict[Hashable, tuple[int, int] | None] = {}
-        again = repeated(sequence.nests())
+        known: Remembered[tuple[int, int] | None] = Remembered(sequence.nests())
 
         def change(nodes: list[Node], around: list[For]) -> list[Node] | None:
             inside = bool(around)
-            if nest in again:
-                key = likeness(nodes), inside
-                if key not in known:
-                    known[key] = self._best(nodes, inside, context.target)
-                found = known[key]
-            else:
-                found = self._best(nodes, inside, context.target)
+            found = known.get(
+                nest, nodes, lambda: self._best(nodes, inside, context.target), inside
+            )
             if found is None:
                 return None
             position, factor = found
