@@ -283,7 +283,7 @@ def _next_row(sweep: _Sweep, buffer: Buffer, caches: list[Any]) -> bool:
     ahead = Expr.of(around) + max(1, AHEAD // row)
     for load in sweep.leading(buffer) or [node]:
         moved = tuple(e.substitute({around: ahead}) for e in load.index)
-        # The first cache waits for few lines at a time; loads would wait for no others, then.
+        # Into the second: the first one can wait for few lines at a time, and loads need them.
         sweep.inner.prefetches.append(Prefetch(buffer, moved, False, 1))
     return True
 

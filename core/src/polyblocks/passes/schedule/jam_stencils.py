@@ -111,15 +111,16 @@ class JamStencilsPass(NestPass):
         if inner.trips < self.min_vectors * lanes or not is_parallel(inner, nodes):
             return None
         returning = dict.fromkeys(outer, 0.0)
+        around: list[Var] = []
         if inside and not any(b.kind == "output" for b in stored):
             # Stores to several rows at a time could not pass the caches.
             returning = {f: returning_slots(body, f.var, inner.var, target) for f in outer}
             around = [f.var for f in outer]
-        else:
-            around = []
         if not any(_shares(body, loop.var) or returning[loop] for loop in outer):
             return None
         alone = _slots(_body(body, [{}]), inner.var, target)
+        # One iteration of whichever loop.
+        alone += window_slots(body, around, inner.var, outer[0].var, 1, target)
         best: tuple[int, int] | None = None
         least = self.gain
         for position, loop in enumerate(outer):
@@ -128,7 +129,7 @@ class JamStencilsPass(NestPass):
                 continue
             if not _may_jam(loops, position, nodes, inside):
                 continue
-            single = alone + again + window_slots(body, around, inner.var, loop.var, 1, target)
+            single = alone + again
             for factor in _factors(loop, inside, self.most, bool(again)):
                 jammed = _body(body, _rows(loop.var, Var(loop.var.extent // factor), factor))
                 if len(jammed) > self.max_nodes or _collide(jammed, target.memory[0]):
