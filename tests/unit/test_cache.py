@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,9 +19,10 @@ import pytest
 from polyblocks import driver
 from polyblocks.artifact import Artifact
 from polyblocks.cache import cache as cache_module
-from polyblocks.cache import key_lock, toolchain
+from polyblocks.cache import key_lock, sources, toolchain
 from polyblocks.cache.cache import Cache, cache_key, default_cache
 from polyblocks.errors import ArtifactError
+from polyblocks.registry.registry import Registry
 
 KEY = cache_key(["a"])
 OTHER = cache_key(["b"])
@@ -99,20 +102,114 @@ def test_versions_follow_the_sources_and_load_nothing(tmp_path):
     assert "'polyblocks-dist': '7.5'" in versions_in(tmp_path)[0]
 
 
-def test_versions_of_named_packages(tmp_path, monkeypatch):
-    (tmp_path / "vendor_passes").mkdir()
-    source = tmp_path / "vendor_passes" / "__init__.py"
-    source.write_text("")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    import vendor_passes
+EXTENSION = """
+from polyblocks import hookimpl
+POLYBLOCKS_API = {"configure_pipeline": 1}
+@hookimpl
+def configure_pipeline(pipeline):
+    from vendor_helper import one
+    import apart.tables as tables, absent
+"""
 
-    assert vendor_passes.__path__
-    monkeypatch.setattr(toolchain, "_versions", toolchain._versions.__wrapped__)
-    without = toolchain.toolchain_versions()
-    with_it = toolchain.toolchain_versions(("vendor_passes",))
-    assert with_it["sources"] != without["sources"]
-    source.write_text("x = 1")
-    assert toolchain.toolchain_versions(("vendor_passes",))["sources"] != with_it["sources"]
+#: File that is written -> its text, or of metadata that is in the way, what it is a second time.
+PLUGIN_FILES = {
+    "vendor.py": EXTENSION,
+    "vendor-1.0.dist-info/METADATA": "Name: vendor\nVersion: 1.0\nRequires-Dist: Other.Dist>=2\n\n",
+    "vendor-1.0.dist-info/entry_points.txt": "[polyblocks.extensions]\nvendor = vendor\n",
+    "other_dist-2.0.dist-info/METADATA": "Name: other_dist\nVersion: 2.0\n\n",
+    "vendor_helper.py": "import deep\n",
+    "sources/apart/tables.py": "from deep_package.inner import (one,\n two)\n",
+    "sources/deep_package/__init__.py": "",
+    "sources/deep_package/inner/more.py": "",
+    "sources/unread/__init__.py": "",
+}
+
+
+@pytest.fixture(scope="module")
+def plugin_keys(tmp_path_factory):
+    """What the cache key has of an extension that is one module, after each change of a file."""
+    folder = tmp_path_factory.mktemp("plugin")
+    for name, text in PLUGIN_FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+    def key() -> dict[str, str]:
+        importlib.invalidate_caches()
+        found = Registry()
+        plugins = found.foreign(found.target("cpu"))
+        return toolchain._versions.__wrapped__(plugins)
+
+    def changed(name: str) -> dict[str, str]:
+        with (folder / name).open("a") as file:
+            file.write("\n# changed\n")
+        return key()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POLYBLOCKS_PLUGINS", "cpu,vendor")
+        patch.syspath_prepend(str(folder / "sources"))
+        patch.syspath_prepend(str(folder))
+        keys = {"": key(), "nothing": key()}
+        for name in PLUGIN_FILES:
+            if name.endswith(".py"):
+                keys[name] = changed(name)
+        keys["before the version"] = key()
+        (folder / "other_dist-2.0.dist-info").rename(folder / "other_dist-2.1.dist-info")
+        keys["version"] = key()
+        sys.modules.pop("vendor")
+    return keys
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in PLUGIN_FILES if name.endswith(".py") and "unread" not in name]
+)
+def test_the_key_sees_what_a_plugin_imports(plugin_keys, name):
+    names = list(plugin_keys)
+    assert plugin_keys[name] != plugin_keys[names[names.index(name) - 1]]
+
+
+def test_the_key_sees_the_version_of_what_a_plugin_requires(plugin_keys):
+    assert "other-dist" not in toolchain.toolchain_versions()
+    assert plugin_keys["before the version"]["other-dist"] == "2.0"
+    assert plugin_keys["version"]["other-dist"] == "2.1"
+
+
+def test_the_key_sees_nothing_else(plugin_keys):
+    assert plugin_keys["nothing"] == plugin_keys[""]
+    names = list(plugin_keys)
+    unread = next(name for name in names if "unread" in name)
+    assert plugin_keys[unread] == plugin_keys[names[names.index(unread) - 1]]
+
+
+def test_installed_or_large_packages_are_known_by_one_file(tmp_path, monkeypatch):
+    library = tmp_path / "library"
+    library.mkdir()
+    for name in ("__init__.py", "deep.py"):
+        (library / name).write_text("import unheard_of\n")
+    (tmp_path / "plugged.py").write_text("import library\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def rows(installed: bool) -> list[str]:
+        found = sources.plugin_files(["plugged"], lambda folder: installed)
+        return sorted(row.split()[0] for row in found)
+
+    assert rows(installed=True) == ["library", "plugged"]
+    assert rows(installed=False) == ["library/__init__.py", "library/deep.py", "plugged"]
+    monkeypatch.setattr(sources, "_MANY", 1)
+    assert rows(installed=False) == ["library", "plugged"]
+
+
+def test_a_plugin_in_a_zip_file_is_the_zip_file(tmp_path, monkeypatch):
+
+    def write(text: str) -> list[str]:
+        with zipfile.ZipFile(tmp_path / "plugins.zip", "w") as archive:
+            archive.writestr("zipped_plugin/__init__.py", text)
+        return list(sources.plugin_files(["zipped_plugin"], lambda folder: False))
+
+    write("")
+    monkeypatch.syspath_prepend(str(tmp_path / "plugins.zip"))
+    before = write("")
+    assert len(before) == 1
+    assert write("x = 1") != before
 
 
 def test_versions_are_quick():

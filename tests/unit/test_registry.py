@@ -329,7 +329,8 @@ def test_versions_and_packages_for_the_cache_key(fake_plugin):
     plugin = found.target("one")
     assert found.versions(plugin)["target one"] == "dist-one 1.2"
     assert found.versions(plugin)["extension ext"] == "dist-ext 1.2"
-    assert {module, ext} <= set(found.packages(plugin))
+    assert {(module, "dist-one"), (ext, "dist-ext")} <= set(found.foreign(plugin))
+    assert found.foreign(found.target("cpu")) == found.foreign()
 
 
 def test_many_threads_load_a_plugin_once(fake_plugin):

@@ -25,6 +25,7 @@ from polyblocks.runtime.executable import Executable
 if TYPE_CHECKING:
     from polyblocks.hookspecs import Capture
     from polyblocks.program import Program
+    from polyblocks.registry.plugin import Plugin
     from polyblocks.target import TargetDescription
 
 
@@ -47,7 +48,7 @@ def compile_capture(capture: Capture, frontend: str, options: CompileOptions) ->
     source = registry.frontend(frontend)
     target = registry.target(options.target)
     description = describe_target(options)
-    key = variant_key(source.hook.fingerprint(capture=capture), description, options)
+    key = variant_key(source.hook.fingerprint(capture=capture), description, options, source)
 
     def build() -> Artifact:
         def job() -> bytes:
@@ -90,13 +91,22 @@ def isolated(job: Callable[[], bytes], name: str) -> Artifact:
         raise
 
 
-def variant_key(fingerprint: bytes, target: TargetDescription, options: CompileOptions) -> str:
-    """The cache key of one variant: program, options, target, versions of all generators."""
+def variant_key(
+    fingerprint: bytes, target: TargetDescription, options: CompileOptions, *plugins: Plugin
+) -> str:
+    """The cache key of one variant: program, options, target, versions of all generators.
+
+    Args:
+        fingerprint: the program's.
+        target: the target's description.
+        options: the checked options.
+        plugins: what else takes part in compiling, besides the target's plugin and extensions.
+    """
     registry = get_registry()
     plugin = registry.target(target.name)
-    toolchain = toolchain_versions(registry.packages(plugin))
+    toolchain = toolchain_versions(registry.foreign(plugin, *plugins))
     tools = dict(plugin.hook.tools())
-    versions = json.dumps([toolchain, registry.versions(plugin), tools], sort_keys=True)
+    versions = json.dumps([toolchain, registry.versions(plugin, *plugins), tools], sort_keys=True)
     return cache_key([fingerprint, options.cache_key(), target.fingerprint(), versions])
 
 
@@ -201,7 +211,7 @@ def compile_module(
         target=description.name,
         arch=description.arch,
         name=name,
-        versions=toolchain_versions(registry.packages(target)),
+        versions=toolchain_versions(registry.foreign(target)),
     )
     artifact.manifest.setdefault("report", {}).update(
         seconds=seconds,

@@ -16,7 +16,6 @@ import importlib
 import importlib.metadata
 import logging
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable
@@ -163,10 +162,15 @@ class Registry:
             for p in (*plugins, *self.extensions())
         }
 
-    def packages(self, *plugins: Plugin) -> tuple[str, ...]:
-        """Import names of the top-level packages of these plugins and all extensions."""
-        modules = (p.provider.module for p in (*plugins, *self.extensions()))
-        return tuple(sorted({re.split(r"[.:]", module)[0] for module in modules}))
+    def foreign(self, *plugins: Plugin) -> tuple[tuple[str, str], ...]:
+        """Module and distribution of those of these plugins and all extensions that are others'.
+
+        What changes generated code in a plugin of :data:`OFFICIAL` is known without it.
+        """
+        ours = {distribution for names in OFFICIAL.values() for distribution in names.values()}
+        rows = (p.provider for p in (*plugins, *self.extensions()))
+        found = {(row.module.partition(":")[0].strip(), row.distribution) for row in rows}
+        return tuple(sorted(row for row in found if row[1] not in ours))
 
     # --- loading ---------------------------------------------------------------------------------
 
