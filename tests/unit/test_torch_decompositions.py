@@ -349,8 +349,12 @@ def test_random_draws_are_not_decomposed() -> None:
 
 def test_contractions_are_not_decomposed() -> None:
     table = decomposition_table()
-    for op in (aten.mm.default, aten.bmm.default, aten.convolution.default):
+    for op in (aten.mm.default, aten.bmm.default):
         assert op not in table
+    # But for those with groups that torch-mlir lacks.
+    x, weight = torch.randn(1, 4, 5, 5), torch.randn(4, 1, 3, 3)
+    ordinary = ([1, 1], [1, 1], [1, 1], False, [0, 0], 4)
+    assert table[aten.convolution.default](x, weight, None, *ordinary) is NotImplemented
     graph = traced(torch.addmm, torch.randn(2, 4), torch.randn(2, 3), torch.randn(3, 4)).graph
     assert graph.find_nodes(op="call_function", target=aten.addmm.default)
     assert not graph.find_nodes(op="call_function", target=aten.mm.default)

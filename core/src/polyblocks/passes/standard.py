@@ -78,6 +78,7 @@ from polyblocks.passes.schedule.tile_contractions import TileContractionsPass
 from polyblocks.passes.schedule.tile_transposes import TileTransposesPass
 from polyblocks.passes.schedule.unroll_short_loops import UnrollShortLoopsPass
 from polyblocks.passes.tensor.carry_scalars import CarryScalarsPass
+from polyblocks.passes.tensor.check_sizes import CheckSizesPass
 from polyblocks.passes.tensor.fill_empties import FillEmptiesPass
 from polyblocks.passes.tensor.fold_constants import FoldConstantsPass
 from polyblocks.passes.tensor.fold_insertions import FoldInsertionsPass
@@ -109,6 +110,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
             "S1": [
                 UpstreamPass("generalize-tensors", "linalg-generalize-named-ops"),
                 UpstreamPass("simplify-tensors", "canonicalize,cse"),
+                CheckSizesPass(),
                 FoldConstantsPass(),
                 FoldInsertionsPass(),
                 FillEmptiesPass(),

@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
+from polyblocks.passes.tensor.check_sizes import unequal_cast
 from polyblocks_torch.control_flow.importing import node_importer
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.control_flow.reversed_scans import fold_reversals
@@ -32,6 +33,7 @@ from polyblocks_torch.scans import SCANS
 from polyblocks_torch.selection import SELECTIONS
 from polyblocks_torch.small_integers import CONVERSIONS, convert_in_two_steps
 from polyblocks_torch.torch_dialect import find_ops, load_conversion_dialect, lower_ops
+from polyblocks_torch.windows import WINDOWS
 
 _TO_BACKEND = "builtin.module(torchdynamo-export-to-torch-backend-pipeline{})"
 _TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline)"
@@ -40,7 +42,7 @@ _MLIR_NAME = re.compile(r'name = "torch\.([\w.]+)"|\'torch\.((?:aten|prims)\.[\w
 
 
 #: Of ops that torch-mlir does not lower, or not as well.
-_LOWERINGS = {**ELEMENTWISE, **PRODUCTS, **SCANS, **SELECTIONS}
+_LOWERINGS = {**ELEMENTWISE, **PRODUCTS, **SCANS, **SELECTIONS, **WINDOWS}
 
 
 def lower_graph(
@@ -89,7 +91,8 @@ def lower_graph(
                 manager.enable_verifier(False)
                 manager.run(module.operation)
             module.operation.verify()
-            found = find_ops(module, CONVERSIONS | {"cf.assert"})
+            found = find_ops(module, CONVERSIONS | {"cf.assert", "tensor.cast"})
+            _check_casts([op for op in found if op.name == "tensor.cast"])
             assertions = [op for op in found if op.name == "cf.assert"]
             convert_in_two_steps([op for op in found if op.name in CONVERSIONS])
     except mlir.ir.MLIRError as error:
@@ -320,6 +323,17 @@ def _check_signature(module: Any, graph: torch.fx.Graph) -> None:
                 op=op_name(result),
                 location=source_location(result),
             )
+
+
+def _check_casts(casts: Sequence[Any]) -> None:
+    """Refuse a lowering that takes a tensor for one of another size."""
+    unequal = unequal_cast(casts)
+    if unequal is not None:
+        cast, source, result = unequal
+        op, where = _split_location(str(cast.location))
+        raise UnsupportedError(
+            f"torch-mlir takes a result of type {source} for one of {result}", op=op, location=where
+        )
 
 
 def _check_assertions(assertions: Sequence[Any]) -> None:

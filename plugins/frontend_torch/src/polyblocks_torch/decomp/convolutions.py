@@ -1,0 +1,291 @@
+"""Gradients of convolutions, and transposed convolutions with groups, as plain convolutions.
+
+torch-mlir lowers neither of them for all groups, strides and paddings; some come out with a wrong
+shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.decomp.registry import decomposition
+from polyblocks_torch.windows import windows
+
+aten = torch.ops.aten
+
+#: The gradient of a weight is summed over each image by itself, and then over the images, where
+#: the weight has at most this many elements for each one of an image. These sums take less memory
+#: than activations with as many channels; and of contractions over all images at once, those over
+#: large images take up to four times as long.
+_ELEMENTS_PER_PIXEL = 512
+
+
+@decomposition(aten.convolution.default)
+def convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    dims = weight.dim() - 2
+    if groups == 1 or (not transposed and dims < 3):
+        return NotImplemented
+    stride, padding, dilation = (_each(v, dims) for v in (stride, padding, dilation))
+    if transposed:
+        laid = _Windows(stride, padding, dilation, groups)
+        return laid.transposed(x, weight, bias, _each(output_padding, dims))
+    if not x.dtype.is_floating_point or not x.numel() or not weight.numel():
+        return NotImplemented
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = _padded(x, [(n, n) for n in padding]).to(wide)
+    x = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
+    taps = weight.to(wide).reshape(groups, -1, *weight.shape[1:])
+    found = windows(x, taps, stride, dilation)
+    found = found.reshape(x.shape[0], weight.shape[0], *found.shape[3:])
+    if bias is not None:
+        found = found + bias.to(wide).reshape(-1, *[1] * dims)
+    return found.to(weight.dtype)
+
+
+@decomposition(aten.convolution_backward.default)
+def convolution_backward(
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    dims = weight.dim() - 2
+    laid = _Windows(*(_each(v, dims) for v in (stride, padding, dilation)), groups)
+    of_x = of_weight = of_bias = None
+    if output_mask[0]:
+        if not grad.numel() or not weight.numel():
+            of_x = torch.zeros_like(x)
+        elif transposed:
+            # Output padding may have made room for windows that there was no element for.
+            of_x = _first(laid.convolution(grad, weight), x.shape[2:])
+        else:
+            of_x = laid.gradient_of_input(grad, x, weight)
+    if output_mask[1]:
+        if not grad.numel() or not x.numel():
+            of_weight = torch.zeros_like(weight)
+        else:
+            image, outputs = (grad, x) if transposed else (x, grad)
+            of_weight = laid.gradient_of_weight(image, outputs, weight)
+    if output_mask[2]:
+        of_bias = grad.sum([0, *range(2, grad.dim())])
+    return of_x, of_weight, of_bias
+
+
+class _Windows:
+    """How the windows of a convolution lie; one number for each spatial dimension.
+
+    Args:
+        stride: elements from one window to the next.
+        padding: zeros before and after an image.
+        dilation: elements from one tap of a window to the next.
+        groups: of channels.
+    """
+
+    def __init__(
+        self, stride: list[int], padding: list[int], dilation: list[int], groups: int
+    ) -> None:
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        self.none = [0] * len(stride)
+
+    def convolution(self, x: Tensor, weight: Tensor) -> Tensor:
+        return aten.convolution(
+            x,
+            weight,
+            None,
+            self.stride,
+            self.padding,
+            self.dilation,
+            False,
+            self.none,
+            self.groups,
+        )
+
+    def transposed(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, output_padding: Sequence[int]
+    ) -> Tensor:
+        """A transposed convolution: a plain one over what has zeros between its elements.
+
+        Args:
+            x: [images, groups * inner, ...].
+            weight: [groups * inner, outer, ...].
+            bias: [groups * outer].
+            output_padding: elements behind the last window.
+        """
+        spatial = range(2, x.dim())
+        for dim, step in zip(spatial, self.stride, strict=True):
+            x = _spread(x, dim, step)
+        margins = [
+            margin - pad for margin, pad in zip(self._margins(weight), self.padding, strict=True)
+        ]
+        widths = [(n, n + more) for n, more in zip(margins, output_padding, strict=True)]
+        inner, outer = weight.shape[0] // self.groups, weight.shape[1]
+        weight = weight.flip(list(spatial)).reshape(self.groups, inner, *weight.shape[1:])
+        weight = weight.transpose(1, 2).reshape(self.groups * outer, inner, *weight.shape[3:])
+        steps = [1] * len(self.stride)
+        return aten.convolution(
+            _padded(x, widths),
+            weight,
+            bias,
+            steps,
+            self.none,
+            self.dilation,
+            False,
+            self.none,
+            self.groups,
+        )
+
+    def gradient_of_input(self, grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+        """What the transposed convolution makes of the gradient; 0 for what no window read."""
+        # Elements behind the last window, some of which may be padding.
+        behind = [
+            extent + 2 * pad - reach
+            for extent, pad, reach in zip(
+                x.shape[2:], self.padding, self._reach(grad, weight), strict=True
+            )
+        ]
+        outside = any(pad > n for pad, n in zip(self.padding, self._margins(weight), strict=True))
+        laid, more = self, behind
+        if outside:
+            # Windows that read padding alone.
+            laid = _Windows(self.stride, self.none, self.dilation, self.groups)
+            more = self.none
+        if self.groups == 1:
+            found = aten.convolution(
+                grad,
+                weight,
+                None,
+                laid.stride,
+                laid.padding,
+                laid.dilation,
+                True,
+                more,
+                1,
+            )
+        else:
+            found = laid.transposed(grad, weight, None, more)
+        if outside:
+            widths = [(-pad, n - pad) for pad, n in zip(self.padding, behind, strict=True)]
+            found = _padded(found, widths)
+        return found
+
+    def gradient_of_weight(self, image: Tensor, outputs: Tensor, weight: Tensor) -> Tensor:
+        """Sums of products of what a weight was multiplied with.
+
+        A convolution too: channels and images change places, steps and gaps do, and what the
+        windows gave is the window.
+
+        Args:
+            image: what the windows read, [images, groups * inner, ...].
+            outputs: of the windows, or their gradients, [images, groups * outer, ...].
+            weight: [groups * outer, inner, ...].
+        """
+        # Just what the windows read, so that there are no more sums than elements of the weight.
+        widths = [
+            (pad, reach - extent - pad)
+            for extent, pad, reach in zip(
+                image.shape[2:], self.padding, self._reach(outputs, weight), strict=True
+            )
+        ]
+        # What a convolution pads by itself, it pads alike on both sides.
+        alike = [before == after for before, after in widths]
+        padding = [n if same else 0 for (n, _), same in zip(widths, alike, strict=True)]
+        rest = [(0, 0) if same else pair for pair, same in zip(widths, alike, strict=True)]
+        image = _padded(image, rest)
+        images, inner = image.shape[0], image.shape[1] // self.groups
+        groups = self.groups
+        # Sums over parts of the images would round once more.
+        exact = weight.dtype in (torch.float32, torch.float64)
+        pixels = math.prod(outputs.shape[2:])
+        depthwise = groups > 1 and inner == 1
+        by_image = exact and not depthwise and weight.numel() <= _ELEMENTS_PER_PIXEL * pixels
+        if by_image:
+            # Every image has its own groups, of one channel each.
+            image = image.reshape(images * groups, inner, *image.shape[2:]).transpose(0, 1)
+            window = outputs.reshape(-1, 1, *outputs.shape[2:])
+            groups = images * groups
+        else:
+            image = image.reshape(images, groups, inner, *image.shape[2:]).movedim((2, 1), (0, 1))
+            image = image.reshape(inner, groups * images, *image.shape[3:])
+            window = outputs.transpose(0, 1)
+        found = aten.convolution(
+            image,
+            window,
+            None,
+            self.dilation,
+            padding,
+            self.stride,
+            False,
+            self.none,
+            groups,
+        )
+        if by_image:
+            found = found.reshape(inner, images, weight.shape[0], *found.shape[2:]).sum(1)
+        return found.transpose(0, 1)
+
+    def _margins(self, weight: Tensor) -> list[int]:
+        """Elements of a window besides its first one, per dimension."""
+        return [gap * (n - 1) for n, gap in zip(weight.shape[2:], self.dilation, strict=True)]
+
+    def _reach(self, outputs: Tensor, weight: Tensor) -> list[int]:
+        """Elements from the first that a window reads to the last one, per dimension."""
+        return [
+            (count - 1) * step + margin + 1
+            for count, step, margin in zip(
+                outputs.shape[2:], self.stride, self._margins(weight), strict=True
+            )
+        ]
+
+
+def _first(x: Tensor, sizes: Sequence[int]) -> Tensor:
+    """The first elements of each spatial dimension."""
+    for dim, size in enumerate(sizes, 2):
+        if x.shape[dim] != size:
+            x = x.narrow(dim, 0, size)
+    return x
+
+
+def _padded(x: Tensor, widths: Sequence[tuple[int, int]]) -> Tensor:
+    """Zeros before and after each spatial dimension; a negative width cuts."""
+    cuts = [min(pair) < -extent for pair, extent in zip(widths, x.shape[2:], strict=True)]
+    if any(cuts):
+        # More than there is, so some of the zeros too.
+        x = _padded(x, [(max(0, before), max(0, after)) for before, after in widths])
+        widths = [(min(0, before), min(0, after)) for before, after in widths]
+    if not any(before or after for before, after in widths):
+        return x
+    return torch.constant_pad_nd(x, [width for pair in reversed(widths) for width in pair])
+
+
+def _spread(x: Tensor, dim: int, step: int) -> Tensor:
+    """Zeros between the elements of a dimension."""
+    if step == 1 or x.shape[dim] == 1:
+        return x
+    shape = list(x.shape)
+    shape[dim] = (shape[dim] - 1) * step + 1
+    return aten.slice_scatter(x.new_zeros(shape), x, dim, 0, shape[dim], step)
+
+
+def _each(values: Sequence[int], dims: int) -> list[int]:
+    """One value for each dimension."""
+    return list(values) * dims if len(values) == 1 else list(values)
