@@ -1,7 +1,7 @@
 // PASSES: guard-indices
 //
-// An index from memory is checked; a loop variable, what is asserted already, and what is clamped
-// to the array are not.
+// An index from memory is checked, also where an affine expression is made of it; a loop variable,
+// what is asserted before, and what is clamped to the array are not.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.for %[[I:.*]] = 0 to 8 {
@@ -63,5 +63,50 @@ func.func private @clamped(%t: memref<10xf32>, %u: memref<12xf32>, %v: memref<9x
     %r = arith.addf %s, %z : f32
     affine.store %r, %o[%i] : memref<3xf32>
   }
+  return
+}
+
+// What is asserted on one side alone, of another extent, afterwards, elsewhere, or of another number
+// that a cast makes of it, is checked.
+// CHECK-LABEL: func.func private @asserted
+// CHECK:         cf.assert %{{.*}}, "below"
+// CHECK:         cf.assert %{{.*}}, "index out of range: it must be at least 0 and less than 10"
+// CHECK-NEXT:    memref.load
+// CHECK:         cf.assert %{{.*}}, "above"
+// CHECK-NEXT:    memref.load
+// CHECK:         cf.assert %{{.*}}, "index out of range: it must be at least 0 and less than 9"
+// CHECK-NEXT:    memref.load
+// CHECK:         cf.assert %{{.*}}, "elsewhere"
+// CHECK:         cf.assert %{{.*}}, "index out of range: it must be at least 0 and less than 10"
+// CHECK-NEXT:    memref.load
+// CHECK:         cf.assert %{{.*}}, "wide"
+// CHECK-NEXT:    %{{.*}} = arith.index_castui
+// CHECK:         cf.assert %{{.*}}, "index out of range: it must be at least 0 and less than 10"
+// CHECK-NEXT:    memref.load
+// CHECK:         cf.assert %{{.*}}, "index out of range: it must be at least 0 and less than 5"
+// CHECK-NEXT:    memref.load
+func.func private @asserted(%t: memref<10xf32>, %u: memref<9xf32>, %w: memref<5x2xf32>,
+                            %k: index, %j: index, %n: i32, %if: i1) {
+  %c0 = arith.constant 0 : index
+  %c10 = arith.constant 10 : index
+  %c10_i32 = arith.constant 10 : i32
+  %below = arith.cmpi slt, %k, %c10 : index
+  cf.assert %below, "below"
+  %1 = memref.load %t[%k] : memref<10xf32>
+  %above = arith.cmpi sge, %k, %c0 : index
+  cf.assert %above, "above"
+  %2 = memref.load %t[%k] : memref<10xf32>
+  %3 = memref.load %u[%k] : memref<9xf32>
+  scf.if %if {
+    %fits = arith.cmpi ult, %j, %c10 : index
+    cf.assert %fits, "elsewhere"
+  }
+  %4 = memref.load %t[%j] : memref<10xf32>
+  %less = arith.cmpi slt, %n, %c10_i32 : i32
+  cf.assert %less, "wide"
+  %m = arith.index_castui %n : i32 to index
+  %5 = memref.load %t[%m] : memref<10xf32>
+  %row = affine.apply affine_map<(d0) -> (d0 floordiv 2)>(%j)
+  %6 = memref.load %w[%row, %c0] : memref<5x2xf32>
   return
 }

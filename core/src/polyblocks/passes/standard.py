@@ -137,8 +137,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                     "func.func(tm-tensor-to-loops,convert-linalg-to-affine-loops)",
                 ),
                 HoistBuffersPass(),
-                FoldViewsPass(),
                 GuardIndicesPass(),
+                FoldViewsPass(),
                 *only(keeps, FormPreparationPass()),
             ],
             "S3": [

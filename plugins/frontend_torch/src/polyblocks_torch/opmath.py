@@ -40,7 +40,7 @@ NARROW = frozenset({torch.float16, torch.bfloat16})
 _EXACT = frozenset(
     """abs amax amin argmax argmin cat ceil clone constant_pad_nd copy copysign cummax cummin
     diagonal_scatter embedding empty empty_like empty_permuted empty_strided expand_copy fill flip
-    floor full full_like gather index index_put index_select kthvalue lift_fresh_copy masked_fill
+    floor full full_like gather index index_select kthvalue lift_fresh_copy masked_fill
     masked_scatter max max_pool2d_with_indices max_pool3d_with_indices maximum median min minimum
     mode nanmedian neg new_empty new_empty_strided new_full new_ones new_zeros ones ones_like relu
     repeat roll round scalar_tensor scatter select_scatter sign slice_scatter sort topk tril triu
@@ -141,7 +141,7 @@ def _computes(node: fx.Node) -> bool:
     if _name(node) in _CONVERSIONS:
         # From a narrow type each number stays what it is.
         return not any(is_narrow(operand.meta.get("val")) for operand in node.all_input_nodes)
-    if _name(node) == "index_put":
+    if _name(node) == "_unsafe_index_put":
         accumulates = node.args[3:4]
         return bool(accumulates and accumulates[0])
     if not node.all_input_nodes:

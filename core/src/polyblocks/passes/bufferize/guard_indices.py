@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-#: What computes an index that is in bounds by construction.
-SAFE = {"affine.apply", "arith.constant"}
 LOOPS = {"affine.for", "affine.parallel", "scf.for", "scf.parallel", "scf.forall"}
-#: How far to look for a check that the frontend has already put on the value.
+#: Casts that keep the numbers that fit.
+CASTS = {"arith.index_cast", "arith.index_castui", "arith.extsi", "arith.trunci"}
+#: How many casts, and conditions joined by "and", to look through.
 DEPTH = 4
+
+Range = tuple[int, int]
+_ALL: Range = (-(1 << 63), (1 << 63) - 1)
 
 
 @dataclass(frozen=True)
 class GuardIndicesPass:
     """Put an assertion in front of every load and store at run-time indices.
 
-    Loop variables and affine indices are in bounds by construction, and so is what was clamped; a
-    value that an assertion already looks at is left to it.
+    Loop variables, and affine expressions of them, are in bounds by construction, and so is what
+    was clamped, or what assertions before it keep there. Runs while accesses go through views: an
+    index of a view may be out of its bounds and meet another element of what it is a view of.
 
     Before::
 
@@ -34,69 +39,152 @@ class GuardIndicesPass:
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite in place."""
-        from polyblocks.affine.mlir.value_ranges import range_of
         from polyblocks.mlir import ir
 
         del context
-        accesses: list[Any] = []
-        checked: set[Any] = set()
-
+        accesses: list[tuple[int, Any]] = []
+        checks = _Checks()
         on = ir.WalkResult.ADVANCE
+        order = 0
 
         def visit(op: Any) -> Any:
+            nonlocal order
+            order += 1
             name = op.name
             if name in ("memref.load", "memref.store"):
-                accesses.append(op)
+                accesses.append((order, op))
             elif name == "cf.assert":
-                _collect(op.operands[0], checked, DEPTH)
+                checks.add(order, op)
             return on
 
         module.operation.walk(visit)
         with module.context, ir.Location.unknown():
-            for op in accesses:
+            for place, op in accesses:
                 first = 1 if op.name == "memref.load" else 2
                 shape = op.operands[first - 1].type.shape
-                seen: set[Any] = set()
+                known = checks.before(place, op)
+                seen: dict[Any, int] = {}
                 for index, extent in zip(list(op.operands)[first:], shape, strict=True):
-                    if index in seen or _is_safe(index, checked):
+                    if extent < 0 or seen.get(index, extent + 1) <= extent or _by_loops(index):
                         continue
-                    seen.add(index)
-                    known = range_of(index)
-                    if known is not None and known[0] >= 0 and known[1] < extent:
-                        continue
-                    if extent >= 0:
+                    low, high = _range(index, known)
+                    if low < 0 or high >= extent:
+                        seen[index] = extent
                         _guard(op, index, extent)
 
 
-def _collect(value: Any, checked: set[Any], depth: int) -> None:
-    """Values that a condition is computed from."""
-    from polyblocks.mlir import ir
+class _Checks:
+    """What assertions say of values."""
 
-    owner = value.owner
-    if depth == 0 or isinstance(owner, ir.Block):
+    def __init__(self) -> None:
+        #: Value -> of each assertion, its place in the order of the program, block, and bounds.
+        self._found: dict[Any, list[tuple[int, Any, Range]]] = {}
+
+    def add(self, order: int, op: Any) -> None:
+        """Take note of an assertion."""
+        for value, bounds in _bounds(op.operands[0]):
+            self._found.setdefault(value, []).append((order, op.block, bounds))
+
+    def before(self, order: int, op: Any) -> Callable[[Any], list[Range]]:
+        """What holds of a value where an operation is reached, as a function of the value."""
+        blocks = _blocks_of(op) if self._found else []
+
+        def known(value: Any) -> list[Range]:
+            found = self._found.get(value, ())
+            return [bounds for at, block, bounds in found if at < order and block in blocks]
+
+        return known
+
+
+def _bounds(condition: Any, depth: int = DEPTH) -> Iterator[tuple[Any, Range]]:
+    """Values that a condition compares with numbers, and what they are where it holds."""
+    from polyblocks.mlir import dialect, ir
+
+    if depth == 0 or isinstance(condition, ir.BlockArgument):
         return
-    for operand in owner.operation.operands:
-        checked.add(operand)
-        _collect(operand, checked, depth - 1)
+    op = condition.owner.operation
+    if op.name == "arith.andi":
+        for operand in op.operands:
+            yield from _bounds(operand, depth - 1)
+    if op.name != "arith.cmpi":
+        return
+    predicates = dialect("arith").CmpIPredicate
+    predicate = predicates(ir.IntegerAttr(op.attributes["predicate"]).value)
+    value, number = op.operands[0], _number(op.operands[1])
+    if number is None:
+        return
+    known = {
+        predicates.eq: (number, number),
+        predicates.slt: (_ALL[0], number - 1),
+        predicates.sle: (_ALL[0], number),
+        predicates.sgt: (number + 1, _ALL[1]),
+        predicates.sge: (number, _ALL[1]),
+        # Read without a sign, a negative number is larger than one that is not.
+        **({predicates.ult: (0, number - 1), predicates.ule: (0, number)} if number >= 0 else {}),
+    }
+    if predicate in known:
+        yield value, known[predicate]
 
 
-def _is_safe(index: Any, checked: set[Any]) -> bool:
+def _number(value: Any) -> int | None:
     from polyblocks.mlir import ir
 
-    value = index
-    for _ in range(DEPTH):
-        if value in checked and not isinstance(value.owner, ir.Block):
-            return value.owner.operation.name != "arith.constant"
-        owner = value.owner
-        if isinstance(owner, ir.Block):
-            return owner.owner.operation.name in LOOPS and value == owner.arguments[0]
-        name = owner.operation.name
-        if name in SAFE:
-            return True
-        if name not in ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.trunci"):
-            return False
-        value = owner.operation.operands[0]
-    return False
+    if isinstance(value, ir.BlockArgument) or value.owner.operation.name != "arith.constant":
+        return None
+    attribute = value.owner.operation.attributes["value"]
+    return int(ir.IntegerAttr(attribute).value) if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _range(value: Any, known: Callable[[Any], list[Range]], depth: int = DEPTH) -> Range:
+    """What an integer can be.
+
+    Args:
+        value: the integer.
+        known: what assertions say of a value.
+        depth: how many casts to look through.
+    """
+    from polyblocks.affine.mlir.value_ranges import range_of
+    from polyblocks.mlir import ir
+
+    ranges = [range_of(value) or _ALL, *known(value)]
+    if depth and not isinstance(value, ir.BlockArgument):
+        op = value.owner.operation
+        if op.name in CASTS:
+            inner = _range(op.operands[0], known, depth - 1)
+            limit = 1 << (_width(value) - 1)
+            least = 0 if op.name == "arith.index_castui" else -limit
+            if least <= inner[0] and inner[1] < limit:
+                ranges.append(inner)
+    return max(r[0] for r in ranges), min(r[1] for r in ranges)
+
+
+def _width(value: Any) -> int:
+    from polyblocks.mlir import ir
+
+    return int(value.type.width) if isinstance(value.type, ir.IntegerType) else 64
+
+
+def _blocks_of(op: Any) -> list[Any]:
+    """The blocks that an operation is in, from the inside out."""
+    from polyblocks.mlir import ir
+
+    blocks = []
+    while op is not None and not isinstance(op, ir.Module) and op.name != "builtin.module":
+        blocks.append(op.block)
+        op = op.parent.operation if op.parent is not None else None
+    return blocks
+
+
+def _by_loops(value: Any) -> bool:
+    """Whether an index is a loop's variable, or an affine expression of such."""
+    from polyblocks.mlir import ir
+
+    if isinstance(value, ir.BlockArgument):
+        return value.owner.owner.operation.name in LOOPS and value.arg_number == 0
+    op = value.owner.operation
+    return op.name == "affine.apply" and all(
+        _by_loops(operand) or _number(operand) is not None for operand in op.operands
+    )
 
 
 def _guard(op: Any, index: Any, extent: int) -> None:

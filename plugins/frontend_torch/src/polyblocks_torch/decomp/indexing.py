@@ -17,7 +17,9 @@ _COUNT = torch.int64
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     flat = x.reshape(-1)
     index = torch.where(index < 0, index + flat.shape[0], index).reshape(-1)
-    return flat.index_put((index,), source.reshape(-1), accumulate).reshape(x.shape)
+    return aten._unsafe_index_put.default(flat, [index], source.reshape(-1), accumulate).reshape(
+        x.shape
+    )
 
 
 @decomposition(aten.index.Tensor)
@@ -29,31 +31,70 @@ def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
     return aten.index.Tensor(x, wide)
 
 
+# Of what is stored at indices, ``_unsafe_index_put`` is what is left: its indices count from the
+# front, and a check that one of them is out of bounds stops the program.
+
+
+@decomposition(aten._unsafe_index_put.default)
+def index_put_from_front(
+    x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """A sum of booleans is true if any of them is."""
+    if accumulate and x.dtype == torch.bool:
+        counts = aten._unsafe_index_put.default(x.to(_COUNT), indices, values.to(_COUNT), True)
+        return counts.to(torch.bool)
+    return NotImplemented
+
+
 @decomposition(aten.index_put.default)
 def index_put(
     x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """A mask chooses places, also one of bytes, which torch-mlir takes for row numbers.
+    """Negative indices count from the end; a mask, also one of bytes, chooses places.
 
-    Where every chosen place gets the same values it does not matter how many there are. A sum of
-    booleans is true if any of them is.
+    Where every place that a mask chooses gets the same values, it does not matter how many there
+    are.
     """
+    given = [i for i in indices if i is not None]
+    if not any(i.dtype in (torch.bool, torch.uint8) for i in given):
+        ahead = [
+            None if i is None else torch.where(i < 0, i + extent, i)
+            for i, extent in zip(indices, x.shape, strict=False)
+        ]
+        return _put_between(x, ahead, values, accumulate)
     if accumulate and x.dtype == torch.bool:
         counts = aten.index_put.default(x.to(_COUNT), indices, values.to(_COUNT), True)
         return counts.to(torch.bool)
-    if not any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices):
-        return NotImplemented
+    while indices[-1] is None:
+        indices = indices[:-1]
     masks = [i.to(torch.bool) if i is not None and i.dtype == torch.uint8 else i for i in indices]
-    (mask, *others) = masks
-    if mask is None or others:
+    if len(given) > 1:
         return _left_masked(x, indices, masks, values, accumulate)
-    inner = x.shape[mask.dim() :]
-    if values.dim() > len(inner) and values.shape[: values.dim() - len(inner)].numel() != 1:
-        return _left_masked(x, indices, masks, values, accumulate)
-    values = values.reshape(values.shape[max(0, values.dim() - len(inner)) :])
+    mask = given[0].to(torch.bool)
+    inner = x.dim() - len(indices) + 1 - mask.dim()
+    # The chosen places are one dimension of the values.
+    place = values.dim() - inner - 1
+    if place >= 0:
+        if values.shape[place] != 1:
+            return _left_masked(x, indices, masks, values, accumulate)
+        shape = values.shape
+        values = values.reshape(*shape[:place], *[1] * mask.dim(), *shape[place + 1 :])
     if accumulate:
         values = x + values
-    return torch.where(mask.reshape(*mask.shape, *[1] * len(inner)), values, x)
+    return torch.where(mask.reshape(*mask.shape, *[1] * inner), values, x)
+
+
+def _put_between(
+    x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool
+) -> Tensor:
+    """Indices of dimensions that do not lie beside each other come first, as in the values."""
+    dims = [dim for dim, index in enumerate(indices) if index is not None]
+    if dims[-1] - dims[0] < len(dims):
+        return aten._unsafe_index_put.default(x, indices, values, accumulate)
+    order = dims + [dim for dim in range(x.dim()) if dim not in dims]
+    moved, given = x.permute(order), [index for index in indices if index is not None]
+    put = aten._unsafe_index_put.default(moved, given, values, accumulate)
+    return put.permute([order.index(dim) for dim in range(x.dim())])
 
 
 def _left_masked(
@@ -67,6 +108,36 @@ def _left_masked(
     if all(a is b for a, b in zip(given, masks, strict=True)):
         return NotImplemented
     return aten.index_put.default(x, masks, values, accumulate)
+
+
+@decomposition(aten.index_copy.default)
+def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    return _at_rows(x, dim, index, source, accumulate=False)
+
+
+@decomposition(aten.index_add.default)
+def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    return _at_rows(x, dim, index, source if alpha == 1 else source * alpha, accumulate=True)
+
+
+@decomposition(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor)
+def index_fill(x: Tensor, dim: int, index: Tensor, value: float | Tensor) -> Tensor:
+    """Of these three, the one that counts negative indices from the end."""
+    if not isinstance(value, Tensor):
+        value = torch.full((), value, dtype=x.dtype, device=x.device)
+    rows = x.reshape(1) if not x.dim() else x
+    shape = list(rows.shape)
+    shape[dim] = index.numel()
+    extent = rows.shape[dim]
+    ahead = torch.where(index < 0, index + extent, index)
+    return _at_rows(x, dim, ahead, value.to(x.dtype).expand(shape), accumulate=False)
+
+
+def _at_rows(x: Tensor, dim: int, index: Tensor, source: Tensor, accumulate: bool) -> Tensor:
+    """Store the slices of ``source`` along a dimension at indices that count from the front."""
+    rows, source = (t if t.dim() else t.reshape(1) for t in (x, source))
+    places = [None] * (dim % rows.dim()) + [index.reshape(-1)]
+    return aten._unsafe_index_put.default(rows, places, source, accumulate).reshape(x.shape)
 
 
 @decomposition(aten.masked_scatter.default)
@@ -180,7 +251,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     inside = (values >= low) & (values <= high)
     position = torch.where(inside, position.clamp(0, bins - 1), 0)
     counts = torch.zeros(bins, dtype=x.dtype, device=x.device)
-    return counts.index_put((position,), inside.to(x.dtype), accumulate=True)
+    return aten._unsafe_index_put.default(counts, [position], inside.to(x.dtype), True)
 
 
 # A tensor without dimensions is indexed along "dimension 0" as if it had one element.

@@ -10,6 +10,7 @@ from polyblocks_torch.rewrites.complex_pairs import expand_complex
 from polyblocks_torch.rewrites.constants import fold_constants
 from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors
 from polyblocks_torch.rewrites.float_scalars import round_numbers
+from polyblocks_torch.rewrites.index_puts import name_index_puts
 from polyblocks_torch.rewrites.padded_inputs import join_padded_inputs
 from polyblocks_torch.rewrites.positive_dims import count_dims_from_front
 from polyblocks_torch.rewrites.wide_bytes import BYTES, widen_bytes
@@ -23,6 +24,7 @@ def rewrite_graph(gm: torch.fx.GraphModule) -> None:
     """
     values = _values(gm.graph)
     dtypes = {value.dtype for value in values}
+    name_index_puts(gm.graph)
     # First: torch-mlir divides by extents, so nothing else may see a tensor without elements.
     if any(0 in value.shape for value in values):
         fold_empty_tensors(gm.graph)
