@@ -148,8 +148,8 @@ def test_gradients_of_reads() -> None:
         "grid": lambda x, i: x[i[:, None], i.clamp(-4, 3)],
         "elements": lambda x, i: x[i, i.clamp(-4, 3)],
         "of three dimensions": lambda x, i: x.reshape(5, 2, 2)[i, :, i.clamp(-2, 1)],
-        "read a slice": lambda x, i, v: x.reshape(-1)[3:8][i],
-        "read a column": lambda x, i, v: x[:, 1][i],
+        "slice": lambda x, i: x.reshape(-1)[3:8][i],
+        "column": lambda x, i: x[:, 1][i],
         "take": lambda x, i: x.take(i),
         "stored": lambda x, i: stored(x, i, (x * 2)[:4]),
     }
