@@ -1,0 +1,281 @@
+"""A random typed program, compiled and in eager mode: what differs by more than rounding.
+
+How far rounding reaches is tried, not estimated: eager mode computes the program again with every
+result of real or complex numbers off by as much as its dtype rounds, and with the operands of sums
+and products off likewise. What that does not move (integers, bools, NaN, copies) has to be the same
+bit for bit; what it moves may differ by a few times as much.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from forked_sweep import Outcome
+from judge import WIDER, less_exact
+from torch import Tensor
+from typed_fuzz import Program, assigned, differentiable
+from typed_templates import ADDING
+from typed_values import NAMESPACE
+
+Jit = Callable[..., Any]
+
+#: How often eager mode computes a program with other roundings.
+TRIALS = 6
+
+#: A result may be off by this many times what other roundings make of it.
+SLACK = 8.0
+
+
+@dataclass
+class Run:
+    """What one run of a program gives: results, arguments afterwards, gradients."""
+
+    names: list[str]
+    tensors: list[Tensor]
+    inputs: list[Tensor]
+
+
+def check(program: Program, jit: Jit) -> Outcome:
+    """Run a program compiled and not, and compare.
+
+    Args:
+        program: what is run.
+        jit: as ``polyblocks_jit_torch``.
+    """
+    warnings.simplefilter("ignore")
+    operations = program.templates
+    try:
+        eager = run(program, program.function())
+    except Exception as error:
+        return Outcome("skipped", f"PyTorch: {_line(error)}", operations)
+    torch._dynamo.reset()
+    compiled = jit(program.function())
+    try:
+        ours = run(program, compiled)
+    except Exception as error:
+        alike = "" if _traced(program) else " (so it does with the backend aot_eager)"
+        return Outcome("wrong", f"raised {_line(error)}{alike}", operations)
+    problem = differ(program, ours, eager)
+    if problem:
+        return Outcome("wrong", problem, operations)
+    report = compiled.polyblocks_report()
+    if report.whole:
+        return Outcome("compiled", "", operations)
+    left = tuple(row.op for row in report.fallbacks)
+    reasons = [f"{row.op}: {row.reason}" for row in report.fallbacks]
+    reasons += [f"graph break: {row.reason}" for row in report.graph_breaks]
+    return Outcome("fallback", "; ".join(reasons)[:300], operations, left)
+
+
+def run(program: Program, function: Callable[..., list[Tensor]], widen: bool = False) -> Run:
+    """Call a function with the program's arguments, and ask for their gradients.
+
+    Args:
+        program: whose arguments they are.
+        function: what is called.
+        widen: whether the arguments are float64 and complex128.
+    """
+    inputs = program.inputs(widen)
+    outputs = function(*inputs)
+    names = [f"result {i} ({name})" for i, name in enumerate(program.outputs)]
+    tensors = list(outputs)
+    names += [f"argument {i} afterwards" for i in range(len(inputs))]
+    tensors += inputs
+    if program.gradient:
+        ends = [y for y in outputs if y.requires_grad]
+        leaves = [x for x in inputs if x.requires_grad]
+        gradients: Sequence[Tensor | None] = [None] * len(leaves)
+        if ends:
+            weights = [_weights(y) for y in ends]
+            gradients = torch.autograd.grad(ends, leaves, weights, allow_unused=True)
+        for i, (leaf, gradient) in enumerate(zip(leaves, gradients, strict=True)):
+            names.append(f"gradient {i}")
+            # None and zero are alike.
+            tensors.append(torch.zeros_like(leaf) if gradient is None else gradient)
+    return Run(names, tensors, inputs)
+
+
+def _weights(y: Tensor) -> Tensor:
+    """Of the sum of which gradients are taken; the same ones for results of the same shape."""
+    generator = torch.Generator().manual_seed(y.numel())
+    real = torch.randn(y.shape, generator=generator, dtype=torch.float64)
+    if y.is_complex():
+        return torch.complex(real, real + 1).to(y.dtype)
+    return real.to(y.dtype)
+
+
+def differ(program: Program, ours: Run, eager: Run) -> str:
+    """What is not as in eager mode, in words; empty if nothing."""
+    trials: list[Run] | None = None
+    exact: Run | None = None
+    traced: Run | None = None
+    for i, (name, mine, theirs) in enumerate(
+        zip(eager.names, ours.tensors, eager.tensors, strict=True)
+    ):
+        if (mine.dtype, mine.shape) != (theirs.dtype, theirs.shape):
+            return (
+                f"{name} is {mine.dtype}{list(mine.shape)}, not {theirs.dtype}{list(theirs.shape)}"
+            )
+        if not name.startswith("gradient"):
+            traits = _traits(mine, ours.inputs), _traits(theirs, eager.inputs)
+            if traits[0] != traits[1]:
+                traced = traced or _traced(program)
+                if traced is None or _traits(traced.tensors[i], traced.inputs) != traits[0]:
+                    return f"{name} {traits[0]}, not {traits[1]}"
+        if same(mine, theirs):
+            continue
+        if trials is None:
+            trials = [run_rounded(program, seed) for seed in range(TRIALS)]
+        problem = _beyond(mine, theirs, [trial.tensors[i] for trial in trials])
+        if problem and WIDER.get(theirs.dtype) and not name.startswith("argument"):
+            exact = exact or _exact(program)
+            if exact is not None and exact.tensors[i].dtype == WIDER[theirs.dtype]:
+                problem = less_exact(mine.detach(), theirs.detach(), exact.tensors[i].detach())
+        if problem:
+            return f"{name}: {problem}"
+    return ""
+
+
+def _exact(program: Program) -> Run | None:
+    try:
+        return run(program, program.function(), widen=True)
+    except RuntimeError:  # it insists on a dtype
+        return None
+
+
+def _traced(program: Program) -> Run | None:
+    """As PyTorch's own compiler has strides and views, of whose shapes it keeps eager's."""
+    torch._dynamo.reset()
+    try:
+        return run(program, torch.compile(program.function(), backend="aot_eager"))
+    except Exception:
+        return None
+
+
+def _traits(x: Tensor, inputs: list[Tensor]) -> str:
+    """Strides, and which argument's memory a result shares."""
+    strides = [s for s, extent in zip(x.stride(), x.shape, strict=True) if extent > 1]
+    if x.numel() == 0:
+        strides = []
+    pointer = x.untyped_storage().data_ptr()
+    shared = [i for i, y in enumerate(inputs) if y.untyped_storage().data_ptr() == pointer]
+    views = f" views argument {shared}" if shared and x.numel() else ""
+    return f"has strides {strides}{views}"
+
+
+def same(mine: Tensor, theirs: Tensor) -> bool:
+    """Whether two tensors hold the same values; NaN is NaN."""
+    return torch.equal(_bits(mine), _bits(theirs))
+
+
+def _bits(x: Tensor) -> Tensor:
+    x = x.detach()
+    if x.is_complex():
+        x = torch.view_as_real(x.resolve_conj())
+    if x.is_floating_point():
+        return torch.where(x.isnan(), torch.nan, x).double().view(torch.int64)
+    return x
+
+
+def _beyond(mine: Tensor, theirs: Tensor, trials: list[Tensor]) -> str:
+    """Where a result is further from eager's than other roundings are."""
+    if theirs.is_complex():
+        # There are many ways to be infinite; which one depends on how products are made.
+        both = ~(mine.isfinite() | theirs.isfinite())
+        same_shape = [x for x in trials if x.shape == theirs.shape]
+        parts = [
+            torch.view_as_real(x.detach().resolve_conj().masked_fill(both, 0))
+            for x in (mine, theirs, *same_shape)
+        ]
+        return _beyond(parts[0], parts[1], parts[2:])
+    # What has to be the same shape may not be, once an index has moved.
+    trials = [x.detach() for x in trials if x.shape == theirs.shape]
+    wide = [x.detach().double() for x in (mine, theirs, *trials)]
+    ours, eager, others = wide[0], wide[1], wide[2:]
+    moved = torch.zeros_like(eager)
+    unsure = torch.zeros(eager.shape, dtype=torch.bool)
+    for x in others:
+        unsure |= x.isfinite() != eager.isfinite()
+        unsure |= (x != eager) & ~eager.isfinite() & ~(x.isnan() & eager.isnan())
+        moved = torch.maximum(moved, (x - eager).abs().nan_to_num(0.0, 0.0, 0.0))
+    allowed = SLACK * moved
+    if theirs.is_floating_point():
+        limits = torch.finfo(theirs.dtype)
+        # Whatever moves at all may be rounded otherwise.
+        unit = 4 * limits.eps * eager.abs().nan_to_num(0.0, 0.0, 0.0)
+        allowed = allowed + unit + 4 * limits.smallest_normal * limits.eps
+        # A sum of many terms has no element that is not like the others.
+        if moved.any():
+            middle = moved[moved > 0].median()
+            allowed = torch.maximum(allowed, torch.where(moved > 0, SLACK * middle, 0.0))
+    both = ours.isnan() & eager.isnan()
+    equal = (ours == eager) | both
+    near = ((ours - eager).abs() <= allowed) & ours.isfinite() & eager.isfinite()
+    far = ~(equal | near | unsure)
+    if not theirs.is_floating_point():
+        far &= moved == 0
+    if not bool(far.any()):
+        return ""
+    at = tuple(int(n) for n in far.nonzero()[0])
+    return (
+        f"{int(far.sum())} of {far.numel()} elements differ: at {list(at)} {ours[at].item():.9g}, "
+        f"not {eager[at].item():.9g} (rounding moves it by {moved[at].item():.2g})"
+    )
+
+
+def run_rounded(program: Program, seed: int) -> Run:
+    """The program in eager mode, every result off by as much as it may be rounded."""
+    return run(program, _Rounded(program, seed))
+
+
+class _Rounded:
+    """Computes a program line by line, and changes what each line gives."""
+
+    def __init__(self, program: Program, seed: int) -> None:
+        self.program, self.rng = program, random.Random(seed)
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __call__(self, *inputs: Tensor) -> list[Tensor]:
+        space: dict[str, Any] = dict(NAMESPACE)
+        space.update(zip(self.program.parameters, inputs, strict=True))
+        for line, template in zip(self.program.lines, self.program.templates, strict=True):
+            name = assigned(line)
+            if not name:
+                exec(line, space)
+                continue
+            if template in ADDING:
+                around = {k: self._off(v) for k, v in space.items() if isinstance(v, Tensor)}
+                value = eval(line.partition(" = ")[2], {**space, **around})
+            else:
+                value = eval(line.partition(" = ")[2], space)
+            others = [v for k, v in space.items() if isinstance(v, Tensor) and k != name]
+            space[name] = value if _shares(value, others) else self._off(value)
+        return [space[name] for name in self.program.outputs]
+
+    def _off(self, x: Tensor) -> Tensor:
+        if not differentiable(x):
+            return x
+        eps = torch.finfo(x.dtype).eps
+        factor = 1 + eps * (2 * torch.rand(x.shape, generator=self.generator).double() - 1)
+        with torch.no_grad():
+            # A rounding to 16 bits often gives the number back.
+            wide = x.resolve_conj() if x.is_complex() else x
+            off = (wide.to(torch.complex128 if x.is_complex() else torch.float64) * factor).to(
+                x.dtype
+            )
+            delta = torch.where(x == off, torch.zeros_like(off), off - x).nan_to_num(0.0, 0.0, 0.0)
+        return x + delta
+
+
+def _shares(x: Tensor, others: list[Tensor]) -> bool:
+    pointer = x.untyped_storage().data_ptr()
+    return any(y.untyped_storage().data_ptr() == pointer for y in others)
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:240]}"
