@@ -20,6 +20,7 @@ WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPENDENCIES))
 
 .PHONY: help demo test test-all lint bench bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
+.PHONY: foreign random-programs
 .PHONY: gpu-conformance gpu-resources gpu-static gpu-matrix models test-versions acceptance-users format clean
 .DELETE_ON_ERROR:
 
@@ -44,6 +45,9 @@ help:
 	@echo "make gpu-matrix  all that is checked of matrix units without a GPU (up to 40 minutes)"
 	@echo "make jax-sweep  JAX's primitives, 3000 samples (up to 30 minutes)"
 	@echo "make tf-sweep  TensorFlow's operations, against TensorFlow and its XLA (up to an hour)"
+	@echo "make foreign  a thousand programs as users write them, in the three frameworks (15 minutes)"
+	@echo "make random-programs  3000 random PyTorch programs over all dtypes, every third with gradients"
+	@echo "             (an hour); RANDOM_ARGS='--programs 100 --shorten' for fewer"
 	@echo "make models  about a hundred architectures, compiled whole (up to 15 minutes)"
 	@echo "make test-versions  the frontends' tests with the lowest and newest frameworks (an hour);"
 	@echo "             VERSIONS='jax --end low' for one of them"
@@ -110,6 +114,15 @@ jax-sweep: $(VENV)/.done-test
 
 tf-sweep: $(VENV)/.done-test
 	$(PY) tests/tf_sweep/run.py
+
+foreign: $(VENV)/.done-test
+	$(PY) tests/slow/foreign/run.py $(FOREIGN_ARGS)
+
+RANDOM_ARGS ?= --programs 3000 --json build/random-programs.json --resume
+
+random-programs: $(VENV)/.done-test
+	@mkdir -p build
+	$(PY) tests/slow/random_programs.py $(RANDOM_ARGS)
 
 test-versions: $(VENV)/.done-test
 	$(PY) tests/versions/run.py $(VERSIONS)

@@ -59,7 +59,8 @@ def arrays_differ(a: Any, b: Any, rtol: float = 0.0) -> str:
     if (a.dtype, a.shape) != (b.dtype, b.shape):
         return f"{a.dtype}{list(a.shape)} instead of {b.dtype}{list(b.shape)}"
     if b.dtype.kind == "c":
-        return arrays_differ(a.real, b.real, rtol) or arrays_differ(a.imag, b.imag, rtol)
+        real = b.real.dtype
+        return arrays_differ(*(np.stack([x.real, x.imag], -1).astype(real) for x in (a, b)), rtol)
     if b.dtype.kind in "fV":
         tolerance = rtol or TOLERANCE.get(str(b.dtype), 2e-5)
         a, b = a.astype(np.float64), b.astype(np.float64)

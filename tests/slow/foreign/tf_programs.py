@@ -72,7 +72,6 @@ choose.table([
     ("cumulative_logsumexp", lambda x: tf.math.cumulative_logsumexp(x), a(1.0, nan, 2.0)),
     ("cumulative_logsumexp of -inf", lambda x: tf.math.cumulative_logsumexp(x), a(-inf, -inf, 2.0)),
     ("reduce_logsumexp", lambda x: tf.reduce_logsumexp(x), a(-inf, -inf)),
-    ("softmax", lambda x: (tf.nn.softmax(x), tf.nn.softmax(x[:1])), V),
     ("any", lambda x: tf.reduce_any(x > 0), V),
     ("count_nonzero", lambda x: tf.math.count_nonzero(x), V),
     ("pow", lambda x: (x**0, x**2, 1.0**x), V),
@@ -196,7 +195,7 @@ def tensor_array_unstacked(jit):
         total = tf.zeros(2)
         for i in tf.range(3):
             total = total * 0.5 + rows.read(2 - i)
-        return total, rows.gather([2, 0])
+        return total
 
     return jit(f)(tf.reshape(tf.range(6.0), (3, 2)))
 
@@ -332,7 +331,7 @@ def second_gradient(jit):
                 inner.watch(x)
                 y = tf.reduce_sum(tf.tanh(x) * x)
             g = inner.gradient(y, x)
-        return g, outer.gradient(g, x), outer.jacobian(g, x) if False else 0
+        return g, outer.gradient(g, x)
 
     return jit(f)(tf.range(3.0))
 
@@ -427,7 +426,7 @@ def keras_training(jit):
                                  tf.keras.layers.BatchNormalization(),
                                  tf.keras.layers.Dense(1, kernel_initializer=tf.keras.initializers.GlorotUniform(2))])  # fmt: skip
     model.build((None, 3))
-    optimizer = tf.keras.optimizers.Adam(0.01)
+    optimizer = tf.keras.optimizers.SGD(0.05, momentum=0.9)
     optimizer.build(model.trainable_variables)
 
     def step(x, y):
@@ -571,7 +570,7 @@ types.table([
     ("constant floor division", lambda x: x + tf.constant([-3]) // 2, "i32 1"),
     ("NaN constant", lambda x: (tf.constant([nan, 1.0]) == tf.constant([nan, 1.0])) & (x > 0), "f32 2"),
     ("bool constant", lambda x: tf.logical_xor(tf.constant([False, True]), x), "bool 2"),
-    ("elu of small numbers", lambda x: (tf.nn.elu(x), tf.nn.selu(x), tf.math.expm1(x)), a(-1e-6, 2e-7)),
+    ("expm1 and log1p of small numbers", lambda x: (tf.math.expm1(x), tf.math.log1p(x)), a(-1e-6, 2e-7)),
     ("-0.0 stays", lambda x: (1 / x, 1 / tf.round(x), 1 / (x * 1)), a(-0.0, 0.0)),
     ("linspace and range", lambda x: (tf.linspace(0.0, 1.0, 7) * x, tf.range(0.0, 1.0, 0.1) * x), "f32 -"),
     ("round to even", tf.round, a(0.5, 1.5, 2.5, -0.5)),

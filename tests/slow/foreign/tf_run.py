@@ -42,12 +42,8 @@ def gradients(function: Callable[..., Any], make: Callable[[], list[Any]]) -> An
         tape.watch(real)
         results = function(*arguments)
         loss = _loss(results)
-    return results, tape.gradient(loss, real, unconnected_gradients="zero")
-
-
-def inner_gradients(function: Callable[..., Any], make: Callable[[], list[Any]]) -> Any:
-    """Gradients by a tape around the call, as :func:`gradients`, called twice."""
-    return [gradients(function, make) for _ in range(2)]
+    found = tape.gradient(loss, real, unconnected_gradients="zero")
+    return results, [tf.convert_to_tensor(g) for g in found]
 
 
 def group(name: str, call: Callable[..., Any] = called) -> Group:

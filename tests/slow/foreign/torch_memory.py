@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch_run import gradients, group
 
-
 lazy = group("laziness")
 lazy.table([
     ("conj of a slice", lambda z: z * 1, lambda: torch.arange(12.0).mul(1 + 2j)[::2].conj()),

@@ -211,7 +211,7 @@ const.table([
     ("compare with numbers outside", lambda x: (x == 255, x < 300, x > -200), "i8 20"),
     ("compare bytes with numbers outside", lambda x: (x == -1, x < 300, x > -1), "u8 20"),
     ("compare bool with numbers", lambda x: (x < 1, x >= -1, x == 2, x > True), "bool 5"),
-    ("compare bool with ints", lambda x, y: (x < y, x >= y, x == y, -1 < x), "bool 5", "i32 5"),
+    ("compare bool with ints", lambda x, y: (x < y, x >= y, x == y, x > -1), "bool 5", "i32 5"),
     ("compare bool with bytes", lambda x, y: (x < y, x >= y), "bool 5", "u8 5"),
     ("compare bool with int8", lambda x, y: (x < y, x >= y), "bool 5", "i8 5"),
     ("compare float16 with bfloat16", lambda x, y: (x < y, torch.maximum(x, y)), "f16 9", "b16 9"),
