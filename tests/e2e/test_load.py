@@ -87,3 +87,10 @@ def test_a_process_that_loads_it_has_no_compiler(artifact, run_python):
         str(artifact),
     )
     assert (done.stdout, done.stderr) == ("7200.0\n[]\n", "")
+
+
+def test_masked_array_is_refused(artifact):
+    product = polyblocks.load(artifact)
+    masked = np.ma.masked_array(np.ones((40, 30), np.float32), False)
+    with pytest.raises(InputError, match="programs know no masks"):
+        product(np.ones((40, 30), np.float32), masked)

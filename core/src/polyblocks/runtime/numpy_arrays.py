@@ -25,6 +25,8 @@ class NumpyArrays(ArrayInterface):
 
     def describe(self, array: Any) -> ArraySpec:
         """Shape, dtype and strides of an array; see the base class."""
+        if isinstance(array, np.ma.MaskedArray):
+            raise InputError("programs know no masks; pass .filled() or .data of the masked array")
         dtype = array.dtype
         if dtype.name not in DTYPES:
             raise InputError(f"dtype {dtype.name} is none of {', '.join(DTYPES)}; use .astype()")

@@ -32,7 +32,7 @@ from polyblocks_tf.numbers.inspection import asks_for_types
 from polyblocks_tf.numbers.number import NeedsValue, Trace
 from polyblocks_tf.numbers.policy import Policy
 from polyblocks_tf.numbers.trial import Trial
-from polyblocks_tf.structure import Arguments, check_leaf
+from polyblocks_tf.structure import Arguments, check_leaf, check_unmasked
 from polyblocks_tf.tracing import scalars, trace
 
 _executing_eagerly = context.executing_eagerly
@@ -389,6 +389,7 @@ def _fitted(value: Any, spec: Any, name: str, function: str) -> Any:
             first = str(error).splitlines()[0]
             raise InputError(f"{name} of {function} does not fit its signature: {first}") from None
     if not isinstance(value, tf.Tensor):
+        check_unmasked(value, name)
         try:
             value = tf.convert_to_tensor(value, spec.dtype)
         except (ValueError, TypeError) as error:

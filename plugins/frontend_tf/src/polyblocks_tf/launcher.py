@@ -201,7 +201,11 @@ def thread_setting() -> int | None:
 
 
 def fitting(array: np.ndarray) -> np.ndarray:
-    """The array as compiled code reads it: dense, in row-major order, each element aligned."""
+    """The array as compiled code reads it: dense, in row-major order, each element aligned and
+    its bytes in the machine's order.
+    """
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     return np.require(array, requirements=("C", "A"))
 
 

@@ -105,9 +105,8 @@ class Arguments:
         kind = type(value)
         if kind is EagerTensor:
             return self._leaf(value, name), (value._shape_tuple(), value._datatype_enum())
-        if kind is np.ndarray or isinstance(value, np.generic):
-            array = np.asarray(value)
-            return self._leaf(array, name), (array.shape, array.dtype)
+        if kind is np.ndarray or (isinstance(value, np.generic) and kind is not np.str_):
+            return self._array(np.asarray(value), name)
         if isinstance(value, tf.Tensor):
             self.symbolic = True
             return self._leaf(value, name), None
@@ -143,8 +142,14 @@ class Arguments:
             )
         if is_keras_tensor(value):
             self.of_keras = True
+        elif is_array_like(value):
+            check_unmasked(value, name)
+            return self._array(np.asarray(value), name)
         # Models, variables, functions: by identity; the variant keeps them alive.
         return Held(value), (kind, id(value))
+
+    def _array(self, array: np.ndarray, name: str) -> tuple[Leaf, Any]:
+        return self._leaf(array, name), (array.shape, array.dtype)
 
     def _leaf(self, value: Any, name: str) -> Leaf:
         self.leaves.append(value)
@@ -189,16 +194,45 @@ def _fill(template: Any, leaves: Sequence[Any], numbers: Mapping[int, Any]) -> A
     return template
 
 
+def is_array_like(value: Any) -> bool:
+    """Whether TensorFlow reads a value as an array at each call, as it does with all that offers
+    NumPy one: its subclasses (``np.memmap``, ``np.matrix``) and arrays of other packages.
+    """
+    return (
+        hasattr(value, "__array__")
+        and not isinstance(value, (type, tf.Variable))
+        and not hasattr(value, "__tf_tensor__")
+        and not hasattr(value, "_should_act_as_resource_variable")
+    )
+
+
+def check_unmasked(value: Any, name: str) -> None:
+    """TensorFlow computes with what a mask hides, and drops the mask.
+
+    Raises:
+        InputError: the value is a masked array.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputError(
+            f"{name} is a masked array, whose mask TensorFlow ignores; pass its .filled() or .data"
+        )
+
+
 def check_leaf(leaf: Any, name: str, target: str) -> tf.TensorSpec:
     """The TensorSpec of an array that is going to be compiled for.
 
     Raises:
         InputError: a dtype that no Program holds.
     """
-    dtype = tf.as_dtype(leaf.dtype)
+    try:
+        dtype = tf.as_dtype(leaf.dtype)
+    except TypeError:  # NumPy has more of them than TensorFlow
+        dtype = None
     if dtype not in DTYPE_NAMES:
+        convert = "tf.cast" if isinstance(leaf, tf.Tensor) else ".astype()"
+        found = getattr(leaf.dtype, "name", leaf.dtype)
         raise InputError(
-            f"{name} has dtype {dtype.name}, which is not one of {dtype_list()}; use tf.cast"
+            f"{name} has dtype {found}, which is not one of {dtype_list()}; use {convert}"
         )
     return tf.TensorSpec(leaf.shape, dtype, name=re.sub(r"\W+", "_", name).strip("_") or "x")
 
