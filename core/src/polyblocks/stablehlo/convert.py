@@ -9,10 +9,19 @@ from polyblocks.stablehlo.code import emit
 from polyblocks.stablehlo.element import F32, Element
 
 
-def convert(x: Any, source: Element, target: Element) -> Any:
+def convert(x: Any, source: Element, target: Element, wraps: bool = False) -> Any:
     """A scalar as another element type.
 
-    Floats become the nearest integer towards zero; what is out of range saturates, NaN becomes 0.
+    Floats become the nearest integer towards zero.
+
+    Args:
+        x: the scalar.
+        source: its element type.
+        target: the other one.
+        wraps: what becomes of floats that are out of range. By default they saturate, and NaN
+            becomes 0, as XLA has it. Otherwise they and NaN are the lowest integer of 32 or 64
+            bits, which saturates to narrower ones, and negative numbers wrap around in unsigned
+            integers of as many bits: what CPUs convert so in vectors.
     """
     if source == target:
         return x
@@ -33,6 +42,8 @@ def convert(x: Any, source: Element, target: Element) -> Any:
         if source.is_float:
             return code.compare_float("une", x, zero)
         return code.compare_int("ne", x, zero)
+    if source.is_float and target.is_integer and wraps:
+        return _wrapping(x, source, target)
     if source.is_float:
         return _from_float(x, source, target)
     if target.is_float:
@@ -65,3 +76,31 @@ def _from_float(x: Any, source: Element, target: Element) -> Any:
     number = code.select(high, code.constant(target, target.highest), number)
     number = code.select(low, code.constant(target, target.lowest), number)
     return code.select(code.is_nan(x), code.constant(target, 0), number)
+
+
+def _wrapping(x: Any, source: Element, target: Element) -> Any:
+    if source.width < F32.width:
+        x, source = convert(x, source, F32), F32
+    width = max(target.width, 32)
+    signed = Element(f"i{width}")
+    lowest = code.constant(signed, signed.lowest)
+    number = emit("arith.fptosi", [x], signed.type)
+    if width < 64 and source.width == 64:
+        # Numbers between the lowest integer and the next lower one are truncated to it.
+        low = code.compare_float("ogt", x, code.constant(source, float(signed.lowest - 1)))
+    else:
+        low = code.compare_float("oge", x, code.constant(source, float(signed.lowest)))
+    high = code.compare_float("olt", x, code.constant(source, float(signed.highest + 1)))
+    number = code.select(code.both(low, high), number, lowest)
+    if target.is_unsigned and width == target.width:
+        beyond = emit("arith.fptoui", [x], signed.type)
+        fits = code.both(
+            code.compare_float("oge", x, code.constant(source, float(signed.highest + 1))),
+            code.compare_float("olt", x, code.constant(source, 2.0**width)),
+        )
+        return code.select(fits, beyond, number)
+    if width == target.width:
+        return number
+    number = emit("arith.maxsi", [number, code.constant(signed, target.lowest)])
+    number = emit("arith.minsi", [number, code.constant(signed, target.highest)])
+    return emit("arith.trunci", [number], target.type)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import text
+from polyblocks.stablehlo.extensions import CHECK
 from polyblocks.stablehlo.lowering import Lowering
 from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.shapes import static_slice
@@ -22,9 +24,28 @@ def _custom_call(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Ar
     target = text(op, "call_target_name")
     if target in _IDENTITIES:
         return arguments
+    if target == CHECK:
+        return _checked(lowering, *arguments, message=text(op, "backend_config"))
     if target == "ApproxTopK":
         return _approximate_top_k(lowering, op, arguments)
     raise UnsupportedError(f"the custom call {target} is code of a library")
+
+
+def _checked(lowering: Lowering, array: Array, holds: Array, message: str) -> list[Array]:
+    if not array.numel or holds.splat or (holds.known is not None and holds.known.all()):
+        return [array]
+    if not array.rank:
+        # What is known of the number stays known.
+        mlir.dialect("cf").AssertOp(lowering.scalar(holds), message)
+        return [array]
+    loops = range(array.rank)
+
+    def body(loaded: list[Any]) -> list[Any]:
+        mlir.dialect("cf").AssertOp(loaded[1], message)
+        return [loaded[0]]
+
+    inputs = [lowering.operand(each, loops) for each in (array, holds)]
+    return lowering.generic(array.shape, inputs, [array.element], body)
 
 
 def _approximate_top_k(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Array]:

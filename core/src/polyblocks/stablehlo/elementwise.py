@@ -16,6 +16,7 @@ from polyblocks.stablehlo import code, complexes
 from polyblocks.stablehlo.code import emit
 from polyblocks.stablehlo.convert import convert
 from polyblocks.stablehlo.element import Element
+from polyblocks.stablehlo.extensions import WRAPS
 
 
 @dataclass(frozen=True)
@@ -366,7 +367,7 @@ def _clz(call: Call) -> Any:
 
 @rule("stablehlo.convert")
 def _convert(call: Call) -> Any:
-    return convert(call.args[0], call.kind, call.result)
+    return convert(call.args[0], call.kind, call.result, wraps=WRAPS in call.op.attributes)
 
 
 @rule("stablehlo.bitcast_convert")

@@ -24,9 +24,10 @@ from polyblocks.registry.registry import get_registry
 from polyblocks_tf import inside
 from polyblocks_tf.compiler import compile_function
 from polyblocks_tf.device_call import is_on_gpu
-from polyblocks_tf.gradients import Recorded
+from polyblocks_tf.gradients import Recorded, forward_mode_watches
 from polyblocks_tf.graph import Graph
 from polyblocks_tf.loaded import name_of
+from polyblocks_tf.location import call_location
 from polyblocks_tf.models.layer import as_layer, call_context
 from polyblocks_tf.numbers.inspection import asks_for_types
 from polyblocks_tf.numbers.number import NeedsValue, Trace
@@ -310,6 +311,11 @@ class CompiledFunction:
 
     def _record(self, variant: Variant, given: list[Any]) -> Any:
         leaves = [tf.convert_to_tensor(leaf) for leaf in given]
+        if forward_mode_watches(variant.concrete, leaves):
+            reason = "a ForwardAccumulator outside needs its derivative"
+            strict = self._options.strict_target
+            self._report.not_compiled("forward mode", reason, call_location(), strict=strict)
+            return variant.concrete(*leaves)
         if variant.recorded is None:
             with self._lock:
                 if variant.recorded is None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import record, tape
+from tensorflow.python.eager import forwardprop_util, record, tape
 
 from polyblocks.errors import FallbackError
 from polyblocks.frontends.function_report import FunctionReport
 from polyblocks.options import CompileOptions
 from polyblocks_tf.compiler import compile_function
 from polyblocks_tf.graph import Graph
+
+
+def forward_mode_watches(concrete: Any, leaves: list[Any]) -> bool:
+    """Whether a ``tf.autodiff.ForwardAccumulator`` watches an argument or a variable."""
+    handles = [variable.handle for variable in concrete.graph.variables]
+    return bool(forwardprop_util.pack_tangents([*leaves, *handles]).tangents)
 
 
 class Recorded:

@@ -6,7 +6,7 @@ or a part of it alone) traces a function that runs the operations of the first o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,10 @@ _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _LOOPS = ("While", "StatelessWhile")
 _CONTROL = frozenset(("While", "If", "Case", *_CALLS))
 
+#: Type of the operation that :mod:`polyblocks_tf.operations.checks` adds; TensorFlow itself has no
+#: kernel for it.
+CHECK_OPERATION = "XlaOptimizationBarrier"
+
 #: Stateful operations that change nothing.
 _READS = frozenset(
     "ReadVariableOp ResourceGather ResourceGatherNd VarIsInitializedOp VariableShape Placeholder "
@@ -39,7 +43,8 @@ _OF_SHAPES = frozenset(("Shape", "ShapeN", "Size", "Rank"))
 
 #: Type of an operation -> a function of the operation and its inputs that computes its outputs,
 #: or None where it cannot.
-Substitutions = Mapping[str, Callable[[Any, list[Any]], Sequence[Any] | None]]
+Substitute = Callable[[Any, list[Any]], Sequence[Any] | None]
+Substitutions = Mapping[str, Substitute]
 
 
 #: A tensor: the number of the inlined call that it is in, and its name there.
@@ -221,6 +226,8 @@ def fold(graph: Graph) -> dict[Value, np.ndarray]:
             continue
         if op.op_def.is_stateful or any(v.func.name for v in op.node_def.attr.values()):
             continue
+        if op.type == CHECK_OPERATION:
+            continue
         of_shape = op.type in _OF_SHAPES and all(t.shape.is_fully_defined() for t in op.inputs)
         if not of_shape and not (node.inputs and known.issuperset(node.inputs)):
             continue
@@ -274,7 +281,7 @@ def replay(nodes: Sequence[Node], values: dict[Value, Any], substitutions: Subst
         if all(value in values for value in node.outputs) and node.outputs:
             continue  # known already
         inputs = [values[value] for value in node.inputs]
-        substitute = substitutions.get(node.op.type)
+        substitute = _substitute(node.op, substitutions)
         outputs = None
         if substitute is not None:
             with tf.name_scope(f"{node.op.name}/"):
@@ -299,6 +306,16 @@ def _copy(current: Any, op: Any, inputs: list[Any], substitutions: Substitutions
                 value.func.name = _rewritten(current, inner, substitutions)
     if op.type in _LOOPS and not all(t.shape.is_fully_defined() for t in op.outputs):
         _specialize(current, op, inputs, attributes, substitutions)
+    return _created(current, op, inputs, attributes)
+
+
+def repeat(op: Any, inputs: list[Any]) -> list[Any]:
+    """The outputs of the same operation on other tensors, in the graph that is being traced."""
+    attributes = {name: value for name, value in op.node_def.attr.items() if name != "_class"}
+    return list(_created(tf.compat.v1.get_default_graph(), op, inputs, attributes).outputs)
+
+
+def _created(current: Any, op: Any, inputs: list[Any], attributes: dict[str, Any]) -> Any:
     return current._create_op_internal(
         op.type,
         inputs,
@@ -347,9 +364,35 @@ def _bring(current: Any, graph: Any, name: str) -> None:
         graph = getattr(graph, "outer_graph", None)
 
 
-def holds(func_graph: Any, types: Container[str]) -> bool:
-    """Whether a graph, or one that it names, has an operation of one of these types."""
-    return any(op.type in types for op in everything(func_graph))
+def only_if(acts: Callable[[Any], bool]) -> Callable[[Substitute], Substitute]:
+    """Mark a substitution that leaves an operation as it is, as a quick look at that tells.
+
+    Without one a traced function need not be traced again.
+    """
+
+    def mark(substitute: Substitute) -> Substitute:
+        substitute.acts = acts  # type: ignore[attr-defined]
+        return substitute
+
+    return mark
+
+
+def is_constant(tensor: Any) -> bool:
+    """Whether an input of an operation is a constant of the graph."""
+    return bool(tensor.op.type == "Const")
+
+
+def _substitute(op: Any, substitutions: Substitutions) -> Substitute | None:
+    found = substitutions.get(op.type)
+    if found is None:
+        return None
+    acts = getattr(found, "acts", None)
+    return found if acts is None or acts(op) else None
+
+
+def holds(func_graph: Any, substitutions: Substitutions) -> bool:
+    """Whether a graph, or one that it names, has an operation that one of these stands for."""
+    return any(_substitute(op, substitutions) is not None for op in everything(func_graph))
 
 
 def _rewritten(current: Any, func_graph: Any, substitutions: Substitutions) -> str:

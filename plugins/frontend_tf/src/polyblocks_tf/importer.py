@@ -9,6 +9,7 @@ from polyblocks import events, stablehlo
 from polyblocks.errors import UnsupportedError
 from polyblocks.program import DTYPES, Argument, ArraySpec, Program, Result
 from polyblocks_tf.capture import Captured, TfCapture
+from polyblocks_tf.operations.checks import MARK
 
 #: What the import is called where times are told.
 STAGE = "S0"
@@ -121,17 +122,23 @@ def _simplify(module: Any) -> None:
 
     It copies what it returns in a variable's memory; here results have memory of their own. And it
     says of some arrays how large a dimension is in this call; a size that is the whole dimension
-    is no news, another one means that shapes depend on values.
+    is no news, another one means that shapes depend on values. Conversions are TensorFlow's.
     """
     from polyblocks.mlir import ir
+    from polyblocks.stablehlo.extensions import WRAPS
 
     found: list[tuple[Any, str]] = []
+    barriers: list[Any] = []
 
     def collect(op: Any) -> Any:
         if op.name == "mhlo.copy" or _says_whole_size(op):
             found.append((op, ""))
         elif op.name in _ALSO_CHLO:
             found.append((op, _ALSO_CHLO[op.name]))
+        elif op.name == "stablehlo.convert":
+            op.attributes[WRAPS] = ir.UnitAttr.get(op.context)
+        elif op.name == "stablehlo.optimization_barrier":
+            barriers.append(op)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(collect)
@@ -143,6 +150,45 @@ def _simplify(module: Any) -> None:
                 value = ir.Operation.create(name, types, list(op.operands)).result
         op.results[0].replace_all_uses_with(value)
         op.erase()
+    for op in barriers:
+        _form_check(op)
+
+
+def _form_check(barrier: Any) -> None:
+    """Make one of what :mod:`polyblocks_tf.operations.checks` passed through the bridge."""
+    from polyblocks.mlir import ir
+    from polyblocks.stablehlo.extensions import CHECK
+
+    message = _message(barrier)
+    if message is None:
+        return
+    value, holds, _ = barrier.operands
+    attributes = {"call_target_name": CHECK, "backend_config": message}
+    with barrier.location, ir.InsertionPoint(barrier):
+        made = ir.Operation.create(
+            "stablehlo.custom_call",
+            [value.type],
+            [value, holds],
+            {name: ir.StringAttr.get(text) for name, text in attributes.items()},
+        )
+    barrier.results[0].replace_all_uses_with(made.result)
+    barrier.results[1].replace_all_uses_with(holds)
+    barrier.erase()
+
+
+def _message(barrier: Any) -> str | None:
+    from polyblocks.mlir import ir
+
+    maker = barrier.operands[len(barrier.operands) - 1].owner
+    if len(barrier.operands) != 3 or not isinstance(maker, ir.Operation | ir.OpView):
+        return None
+    if maker.name != "stablehlo.constant":
+        return None
+    elements = maker.attributes["value"]
+    if not isinstance(elements, ir.DenseIntElementsAttr):
+        return None
+    text = bytes(int(v) & 255 for v in elements).decode(errors="replace")
+    return text.removeprefix(MARK) if text.startswith(MARK) else None
 
 
 def _locate(module: Any, capture: TfCapture) -> None:

@@ -14,7 +14,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks_tf import rules
 from polyblocks_tf.capture import TfCapture
-from polyblocks_tf.graph import Graph, Value, fold, replay, traced
+from polyblocks_tf.graph import Graph, Substitutions, Value, fold, replay, traced
 
 
 class TfOperations(Operations):
@@ -92,8 +92,13 @@ class TfOperations(Operations):
             self._parts[numbers] = known
         return known
 
-    def function(self, numbers: Sequence[int]) -> Any:
-        """The ConcreteFunction of a part; see :meth:`boundary`."""
+    def function(self, numbers: Sequence[int], substitutions: Substitutions | None = None) -> Any:
+        """The ConcreteFunction of a part; see :meth:`boundary`.
+
+        Args:
+            numbers: of its operations.
+            substitutions: see :func:`polyblocks_tf.graph.replay`.
+        """
         read, given = self.boundary(numbers)
 
         def run(*tensors: Any) -> list[Any]:
@@ -104,7 +109,7 @@ class TfOperations(Operations):
             for value, array in self.constants.items():
                 if value in needed:
                     values[value] = tf.constant(array)
-            replay(nodes, values, {})
+            replay(nodes, values, substitutions or {})
             return [values[value] for value in given]
 
         return traced(run, [self._symbols[value] for value in read])

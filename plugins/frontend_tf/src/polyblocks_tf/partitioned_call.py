@@ -10,6 +10,7 @@ import tensorflow as tf
 from polyblocks.frontends.partition import Step
 from polyblocks.runtime.source import Source
 from polyblocks_tf.graph import Value
+from polyblocks_tf.operations.checks import WITHOUT_CHECKS
 from polyblocks_tf.partition import TfOperations
 from polyblocks_tf.structure import returned
 
@@ -65,7 +66,7 @@ def make_partitioned_call(
 
 def _alone(operations: TfOperations, step: Step) -> Callable[..., Any]:
     """What TensorFlow runs, as a function of tensors that returns a list of them."""
-    concrete = operations.function(step.nodes)
+    concrete = operations.function(step.nodes, WITHOUT_CHECKS)
     return lambda *tensors: concrete(*tensors)
 
 

@@ -43,6 +43,10 @@ def refused(op: Any) -> str | None:
         return "compiled code would leave its check out"
     if _OTHER_BITS.match(op.type):
         return "compiled code would draw other numbers than TensorFlow does from the same seed"
+    if op.type == "TensorListSetItem" and op.get_attr("resize_if_index_out_of_bounds"):
+        return (
+            "it makes a TensorArray grow, and compiled arrays have one size; say which with size="
+        )
     if op.type in _FACTORIZATIONS:
         return "factorizations are not generated"
     return None

@@ -1,4 +1,5 @@
-"""Operations that TensorFlow's bridge does not translate, written in operations that it does.
+"""Operations that TensorFlow's bridge does not translate, or otherwise than TensorFlow computes
+them, written in operations that it does.
 
 To add one: write a function of the operation and its input tensors that computes its outputs with
 TensorFlow's functions, and enter it in :data:`SUBSTITUTIONS`. It gives None where it cannot stand
@@ -13,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from polyblocks_tf import branches, images, linear_algebra, random_numbers, shapes
-from polyblocks_tf.operations import fourier, ragged, resizing
+from polyblocks_tf.operations import checks, fourier, kernels, ragged, resizing
 
 Substitute = Callable[[Any, list[tf.Tensor]], Sequence[tf.Tensor] | None]
 
@@ -26,6 +27,8 @@ def _branch(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
 _RANKS = ("", "2D", "3D")
 
 SUBSTITUTIONS: dict[str, Substitute] = {
+    **checks.SUBSTITUTIONS,
+    **kernels.SUBSTITUTIONS,
     "Assert": branches.known_check,
     "If": _branch,
     "StatelessIf": _branch,

@@ -1,0 +1,10 @@
+"""What a frontend can say in a StableHLO module that StableHLO has no operation for."""
+
+#: Target of a ``stablehlo.custom_call`` that checks: of two arrays of one shape it gives the first
+#: if all elements of the second, truth values, are true. Otherwise the program fails with
+#: ``backend_config`` as the message.
+CHECK = "polyblocks.check"
+
+#: Attribute of a ``stablehlo.convert`` of floats to integers: what is out of range does not
+#: saturate; see :func:`polyblocks.stablehlo.convert.convert`.
+WRAPS = "polyblocks.wraps"

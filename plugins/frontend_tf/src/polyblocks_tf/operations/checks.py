@@ -1,0 +1,289 @@
+"""Errors that TensorFlow's kernels raise for values, and that XLA's bridge knows nothing of.
+
+Where TensorFlow raises for an index out of range, a divisor of zero or a negative integer power,
+the bridge clamps, leaves out or makes a number up. So what may be wrong goes through an operation
+that checks it, which the import compiles (:data:`polyblocks.stablehlo.extensions.CHECK`); it takes
+part in the loop that reads it. What is known to be right is not checked.
+
+The bridge has one operation that it hands on as it is, a barrier of the optimizer. A check is a
+barrier of the value, the truth values and the bytes of the message, which begin with :data:`MARK`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+
+from polyblocks_tf.graph import CHECK_OPERATION, is_constant, only_if, repeat
+
+Tensors = Sequence[tf.Tensor] | None
+
+#: What the text of a check begins with.
+MARK = "polyblocks.check:"
+
+
+def checked(value: tf.Tensor, holds: tf.Tensor, message: str) -> tf.Tensor:
+    """The value; the program fails with the message unless all of ``holds`` are true.
+
+    Args:
+        value: any array.
+        holds: truth values, as many.
+        message: what was expected.
+    """
+    text = tf.constant(np.frombuffer(f"{MARK}{message}".encode(), np.uint8))
+    same, *_ = gen_xla_ops.xla_optimization_barrier(input=[value, holds, text])
+    same.set_shape(value.shape)
+    return same
+
+
+def unchecked(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """The operation that checks where TensorFlow runs what follows, and checks it again."""
+    del op
+    return inputs
+
+
+@only_if(lambda op: op.inputs[1].dtype.is_integer)
+def division(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """Integers are not divided by zero."""
+    dividend, divisor = inputs
+    if not divisor.dtype.is_integer:
+        return None
+    known = tf.get_static_value(divisor)
+    if known is not None and np.all(known != 0):
+        return None
+    message = "Integer division by zero"
+    return repeat(op, [dividend, checked(divisor, divisor != 0, message)])
+
+
+@only_if(lambda op: op.inputs[0].dtype.is_integer)
+def power(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """Integers have no negative powers."""
+    base, exponent = inputs
+    if not base.dtype.is_integer or base.dtype.is_unsigned:
+        return None
+    known = tf.get_static_value(exponent)
+    if known is not None and np.all(known >= 0):
+        return None
+    message = "Integers to negative integer powers are not allowed"
+    return repeat(op, [base, checked(exponent, exponent >= 0, message)])
+
+
+@only_if(lambda op: not is_constant(op.inputs[1]))
+def gather(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``GatherV2``: indices are at least 0 and less than the size of the axis."""
+    array, indices, axis = inputs
+    known = tf.get_static_value(axis)
+    if known is None or array.shape.rank is None:
+        return None
+    found = _in_axis(indices, array.shape[int(known)])
+    return None if found is None else repeat(op, [array, found, axis])
+
+
+def gather_first(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``Gather``: of the first axis."""
+    array, indices = inputs
+    found = _in_axis(indices, array.shape[0]) if array.shape.rank else None
+    return None if found is None else repeat(op, [array, found])
+
+
+def gather_variable(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``ResourceGather``: of the first axis of a variable."""
+    handle, indices = inputs
+    shape, batch = _shape_of(handle), op.get_attr("batch_dims")
+    found = _in_axis(indices, shape[batch]) if shape is not None else None
+    return None if found is None else repeat(op, [handle, found])
+
+
+def gather_nd(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``GatherNd`` and ``ResourceGatherNd``: each index of a vector is in its dimension."""
+    array, indices = inputs
+    shape = _shape_of(array) if array.dtype == tf.resource else array.shape
+    found = within(indices, shape)
+    return None if found is None else repeat(op, [array, found])
+
+
+def scatter(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``TensorScatterUpdate`` and others: each index of a vector is in its dimension."""
+    array, indices, updates = inputs
+    shape = _shape_of(array) if array.dtype == tf.resource else array.shape
+    found = within(indices, shape)
+    return None if found is None else repeat(op, [array, found, updates])
+
+
+def scatter_rows(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``ResourceScatterAdd`` and others: indices of the first axis of a variable."""
+    handle, indices, updates = inputs
+    shape = _shape_of(handle)
+    found = _in_axis(indices, shape[0]) if shape is not None and shape.rank else None
+    return None if found is None else repeat(op, [handle, found, updates])
+
+
+def scatter_new(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``ScatterNd``: as :func:`scatter`, into zeros of a shape that is an operand."""
+    indices, updates, shape = inputs
+    known = tf.get_static_value(shape)
+    found = None if known is None else within(indices, tf.TensorShape(known.tolist()))
+    return None if found is None else repeat(op, [found, updates, shape])
+
+
+def segments(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``UnsortedSegmentSum`` and others: less than the number of segments; negative ones do not
+    count.
+    """
+    values, numbers, count = inputs
+    known, given = tf.get_static_value(count), tf.get_static_value(numbers)
+    if known is None or (given is not None and np.all(given < known)):
+        return None
+    message = f"segment ids must be less than {int(known)}, the number of segments"
+    limit = tf.constant(int(known), numbers.dtype)
+    return repeat(op, [values, checked(numbers, numbers < limit, message), count])
+
+
+def labels(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``SparseSoftmaxCrossEntropyWithLogits``: labels are classes."""
+    logits, classes = inputs
+    found = _in_axis(classes, logits.shape[-1], "a label")
+    return None if found is None else repeat(op, [logits, found])
+
+
+def reversed_part(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``ReverseSequence``: no more is reversed than there is."""
+    array, lengths = inputs
+    extent = array.shape[op.get_attr("seq_dim")]
+    found = _in_axis(lengths, None if extent is None else extent + 1, "a length")
+    return None if found is None else repeat(op, [array, found])
+
+
+def permutation(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``InvertPermutation``: places of the array."""
+    found = _in_axis(inputs[0], inputs[0].shape[0], "an element of a permutation")
+    return None if found is None else repeat(op, [found])
+
+
+@only_if(lambda op: not is_constant(op.inputs[1]))
+def cut(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``Slice`` at a place that is computed: all of it is in the array."""
+    array, begin, size = inputs
+    sizes = tf.get_static_value(size)
+    if tf.get_static_value(begin) is not None or sizes is None or not array.shape.rank:
+        return None
+    if not array.shape.is_fully_defined() or np.any(sizes < 0):
+        return None
+    last = tf.constant([d - s for d, s in zip(array.shape, sizes.tolist(), strict=True)])
+    last = tf.cast(last, begin.dtype)
+    message = f"a slice of {sizes.tolist()} must lie in an array of {array.shape.as_list()}"
+    return repeat(op, [array, checked(begin, (begin >= 0) & (begin <= last), message), size])
+
+
+@only_if(lambda op: not is_constant(op.inputs[1]))
+def taken(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``StridedSlice`` with an index that is computed (``x[i]``): it is in the array.
+
+    Negative ones count from the end. Ends of ranges may be outside, for TensorFlow as well.
+    """
+    array, begin, end, strides = inputs
+    shrinks = op.get_attr("shrink_axis_mask")
+    if not shrinks or tf.get_static_value(begin) is not None or not array.shape.rank:
+        return None
+    extents = _extents_of_slice(op, array.shape, begin.shape[0])
+    if extents is None:
+        return None
+    # XLA wants to see the other places, which are constants.
+    places = list(begin.op.inputs) if begin.op.type == "Pack" else tf.unstack(begin)
+    for k, place in enumerate(places):
+        if shrinks >> k & 1 and tf.get_static_value(place) is None:
+            limit = tf.constant(extents[k], place.dtype)
+            message = f"an index must be at least {-extents[k]} and less than {extents[k]}"
+            places[k] = checked(place, (place >= -limit) & (place < limit), message)
+    return repeat(op, [array, tf.stack(places), end, strides])
+
+
+def list_access(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``TensorListGetItem`` and ``TensorListSetItem``: the item is in the list."""
+    if op.type == "TensorListSetItem" and op.get_attr("resize_if_index_out_of_bounds"):
+        return None
+    items, index, *rest = inputs
+    length = tf.raw_ops.TensorListLength(input_handle=items)
+    holds = (index >= 0) & (index < length)
+    message = "an index of a TensorArray must be at least 0 and less than its size"
+    return repeat(op, [items, checked(index, holds, message), *rest])
+
+
+def _extents_of_slice(op: Any, shape: tf.TensorShape, count: int) -> dict[int, int] | None:
+    """Position in ``begin`` -> the size of the axis that it is for."""
+    ellipsis, new_axis = op.get_attr("ellipsis_mask"), op.get_attr("new_axis_mask")
+    axes = sum(not (ellipsis | new_axis) >> k & 1 for k in range(count))
+    axis, found = 0, {}
+    for k in range(count):
+        if ellipsis >> k & 1:
+            axis += shape.rank - axes
+        elif not new_axis >> k & 1:
+            extent = shape[axis] if axis < shape.rank else None
+            if extent is None:
+                return None
+            found[k] = extent
+            axis += 1
+    return found
+
+
+def _in_axis(indices: tf.Tensor, extent: int | None, what: str = "an index") -> tf.Tensor | None:
+    """The indices, checked; None where they need not or cannot be."""
+    known = tf.get_static_value(indices)
+    if extent is None or (known is not None and np.all((known >= 0) & (known < extent))):
+        return None
+    limit = tf.constant(min(extent, indices.dtype.max), indices.dtype)
+    message = f"{what} must be at least 0 and less than {extent}"
+    return checked(indices, (indices >= 0) & (indices < limit), message)
+
+
+def within(indices: tf.Tensor, shape: tf.TensorShape | None) -> tf.Tensor | None:
+    """Vectors of indices of an array of this shape, checked; None where they need not be."""
+    depth = indices.shape[-1] if indices.shape.rank else None
+    if shape is None or not depth or shape.rank is None:
+        return None
+    extents = shape.as_list()[:depth]
+    known = tf.get_static_value(indices)
+    if None in extents or (known is not None and np.all((known >= 0) & (known < extents))):
+        return None
+    limits = tf.constant(extents, indices.dtype)
+    message = f"an index must be at least 0 and less than {' and '.join(map(str, extents))}"
+    return checked(indices, (indices >= 0) & (indices < limits), message)
+
+
+def _shape_of(handle: tf.Tensor) -> tf.TensorShape | None:
+    """Of the variable that a handle stands for."""
+    data = getattr(handle, "_handle_data", None)
+    if data is None or not data.is_set or len(data.shape_and_type) != 1:
+        return None
+    shape = tf.TensorShape(data.shape_and_type[0].shape)
+    return shape if shape.is_fully_defined() else None
+
+
+_SCATTERS = ("Update", "Add", "Sub", "Min", "Max")
+
+SUBSTITUTIONS = {
+    **dict.fromkeys(("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"), division),
+    "Pow": power,
+    "Gather": gather_first,
+    "GatherV2": gather,
+    "ResourceGather": gather_variable,
+    **dict.fromkeys(("GatherNd", "ResourceGatherNd"), gather_nd),
+    **{f"TensorScatter{kind}": scatter for kind in ("Update", "Add", "Sub")},
+    **{f"ResourceScatterNd{kind}": scatter for kind in _SCATTERS},
+    **{f"ResourceScatter{kind}": scatter_rows for kind in (*_SCATTERS, "Mul", "Div")},
+    "ScatterNd": scatter_new,
+    **{f"UnsortedSegment{kind}": segments for kind in ("Sum", "Prod", "Max", "Min")},
+    "SparseSoftmaxCrossEntropyWithLogits": labels,
+    "ReverseSequence": reversed_part,
+    "InvertPermutation": permutation,
+    "Slice": cut,
+    "StridedSlice": taken,
+    **dict.fromkeys(("TensorListGetItem", "TensorListSetItem"), list_access),
+}
+
+#: For what TensorFlow runs.
+WITHOUT_CHECKS = {CHECK_OPERATION: unchecked}

@@ -1,0 +1,170 @@
+"""Operations that XLA's bridge translates otherwise than TensorFlow's own kernels compute them.
+
+They differ where nothing flows into a gradient, at NaN, at shifts by more bits than there are, and
+where a sum needs more bits than its terms. Each function here is one of
+:data:`polyblocks_tf.substitutions.SUBSTITUTIONS`. What it adds is a comparison and a selection for
+each element, which go into the loop of the operation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from polyblocks_tf.graph import only_if, repeat
+from polyblocks_tf.operations import checks
+
+Tensors = Sequence[tf.Tensor] | None
+
+
+def unless_zero(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``SqrtGrad`` and others: where no gradient comes in, none goes out, be a factor infinite."""
+    output, gradient = inputs
+    raw = getattr(tf.raw_ops, op.type)
+    return [_where(gradient == 0, 0, raw(y=output, dy=gradient))]
+
+
+def selu_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``SeluGrad``: at 0 the slope is that of positive numbers."""
+    del op
+    gradients, outputs = inputs
+    scale, scale_alpha = 1.0507009873554804934193349852946, 1.7580993408473768599402175208123
+    return [
+        tf.where(
+            outputs < 0,
+            gradients * (outputs + tf.cast(scale_alpha, outputs.dtype)),
+            gradients * tf.cast(scale, outputs.dtype),
+        )
+    ]
+
+
+@only_if(lambda op: op.inputs[0].dtype.is_integer)
+def mean(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``Mean`` of integers: the sum has 64 bits."""
+    values, axes = inputs
+    dtype, known = values.dtype, tf.get_static_value(axes)
+    if not dtype.is_integer or dtype.size >= 8 or known is None or not values.shape.rank:
+        return None
+    axis = {int(a) % values.shape.rank for a in np.ravel(known)}
+    count = math.prod(values.shape[a] for a in axis)
+    if count <= 2**31 // 2 ** (8 * dtype.size):
+        return None  # the bridge's sum has 32 bits, which are enough
+    wide = tf.uint64 if dtype.is_unsigned else tf.int64
+    total = tf.raw_ops.Sum(
+        input=tf.cast(values, wide), axis=axes, keep_dims=op.get_attr("keep_dims")
+    )
+    return [tf.cast(tf.truncatediv(total, tf.constant(count, wide)), dtype)]
+
+
+def arg_extremum(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``ArgMax`` and ``ArgMin`` begin with the least finite number, and NaN is never beyond."""
+    values, axis = inputs
+    if not values.dtype.is_floating:
+        return None
+    raw = getattr(tf.raw_ops, op.type)
+    known = above_least(values) if op.type == "ArgMax" else _below_greatest(values)
+    return [raw(input=known, dimension=axis, output_type=op.get_attr("output_type"))]
+
+
+def scatter_extremum(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``TensorScatterMin`` and ``TensorScatterMax``: updates that are NaN change nothing."""
+    array, indices, updates = inputs
+    if updates.dtype.is_floating:
+        neutral = math.inf if op.type == "TensorScatterMin" else -math.inf
+        updates = _where(tf.math.is_nan(updates), neutral, updates)
+    checked = checks.within(indices, array.shape)
+    return repeat(op, [array, indices if checked is None else checked, updates])
+
+
+def cumulative_logsumexp(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``CumulativeLogsumexp``: a NaN doubles the sum so far.
+
+    With n NaNs up to an element the sum up to it is 2^n times that of exp(x) / 2^m over the
+    elements before it, m of which are the NaNs up to each.
+    """
+    values, axis = inputs
+    exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
+    dtype = values.dtype
+    wide = dtype if dtype.size >= 4 else tf.float32
+    odd = tf.math.is_nan(values)
+    ones = tf.cast(odd, wide) * tf.constant(math.log(2), wide)
+    before = tf.math.cumsum(ones, axis, exclusive=False, reverse=reverse)
+    terms = tf.where(odd, tf.constant(-math.inf, wide), tf.cast(values, wide) - before)
+    sums = tf.raw_ops.CumulativeLogsumexp(x=terms, axis=axis, exclusive=exclusive, reverse=reverse)
+    doubled = before - ones if exclusive else before
+    return [tf.cast(sums + doubled, dtype)]
+
+
+def max_pool(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``MaxPool`` and others begin with the least finite number, and NaN is never beyond."""
+    values, *sizes = inputs
+    if not values.dtype.is_floating:
+        return None
+    return repeat(op, [above_least(values), *sizes])
+
+
+@only_if(lambda op: op.inputs[4].shape.num_elements() == 0)
+def strided_slice_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``StridedSliceGrad`` of a slice without elements is zero; the bridge gets its shape wrong."""
+    del op
+    known = tf.get_static_value(inputs[0])
+    if known is None or inputs[4].shape.num_elements() != 0:
+        return None
+    return [tf.zeros(known, inputs[4].dtype)]
+
+
+def bucketize(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``Bucketize``: NaN is behind all boundaries, as it is below none."""
+    (values,) = inputs
+    boundaries = [float(b) for b in op.get_attr("boundaries")]
+    if not boundaries or not values.dtype.is_floating:
+        return None
+    limits = tf.constant(boundaries, tf.float32)
+    below = tf.cast(values, tf.float32)[..., None] < limits
+    return [len(boundaries) - tf.reduce_sum(tf.cast(below, tf.int32), -1)]
+
+
+def shift(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``LeftShift`` and ``RightShift``: counts below 0 are 0, too large ones all bits but one."""
+    values, counts = inputs
+    most = 8 * values.dtype.size - 1
+    known = tf.get_static_value(counts)
+    if known is not None and known.size and known.min() >= 0 and known.max() <= most:
+        return None
+    raw = getattr(tf.raw_ops, op.type)
+    return [raw(x=values, y=tf.clip_by_value(counts, 0, most))]
+
+
+def above_least(values: tf.Tensor) -> tf.Tensor:
+    """Of NaN and minus infinity the least finite number."""
+    least = tf.constant(values.dtype.min, values.dtype)
+    return tf.where(values > least, values, least)
+
+
+def _below_greatest(values: tf.Tensor) -> tf.Tensor:
+    greatest = tf.constant(values.dtype.max, values.dtype)
+    return tf.where(values < greatest, values, greatest)
+
+
+def _where(condition: tf.Tensor, number: float, values: tf.Tensor) -> tf.Tensor:
+    return tf.where(condition, tf.constant(number, values.dtype), values)
+
+
+Substitute = Callable[[Any, list[tf.Tensor]], Tensors]
+
+SUBSTITUTIONS: dict[str, Substitute] = {
+    **dict.fromkeys(("SqrtGrad", "RsqrtGrad", "InvGrad", "ReciprocalGrad"), unless_zero),
+    "SeluGrad": selu_grad,
+    "Mean": mean,
+    **dict.fromkeys(("ArgMax", "ArgMin"), arg_extremum),
+    **dict.fromkeys(("TensorScatterMin", "TensorScatterMax"), scatter_extremum),
+    "CumulativeLogsumexp": cumulative_logsumexp,
+    **dict.fromkeys(("MaxPool", "MaxPoolV2", "MaxPool3D"), max_pool),
+    "StridedSliceGrad": strided_slice_grad,
+    "Bucketize": bucketize,
+    **dict.fromkeys(("LeftShift", "RightShift"), shift),
+}

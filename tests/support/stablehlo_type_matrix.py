@@ -1,0 +1,168 @@
+"""Operations over all pairs of dtypes and sources of operands, many to a program, against eager.
+
+The type matrices of JAX and TensorFlow. An operand is an argument, a constant that the function
+makes, or a Python number: each takes another way through a framework and through the importer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+DTYPES = ("bool", *INTEGERS, *FLOATS, "complex64")
+
+#: What Python gives.
+NUMBERS: tuple[Any, ...] = (True, -1, 0, 2.5, 300, 2**40)
+
+NAN, INF = float("nan"), float("inf")
+_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -0.75, 2.0, 3.0, -2.5, 1.5, 7.0, INF, -INF, NAN, 100.0, 1e-3)
+
+#: Relative error that a result may have: some units in the last place.
+RTOL = {"float16": 2**-9, "bfloat16": 2**-6, "float32": 2e-6, "float64": 1e-13, "complex64": 4e-6}
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """NumPy's dtype of a name, bfloat16 among them."""
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+def numbers(dtype: str, seed: int = 0) -> np.ndarray[Any, Any]:
+    """Sixteen numbers: the ends of the type and what is special in it, in an order of the seed."""
+    if dtype == "bool":
+        found: Any = [False, True] * 8
+    elif dtype in INTEGERS:
+        info = np.iinfo(dtype)
+        ends = [info.min, info.max, info.max // 2, info.max - 1, info.min + 1]
+        found = [*ends, 0, 1, 2, 3, 5, 7, 31, 33, 100, *((-1, -7) if info.min else (64, 63))]
+    elif dtype == "complex64":
+        finite = [value for value in _FLOATS if np.isfinite(value)]
+        found = [complex(a, b) for a, b in zip(finite, finite[::-1], strict=True)]
+        found = [*found, 2 + 3j, -1j, 0j][:16]
+    else:
+        found = list(_FLOATS)
+    array = np.array(found, dtype=object).astype(numpy_dtype(dtype))
+    return array[np.random.default_rng(seed).permutation(16)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One result of a program.
+
+    Attributes:
+        label: says what it is.
+        function: of the program's arguments, by name.
+        rtol: times the usual tolerance.
+    """
+
+    label: str
+    function: Callable[[Mapping[str, Any]], Any]
+    slack: float = 1.0
+
+
+class Framework:
+    """What a type matrix needs of a framework."""
+
+    def eager(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+        """The result of a function of named arguments, as the framework has it."""
+        raise NotImplementedError
+
+    def compiled(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+        """The same compiled; what is left to the framework is an error."""
+        raise NotImplementedError
+
+    def numpy(self, result: Any) -> np.ndarray[Any, Any]:
+        """A result as an array of NumPy."""
+        return np.asarray(result)
+
+
+def difference(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], slack: float) -> str:
+    """How a result differs; empty if it does not."""
+    if got.dtype != expected.dtype or got.shape != expected.shape:
+        return f"{got.dtype}{list(got.shape)} instead of {expected.dtype}{list(expected.shape)}"
+    name = expected.dtype.name
+    if name not in RTOL:
+        wrong = got != expected
+    else:
+        wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+        a, b = got.astype(wide), expected.astype(wide)
+        with np.errstate(all="ignore"):
+            near = np.isclose(a, b, rtol=RTOL[name] * slack, atol=_least(name), equal_nan=True)
+        wrong = ~near
+    if not np.any(wrong):
+        return ""
+    got, expected = np.atleast_1d(got), np.atleast_1d(expected)
+    places = map(tuple, np.argwhere(np.atleast_1d(wrong))[:3].tolist())
+    rows = [f"{got[place]} instead of {expected[place]} at {place}" for place in places]
+    return f"{int(np.sum(wrong))} wrong: {'; '.join(rows)}"
+
+
+def _least(name: str) -> float:
+    """Below this (denormal numbers) nothing is compared."""
+    tiny = {"float16": 6e-5, "bfloat16": 1e-37, "float64": 1e-300}
+    return tiny.get(name, 1e-37)
+
+
+def check(
+    framework: Framework, cases: Sequence[Case], arguments: Mapping[str, Any]
+) -> tuple[int, list[str]]:
+    """Compile the cases as one program.
+
+    Returns:
+        How many there were (what the framework refuses is none), and what differs.
+    """
+    kept: list[Case] = []
+    expected: list[np.ndarray[Any, Any]] = []
+    for case in cases:
+        try:
+            expected.append(framework.numpy(framework.eager(case.function, arguments)))
+        except Exception:  # whatever it is, there is nothing to compare with
+            continue
+        kept.append(case)
+    if not kept:
+        return 0, []
+    try:
+        results = framework.compiled(lambda a: [c.function(a) for c in kept], arguments)
+    except Exception as error:
+        if len(kept) > 1:
+            middle = len(kept) // 2
+            parts = [check(framework, half, arguments) for half in (kept[:middle], kept[middle:])]
+            return len(kept), [line for _, lines in parts for line in lines]
+        return 1, [f"{kept[0].label}: {type(error).__name__}: {' '.join(str(error).split())[:300]}"]
+    found = []
+    for case, result, reference in zip(kept, results, expected, strict=True):
+        text = difference(framework.numpy(result), reference, case.slack)
+        if text:
+            found.append(f"{case.label}: {text}")
+    return len(kept), found
+
+
+def main(
+    description: str | None,
+    framework: Framework,
+    programs: Callable[[], Iterator[tuple[str, Sequence[Case], Mapping[str, Any]]]],
+) -> int:
+    """Compile the programs; print what differs. The exit status is 1 if anything does."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--only", help="programs whose names contain this")
+    arguments = parser.parse_args()
+    begin, total, wrong = time.monotonic(), 0, 0
+    for name, cases, given in programs():
+        if arguments.only and arguments.only not in name:
+            continue
+        start = time.monotonic()
+        count, lines = check(framework, cases, given)
+        total += count
+        wrong += len(lines)
+        print(f"{name}: {count} results, {len(lines)} wrong, {time.monotonic() - start:.1f} s")
+        for line in lines:
+            print(f"    {line}", flush=True)
+    print(f"{total} results, {wrong} wrong, {time.monotonic() - begin:.0f} s")
+    return int(wrong > 0)
