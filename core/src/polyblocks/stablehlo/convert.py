@@ -21,7 +21,7 @@ def convert(x: Any, source: Element, target: Element, wraps: bool = False) -> An
         wraps: what becomes of floats that are out of range. By default they saturate, and NaN
             becomes 0, as XLA has it. Otherwise they and NaN are the lowest integer of 32 or 64
             bits, which saturates to narrower ones, and negative numbers wrap around in unsigned
-            integers of as many bits: what CPUs convert so in vectors.
+            integers of as many bits, as vector conversions of CPUs do.
     """
     if source == target:
         return x

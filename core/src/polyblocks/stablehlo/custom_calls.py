@@ -25,7 +25,8 @@ def _custom_call(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Ar
     if target in _IDENTITIES:
         return arguments
     if target == CHECK:
-        return _checked(lowering, *arguments, message=text(op, "backend_config"))
+        array, holds = arguments
+        return _checked(lowering, array, holds, text(op, "backend_config"))
     if target == "ApproxTopK":
         return _approximate_top_k(lowering, op, arguments)
     raise UnsupportedError(f"the custom call {target} is code of a library")
