@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from polyblocks.errors import FallbackError
 from polyblocks_torch import polyblocks_jit_torch
 
 pytestmark = pytest.mark.cpu
@@ -118,3 +119,120 @@ def test_a_convolution_of_windows_that_read_padding_alone() -> None:
         return functional.conv2d(x, w * 2, padding=3, stride=2)
 
     check(f, randn(1, 2, 2, 3), randn(3, 2, 1, 2))
+
+
+#: Views that are saved for the backward graph, of a computed [3, 12] and weights of their shapes.
+VIEWS: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
+    "windows": (lambda y: y.unfold(-1, 4, 2), (4,)),
+    "windows of windows": (lambda y: y.unfold(0, 2, 1).unfold(1, 3, 1), (2, 3)),
+    "windows of every second": (lambda y: y[::2, ::2].unfold(1, 2, 1), (2,)),
+    "expanded windows": (lambda y: y.unfold(-1, 4, 2).expand(2, 3, 5, 4), (2, 1, 1, 4)),
+    "every second": (lambda y: y[:, 1::2], (6,)),
+    "transposed": (lambda y: y.T[::3], (3,)),
+    "diagonal": (lambda y: y.diagonal(), (3,)),
+    "expanded": (lambda y: y[:, :1].expand(3, 5), (5,)),
+    "of another type": (lambda y: torch.view_as_real(torch.fft.fft(y)).unfold(1, 4, 2), (4,)),
+    "strided": (lambda y: y.as_strided((5, 4), (2, 1), 3), (4,)),
+    "strided backwards": (lambda y: y.as_strided((4, 3), (1, 2), 1), (3,)),
+    "strided of windows": (lambda y: y.unfold(1, 4, 2).as_strided((3, 3), (2, 1), 1), (3,)),
+    "strided of strided": (
+        lambda y: y.as_strided((5, 4), (2, 1)).as_strided((4, 3), (2, 1), 20),
+        (3,),
+    ),
+    "strided of transposed": (lambda y: y.T.sin().as_strided((6, 4), (5, 1), 2), (4,)),
+}
+
+
+def test_views_of_computed_values() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor, *weights: Tensor) -> list[Tensor]:
+        return [
+            view(x * (i + 2)) * w
+            for i, ((view, _), w) in enumerate(zip(VIEWS.values(), weights, strict=True))
+        ]
+
+    check(f, randn(3, 12), *(randn(*shape) for _, shape in VIEWS.values()))
+
+
+def test_views_of_one_value() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor, w: Tensor) -> list[Tensor]:
+        y = x * 2
+        windows = y.unfold(-1, 4, 2)
+        return [windows * w, windows.cos() * w, y[1:] * w[0], windows, y]
+
+    check(f, randn(3, 12), randn(4))
+
+
+def test_views_of_an_argument() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor, w: Tensor) -> list[Tensor]:
+        strided = x.as_strided((5, 4), (2, 1)).as_strided((4, 4), (3, 1), 2)
+        return [x.unfold(-1, 4, 2) * w, strided * w]
+
+    check(f, randn(3, 12), randn(4))
+
+
+def test_views_of_constants() -> None:
+    torch.manual_seed(0)
+    table = torch.arange(12, dtype=torch.float64)
+
+    def f(w: Tensor) -> Tensor:
+        return table.unfold(-1, 4, 2) * w
+
+    check(f, randn(4))
+
+
+def test_stft() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor, w: Tensor) -> Tensor:
+        return torch.view_as_real(torch.stft(x, 16, 4, window=w, return_complex=True))
+
+    check(f, randn(2, 40), randn(16))
+
+
+def test_views_that_pytorch_reads() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor, w: Tensor) -> Tensor:
+        windows = (x.abs() + 2).unfold(-1, 4, 2)
+        return torch.special.zeta(windows.detach(), torch.ones(4, dtype=w.dtype)) * windows * w
+
+    x, w = randn(3, 12), randn(4)
+    want = gradients(f, [x, w])
+    got = gradients(polyblocks_jit_torch(compile_options={"target": "cpu"})(f), [x, w])
+    torch.testing.assert_close(got, want)
+
+
+def test_results_keep_their_strides() -> None:
+    def f(x: Tensor) -> tuple[Tensor, Tensor]:
+        return (x * 2).unfold(-1, 4, 2), torch.view_as_real(torch.fft.fft(x)).unfold(1, 4, 2)
+
+    x = torch.randn(3, 12)
+    compiled = polyblocks_jit_torch(compile_options=OPTIONS)(f)
+    for mine, theirs in zip(compiled(x), f(x), strict=True):
+        assert mine.stride() == theirs.stride()
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_memory_beside_a_value() -> None:
+    def f(x: Tensor) -> Tensor:
+        return (x * 2)[1:].as_strided((4,), (1,), 0) + x[::2].as_strided((3, 4), (4, 1))
+
+    x = torch.randn(12)
+    compiled = polyblocks_jit_torch(compile_options=OPTIONS)(f)
+    torch.testing.assert_close(compiled(x), f(x))
+
+
+def test_memory_beside_an_argument() -> None:
+    def f(x: Tensor) -> Tensor:
+        return x.as_strided((3,), (1,), 1) * 2
+
+    x = torch.randn(12)[::3]
+    with pytest.raises(FallbackError, match="reads or writes memory beside the elements"):
+        polyblocks_jit_torch(compile_options=OPTIONS)(f)(x)
+    torch.testing.assert_close(polyblocks_jit_torch(compile_options={"target": "cpu"})(f)(x), f(x))

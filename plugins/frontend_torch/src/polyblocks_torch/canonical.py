@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
 
 from polyblocks.errors import UnsupportedError
 from polyblocks.program import Argument, ArraySpec, Result
@@ -29,6 +30,7 @@ from polyblocks_torch.capture import (
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.node_rules import fills_fresh_memory, is_random, unsupported_reason
+from polyblocks_torch.overlaps import may_overlap, memory_of, read_memory_of_views
 from polyblocks_torch.specs import is_dense, problem_with, spec_of, storage_key
 
 aten = torch.ops.aten
@@ -95,6 +97,10 @@ class _Canonicalizer:
         self._constants()
         self._split_dropout()
         self._forget_data_of_metadata_only_operands()
+        for old, new in read_memory_of_views(
+            self.graph, self._call, self._constant, _view_root, self._reject
+        ):
+            self._replace_returned(old, new)
         updates = self._updates()
         outputs, result_nodes = self._outputs(updates)
         returned = [node for node, _, _ in result_nodes] + self.opaque
@@ -372,8 +378,8 @@ class _Canonicalizer:
     ) -> tuple[fx.Node, ArraySpec, View | None]:
         """What to compute for an output so that no two elements share a place.
 
-        An expanded output is computed once per place and then viewed; any other overlap (sliding
-        windows) is laid out densely.
+        An expanded output is computed once per place and then viewed. So is any other one with
+        overlaps (sliding windows), if it is no view of something that can be computed instead.
         """
         repeated = [
             d
@@ -385,12 +391,27 @@ class _Canonicalizer:
                 node = self._call(aten.slice.Tensor, node, dim, 0, 1)
             shape = tuple(1 if d in repeated else n for d, n in enumerate(spec.shape))
             single = ArraySpec(shape, spec.dtype, spec.strides)
-            node, stored, _ = self._without_overlap(node, single)
-            strides = tuple(0 if d in repeated else s for d, s in enumerate(stored.strides))
+            node, stored, view = self._without_overlap(node, single)
+            laid = stored.strides if view is None else view.strides
+            strides = tuple(0 if d in repeated else s for d, s in enumerate(laid))
             return node, stored, View(spec.shape, strides, 0)
-        if spec.span < spec.numel:
-            return node, ArraySpec.contiguous(spec.shape, spec.dtype), None
+        if may_overlap(spec):
+            # What reads a view relies on its strides: the backward graph does.
+            memory = memory_of(node, self._call, self._constant)
+            stored = ArraySpec.contiguous((spec.span,), spec.dtype)
+            return memory, stored, View(spec.shape, spec.strides, 0)
         return node, spec, None
+
+    def _constant(self, value: torch.Tensor) -> fx.Node:
+        """Add a constant to the program."""
+        target = f"constant{len(self.inline)}"
+        self.inline[target] = value
+        with self._at_begin():
+            node = self.graph.get_attr(target)
+        known = (n.meta.get("val") for n in self.graph.nodes)
+        mode = next((v.fake_mode for v in known if isinstance(v, FakeTensor)), None)
+        node.meta["val"] = value if mode is None else mode.from_tensor(value, static_shapes=True)
+        return node
 
     def _arguments(self, updated: set[int]) -> tuple[list[Argument], list[Source], list[bool]]:
         arguments: list[Argument] = []
@@ -451,7 +472,7 @@ class _Bases:
 
 
 def _hidden_roots(pending: Sequence[tuple[int, fx.Node, ArraySpec]]) -> list[fx.Node]:
-    """What several outputs are views of, where it is no output itself."""
+    """What outputs are views of, where it is no output itself: several, or one with overlaps."""
     groups: dict[int, list[tuple[fx.Node, ArraySpec]]] = {}
     for _, node, spec in pending:
         key = storage_key(node.meta["val"])
@@ -461,7 +482,8 @@ def _hidden_roots(pending: Sequence[tuple[int, fx.Node, ArraySpec]]) -> list[fx.
     for group in groups.values():
         root = _view_root(group[0][0])
         outputs = {node for node, _ in group}
-        if len(outputs) < 2 or root in outputs or root.op != "call_function":
+        alone = len(outputs) < 2 and not may_overlap(group[0][1])
+        if alone or root in outputs or root.op != "call_function":
             continue
         value = root.meta["val"]
         if problem_with(value) is not None or not is_dense(spec_of(value)):
@@ -478,7 +500,10 @@ def _view_root(node: fx.Node) -> fx.Node:
     """The node that a chain of views starts from."""
     key = storage_key(node.meta.get("val"))
     while key is not None and node.op != "placeholder":
-        same = [n for n in node.all_input_nodes if storage_key(n.meta.get("val")) == key]
+        base: Any = node.meta.get("view_of")
+        known = base is not None and base.graph is node.graph
+        inputs: list[fx.Node] = [base] if known else node.all_input_nodes
+        same = [n for n in inputs if storage_key(n.meta.get("val")) == key]
         if not same:
             break
         node = same[0]

@@ -71,7 +71,8 @@ def convolution_backward(
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     dims = weight.dim() - 2
-    laid = _Windows(*(_each(v, dims) for v in (stride, padding, dilation)), groups)
+    stride, padding, dilation = (_each(v, dims) for v in (stride, padding, dilation))
+    laid = _Windows(stride, padding, dilation, groups)
     of_x = of_weight = of_bias = None
     if output_mask[0]:
         if not grad.numel() or not weight.numel():

@@ -1,0 +1,146 @@
+"""Memory of arrays: elements that share a place (sliding windows), and places by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+
+from polyblocks.program import ArraySpec
+from polyblocks_torch.specs import is_dense, problem_with, spec_of
+
+aten = torch.ops.aten
+
+Call = Callable[..., fx.Node]
+Constant = Callable[[torch.Tensor], fx.Node]
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def may_overlap(spec: ArraySpec) -> bool:
+    """Whether two elements may be in one place; extents that are repeated (stride 0) apart."""
+    reach = 0
+    for stride, extent in sorted(zip(spec.strides, spec.shape, strict=True)):
+        if extent == 1 or stride == 0:
+            continue
+        if stride <= reach:
+            return True
+        reach += (extent - 1) * stride
+    return False
+
+
+def read_memory_of_views(
+    graph: fx.Graph,
+    call: Call,
+    constant: Constant,
+    root_of: Callable[[fx.Node], fx.Node],
+    reject: Callable[[str, fx.Node], None],
+) -> list[tuple[fx.Node, fx.Node]]:
+    """Let each ``as_strided`` be one of memory that the graph computes, in place.
+
+    It reads the memory that its operand is a view of; nothing of that is left where views are
+    values. What it becomes knows its base, in its metadata: it shares memory still.
+
+    Args:
+        graph: a functional graph.
+        call: adds an operation, at the insertion point of the graph.
+        constant: adds a constant.
+        root_of: what a node is a view of.
+        reject: takes the reason and the node where the memory is of no value of the graph.
+
+    Returns:
+        What was replaced, and by what.
+    """
+    replaced = []
+    for node in list(graph.nodes):
+        if node.target not in (aten.as_strided.default, aten.as_strided_scatter.default):
+            continue
+        scatters = node.target is aten.as_strided_scatter.default
+        args: tuple[Any, ...] = node.args
+        root = args[0] if scatters else root_of(args[0])
+        values: list[Any] = [n.meta.get("val") for n in (node, args[0], root)]
+        if any(problem_with(v) is not None for v in values):
+            continue
+        value, viewed, base = values
+        if base.dtype != value.dtype:
+            continue
+        *rest, size, strides = args[1 : 3 + scatters]
+        given = args[3 + scatters] if len(args) > 3 + scatters else None
+        start = viewed.storage_offset() if given is None else given
+        offset = int(start) - int(base.storage_offset())
+        spec = spec_of(base)
+        asked = ArraySpec(tuple(size), spec.dtype, tuple(strides))
+        if 0 in (*asked.shape, *spec.shape):
+            continue
+        if not _has_places(spec, asked, offset, some=scatters):
+            reject("reads or writes memory beside the elements of its operand", node)
+            continue
+        with graph.inserting_before(node):
+            memory = memory_of(root, call, constant)
+            new = call(node.target, memory, *rest, size, strides, offset)
+            if scatters:
+                new = call(aten.as_strided.default, new, list(spec.shape), list(spec.strides), 0)
+        new.meta.update(node.meta)
+        if not scatters:
+            new.meta["view_of"] = root
+        node.replace_all_uses_with(new)
+        graph.erase_node(node)
+        replaced.append((node, new))
+    return replaced
+
+
+def memory_of(node: fx.Node, call: Call, constant: Constant) -> fx.Node:
+    """The memory of a value, as a new one of one dimension.
+
+    Args:
+        node: the value.
+        call: adds an operation.
+        constant: adds a constant.
+
+    Returns:
+        [places from the first to the last element]; anything where there is no element.
+    """
+    spec = spec_of(node.meta["val"])
+    dense = is_dense(spec)
+    if dense:
+        order = sorted(range(len(spec.shape)), key=lambda d: (-spec.strides[d], d))
+        node = call(aten.permute.default, node, order)
+    flat = call(aten.clone.default, node, memory_format=torch.contiguous_format)
+    flat = call(aten.view.default, flat, [spec.numel])
+    if dense:
+        return flat
+    places = torch.from_numpy(_element_of_place(spec).clip(0))
+    return call(aten.index_select.default, flat, 0, constant(places))
+
+
+def _has_places(spec: ArraySpec, asked: ArraySpec, offset: int, *, some: bool) -> bool:
+    """Whether an array has an element in each place of another one.
+
+    Args:
+        spec: of the array.
+        asked: the places.
+        offset: of the first one of them from the first element of the array.
+        some: whether it is enough that they lie between its first and last one.
+    """
+    if offset < 0 or offset + asked.span > spec.span:
+        return False
+    if some or is_dense(spec):
+        return True
+    return bool((_element_of_place(spec)[_places_of_elements(asked) + offset] >= 0).all())
+
+
+def _element_of_place(spec: ArraySpec) -> Numbers:
+    """An element that is in each place, counted in row-major order; -1 where there is none."""
+    found = np.full(spec.span, -1, np.int64)
+    found[_places_of_elements(spec)] = np.arange(spec.numel)
+    return found
+
+
+def _places_of_elements(spec: ArraySpec) -> Numbers:
+    """The place of each element, in row-major order."""
+    place = np.zeros((), np.int64)
+    for extent, stride in zip(spec.shape, spec.strides, strict=True):
+        place = place[..., None] + np.arange(extent) * stride
+    return place.reshape(-1)
