@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import fx
 
@@ -16,7 +15,6 @@ aten = torch.ops.aten
 
 Call = Callable[..., fx.Node]
 Constant = Callable[[torch.Tensor], fx.Node]
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def may_overlap(spec: ArraySpec) -> bool:
@@ -111,8 +109,8 @@ def memory_of(node: fx.Node, call: Call, constant: Constant) -> fx.Node:
     flat = call(aten.view.default, flat, [spec.numel])
     if dense:
         return flat
-    places = torch.from_numpy(_element_of_place(spec).clip(0))
-    return call(aten.index_select.default, flat, 0, constant(places))
+    places = constant(_element_of_place(spec).clamp(min=0))
+    return call(aten.index_select.default, flat, 0, places)
 
 
 def _has_places(spec: ArraySpec, asked: ArraySpec, offset: int, *, some: bool) -> bool:
@@ -131,16 +129,16 @@ def _has_places(spec: ArraySpec, asked: ArraySpec, offset: int, *, some: bool) -
     return bool((_element_of_place(spec)[_places_of_elements(asked) + offset] >= 0).all())
 
 
-def _element_of_place(spec: ArraySpec) -> Numbers:
+def _element_of_place(spec: ArraySpec) -> torch.Tensor:
     """An element that is in each place, counted in row-major order; -1 where there is none."""
-    found = np.full(spec.span, -1, np.int64)
-    found[_places_of_elements(spec)] = np.arange(spec.numel)
+    found = torch.full((spec.span,), -1)
+    found[_places_of_elements(spec)] = torch.arange(spec.numel)
     return found
 
 
-def _places_of_elements(spec: ArraySpec) -> Numbers:
+def _places_of_elements(spec: ArraySpec) -> torch.Tensor:
     """The place of each element, in row-major order."""
-    place = np.zeros((), np.int64)
+    place = torch.zeros((), dtype=torch.int64)
     for extent, stride in zip(spec.shape, spec.strides, strict=True):
-        place = place[..., None] + np.arange(extent) * stride
+        place = place.unsqueeze(-1) + torch.arange(extent) * stride
     return place.reshape(-1)
