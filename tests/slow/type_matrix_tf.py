@@ -130,16 +130,26 @@ class TensorFlow(Framework):
                 for name, value in ARGUMENTS.items()
             }
 
-    def eager(self, function: Function, arguments: Mapping[str, Any]) -> Any:
-        """See the base class. What no graph can hold (less is converted there) is refused, too."""
+    def trace(self, function: Function, arguments: Mapping[str, Any]) -> Any:
+        """See the base class."""
         with self._graph.as_default():
-            function(self._symbols)
-        return function(arguments)
+            return function(self._symbols)
+
+    def references(self, functions: Sequence[Function], arguments: Mapping[str, Any]) -> list[Any]:
+        """See the base class."""
+        return [_result(function, arguments) for function in functions]
 
     def compiled(self, function: Function, arguments: Mapping[str, Any]) -> Any:
         """See the base class."""
         wrapped = tf.autograph.experimental.do_not_convert(function)
         return polyblocks_jit_tf(compile_options={"strict_target": True})(wrapped)(dict(arguments))
+
+
+def _result(function: Function, arguments: Mapping[str, Any]) -> Any:
+    try:
+        return function(arguments)
+    except Exception as error:
+        return error
 
 
 def _arguments() -> dict[str, Any]:

@@ -70,8 +70,17 @@ class Case:
 class Framework:
     """What a type matrix needs of a framework."""
 
-    def eager(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-        """The result of a function of named arguments, as the framework has it."""
+    def trace(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+        """Trace a function of named arguments; raises what the framework does."""
+        raise NotImplementedError
+
+    def references(
+        self, functions: Sequence[Callable[..., Any]], arguments: Mapping[str, Any]
+    ) -> list[Any]:
+        """The results of functions that can be traced, as the framework has them.
+
+        An exception stands for one that raises for these values.
+        """
         raise NotImplementedError
 
     def compiled(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -118,30 +127,46 @@ def check(
     Returns:
         How many there were (what the framework refuses is none), and what differs.
     """
-    kept: list[Case] = []
-    expected: list[np.ndarray[Any, Any]] = []
-    for case in cases:
-        try:
-            expected.append(framework.numpy(framework.eager(case.function, arguments)))
-        except Exception:  # whatever it is, there is nothing to compare with
-            continue
-        kept.append(case)
-    if not kept:
-        return 0, []
+    traced = [case for case in cases if _is_traced(framework, case, arguments)]
+    results = framework.references([case.function for case in traced], arguments)
+    pairs = [
+        (case, framework.numpy(result))
+        for case, result in zip(traced, results, strict=True)
+        if not isinstance(result, Exception)
+    ]
+    return len(pairs), _compare(framework, pairs, arguments)
+
+
+def _is_traced(framework: Framework, case: Case, arguments: Mapping[str, Any]) -> bool:
+    try:
+        framework.trace(case.function, arguments)
+    except Exception:  # whatever it is, there is nothing to compare with
+        return False
+    return True
+
+
+def _compare(
+    framework: Framework,
+    pairs: Sequence[tuple[Case, np.ndarray[Any, Any]]],
+    arguments: Mapping[str, Any],
+) -> list[str]:
+    if not pairs:
+        return []
+    kept = [case for case, _ in pairs]
     try:
         results = framework.compiled(lambda a: [c.function(a) for c in kept], arguments)
     except Exception as error:
-        if len(kept) > 1:
-            middle = len(kept) // 2
-            parts = [check(framework, half, arguments) for half in (kept[:middle], kept[middle:])]
-            return len(kept), [line for _, lines in parts for line in lines]
-        return 1, [f"{kept[0].label}: {type(error).__name__}: {' '.join(str(error).split())[:300]}"]
+        if len(kept) == 1:
+            text = " ".join(str(error).split())[:300]
+            return [f"{kept[0].label}: {type(error).__name__}: {text}"]
+        halves = pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]
+        return [line for half in halves for line in _compare(framework, half, arguments)]
     found = []
-    for case, result, reference in zip(kept, results, expected, strict=True):
-        text = difference(framework.numpy(result), reference, case.slack)
+    for (case, expected), result in zip(pairs, results, strict=True):
+        text = difference(framework.numpy(result), expected, case.slack)
         if text:
             found.append(f"{case.label}: {text}")
-    return len(kept), found
+    return found
 
 
 def main(

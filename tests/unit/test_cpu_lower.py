@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from cpu_kernels import assembly_of, compile_text, elementwise, load, pack, run
@@ -14,6 +15,7 @@ from polyblocks import mlir
 from polyblocks.codegen import llvm
 from polyblocks.codegen.only_with import MEMORY, Contents, OnlyWith, OnlyWithOps
 from polyblocks.errors import PassError, UnsupportedError
+from polyblocks.mlir import ir
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, run_stage
 from polyblocks_cpu.describe import describe
@@ -329,6 +331,18 @@ def test_halves_that_are_still_computed_with_are_refused() -> None:
 )  # fmt: skip
 def test_integer_literal(text: str, kind: str, expected: str) -> None:
     assert integer_literal(text, kind) == expected
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("bf16", ml_dtypes.bfloat16), ("f16", np.float16)])
+def test_integer_literal_of_every_number(kind: str, dtype: Any) -> None:
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    numbers = bits.view(dtype).astype(np.float64)
+    known = np.isfinite(numbers)
+    with mlir.make_context(), ir.Location.unknown():
+        type_ = ir.Type.parse(kind)
+        texts = [str(ir.FloatAttr.get(type_, float(value))) for value in numbers[known]]
+    found = [int(integer_literal(text, kind).split()[0]) for text in texts]
+    np.testing.assert_array_equal(np.array(found, np.int16).view(np.uint16), bits[known])
 
 
 def test_entry_needs_a_main_of_pointers() -> None:

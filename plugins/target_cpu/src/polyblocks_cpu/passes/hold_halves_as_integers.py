@@ -115,7 +115,9 @@ def integer_literal(text: str, kind: str) -> str:
         if number.startswith("0x"):
             value = int(number, 16)
         elif kind == "bf16":
-            value = struct.unpack("<I", struct.pack("<f", float(number)))[0] >> 16
+            # MLIR prints as few digits as tell which number is the nearest.
+            single = struct.unpack("<I", struct.pack("<f", float(number)))[0]
+            value = (single + 0x7FFF + (single >> 16 & 1)) >> 16
         else:
             value = struct.unpack("<H", struct.pack("<e", float(number)))[0]
         return str(value - (1 << 16) if value >= 1 << 15 else value)
