@@ -15,8 +15,8 @@ from polyblocks.options import CompileOptions  # noqa: E402
 from polyblocks.runtime.device.executable import DeviceExecutable  # noqa: E402
 from polyblocks.runtime.source import Source  # noqa: E402
 from polyblocks_torch import accelerator, backend, device_launcher, launcher  # noqa: E402
+from polyblocks_torch.argument_writer import ArgumentWriter  # noqa: E402
 from polyblocks_torch.canonical import capture_graph  # noqa: E402
-from polyblocks_torch.capture import FromConstant  # noqa: E402
 from polyblocks_torch.launcher import make_call  # noqa: E402
 
 GPU = torch.device("cuda", 1)
@@ -85,11 +85,16 @@ def test_iterations(gpu):
 
 
 def test_constants_are_moved_once(gpu):
-    held = full(2)
+    held = torch.arange(2048.0)  # a smaller one would be a part of the program
+    given = [torch.zeros(2048)]
+    made = capture_graph(make_fx(lambda x: x + held)(*given), given, "f")
     source = Source()
-    line = device_launcher._input(source, FromConstant(held), False, 1, GPU, 0)
-    assert line == str(held.data_ptr())
-    assert any(value is held for value in source.names.values())
+    arguments = ArgumentWriter(source, made, GPU, {})
+    assert arguments.addresses([0, 1])[1] == str(held.data_ptr())
+    assert any(
+        isinstance(value, torch.Tensor) and value.data_ptr() == held.data_ptr()
+        for value in source.names.values()
+    )
 
 
 def test_tensors_that_begin_anywhere_are_copied_where_kernels_rely_on_more(gpu):

@@ -11,6 +11,7 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from polyblocks import driver
 from polyblocks.errors import InputError, OptionError, TargetError
@@ -20,6 +21,7 @@ from polyblocks.registry.honoured_options import checked_options
 from polyblocks_torch import direct
 from polyblocks_torch.accelerator import takes
 from polyblocks_torch.compiler import compile_graph
+from polyblocks_torch.eager_frames import check_draws, reason_to_run_eagerly
 from polyblocks_torch.frame_memory import check_breaks_are_allowed
 from polyblocks_torch.frozen import weights_of
 from polyblocks_torch.integer_arguments import with_integers
@@ -77,7 +79,13 @@ def compile_frame(
     by itself when it is first met.
     """
     _check_inputs(gm, example_inputs, options)
+    check_draws(gm)
     _record_graph_break(gm, report)
+    reason = reason_to_run_eagerly(gm)
+    if reason is not None:
+        report.not_compiled(*reason, strict=options.strict_target)
+        forward: Callable[..., Any] = gm.forward
+        return forward
     if any(_is_symbolic(value) for value in example_inputs):
         if are_all_numbers(gm, example_inputs):
             with contextlib.suppress(NumbersLeft):
@@ -92,7 +100,14 @@ def _compile(
     options: CompileOptions,
     report: FunctionReport,
 ) -> Callable[..., Any]:
-    compile_ = partial(compile_graph, name=report.name, options=options, report=report)
+    compile_ = partial(
+        compile_graph,
+        name=report.name,
+        options=options,
+        report=report,
+        # Guards do not reach what subclasses are made of.
+        guarded=not any(is_traceable_wrapper_subclass(value) for value in example_inputs),
+    )
     infer = partial(compile_, kind="inference")
     # A program that is looked at, and not run, keeps nothing.
     if options.freeze_weights and driver.loads_really():
@@ -104,7 +119,8 @@ def _compile(
         return lambda *args: call(list(args))
     backend = aot_autograd(
         fw_compiler=with_integers(partial(compile_, kind="forward")),
-        bw_compiler=with_integers(partial(compile_, kind="backward")),
+        # Nothing guards incoming gradients, nor what hooks make of saved tensors.
+        bw_compiler=with_integers(partial(compile_, kind="backward", guarded=False)),
         inference_compiler=with_integers(infer),
         partition_fn=min_cut_rematerialization_partition,
         # Updates of arguments stay in the graph, where they can be fused.

@@ -94,6 +94,7 @@ class _Canonicalizer:
                 # What tracing recorded shares memory with the views in the graph; keep that.
                 node.meta.setdefault("val", value)
         self._literal_arguments()
+        self._conjugated_numbers()
         self._constants()
         self._split_dropout()
         self._forget_data_of_metadata_only_operands()
@@ -141,6 +142,15 @@ class _Canonicalizer:
             else:
                 self._reject(f"an argument of type {type(value).__name__}")
 
+    def _conjugated_numbers(self) -> None:
+        """Numbers are conjugated here; PyTorch would give a lazy tensor, and infers another."""
+        for node in list(self.graph.nodes):
+            if node.target not in (aten._conj.default, aten._conj_physical.default):
+                continue
+            if isinstance(node.args[0], complex) and node not in self.returned:
+                node.replace_all_uses_with(node.args[0].conjugate())
+                self.graph.erase_node(node)
+
     def _constants(self) -> None:
         last = self.placeholders[-1] if self.placeholders else None
         made: dict[str, fx.Node] = {}
@@ -156,7 +166,7 @@ class _Canonicalizer:
                     value.numel() * value.element_size() <= INLINE_CONSTANT_BYTES
                 ):
                     target = f"constant{len(self.inline)}"
-                    self.inline[target] = value.detach()
+                    self.inline[target] = value.detach().resolve_conj().resolve_neg()
                     node.target = target
                 elif node.target in made:
                     node.replace_all_uses_with(made[node.target])
@@ -359,7 +369,11 @@ class _Canonicalizer:
         if reason is not None:
             self._reject(reason, node)
             return None
-        return spec_of(value)
+        spec = spec_of(value)
+        if node in self.position and _is_lazy(value) and not is_dense(spec):
+            # It is copied before it is passed.
+            return ArraySpec.contiguous(spec.shape, spec.dtype)
+        return spec
 
     def _view_of_argument(
         self, node: fx.Node, spec: ArraySpec, written: set[int | None]
@@ -427,7 +441,7 @@ class _Canonicalizer:
                 FromConstant(self.constants[node]) if held else FromInput(self.position[node])
             )
             value = node.meta["val"]
-            resolve.append(isinstance(value, torch.Tensor) and (value.is_conj() or value.is_neg()))
+            resolve.append(isinstance(value, torch.Tensor) and _is_lazy(value))
             position = self.position.get(node)
             # A program that updates arguments may know one of them by two names.
             constant = not updated and not resolve[-1] and position in self.weights
@@ -522,6 +536,10 @@ def _relative_view(spec: ArraySpec, value: torch.Tensor, base: torch.Tensor) -> 
         return None
     offset = int(value.storage_offset()) - int(base.storage_offset())
     return None if offset < 0 else View(spec.shape, spec.strides, offset)
+
+
+def _is_lazy(value: torch.Tensor) -> bool:
+    return value.is_conj() or value.is_neg()
 
 
 def _same_array(target: Any, value: Any) -> bool:

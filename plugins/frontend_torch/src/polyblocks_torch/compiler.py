@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +19,14 @@ from polyblocks_torch import fingerprint
 from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
 from polyblocks_torch.launcher import make_call
-from polyblocks_torch.partition import FallbackOp, fallback_row, part_capture, steps
+from polyblocks_torch.partition import (
+    FallbackOp,
+    boundary,
+    fallback_row,
+    op_name,
+    part_capture,
+    steps,
+)
 from polyblocks_torch.partitioned_call import BoxedCall, make_partitioned_call
 from polyblocks_torch.plan import FRONTEND, make_plan
 from polyblocks_torch.report import FunctionReport, Variant
@@ -35,6 +43,7 @@ def compile_graph(
     options: CompileOptions,
     report: FunctionReport,
     weights: tuple[bool, ...] = (),
+    guarded: bool = True,
 ) -> BoxedCall:
     """Compile one graph.
 
@@ -46,6 +55,7 @@ def compile_graph(
         options: the checked options.
         report: receives what happened.
         weights: which arguments are frozen weights; none if AOTAutograd has merged some.
+        guarded: whether arguments look, at each call, as the example inputs do.
 
     Returns:
         A function of the list of arguments, which it empties, returning the tuple of outputs.
@@ -60,14 +70,18 @@ def compile_graph(
         capture = capture_graph(gm, example_inputs, name, weights)
         arguments = [f"{a.spec.dtype}{list(a.spec.shape)}" for a in capture.arguments]
         variant = Variant(name, kind, arguments=arguments)
-        call = _compile(capture, variant, options, report)
+        call = _compile(capture, variant, options, report, guarded)
     variant.seconds = time.perf_counter() - begin
     report.add_variant(variant)
     return call
 
 
 def _compile(
-    capture: TorchCapture, variant: Variant, options: CompileOptions, report: FunctionReport
+    capture: TorchCapture,
+    variant: Variant,
+    options: CompileOptions,
+    report: FunctionReport,
+    guarded: bool,
 ) -> BoxedCall:
     if capture.is_trivial:
         return make_call(capture, None, options)
@@ -76,9 +90,9 @@ def _compile(
     if artifact.manifest["kind"] == "program":
         variant.outcome = "compiled"
         report.compiled(variant, artifact, cached)
-        return make_call(
-            capture, programs.load(fingerprint.digest(capture), artifact, options), options
-        )
+        unguarded = {} if guarded else dict.fromkeys(range(capture.input_count), "")
+        executable = programs.load(fingerprint.digest(capture), artifact, options)
+        return make_call(capture, executable, options, unguarded)
 
     variant.cached = cached
     graph = capture.graph_module.graph
@@ -90,17 +104,29 @@ def _compile(
         report.left_to_framework(row)
     cuts = [nodes[index] for index in artifact.manifest["plan"]["cuts"]]
     order = steps(graph, set(left), cuts)
+    #: Values that nothing guards, and which operations give them.
+    origins = {node: _maker(node) for step in order if not step.compiled for node in step.nodes}
+    if not guarded:
+        origins |= {node: "" for node in nodes if node.op == "placeholder"}
     parts = []
     for step in order:
         if step.compiled:
             part = part_capture(capture, step)
+            read, _ = boundary(step, graph)
+            unguarded = {i: origins[node] for i, node in enumerate(read) if node in origins}
             if part.is_trivial:
                 parts.append(make_call(part, None, options))
                 continue
             program, cached = programs.obtain(part, FRONTEND, options)
             report.compiled(variant, program, cached)
-            parts.append(
-                make_call(part, programs.load(fingerprint.digest(part), program, options), options)
-            )
+            executable = programs.load(fingerprint.digest(part), program, options)
+            parts.append(make_call(part, executable, options, unguarded))
     variant.outcome = "partitioned" if parts else "framework"
     return make_partitioned_call(capture, order, parts)
+
+
+def _maker(node: fx.Node) -> str:
+    """The operation that gives a value; for an element of a tuple, what gives the tuple."""
+    while node.target is operator.getitem:
+        node = node.all_input_nodes[0]
+    return op_name(node)

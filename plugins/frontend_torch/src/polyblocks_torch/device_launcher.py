@@ -13,7 +13,8 @@ import torch
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.source import Source
 from polyblocks_torch import accelerator
-from polyblocks_torch.capture import FromConstant, FromInput, TorchCapture
+from polyblocks_torch.argument_writer import ArgumentWriter
+from polyblocks_torch.capture import FromInput, TorchCapture
 from polyblocks_torch.specs import ACCELERATOR, TORCH_DTYPES
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def run_on_device(
     executable: Any,
     options: CompileOptions,
     device: torch.device,
+    arguments: ArgumentWriter,
 ) -> None:
     """Write the lines that launch a program; the results are ``r0``, ``r1``, …
 
@@ -44,20 +46,27 @@ def run_on_device(
         executable: the loaded program, with ``workspace_launcher``.
         options: ``num_iters`` matters here.
         device: where the tensors are.
+        arguments: of the program.
     """
     addresses: list[str] = []
     copied: list[int] = []
     updated = {result.updates for result in capture.results if result.updates is not None}
     numbers = iter(range(len(capture.sources)))
-    inputs = iter(zip(capture.sources, capture.resolve, strict=True))
+    of_arguments = arguments.addresses(range(len(capture.sources)))
     fresh = iter(i for i, result in enumerate(capture.results) if result.updates is None)
     for row in executable.manifest["arguments"]:
         if row["role"] == "input":
             number = next(numbers)
-            line = _input(source, *next(inputs), row.get("alignment", 1), device, number)
-            addresses.append(line)
-            if number in updated and line.startswith("q"):
-                copied.append(number)
+            address, alignment = of_arguments[number], row.get("alignment", 1)
+            if alignment > 1 and isinstance(capture.sources[number], FromInput):
+                # A view into the middle of a tensor may begin anywhere.
+                name = arguments.names[number]
+                fit = source.name("aligned", aligned)
+                source.add(f"q{number} = {fit}({name}) if {address} % {alignment} else {name}")
+                address = f"q{number}.data_ptr()"
+                if number in updated:
+                    copied.append(number)
+            addresses.append(address)
         else:
             index = next(fresh)
             source.add(f"r{index} = {allocation(source, capture.results[index].spec, device)}")
@@ -75,10 +84,9 @@ def run_on_device(
         source.add(f"for _ in range({options.num_iters}):")
     source.add(run, depth=2 if options.num_iters > 1 else 1)
     for number in copied:
-        origin = capture.sources[number]
-        assert isinstance(origin, FromInput)
-        source.add(f"if q{number} is not a{origin.position}:")
-        source.add(f"a{origin.position}.copy_(q{number})", depth=2)
+        name = arguments.names[number]
+        source.add(f"if q{number} is not {name}:")
+        source.add(f"{name}.copy_(q{number})", depth=2)
 
 
 def allocation(source: Source, spec: ArraySpec, device: torch.device) -> str:
@@ -86,29 +94,6 @@ def allocation(source: Source, spec: ArraySpec, device: torch.device) -> str:
     allocate = source.name("allocate", accelerator.allocator(device))
     dtype = source.name("dtype", TORCH_DTYPES[spec.dtype])
     return f"{allocate}({spec.shape}, {spec.strides}, {dtype})"
-
-
-def _input(
-    source: Source,
-    argument: FromInput | FromConstant,
-    resolve: bool,
-    alignment: int,
-    device: torch.device,
-    number: int,
-) -> str:
-    if isinstance(argument, FromConstant):
-        # A number that PyTorch keeps on the CPU goes to the device once.
-        tensor = argument.tensor.resolve_conj().resolve_neg().to(device)
-        source.name("constant", tensor)  # keeps it alive
-        return str(tensor.data_ptr())
-    name = f"{'p_' if resolve else ''}a{argument.position}"
-    if alignment > 1:
-        # A view into the middle of a tensor may begin anywhere.
-        fit = source.name("aligned", aligned)
-        test = f"{name}.data_ptr() % {alignment}"
-        source.add(f"q{number} = {fit}({name}) if {test} else {name}")
-        return f"q{number}.data_ptr()"
-    return f"{name}.data_ptr()"
 
 
 def aligned(tensor: torch.Tensor) -> torch.Tensor:

@@ -41,6 +41,8 @@ SETTINGS: dict[str, Any] = {
     "suppress_errors": False,
     # They become loops, see recurrent/.
     "allow_rnn": True,
+    # NumPy's generators draw NumPy's numbers: Python runs them.
+    "use_numpy_random_stream": True,
 }
 
 #: Why Python runs a function that torch.func calls.

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from polyblocks.errors import InputError
 from polyblocks.runtime.kept.memory import Kept
 from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks_torch.threads import thread_count
@@ -98,6 +99,8 @@ class FrozenWeights:
 
     def _prepare(self, weights: tuple[torch.Tensor, ...]) -> Kept:
         addresses = [*map(_address_of, weights)]
+        if not all(addresses):
+            raise InputError("a frozen weight has no memory; expected tensors with data")
         try:
             # Before their contents are read: a change in between then counts as one.
             versions = [*map(_version_of, weights)]

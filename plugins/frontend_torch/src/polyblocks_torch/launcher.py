@@ -7,7 +7,7 @@ addresses into one array. The source of the function spells that out, without lo
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,9 +21,9 @@ from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers
 from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks.runtime.source import Source
+from polyblocks_torch.argument_writer import ArgumentWriter
 from polyblocks_torch.capture import (
     EmptyOutput,
-    FromConstant,
     FromInput,
     InputOutput,
     LiteralOutput,
@@ -47,7 +47,10 @@ class CheckFailed(ExecutionError, IndexError):
 
 
 def make_call(
-    capture: TorchCapture, executable: Executable | None, options: CompileOptions
+    capture: TorchCapture,
+    executable: Executable | None,
+    options: CompileOptions,
+    unguarded: Mapping[int, str] | None = None,
 ) -> Callable[[list[Any]], tuple[Any, ...]]:
     """The function that runs a loaded program on the arguments of the captured graph.
 
@@ -55,6 +58,8 @@ def make_call(
         capture: what was compiled.
         executable: the loaded program; None if the capture computes nothing.
         options: ``num_threads`` and ``num_iters`` matter here.
+        unguarded: positions of arguments that may look otherwise than what was compiled for, and
+            the operations that give them ("" for those that are no operation's).
 
     Returns:
         A function of the list of the graph's arguments (emptied by the call) that returns the
@@ -62,12 +67,14 @@ def make_call(
     """
     source = Source()
     _unpack(source, capture)
-    _resolve_lazy_bits(source, capture)
     device = device_of(capture)
-    if executable is not None and device is not None:
-        run_on_device(source, capture, executable, options, device)
-    elif executable is not None:
-        _run(source, capture, executable, options)
+    if executable is not None:
+        arguments = ArgumentWriter(source, capture, device, unguarded or {})
+        if device is not None:
+            run_on_device(source, capture, executable, options, device, arguments)
+        else:
+            _run(source, capture, executable, options, arguments)
+        arguments.write_back()
     outputs = [_output(source, output, device) for output in capture.outputs]
     source.add(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
     call = boxed(source.build(capture.name))
@@ -93,28 +100,31 @@ def _unpack(source: Source, capture: TorchCapture) -> None:
     source.add("args.clear()")
 
 
-def _resolve_lazy_bits(source: Source, capture: TorchCapture) -> None:
-    for argument, resolve in zip(capture.sources, capture.resolve, strict=True):
-        if resolve and isinstance(argument, FromInput):
-            name = f"a{argument.position}"
-            source.add(f"p_{name} = {name}.resolve_conj().resolve_neg()")
-
-
 def _run(
-    source: Source, capture: TorchCapture, executable: Executable, options: CompileOptions
+    source: Source,
+    capture: TorchCapture,
+    executable: Executable,
+    options: CompileOptions,
+    arguments: ArgumentWriter,
 ) -> None:
     addresses: list[str] = []
     released: list[str] = []
-    inputs = iter(zip(capture.sources, capture.resolve, strict=True))
+    inputs = iter(range(len(capture.sources)))
     fresh = iter(i for i, result in enumerate(capture.results) if result.updates is None)
     rows = executable.manifest["arguments"]
     unread = set(executable.manifest.get("unread", ()))
     if executable.preparation is not None:
         _find_kept(source, capture, executable, options)
+    roles = [row["role"] for row in rows]
+    read = [
+        index
+        for index, number in enumerate(n for n, role in enumerate(roles) if role == "input")
+        if number not in unread
+    ]
+    of_arguments = arguments.addresses(read)
     for number, row in enumerate(rows):
         if row["role"] == "input":
-            argument, resolve = next(inputs)
-            addresses.append("0" if number in unread else _input_address(source, argument, resolve))
+            addresses.append(of_arguments.get(next(inputs), "0"))
         elif row["role"] == "kept":
             addresses.append("kept.address")
         elif row["role"] == "output":
@@ -168,14 +178,6 @@ def _find_kept(
         assert isinstance(argument, FromInput)
         weights.append(f"a{argument.position}")
     source.add(f"kept = {source.name('find_kept', frozen.find())}(({', '.join(weights)},))")
-
-
-def _input_address(source: Source, argument: FromInput | FromConstant, resolve: bool) -> str:
-    if isinstance(argument, FromConstant):
-        tensor = argument.tensor.resolve_conj().resolve_neg()
-        source.name("constant", tensor)  # keeps it alive
-        return str(tensor.data_ptr())
-    return f"{'p_' if resolve else ''}a{argument.position}.data_ptr()"
 
 
 def _allocation(source: Source, spec: ArraySpec) -> str:

@@ -25,6 +25,12 @@ from polyblocks_torch.node_rules import fills_fresh_memory
 from polyblocks_torch.partition import Step, boundary
 from polyblocks_torch.specs import TORCH_DTYPES, storage_key
 
+#: Compiled parts give resolved tensors, so lazy bits are not where tracing had them.
+_RESOLVE = {
+    torch.ops.aten._conj.default: ".resolve_conj()",
+    torch.ops.aten._neg_view.default: ".resolve_neg()",
+}
+
 BoxedCall = Callable[[list[Any]], tuple[Any, ...]]
 
 
@@ -112,18 +118,10 @@ class _Writer:
 
     def _part(self, step: Step) -> None:
         read, needed = boundary(step, self.graph)
-        operands = [self._conforming(node) for node in read]
+        operands = [self.names[node] for node in read]
         function = self.source.name("part", next(self.parts))
         targets = ", ".join(self._name(node) for node in needed) + "," if needed else "_"
         self.source.add(f"{targets} = {function}([{', '.join(operands)}])")
-
-    def _conforming(self, node: fx.Node) -> str:
-        """Compiled code relies on strides; the framework may give others than it promised."""
-        if node not in self.by_framework:
-            return self.names[node]
-        value = node.meta["val"]
-        conform = self.source.name("conform", conformed)
-        return f"{conform}({self.names[node]}, {tuple(value.shape)}, {tuple(value.stride())})"
 
     def _framework(self, node: fx.Node) -> None:
         self.by_framework.add(node)
@@ -136,7 +134,8 @@ class _Writer:
         function = self.source.name("op", target)
         words = [self._format(a) for a in node.args]
         words += [f"{k}={self._format(v)}" for k, v in node.kwargs.items()]
-        self.source.add(f"{self._name(node)} = {function}({', '.join(words)})")
+        resolve = _RESOLVE.get(node.target, "")
+        self.source.add(f"{self._name(node)} = {function}({', '.join(words)}){resolve}")
 
     def _format(self, value: Any) -> str:
         if isinstance(value, fx.Node):

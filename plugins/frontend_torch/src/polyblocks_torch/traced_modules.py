@@ -8,12 +8,15 @@ they are in, and the two breaks are left out.
 Dynamo traces, it never does, and gives other numbers where eager mode gives zeros. Here the look
 becomes a part of the graph. It also looks whether a mask is causal, which matters for speed alone.
 
-Both hold for what this package traces only, not for other users of Dynamo.
+Draws from Python's generators end the graph, where Dynamo draws once, or in another type.
+
+All holds for what this package traces only, not for other users of Dynamo.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,7 +25,9 @@ from typing import Any
 import torch
 import torch._dynamo
 from torch import Tensor
+from torch._dynamo.exc import unimplemented
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+from torch._dynamo.variables import misc, user_defined
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.functions import SkipFunctionVariable, UserFunctionVariable
@@ -138,5 +143,27 @@ def _padded_encoder_forward(
     return output
 
 
+_traced_draw = user_defined.call_random_fn
+
+#: Their results are int64 in Dynamo as in Python, and each call draws them anew.
+_DRAWN_IN_GRAPHS = (random.randint, random.randrange)
+
+
+def _draw(tx: Any, fn: Any, args: Any, kwargs: Any) -> Any:
+    limits = [value.as_python_constant() for value in (*args, *kwargs.values())]
+    if _active.get() and not (
+        fn in _DRAWN_IN_GRAPHS and all(abs(limit) < 1 << 62 for limit in limits)
+    ):
+        unimplemented(
+            gb_type="draw from a generator of Python",
+            context=f"{getattr(fn, '__qualname__', fn)}",
+            explanation="the next call must draw the next number",
+            hints=["Draw outside of the compiled function, or with PyTorch's generator."],
+        )
+    return _traced_draw(tx, fn, args, kwargs)
+
+
+user_defined.call_random_fn = _draw
+misc.call_random_fn = _draw
 SkipFunctionVariable.call_function = _without_breaks  # type: ignore[method-assign]
 InstructionTranslatorBase.inline_user_function_return = _inlined  # type: ignore

@@ -181,11 +181,13 @@ def _replace(op: Any, values: Any) -> None:
     type_ = op.results[0].type
     element = type_.element_type
     with op.location, ir.InsertionPoint(op):
+        # Of a strided view, say one column, ``reshape`` may be one, too.
+        values = np.ascontiguousarray(values)
         flat = values.reshape(-1)
         if flat.size and (flat.view(np.uint8).reshape(flat.size, -1) == _first(flat)).all():
             attribute = ir.DenseElementsAttr.get_splat(type_, _number(element, flat[0]))
         else:
-            attribute = ir.DenseElementsAttr.get(np.ascontiguousarray(values), type=element)
+            attribute = ir.DenseElementsAttr.get(values, type=element)
         constant = dialect("arith").ConstantOp(type_, attribute).result
     op.results[0].replace_all_uses_with(constant)
 

@@ -32,6 +32,11 @@ def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     return x.narrow(dim, start, length)
 
 
+@decomposition(aten._neg_view.default)
+def neg_view(x: Tensor) -> Tensor:
+    return x.neg()
+
+
 @decomposition(aten.detach_copy.default)
 def detach_copy(x: Tensor) -> Tensor:
     return x.detach()

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
 
 from polyblocks.errors import UnsupportedError
@@ -57,6 +59,8 @@ def _rewrite(emitter: Emitter, node: fx.Node, values: dict[fx.Node, Any]) -> Any
         return emitter.graph.output(
             pytree.tree_map_only(Pair, lambda pair: _join(emitter, pair), results)
         )
+    if node.op == "get_attr" and _is_complex(node):
+        return _constant_parts(emitter, node)
     if node.op in ("placeholder", "get_attr"):
         new = emitter.copy(node, values)
         return _parts(emitter, new) if _is_complex(node) else new
@@ -116,6 +120,13 @@ class _Call:
 def _parts(emitter: Emitter, value: fx.Node) -> Pair:
     real = emitter.emit(aten.view_as_real.default, value)
     return _split_last(emitter, real)
+
+
+def _constant_parts(emitter: Emitter, node: fx.Node) -> Pair:
+    with unset_fake_temporarily():
+        value = attrgetter(str(node.target))(emitter.module).resolve_conj()
+        parts = [part.clone() for part in (value.real, value.imag)]
+    return Pair(*(emitter.constant(part, part.dtype) for part in parts))
 
 
 def _split_last(emitter: Emitter, real: fx.Node) -> Pair:

@@ -34,11 +34,11 @@ class Emitter:
         return node
 
     def constant(self, data: Any, dtype: torch.dtype) -> fx.Node:
-        """Append a tensor that is known now, given as nested lists of numbers."""
+        """Append a tensor that is known now, given as such or as nested lists of numbers."""
         name = f"_polyblocks_constant{self._constants}"
         self._constants += 1
         with unset_fake_temporarily():
-            value = torch.tensor(data, dtype=dtype)
+            value = torch.as_tensor(data, dtype=dtype).contiguous()
             self.module.register_buffer(name, value)
         node = self.graph.get_attr(name)
         node.meta["val"] = self._fake(value)
