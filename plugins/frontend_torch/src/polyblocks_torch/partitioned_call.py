@@ -26,7 +26,7 @@ from polyblocks_torch.partition import Step, boundary
 from polyblocks_torch.specs import TORCH_DTYPES, storage_key
 
 #: Compiled parts give resolved tensors, so lazy bits are not where tracing had them.
-_RESOLVE = {
+_RESOLVE: dict[Any, str] = {
     torch.ops.aten._conj.default: ".resolve_conj()",
     torch.ops.aten._neg_view.default: ".resolve_neg()",
 }
