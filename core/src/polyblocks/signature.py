@@ -15,6 +15,7 @@ from polyblocks.attributes import (
     NAME_ATTRIBUTE,
     RESULT_ATTRIBUTE,
 )
+from polyblocks.errors import UnsupportedError
 from polyblocks.program import DTYPES, ArraySpec, Program
 
 
@@ -91,11 +92,42 @@ def is_in(data: bytes) -> bool:
     return ARGUMENT_ATTRIBUTE.encode() in data or RESULT_ATTRIBUTE.encode() in data
 
 
+def check(program: Program) -> None:
+    """Hold the types of ``@main`` against the arrays that the frontend describes.
+
+    Raises:
+        UnsupportedError: an argument or a result is of another shape or element type, so that
+            generated code would read or write past the end of an array, or bytes of another type.
+    """
+    kind = main_of(program.module).type
+    for what, types, rows in (
+        ("argument", kind.inputs, program.arguments),
+        ("result", kind.results, program.results),
+    ):
+        if len(types) != len(rows):
+            raise UnsupportedError(
+                f"@main of {program.name!r} has {len(types)} {what}s, expected {len(rows)}"
+            )
+        for type_, row in zip(types, rows, strict=True):
+            extents = "".join(f"{extent}x" for extent in row.spec.shape)
+            expected = f"tensor<{extents}{row.spec.mlir_type}>"
+            if str(type_) != expected:
+                raise UnsupportedError(
+                    f"the importer made {what} {row.name!r} of {program.name!r} a {type_}, "
+                    f"expected {expected}"
+                )
+
+
 def attach(program: Program) -> None:
-    """Write the Program's signature onto its ``@main``."""
+    """Write the Program's signature onto its ``@main``.
+
+    Raises:
+        UnsupportedError: the signature is not that of ``@main``, see :func:`check`.
+    """
     from polyblocks.mlir import ir
 
     with program.module.context:
+        check(program)
         function = main_of(program.module)
         arguments = [entry("input", a.name, a.spec, a.constant) for a in program.arguments]
         results = [entry("output", r.name, r.spec, False, r.updates) for r in program.results]

@@ -9,7 +9,6 @@ from polyblocks_torch.decompositions import decomposition_table
 from polyblocks_torch.location import source_location
 from polyblocks_torch.lowering import lower_graph
 from polyblocks_torch.retrace import decompose
-from polyblocks_torch.small_integers import tensors_for_numbers
 
 #: What the import is called where times are told.
 STAGE = "S0"
@@ -36,7 +35,6 @@ def import_capture(capture: TorchCapture) -> Program:
         raise capture.problem
     with events.timed_pass(STAGE, "decompose"):
         module, inputs = decompose(capture.graph_module, decomposition_table())
-        tensors_for_numbers(module)
     sources: dict[str, None] = {}
     for node in capture.graph_module.graph.nodes:
         if node.op == "call_function":

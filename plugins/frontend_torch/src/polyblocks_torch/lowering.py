@@ -23,16 +23,22 @@ from polyblocks.passes.tensor.check_sizes import unequal_cast
 from polyblocks_torch.control_flow.importing import node_importer
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.control_flow.reversed_scans import fold_reversals
-from polyblocks_torch.elementwise import ELEMENTWISE
+from polyblocks_torch.elementwise import element_type
 from polyblocks_torch.graphs import drop_unused, graph_module
 from polyblocks_torch.location import source_location
+from polyblocks_torch.opaque_constants import hidden
 from polyblocks_torch.products import PRODUCTS
 from polyblocks_torch.refusals import refusal
 from polyblocks_torch.rewrites import rewrite_graph
 from polyblocks_torch.scans import SCANS
 from polyblocks_torch.selection import SELECTIONS
 from polyblocks_torch.small_integers import CONVERSIONS, convert_in_two_steps
-from polyblocks_torch.torch_dialect import find_ops, load_conversion_dialect, lower_ops
+from polyblocks_torch.torch_dialect import (
+    find_ops,
+    from_builtin,
+    load_conversion_dialect,
+    lower_ops,
+)
 from polyblocks_torch.windows import WINDOWS
 
 _TO_BACKEND = "builtin.module(torchdynamo-export-to-torch-backend-pipeline{})"
@@ -42,7 +48,7 @@ _MLIR_NAME = re.compile(r'name = "torch\.([\w.]+)"|\'torch\.((?:aten|prims)\.[\w
 
 
 #: Of ops that torch-mlir does not lower, or not as well.
-_LOWERINGS = {**ELEMENTWISE, **PRODUCTS, **SCANS, **SELECTIONS, **WINDOWS}
+_LOWERINGS = {**PRODUCTS, **SCANS, **SELECTIONS, **WINDOWS}
 
 
 def lower_graph(
@@ -68,11 +74,11 @@ def lower_graph(
     _prepare(work)
     context = mlir.make_context()
     context.emit_error_diagnostics = False
-    if any(is_control_flow(node) for node in work.graph.nodes):
-        load_conversion_dialect(context)
+    load_conversion_dialect(context)
+    constants: list[Any] = []
     importer = fx_importer.FxImporter(
         context=context,
-        hooks=_hooks(),
+        hooks=_hooks(constants),
         config_check=False,
         graph_node_importer_cls=node_importer(),
     )
@@ -85,11 +91,12 @@ def lower_graph(
     try:
         with context:
             lower_ops(module, _LOWERINGS)
-            for pipeline in (_TO_BACKEND, _TO_LINALG):
-                manager = mlir.passmanager.PassManager.parse(pipeline)
-                # Once, at the end: it takes as long as the passes do.
-                manager.enable_verifier(False)
-                manager.run(module.operation)
+            with hidden(module, constants):
+                for pipeline in (_TO_BACKEND, _TO_LINALG):
+                    manager = mlir.passmanager.PassManager.parse(pipeline)
+                    # Once, at the end: it takes as long as the passes do.
+                    manager.enable_verifier(False)
+                    manager.run(module.operation)
             module.operation.verify()
             found = find_ops(module, CONVERSIONS | {"cf.assert", "tensor.cast"})
             _check_casts([op for op in found if op.name == "tensor.cast"])
@@ -204,8 +211,8 @@ def _context_cache(context: Any, tracker: Any) -> Any:
     return Cache(context, py_attr_tracker=tracker)
 
 
-def _hooks() -> Any:
-    """Import constants as dense attributes: torch-mlir's resource blobs neither fold nor print."""
+def _hooks(constants: list[Any]) -> Any:
+    """Import constants as builtin tensors, whose operations are added to a list."""
     from torch_mlir.extras import fx_importer
 
     ir = mlir.ir
@@ -218,14 +225,11 @@ def _hooks() -> Any:
                 array = literal.detach().contiguous().cpu()
                 # NumPy has no bfloat16: its bytes.
                 words = array.view(torch.int16) if literal.dtype is torch.bfloat16 else array
-            element = fx_importer.TORCH_DTYPE_TO_MLIR_TYPE[literal.dtype]()
-            shaped = ir.RankedTensorType.get(list(literal.shape), element)
+            shaped = ir.RankedTensorType.get(list(literal.shape), element_type(literal.dtype))
             attribute = ir.DenseElementsAttr.get(words.numpy(), type=shaped)
-            return ir.Operation.create(
-                "torch.vtensor.literal",
-                results=[gni._cc.tensor_to_vtensor_type(literal)],
-                attributes={"value": attribute},
-            ).result
+            constant = mlir.dialect("arith").ConstantOp(shaped, attribute)
+            constants.append(constant)
+            return from_builtin(constant.result, gni._cc.tensor_to_vtensor_type(literal))
 
     return Hooks()
 
@@ -315,11 +319,12 @@ def _check_signature(module: Any, graph: torch.fx.Graph) -> None:
     for result, kind in zip(output.args[0], types, strict=True):
         if not isinstance(result, torch.fx.Node):
             continue
-        tensor = ir.RankedTensorType(kind)
-        shape = tuple(result.meta["val"].shape)
-        if not tensor.has_static_shape or tuple(tensor.shape) != shape:
+        value = result.meta["val"]
+        with main.location:
+            expected = ir.RankedTensorType.get(list(value.shape), element_type(value.dtype))
+        if kind != expected:
             raise UnsupportedError(
-                f"torch-mlir lowered a result of shape {shape} to {kind}",
+                f"torch-mlir lowered a result of {expected} to {kind}",
                 op=op_name(result),
                 location=source_location(result),
             )

@@ -58,7 +58,16 @@ def refusal(node: torch.fx.Node) -> str | None:
     name = getattr(packet, "__name__", "")
     if name in RANDOM_OPS:
         return _RANDOM
+    if name in ("sub", "rsub") and any(_is_boolean(n) for n in node.args[:2]):
+        return "PyTorch does not subtract booleans"
     return MISCOMPILED.get(name)
+
+
+def _is_boolean(operand: Any) -> bool:
+    value = operand.meta.get("val") if isinstance(operand, torch.fx.Node) else operand
+    return isinstance(value, bool) or (
+        isinstance(value, torch.Tensor) and value.dtype is torch.bool
+    )
 
 
 def _refused_value(value: Any) -> str | None:

@@ -57,8 +57,6 @@ def lower_ops(module: Any, lowerings: Mapping[str, Lowering]) -> None:
         return on
 
     module.operation.walk(visit)
-    if found:
-        load_conversion_dialect(module.context)
     for op, lowering in found:
         lowering.replace(op)
 

@@ -9,11 +9,11 @@ from polyblocks_torch.graphs import drop_unused
 from polyblocks_torch.rewrites.complex_pairs import expand_complex
 from polyblocks_torch.rewrites.constants import fold_constants
 from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors
+from polyblocks_torch.rewrites.explicit_types import make_types_explicit
 from polyblocks_torch.rewrites.float_scalars import round_numbers
 from polyblocks_torch.rewrites.index_puts import name_index_puts
 from polyblocks_torch.rewrites.padded_inputs import join_padded_inputs
 from polyblocks_torch.rewrites.positive_dims import count_dims_from_front
-from polyblocks_torch.rewrites.wide_bytes import BYTES, widen_bytes
 
 
 def rewrite_graph(gm: torch.fx.GraphModule) -> None:
@@ -31,8 +31,7 @@ def rewrite_graph(gm: torch.fx.GraphModule) -> None:
     fold_constants(gm.graph)
     if any(dtype.is_complex for dtype in dtypes):
         expand_complex(gm)
-    if dtypes & BYTES:
-        widen_bytes(gm)
+    make_types_explicit(gm)
     count_dims_from_front(gm.graph)
     round_numbers(gm.graph)
     join_padded_inputs(gm.graph)
