@@ -41,7 +41,7 @@ _MOVES = frozenset(
     pixel_shuffle pixel_unshuffle repeat roll scatter select_scatter slice_scatter tril triu
     unfold""".split()
 )
-#: Those that ask for the truth of elements.
+#: Those that ask for the truth of elements; of bytes, their results are bytes.
 _TRUTH = frozenset({aten.all, aten.any})
 
 #: Overload packets whose operand has the type of the result.
@@ -93,6 +93,9 @@ class _Rewriter:
             number = node.args[2]
             if isinstance(number, (bool, int, float)) and not value.is_complex():
                 node.update_arg(2, number_in(number, value.dtype))
+        elif packet in _TRUTH:
+            self._operands(node, node.all_input_nodes, torch.bool)
+            self._compute_again(node)
         elif packet is aten.cat:
             self._operands(node, node.all_input_nodes, value.dtype)
         elif packet in _STORED:
