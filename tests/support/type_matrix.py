@@ -7,6 +7,7 @@ mode has for it.
 
 from __future__ import annotations
 
+import logging
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 import torch.nn.functional as functional
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 DTYPES = (
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64),
@@ -253,12 +255,18 @@ def arguments(first: torch.dtype, second: torch.dtype | None) -> tuple[Tensor, T
 
 
 def defined(chosen: Iterator[Case], given: Sequence[Tensor]) -> list[tuple[Case, Any]]:
-    """The cases that eager mode has, with its results."""
+    """The cases that eager mode and tracing have, with the results of eager mode."""
     known = []
+    mode = FakeTensorMode()
+    with mode:
+        fakes = [torch.empty_like(x) for x in given]
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for case in chosen:
             try:
+                with mode:
+                    case(*fakes)
                 known.append((case, case(*(x.clone() for x in given))))
             except (ArithmeticError, AttributeError, RuntimeError, TypeError, ValueError):
                 continue

@@ -7,6 +7,7 @@ each result has one called ``polyblocks.result``. Keys: ``role``, ``name``, ``dt
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from polyblocks.attributes import (
@@ -16,7 +17,7 @@ from polyblocks.attributes import (
     RESULT_ATTRIBUTE,
 )
 from polyblocks.errors import UnsupportedError
-from polyblocks.program import DTYPES, ArraySpec, Program
+from polyblocks.program import DTYPES, Argument, ArraySpec, Program, Result
 
 
 def main_of(module: Any) -> Any:
@@ -100,10 +101,11 @@ def check(program: Program) -> None:
             generated code would read or write past the end of an array, or bytes of another type.
     """
     kind = main_of(program.module).type
-    for what, types, rows in (
+    described: list[tuple[str, Any, Sequence[Argument | Result]]] = [
         ("argument", kind.inputs, program.arguments),
         ("result", kind.results, program.results),
-    ):
+    ]
+    for what, types, rows in described:
         if len(types) != len(rows):
             raise UnsupportedError(
                 f"@main of {program.name!r} has {len(types)} {what}s, expected {len(rows)}"

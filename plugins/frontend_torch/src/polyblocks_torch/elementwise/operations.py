@@ -33,7 +33,8 @@ def _of_result(node: fx.Node) -> torch.dtype:
 
 def _of_operands(node: fx.Node) -> torch.dtype:
     """The common type of both operands, as comparisons have it."""
-    x, y = (a.meta["val"] if isinstance(a, fx.Node) else a for a in node.args[:2])
+    operands: list[Any] = [a.meta["val"] if isinstance(a, fx.Node) else a for a in node.args[:2]]
+    x, y = operands
     if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor) and x.dtype == y.dtype:
         return x.dtype
     return torch.result_type(x, y)
@@ -215,11 +216,13 @@ def _bounded(x: Scalar, bound: Scalar, outside: str) -> Scalar:
 
 
 def _clamp_min(operands: Sequence[Scalar], node: fx.Node) -> Scalar:
-    return _bounded(*operands, "lt")
+    x, bound = operands
+    return _bounded(x, bound, "lt")
 
 
 def _clamp_max(operands: Sequence[Scalar], node: fx.Node) -> Scalar:
-    return _bounded(*operands, "gt")
+    x, bound = operands
+    return _bounded(x, bound, "gt")
 
 
 def _relu(operands: Sequence[Scalar], node: fx.Node) -> Scalar:

@@ -5,11 +5,11 @@ An MLIR integer has no sign; each value here carries the PyTorch type that says 
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -28,6 +28,9 @@ INTEGERS = {
 }
 #: Integers that have no sign.
 UNSIGNED = frozenset({torch.uint8, torch.bool})
+
+#: Up to here float32 holds all integers.
+_EXACT_IN_FLOAT32 = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,12 @@ def number_in(number: bool | int | float, dtype: torch.dtype) -> bool | int | fl
         return wrapped - (1 << width) if dtype not in UNSIGNED and wrapped >> width - 1 else wrapped
     if dtype is torch.float64:
         return float(number)
-    with np.errstate(over="ignore"):
-        # Integers are rounded once on the way to float32, from which the 16-bit types are made.
-        single = float(np.float32(int(number) if isinstance(number, int) else number))
+    if isinstance(number, int) and abs(number) > _EXACT_IN_FLOAT32:
+        # Rounded once, which by way of a Python float it would not be.
+        with _disable_current_modes():
+            number = float(torch.tensor(number, dtype=torch.int64).to(torch.float32))
+    # The 16-bit types are made from float32.
+    single = ctypes.c_float(number).value
     if dtype is torch.float32:
         return single
     with _disable_current_modes():

@@ -15,13 +15,13 @@ aten = torch.ops.aten
 
 
 #: Operations that fill a tensor -> where their number stands, or the number itself.
-_NUMBER_AT = {
+_NUMBER_AT: dict[Any, int] = {
     aten.full.default: 1,
     aten.full_like.default: 1,
     aten.new_full.default: 2,
     aten.scalar_tensor.default: 0,
 }
-_NUMBERS = {
+_NUMBERS: dict[Any, int] = {
     **dict.fromkeys((aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default), 0),
     **dict.fromkeys((aten.ones.default, aten.ones_like.default, aten.new_ones.default), 1),
 }

@@ -35,11 +35,11 @@ SMALL = frozenset({torch.uint8, torch.int8, torch.bool})
 
 #: Overload packets that move elements, besides views.
 _MOVES = frozenset(
-    """_to_copy _unsafe_index _unsafe_view alias arange cat clone constant_pad_nd copy diagonal_scatter
-    embedding empty empty_like empty_permuted empty_strided expand_copy flip full_like gather index
-    index_put index_select lift_fresh_copy masked_scatter new_empty new_empty_strided nonzero
-    pixel_shuffle pixel_unshuffle repeat roll scatter select_scatter slice_scatter tril triu
-    unfold""".split()
+    """_to_copy _unsafe_index _unsafe_view alias arange cat clone constant_pad_nd copy
+    diagonal_scatter embedding empty empty_like empty_permuted empty_strided expand_copy flip
+    full_like gather index index_put index_select lift_fresh_copy masked_scatter new_empty
+    new_empty_strided nonzero pixel_shuffle pixel_unshuffle repeat roll scatter select_scatter
+    slice_scatter tril triu unfold""".split()
 )
 #: Those that ask for the truth of elements; of bytes, their results are bytes.
 _TRUTH = frozenset({aten.all, aten.any})
@@ -86,7 +86,7 @@ class _Rewriter:
 
     def run(self, node: fx.Node) -> None:
         packet = node.target.overloadpacket  # type: ignore[union-attr]
-        value = node.meta.get("val")
+        value: Any = node.meta.get("val")
         if packet in _SUMS and isinstance(value, torch.Tensor):
             self._sum(node, value.dtype)
         elif packet is aten.constant_pad_nd and len(node.args) > 2:
