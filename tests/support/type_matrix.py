@@ -258,8 +258,7 @@ def defined(chosen: Iterator[Case], given: Sequence[Tensor]) -> list[tuple[Case,
     """The cases that eager mode and tracing have, with the results of eager mode."""
     known = []
     mode = FakeTensorMode()
-    with mode:
-        fakes = [torch.empty_like(x) for x in given]
+    fakes = [mode.from_tensor(x) for x in given]
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -56,7 +56,7 @@ def _call(
         for i in places:
             arguments[i] = None
         for i in passed:
-            arguments[i] = torch.tensor(numbers[i])
+            arguments[i] = _tensor(numbers[i])
         results = call(arguments)
         if returned:
             results = list(results)
@@ -65,6 +65,15 @@ def _call(
         return results
 
     return boxed(run)
+
+
+def _tensor(number: int) -> torch.Tensor:
+    if not -(1 << 63) <= number < 1 << 63:
+        raise OverflowError(
+            f"a Python integer that changes from call to call is passed as int64, which does not "
+            f"hold {number}; pass a float, or a tensor"
+        )
+    return torch.tensor(number)
 
 
 def _take_out_of_results(graph: fx.Graph, numbers: dict[fx.Node, int]) -> list[tuple[int, int]]:
