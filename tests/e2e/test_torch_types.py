@@ -82,6 +82,8 @@ CONSTANTS: list[tuple[Callable[..., Any], Tensor]] = [
     (lambda x: (x.sum(dtype=torch.bool), x.prod(dtype=torch.bool)), I32),
     (lambda x: functional.max_pool2d(x.reshape(1, 1, 2), (1, 2)), U8),
     (lambda x: x.kthvalue(2)[0], U8),
+    (lambda x: (x.sum(dtype=torch.complex64), x.mean(0, dtype=torch.complex128)), X),
+    (lambda x: torch.slice_scatter(x * 1j, x[:2], 0, 1, 3), X),
 ]
 
 

@@ -159,6 +159,15 @@ _BY_PARTS = frozenset(
 )  # fmt: skip
 
 
+#: Those whose operands may be real where the result is complex.
+_PROMOTING = frozenset(
+    {
+        aten.sum.default, aten.sum.dim_IntList, aten.mean.default, aten.mean.dim,
+        aten.cumsum.default, aten.slice_scatter.default, aten.select_scatter.default,
+    }
+)  # fmt: skip
+
+
 def _by_parts(call: _Call, *args: Any, **kwargs: Any) -> Any:
     def take(which: str) -> Any:
         picked, options = pytree.tree_map_only(
@@ -170,6 +179,9 @@ def _by_parts(call: _Call, *args: Any, **kwargs: Any) -> Any:
 
     if call.node.target in (aten.cat.default, aten.stack.default):
         args = ([call.pair(item) for item in args[0]], *args[1:])
+    elif call.node.target in _PROMOTING:
+        # Operands that are real have no imaginary part.
+        args = tuple(call.pair(a) if isinstance(a, (Pair, fx.Node)) else a for a in args)
     re, im = take("re"), take("im")
     if isinstance(call.node.meta["val"], (tuple, list)):
         return [Pair(_item(call, re, i), _item(call, im, i)) for i in range(len(re.meta["val"]))]
