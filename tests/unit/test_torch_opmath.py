@@ -11,9 +11,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 
 from polyblocks_torch.decompositions import decomposition_table
+from polyblocks_torch.elementwise import number_in
 from polyblocks_torch.lowering import lower_graph
 from polyblocks_torch.retrace import decompose
-from polyblocks_torch.rewrites.float_scalars import rounded
 
 aten, prims = torch.ops.aten, torch.ops.prims
 HALF = torch.float16
@@ -84,6 +84,6 @@ def test_products_take_16_bits_and_give_float32() -> None:
 
 
 def test_numbers_are_rounded() -> None:
-    assert rounded(0.3, HALF) == 0.300048828125
-    assert rounded(0.3, torch.bfloat16) == 0.30078125
-    assert rounded(0.3, torch.float64) == 0.3
+    assert number_in(0.3, HALF) == 0.300048828125
+    assert number_in(0.3, torch.bfloat16) == 0.30078125
+    assert number_in(0.3, torch.float64) == 0.3

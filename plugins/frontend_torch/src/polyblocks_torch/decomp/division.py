@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._prims_common import get_computation_dtype
 
 from polyblocks_torch.decomp.registry import decomposition
-from polyblocks_torch.rewrites.float_scalars import rounded
+from polyblocks_torch.elementwise import number_in
 
 aten = torch.ops.aten
 
@@ -32,8 +32,7 @@ def _promoted(x: Tensor, y: Tensor | float, narrow: bool = True) -> tuple[Tensor
     if isinstance(y, Tensor):
         divisor = y.to(dtype).to(computed)
     else:
-        # No conversion of a tensor: torch-mlir folds that to the number as it is written.
-        number = rounded(y, dtype) if narrow else y
+        number = number_in(y, dtype) if narrow else y
         divisor = torch.full((), number, dtype=computed, device=x.device)
     return x.to(dtype).to(computed), divisor
 

@@ -1,8 +1,4 @@
-"""Fold what is constant with PyTorch.
-
-torch-mlir folds too, and rounds and divides constants by rules of its own: ``-7 // 2`` of two
-constant tensors becomes the largest integer.
-"""
+"""Fold what is constant with PyTorch, which rounds, wraps around and divides as eager mode does."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ from polyblocks_torch.rewrites.complex_pairs import expand_complex
 from polyblocks_torch.rewrites.constants import fold_constants
 from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors
 from polyblocks_torch.rewrites.explicit_types import make_types_explicit
-from polyblocks_torch.rewrites.float_scalars import round_numbers
 from polyblocks_torch.rewrites.index_puts import name_index_puts
 from polyblocks_torch.rewrites.padded_inputs import join_padded_inputs
 from polyblocks_torch.rewrites.positive_dims import count_dims_from_front
@@ -33,7 +32,6 @@ def rewrite_graph(gm: torch.fx.GraphModule) -> None:
         expand_complex(gm)
     make_types_explicit(gm)
     count_dims_from_front(gm.graph)
-    round_numbers(gm.graph)
     join_padded_inputs(gm.graph)
     drop_unused(gm.graph)
 
