@@ -174,7 +174,7 @@ ERRORS = {
     "gather below": (tf.gather, [0, -1], "at least 0 and less than 3"),
     "gather in batches": (lambda x, i: tf.gather(x, i[:, None] + [[0]] * 3, batch_dims=1),
                           [0, 1, 4], "less than 4"),
-    "gather_nd": (tf.gather_nd, [[0, 3], [3, 0]], "less than 3 and 4"),
+    "gather_nd": (tf.gather_nd, [[0, 3], [3, 0]], "less than 3"),
     "embedding": (lambda x, i: tf.nn.embedding_lookup(VARIABLE, i), [2, 3], "less than 3"),
     "x[i]": (lambda x, i: x[i[0]], [3], "at least -3 and less than 3"),
     "x[:, i]": (lambda x, i: x[:, i[0]], [-5], "at least -4 and less than 4"),

@@ -8,3 +8,7 @@ CHECK = "polyblocks.check"
 #: Attribute of a ``stablehlo.convert`` of floats to integers: what is out of range does not
 #: saturate; see :func:`polyblocks.stablehlo.convert.convert`.
 WRAPS = "polyblocks.wraps"
+
+#: Attribute of a ``stablehlo.gather``: indices that are out of range are not clamped; the program
+#: fails.
+CHECKED = "polyblocks.checked"

@@ -11,7 +11,8 @@ from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
 from polyblocks.stablehlo.array import Array, known_array
 from polyblocks.stablehlo.attributes import integers
-from polyblocks.stablehlo.element import Element
+from polyblocks.stablehlo.element import BOOL, Element
+from polyblocks.stablehlo.extensions import CHECKED
 from polyblocks.stablehlo.lowering import Lowering
 from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.shapes import extract, insert, reshape, static_slice
@@ -37,6 +38,16 @@ def clamped_number(scalar: Any, element: Element, highest: int) -> Any:
         return code.emit("arith.minui", [scalar, limit])
     below = code.emit("arith.minsi", [scalar, limit])
     return code.emit("arith.maxsi", [below, code.constant(element, 0)])
+
+
+def checked_index(scalar: Any, element: Element, highest: int) -> Any:
+    """A scalar integer as an index; the program fails unless it is from 0 to ``highest``."""
+    # As an unsigned number, a negative one is too large as well.
+    limit = code.constant(element, min(highest, element.highest))
+    fits = code.compare_int("ule", scalar, limit) if highest >= 0 else code.constant(BOOL, False)
+    message = f"an index must be at least 0 and less than {highest + 1}"
+    mlir.dialect("cf").AssertOp(fits, message)
+    return to_index(scalar, element)
 
 
 def start_index(lowering: Lowering, start: Array, highest: int) -> Any:
@@ -107,10 +118,11 @@ def _gather(lowering: Lowering, op: Any, arguments: list[Array]) -> Array:
     vector = numbers.index_vector_dim
     if not prod(shape):
         return Array(shape, element, splat=0)
-    if x.splat is not None:
+    checks = CHECKED in op.attributes
+    if x.splat is not None and not checks:
         return Array(shape, element, splat=x.splat)
     batch = [d for d in range(len(shape)) if d not in offset_dims]
-    if prod(shape[d] for d in batch) == 1 and not batching:
+    if prod(shape[d] for d in batch) == 1 and not batching and not checks:
         starts: list[Array | None] = [None] * x.rank
         for k, d in enumerate(start_map):
             starts[d] = component(lowering, indices, vector, k)
@@ -131,7 +143,8 @@ def _gather(lowering: Lowering, op: Any, arguments: list[Array]) -> Array:
     def body(loaded: list[Any]) -> list[Any]:
         where: list[Any] = [None] * x.rank
         for d, start in zip(start_map, loaded, strict=True):
-            where[d] = clamped(start, indices.element, x.shape[d] - sizes[d])
+            as_index = checked_index if checks else clamped
+            where[d] = as_index(start, indices.element, x.shape[d] - sizes[d])
         for d, own in batching.items():
             where[d] = _loop(places[own])
         for d, loop in within.items():

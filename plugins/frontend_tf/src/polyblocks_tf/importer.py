@@ -10,6 +10,7 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.program import DTYPES, Argument, ArraySpec, Program, Result
 from polyblocks_tf.capture import Captured, TfCapture
 from polyblocks_tf.operations.checks import MARK
+from polyblocks_tf.operations.marks import CONCERNED, follow_kernel
 
 #: What the import is called where times are told.
 STAGE = "S0"
@@ -122,10 +123,9 @@ def _simplify(module: Any) -> None:
 
     It copies what it returns in a variable's memory; here results have memory of their own. And it
     says of some arrays how large a dimension is in this call; a size that is the whole dimension
-    is no news, another one means that shapes depend on values. Conversions are TensorFlow's.
+    is no news, another one means that shapes depend on values.
     """
     from polyblocks.mlir import ir
-    from polyblocks.stablehlo.extensions import WRAPS
 
     found: list[tuple[Any, str]] = []
     barriers: list[Any] = []
@@ -135,8 +135,6 @@ def _simplify(module: Any) -> None:
             found.append((op, ""))
         elif op.name in _ALSO_CHLO:
             found.append((op, _ALSO_CHLO[op.name]))
-        elif op.name == "stablehlo.convert":
-            op.attributes[WRAPS] = ir.UnitAttr.get(op.context)
         elif op.name == "stablehlo.optimization_barrier":
             barriers.append(op)
         return ir.WalkResult.ADVANCE
@@ -192,10 +190,15 @@ def _message(barrier: Any) -> str | None:
 
 
 def _locate(module: Any, capture: TfCapture) -> None:
-    """Give operations the user's lines; the bridge knows TensorFlow's names of them alone."""
+    """Give operations the user's lines; the bridge knows TensorFlow's names of them alone.
+
+    And give them the meaning that TensorFlow's kernels have, where it is another one.
+    """
     from polyblocks.mlir import ir
 
     known: dict[str, Any] = {}
+    kinds: dict[str, str] = {}
+    concerned: list[tuple[Any, str]] = []
 
     def visit(op: Any) -> Any:
         match = _NAME.search(str(op.location))
@@ -203,6 +206,7 @@ def _locate(module: Any, capture: TfCapture) -> None:
         if name not in known:
             known[name] = None
             kind, place = capture.where.find(name)
+            kinds[name] = kind
             file, _, line = place.rpartition(":")
             if kind:
                 # Without a line of the user's the bridge names one of TensorFlow's.
@@ -210,10 +214,14 @@ def _locate(module: Any, capture: TfCapture) -> None:
                 known[name] = ir.Location.name(kind, where)
         if known[name] is not None:
             op.location = known[name]
+        if op.name in CONCERNED:
+            concerned.append((op, kinds[name]))
         return ir.WalkResult.ADVANCE
 
     with module.context:
         module.operation.walk(visit)
+        for op, kind in concerned:
+            follow_kernel(op, kind)
 
 
 def _says_whole_size(op: Any) -> bool:

@@ -3,7 +3,8 @@
 Where TensorFlow raises for an index out of range, a divisor of zero or a negative integer power,
 the bridge clamps, leaves out or makes a number up. So what may be wrong goes through an operation
 that checks it, which the import compiles (:data:`polyblocks.stablehlo.extensions.CHECK`); it takes
-part in the loop that reads it. What is known to be right is not checked.
+part in the loop that reads it. What is known to be right is not checked. Gathers are checked by
+:mod:`polyblocks_tf.operations.marks`.
 
 The bridge has one operation that it hands on as it is, a barrier of the optimizer. A check is a
 barrier of the value, the truth values and the bytes of the message, which begin with :data:`MARK`.
@@ -70,40 +71,6 @@ def power(op: Any, inputs: list[tf.Tensor]) -> Tensors:
         return None
     message = "Integers to negative integer powers are not allowed"
     return repeat(op, [base, checked(exponent, exponent >= 0, message)])
-
-
-@only_if(lambda op: not is_constant(op.inputs[1]))
-def gather(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``GatherV2``: indices are at least 0 and less than the size of the axis."""
-    array, indices, axis = inputs
-    known = tf.get_static_value(axis)
-    if known is None or array.shape.rank is None:
-        return None
-    found = _in_axis(indices, array.shape[int(known)])
-    return None if found is None else repeat(op, [array, found, axis])
-
-
-def gather_first(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``Gather``: of the first axis."""
-    array, indices = inputs
-    found = _in_axis(indices, array.shape[0]) if array.shape.rank else None
-    return None if found is None else repeat(op, [array, found])
-
-
-def gather_variable(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``ResourceGather``: of the first axis of a variable."""
-    handle, indices = inputs
-    shape, batch = _shape_of(handle), op.get_attr("batch_dims")
-    found = _in_axis(indices, shape[batch]) if shape is not None else None
-    return None if found is None else repeat(op, [handle, found])
-
-
-def gather_nd(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``GatherNd`` and ``ResourceGatherNd``: each index of a vector is in its dimension."""
-    array, indices = inputs
-    shape = _shape_of(array) if array.dtype == tf.resource else array.shape
-    found = within(indices, shape)
-    return None if found is None else repeat(op, [array, found])
 
 
 def scatter(op: Any, inputs: list[tf.Tensor]) -> Tensors:
@@ -268,10 +235,6 @@ _SCATTERS = ("Update", "Add", "Sub", "Min", "Max")
 SUBSTITUTIONS = {
     **dict.fromkeys(("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"), division),
     "Pow": power,
-    "Gather": gather_first,
-    "GatherV2": gather,
-    "ResourceGather": gather_variable,
-    **dict.fromkeys(("GatherNd", "ResourceGatherNd"), gather_nd),
     **{f"TensorScatter{kind}": scatter for kind in ("Update", "Add", "Sub")},
     **{f"ResourceScatterNd{kind}": scatter for kind in _SCATTERS},
     **{f"ResourceScatter{kind}": scatter_rows for kind in (*_SCATTERS, "Mul", "Div")},

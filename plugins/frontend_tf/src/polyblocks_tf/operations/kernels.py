@@ -24,22 +24,34 @@ Tensors = Sequence[tf.Tensor] | None
 def unless_zero(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     """``SqrtGrad`` and others: where no gradient comes in, none goes out, be a factor infinite."""
     output, gradient = inputs
-    raw = getattr(tf.raw_ops, op.type)
+    # The bridge knows one of two names of the same.
+    raw = getattr(tf.raw_ops, op.type.replace("InvGrad", "ReciprocalGrad"))
     return [_where(gradient == 0, 0, raw(y=output, dy=gradient))]
 
 
-def selu_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``SeluGrad``: at 0 the slope is that of positive numbers."""
+def elu_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``EluGrad``: a result that is NaN is on no branch, so its gradient is what comes in."""
     del op
     gradients, outputs = inputs
-    scale, scale_alpha = 1.0507009873554804934193349852946, 1.7580993408473768599402175208123
-    return [
-        tf.where(
-            outputs < 0,
-            gradients * (outputs + tf.cast(scale_alpha, outputs.dtype)),
-            gradients * tf.cast(scale, outputs.dtype),
-        )
-    ]
+    return [tf.where(outputs < 0, (outputs + 1) * gradients, gradients)]
+
+
+def selu_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``SeluGrad``: the same, and at 0 the slope is that of positive numbers."""
+    del op
+    gradients, outputs = inputs
+    scale = tf.constant(1.0507009873554804934193349852946, outputs.dtype)
+    scale_alpha = tf.constant(1.7580993408473768599402175208123, outputs.dtype)
+    return [tf.where(outputs < 0, gradients * (outputs + scale_alpha), gradients * scale)]
+
+
+def relu_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``ReluGrad`` and ``Relu6Grad`` multiply by 0, which leaves of what is not finite NaN."""
+    gradients, features = inputs
+    passes = features > 0
+    if op.type == "Relu6Grad":
+        passes &= features < 6
+    return [gradients * tf.cast(passes, gradients.dtype)]
 
 
 @only_if(lambda op: op.inputs[0].dtype.is_integer)
@@ -66,7 +78,7 @@ def arg_extremum(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     if not values.dtype.is_floating:
         return None
     raw = getattr(tf.raw_ops, op.type)
-    known = above_least(values) if op.type == "ArgMax" else _below_greatest(values)
+    known = _above_least(values) if op.type == "ArgMax" else _below_greatest(values)
     return [raw(input=known, dimension=axis, output_type=op.get_attr("output_type"))]
 
 
@@ -97,14 +109,6 @@ def cumulative_logsumexp(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     sums = tf.raw_ops.CumulativeLogsumexp(x=terms, axis=axis, exclusive=exclusive, reverse=reverse)
     doubled = before - ones if exclusive else before
     return [tf.cast(sums + doubled, dtype)]
-
-
-def max_pool(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``MaxPool`` and others begin with the least finite number, and NaN is never beyond."""
-    values, *sizes = inputs
-    if not values.dtype.is_floating:
-        return None
-    return repeat(op, [above_least(values), *sizes])
 
 
 @only_if(lambda op: op.inputs[4].shape.num_elements() == 0)
@@ -139,7 +143,7 @@ def shift(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     return [raw(x=values, y=tf.clip_by_value(counts, 0, most))]
 
 
-def above_least(values: tf.Tensor) -> tf.Tensor:
+def _above_least(values: tf.Tensor) -> tf.Tensor:
     """Of NaN and minus infinity the least finite number."""
     least = tf.constant(values.dtype.min, values.dtype)
     return tf.where(values > least, values, least)
@@ -158,12 +162,13 @@ Substitute = Callable[[Any, list[tf.Tensor]], Tensors]
 
 SUBSTITUTIONS: dict[str, Substitute] = {
     **dict.fromkeys(("SqrtGrad", "RsqrtGrad", "InvGrad", "ReciprocalGrad"), unless_zero),
+    "EluGrad": elu_grad,
     "SeluGrad": selu_grad,
+    **dict.fromkeys(("ReluGrad", "Relu6Grad"), relu_grad),
     "Mean": mean,
     **dict.fromkeys(("ArgMax", "ArgMin"), arg_extremum),
     **dict.fromkeys(("TensorScatterMin", "TensorScatterMax"), scatter_extremum),
     "CumulativeLogsumexp": cumulative_logsumexp,
-    **dict.fromkeys(("MaxPool", "MaxPoolV2", "MaxPool3D"), max_pool),
     "StridedSliceGrad": strided_slice_grad,
     "Bucketize": bucketize,
     **dict.fromkeys(("LeftShift", "RightShift"), shift),
