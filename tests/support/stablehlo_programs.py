@@ -43,13 +43,16 @@ def run(text: str, *arrays: Any) -> Any:
     return list(results) if isinstance(results, tuple) else results
 
 
-def unary(operation: str, kind: str, x: Any, result: str | None = None) -> Any:
+def unary(
+    operation: str, kind: str, x: Any, result: str | None = None, attributes: str = ""
+) -> Any:
     """One operation on one array: ``unary("stablehlo.abs", "f32", x)``."""
     source = tensor(x.shape, kind)
     target = tensor(x.shape, result) if result else source
     return run(
         f"func.func @main(%x: {source}) -> {target} {{\n"
-        f'%y = "{operation}"(%x) : ({source}) -> {target}\nreturn %y : {target}\n}}',
+        f'%y = "{operation}"(%x) {attributes} : ({source}) -> {target}\n'
+        f"return %y : {target}\n}}",
         x,
     )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.support.stablehlo_programs import binary, lowered, run, unary
+from tests.support.stablehlo_programs import binary, lowered, run, tensor, unary
+
+from polyblocks.errors import ExecutionError
 
 pytest.importorskip("polyblocks_cpu")
 
@@ -71,6 +73,32 @@ def test_floats_to_integers_saturate(kind):
     low = 0 if limits.min == 0 else -1
     want = [1, low, 0, limits.max, limits.min, limits.max, limits.min, 0]
     np.testing.assert_array_equal(unary("stablehlo.convert", "f32", x, kind), np.array(want, dtype))
+
+
+@pytest.mark.parametrize("source", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_floats_to_integers_wrap_where_it_is_asked_for(kind, source):
+    width = np.iinfo(KINDS[kind]).bits
+    numbers = [1.9, -1.9, np.nan, np.inf, -np.inf, -300.0, 300.0, 2.0**31, -(2.0**31) - 0.5]
+    x = np.array([*numbers, 3e9, 5e9, -3e9, 1e19, 3e19], np.float64)
+    with np.errstate(over="ignore"):
+        x = x.astype({"f16": "f2", "f32": "f4", "f64": "f8"}[source])
+    got = unary("stablehlo.convert", source, x, kind, "{polyblocks.wraps}")
+    np.testing.assert_array_equal(got, [_wrapped(float(v), width, kind) for v in x])
+
+
+def _wrapped(value: float, width: int, kind: str):
+    wide = max(width, 32)
+    whole = int(value) if np.isfinite(value) else 2**70
+    if kind.startswith("ui") and width == wide and 2 ** (wide - 1) <= whole < 2**wide:
+        return whole
+    number = whole if -(2 ** (wide - 1)) <= whole < 2 ** (wide - 1) else -(2 ** (wide - 1))
+    limits = np.iinfo(KINDS[kind])
+    return (
+        number % 2**width
+        if wide == width and not limits.min
+        else int(np.clip(number, limits.min, limits.max))
+    )
 
 
 def test_unsigned_to_float_and_wider():
@@ -199,3 +227,48 @@ def test_known_integers_are_divided_as_at_run_time():
     )
     for a, b in zip(folded, computed, strict=True):
         assert np.array_equal(a, b)
+
+
+def test_complex_constants_of_the_same_and_of_other_bits():
+    kind = "tensor<2xcomplex<f32>>"
+    text = f"""
+    func.func @main() -> ({kind}, {kind}) {{
+      %n = stablehlo.constant dense<(0xFFC00000,0x7FC00000)> : tensor<complex<f32>>
+      %a = stablehlo.broadcast_in_dim %n, dims = [] : (tensor<complex<f32>>) -> {kind}
+      %b = stablehlo.constant dense<[(0.0,1.0), (-0.0,1.0)]> : {kind}
+      return %a, %b : {kind}, {kind}
+    }}"""
+    a, b = run(text)
+    assert np.isnan(a.real).all()
+    assert np.isnan(a.imag).all()
+    np.testing.assert_array_equal(np.signbit(b.real), [False, True])
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (4, 3)])
+def test_checks(shape):
+    kind, truth = tensor(shape, "i32"), tensor(shape, "i1")
+    text = f"""
+    func.func @main(%x: {kind}, %y: {kind}) -> {kind} {{
+      %c = stablehlo.compare NE, %y, %x : ({kind}, {kind}) -> {truth}
+      %r = stablehlo.custom_call @polyblocks.check(%x, %c) {{backend_config = "they differ"}} :
+        ({kind}, {truth}) -> {kind}
+      %s = stablehlo.add %r, %r : {kind}
+      return %s : {kind}
+    }}"""
+    x = np.full(shape, 7, np.int32)
+    np.testing.assert_array_equal(run(text, x, x + 1), x * 2)
+    y = np.array(x + 1)
+    y.flat[-1] = 7
+    with pytest.raises(ExecutionError, match="they differ"):
+        run(text, x, y)
+
+
+def test_check_that_is_known_to_hold_costs_nothing():
+    text = """
+    func.func @main(%x: tensor<3xi32>) -> tensor<3xi32> {
+      %c = stablehlo.constant dense<true> : tensor<3xi1>
+      %r = stablehlo.custom_call @polyblocks.check(%x, %c) {backend_config = "never"} :
+        (tensor<3xi32>, tensor<3xi1>) -> tensor<3xi32>
+      return %r : tensor<3xi32>
+    }"""
+    assert "cf.assert" not in lowered(text)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from tests.support.stablehlo_programs import lowered, random, run
 
+from polyblocks.errors import ExecutionError
+
 pytest.importorskip("polyblocks_cpu")
 
 GATHER = """
@@ -16,6 +18,19 @@ func.func @main(%x: tensor<6x4xf32>, %i: tensor<5x1x{kind}>) -> tensor<5x4xf32> 
   return %r : tensor<5x4xf32>
 }}
 """
+
+
+@pytest.mark.parametrize("kind", ["i32", "ui8", "i64"])
+def test_gather_checks_where_it_is_asked_for(kind):
+    dtype = {"i32": np.int32, "ui8": np.uint8, "i64": np.int64}[kind]
+    text = GATHER.format(kind=kind).replace("4>}>", "4>}> {polyblocks.checked}")
+    x = np.arange(24, dtype=np.float32).reshape(6, 4)
+    rows = np.array([[3], [0], [5], [5], [1]], dtype)
+    np.testing.assert_array_equal(run(text, x, rows), x[rows[:, 0].astype(int)])
+    for wrong in (6, -1):
+        rows[2] = np.array(wrong).astype(dtype)
+        with pytest.raises(ExecutionError, match="at least 0 and less than 6"):
+            run(text, x, rows)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def _constant(lowering: Lowering, op: Any, arguments: list[Array]) -> Array:
     if not element.is_complex or not prod(shape):
         return from_attribute(op, shape, element)
     re, im = from_complex(op, shape, element)
-    if (re == re.flat[0]).all() and (im == im.flat[0]).all():
+    if _is_splat(re) and _is_splat(im):
         return Array(shape, element, splat=complex(re.flat[0], im.flat[0]))
     loops = range(len(shape))
     parts = [
@@ -37,6 +37,12 @@ def _constant(lowering: Lowering, op: Any, arguments: list[Array]) -> Array:
         for p in (ir.DenseElementsAttr.get(np.ascontiguousarray(v)) for v in (re, im))
     ]
     return lowering.generic(shape, parts, [element], lambda loaded: [code.join(*loaded)])[0]
+
+
+def _is_splat(numbers: np.ndarray[Any, Any]) -> bool:
+    """Whether all are the same bits: a NaN is not equal to itself, and -0 is no 0."""
+    bits = np.ascontiguousarray(numbers).view(f"u{numbers.itemsize}")
+    return bool((bits == bits.flat[0]).all())
 
 
 @rule("stablehlo.iota")
