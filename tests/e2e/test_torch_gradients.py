@@ -236,3 +236,36 @@ def test_memory_beside_an_argument() -> None:
     with pytest.raises(FallbackError, match="reads or writes memory beside the elements"):
         polyblocks_jit_torch(compile_options=OPTIONS)(f)(x)
     torch.testing.assert_close(polyblocks_jit_torch(compile_options={"target": "cpu"})(f)(x), f(x))
+
+
+def test_nearest_resize() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor) -> list[Tensor]:
+        return [
+            functional.interpolate(x, mode=mode, **options)
+            for mode in ("nearest", "nearest-exact")
+            for options in (
+                {"scale_factor": (1.05, 2.3)},
+                {"scale_factor": (2.05, 1.0)},
+                {"size": (8, 11)},
+                {"size": (3, 14)},
+            )
+        ]
+
+    check(f, randn(1, 2, 8, 7))
+
+
+def test_losses_and_activations() -> None:
+    torch.manual_seed(0)
+    target = torch.tensor([[0, 2, -1, 1, 1], [3, 1, 4, -1, 0], [-1, 0, 1, 2, 3], [4, 3, 2, 1, 0]])
+
+    def f(x: Tensor) -> list[Tensor]:
+        return [
+            functional.multilabel_margin_loss(x, target),
+            functional.multilabel_margin_loss(x[0], target[0], reduction="sum"),
+            functional.rrelu(x, 0.1, 0.4, training=False),
+            functional.soft_margin_loss(x * 9, x.detach().sign(), reduction="none"),
+        ]
+
+    check(f, randn(4, 5))

@@ -31,6 +31,7 @@ from polyblocks_torch.number_arguments import (
     numbers_as_tensors,
 )
 from polyblocks_torch.plan import FRONTEND
+from polyblocks_torch.python_kernels import operations_kept
 from polyblocks_torch.recurrent import as_loops
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import FunctionReport, GraphBreak
@@ -113,7 +114,8 @@ def _compile(
     if options.freeze_weights and driver.loads_really():
         infer = partial(infer, weights=weights_of(gm, example_inputs))
     as_loops(gm)
-    recorded = direct.record(gm, example_inputs)
+    with operations_kept():
+        recorded = direct.record(gm, example_inputs)
     if recorded is not None:
         call = infer(recorded, example_inputs)
         return lambda *args: call(list(args))
@@ -128,7 +130,7 @@ def _compile(
         # None here: they are applied on a cache miss, see retrace.py.
         decompositions={},
     )
-    with numbers_as_tensors():
+    with numbers_as_tensors(), operations_kept():
         return backend(gm, example_inputs)
 
 

@@ -1,0 +1,144 @@
+"""Resampling to the nearest element, and its gradient, with the indices of PyTorch's kernels.
+
+Of an image these leave an axis alone whose size does not change, and halve the indices of one that
+doubles, whatever scale was given.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.decomp.registry import decomposition
+
+aten = torch.ops.aten
+
+
+def _float32(x: float) -> float:
+    """A number as float32 has it."""
+    return float(struct.unpack("f", struct.pack("f", x))[0])
+
+
+def nearest(
+    extent: int, output: int, scale: float | None, exact: bool, wide: bool, plain: bool
+) -> list[int]:
+    """The element that each output is, along one axis.
+
+    Args:
+        extent: of the input.
+        output: how many there are.
+        scale: outputs for each input; None for the ratio of the sizes.
+        exact: whether the centers of elements are compared.
+        wide: whether places are computed in float64.
+        plain: whether equal and doubled sizes are no special cases.
+    """
+    if not plain and not exact and output in (extent, 2 * extent):
+        return [i * extent // output for i in range(output)]
+    rounded: Callable[[float], float] = float if wide else _float32
+    step = rounded(1.0 / scale if scale is not None and scale > 0 else extent / output)
+    found = []
+    for i in range(output):
+        if not exact:
+            place = rounded(i * step)
+        elif plain:
+            place = rounded(max(rounded(rounded((i + 0.5) * step) - 0.5), 0.0) + 0.5)
+        else:
+            place = rounded((i + 0.5) * step)
+        found.append(min(math.floor(_float32(place)), extent - 1))
+    return found
+
+
+def _resample(
+    x: Tensor, output_size: Sequence[int], scales: Sequence[float | None], exact: bool
+) -> Tensor:
+    # The kernel for images computes in float32 whatever their dtype, and so does that for more
+    # than three channels that are last.
+    dims = len(output_size)
+    last = dims == 3 and x.shape[1] > 3 and not x.is_contiguous()
+    last = last and x.is_contiguous(memory_format=torch.channels_last_3d)
+    plain = dims != 2 and not last
+    for dim, (output, scale) in enumerate(zip(output_size, scales, strict=True), 2):
+        extent = x.shape[dim]
+        wide = plain and x.dtype == torch.float64
+        places = nearest(extent, output, scale, exact, wide, plain)
+        if places == list(range(extent)):
+            continue
+        step, rest = divmod(output, extent)
+        if not rest and places == [i // step for i in range(output)]:
+            shape = [*x.shape[: dim + 1], step, *x.shape[dim + 1 :]]
+            x = x.unsqueeze(dim + 1).expand(shape).flatten(dim, dim + 1)
+        else:
+            index = torch.tensor(places, device=x.device)
+            x = aten._unsafe_index.Tensor(x, [None] * dim + [index])
+    return x.clone()
+
+
+def _gradient(
+    grad: Tensor,
+    output_size: Sequence[int],
+    input_size: Sequence[int],
+    scales: Sequence[float | None],
+    exact: bool,
+) -> Tensor:
+    for dim, (output, scale) in enumerate(zip(output_size, scales, strict=True), 2):
+        extent = input_size[dim]
+        places = nearest(extent, output, scale, exact, wide=False, plain=False)
+        if places != list(range(extent)):
+            grad = _sums(grad, dim, places, extent)
+    return grad.clone()
+
+
+def _sums(x: Tensor, dim: int, places: list[int], extent: int) -> Tensor:
+    """Add the elements along an axis up to where each goes; these places never decrease."""
+    starts = [sum(place < i for place in places) for i in range(extent + 1)]
+    counts = [after - start for start, after in itertools.pairwise(starts)]
+    width = max(counts)
+    if min(counts) == width:
+        return x.unflatten(dim, (extent, width)).sum(dim + 1)
+    # As many elements from each start as the most that go to one place.
+    last = len(places) - 1
+    rows = [[min(start + k, last) for k in range(width)] for start in starts[:-1]]
+    taken = [[k < count for k in range(width)] for count in counts]
+    index = torch.tensor(rows, device=x.device)
+    found = aten._unsafe_index.Tensor(x, [None] * dim + [index])
+    mask = torch.tensor(taken, device=x.device)
+    mask = mask.reshape([extent, width] + [1] * (x.dim() - dim - 1))
+    return torch.where(mask, found, 0).sum(dim + 1)
+
+
+def _register(op: str, dims: int, exact: bool) -> None:
+    forward, backward = (getattr(aten, f"{op}{dims}d{end}") for end in ("", "_backward"))
+
+    @decomposition(forward.default)
+    def resample(
+        x: Tensor, output_size: Sequence[int], *scales: float | None, **named: float | None
+    ) -> Tensor:
+        return _resample(x, output_size, _all(scales, named, dims), exact)
+
+    @decomposition(backward.default)
+    def gradient(
+        grad: Tensor,
+        output_size: Sequence[int],
+        input_size: Sequence[int],
+        *scales: float | None,
+        **named: float | None,
+    ) -> Tensor:
+        return _gradient(grad, output_size, input_size, _all(scales, named, dims), exact)
+
+
+def _all(
+    scales: Sequence[float | None], named: dict[str, float | None], dims: int
+) -> list[float | None]:
+    """A scale for each axis."""
+    names = ["scales"] if dims == 1 else ["scales_d", "scales_h", "scales_w"][-dims:]
+    return [*scales, *(named.get(name) for name in names[len(scales) :])]
+
+
+for _op, _exact in (("upsample_nearest", False), ("_upsample_nearest_exact", True)):
+    for _dims in (1, 2, 3):
+        _register(_op, _dims, _exact)

@@ -1,0 +1,85 @@
+"""Decompositions of losses and resampling, run by PyTorch and compared with its own kernels."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from polyblocks_torch.decomp.registry import REGISTRY
+from polyblocks_torch.python_kernels import operations_kept
+
+aten = torch.ops.aten
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    count = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(count)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("name", ["upsample_nearest", "_upsample_nearest_exact"])
+def test_nearest(name: str, dims: int) -> None:
+    numbers = random.Random(dims)
+    torch.manual_seed(0)
+    forward, backward = (getattr(aten, f"{name}{dims}d{end}").default for end in ("", "_backward"))
+    for _ in range(100):
+        dtype = numbers.choice([torch.float32, torch.float64])
+        sizes = [numbers.randint(1, 24 if dims < 3 else 9) for _ in range(dims)]
+        if numbers.random() < 0.5:
+            outputs = [numbers.choice([numbers.randint(1, 30), n, 2 * n, 3 * n]) for n in sizes]
+            scales: list[float | None] = [None] * dims
+        else:
+            # Some leave a size as it is, or double it, without being 1 or 2.
+            given = [numbers.choice([1.0, 2.0, 1.01, 2.05, 1.3, 0.7, 0.5, 3.0]) for _ in sizes]
+            outputs = [max(1, int(n * scale)) for n, scale in zip(sizes, given, strict=True)]
+            scales = list(given)
+        channels = numbers.choice([1, 3, 4])
+        x = torch.randn(2, channels, *sizes, dtype=dtype)
+        grad = torch.randn(2, channels, *outputs, dtype=dtype)
+        if dims > 1 and numbers.random() < 0.3:
+            last = torch.channels_last if dims == 2 else torch.channels_last_3d
+            x, grad = x.to(memory_format=last), grad.to(memory_format=last)
+        assert torch.equal(REGISTRY[forward](x, outputs, *scales), forward(x, outputs, *scales))
+        args = (grad, outputs, list(x.shape), *scales)
+        torch.testing.assert_close(REGISTRY[backward](*args), backward(*args), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+def test_multilabel_margin_loss(reduction: int) -> None:
+    numbers = random.Random(reduction)
+    torch.manual_seed(0)
+    forward = aten.multilabel_margin_loss_forward.default
+    backward = aten.multilabel_margin_loss_backward.default
+    for _ in range(100):
+        classes = numbers.randint(1, 6)
+        shape = [classes] if numbers.random() < 0.3 else [numbers.randint(1, 4), classes]
+        x = torch.randn(shape, dtype=torch.float64)
+        target = torch.randint(numbers.choice([-1, 0]), classes, shape)
+        loss, named = forward(x, target, reduction)
+        torch.testing.assert_close(REGISTRY[forward](x, target, reduction), (loss, named))
+        args = (torch.randn_like(loss), x, target, reduction, named)
+        torch.testing.assert_close(REGISTRY[backward](*args), backward(*args))
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_rrelu(training: bool) -> None:
+    backward = aten.rrelu_with_noise_backward.default
+    grad, x, noise = torch.randn(3, 20)
+    x[:2] = torch.tensor([0.0, -0.0])
+    for lower, upper in ((0.1, 0.3), (0.2, 0.2)):
+        args = (grad, x, noise, lower, upper, training, False)
+        torch.testing.assert_close(REGISTRY[backward](*args), backward(*args))
+
+
+def test_what_pytorch_replaces_is_as_before() -> None:
+    op = aten.upsample_nearest2d.vec
+    before = dict(op.py_kernels)
+    with operations_kept():
+        assert op.py_kernels.keys() < before.keys()
+    assert op.py_kernels == before
