@@ -15,6 +15,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# What a program leaves unwritten of its results shows. Read where the package is first imported, in
+# child processes as well.
+os.environ.setdefault("POLYBLOCKS_POISON", "1")
+
 
 def pytest_collection_finish() -> None:
     """Spare the run what grows with all that a process of many tests has imported."""

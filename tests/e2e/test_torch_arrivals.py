@@ -304,3 +304,12 @@ def test_draws_that_dynamo_would_repeat_are_refused_by_the_backend():
         torch.compile(lambda x: x * GENERATOR.random(), backend="polyblocks")(torch.ones(3))
     with pytest.raises(Exception, match="calls numpy.random.rand, which Dynamo replaces"):
         torch.compile(DRAWS["array"], backend="polyblocks")(torch.ones(3))
+
+
+def test_memory_of_results_is_poisoned_in_tests():
+    from polyblocks.runtime import buffers
+    from polyblocks_torch.launcher import poisoned_tensor, pooled_tensor
+
+    assert buffers.POISONED
+    assert poisoned_tensor((2, 3), (3, 1), torch.float16).isnan().all()
+    assert pooled_tensor(1 << 20, (1 << 18,), (1,), torch.float32).isnan().all()

@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def pool():
-    pool = BufferPool(max_idle_bytes=64 * MIB)
+    pool = BufferPool(max_idle_bytes=64 * MIB, poisoned=False)
     yield pool
     gc.collect()
     pool.trim()
@@ -333,3 +333,16 @@ def test_workspaces_of_threads_are_apart():
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(work, range(8)))
     assert len(pool._idle) <= 8
+
+
+def test_poisoned_memory_is_filled_each_time():
+    pool, workspaces = BufferPool(poisoned=True), WorkspacePool(poisoned=True)
+    for _ in range(2):
+        buffer = memoryview(pool.acquire(3000)).cast("B")
+        assert buffer.tobytes() == b"\xff" * 3000
+        buffer[:] = bytes(3000)
+        del buffer
+        workspace = workspaces.acquire(3000)
+        assert ctypes.string_at(workspace.address, 3000) == b"\xff" * 3000
+        ctypes.memset(workspace.address, 0, 3000)
+        workspace.release()

@@ -17,8 +17,19 @@ from typing import Any
 
 from polyblocks.runtime import pages
 
+#: Whether memory is filled with :data:`PATTERN` before programs get it, so that what they leave
+#: unwritten shows. For tests.
+POISONED = os.environ.get("POLYBLOCKS_POISON", "") not in ("", "0")
+#: Bytes that make NaN of every floating-point type and -1 of signed integers.
+PATTERN = 0xFF
+
 #: Exported types kept at once; one is made per distinct size.
 _MAX_TYPES = 1024
+
+
+def poison(address: int, nbytes: int) -> None:
+    """Fill memory with :data:`PATTERN`."""
+    ctypes.memset(address, PATTERN, nbytes)
 
 
 class Buffer:
@@ -44,10 +55,13 @@ class BufferPool:
     Args:
         max_idle_bytes: default ``POLYBLOCKS_BUFFER_POOL_BYTES``, else 1 GiB or an eighth of the
             memory, whichever is less.
+        poisoned: whether buffers are filled with a pattern when they are handed out; default
+            ``POLYBLOCKS_POISON``.
     """
 
-    def __init__(self, max_idle_bytes: int | None = None) -> None:
+    def __init__(self, max_idle_bytes: int | None = None, poisoned: bool | None = None) -> None:
         self.max_idle_bytes = default_idle_bytes() if max_idle_bytes is None else max_idle_bytes
+        self.poisoned = POISONED if poisoned is None else poisoned
         self._lock = threading.Lock()
         #: Blocks that came back and are not sorted in yet. An object may die anywhere, also
         #: inside of our own methods (garbage collection), so this needs no lock.
@@ -80,7 +94,10 @@ class BufferPool:
                 address = 0
         if excess:
             _unmap(excess)
-        return export(address or self._map(size))
+        address = address or self._map(size)
+        if self.poisoned:
+            poison(address, nbytes)
+        return export(address)
 
     @property
     def idle_bytes(self) -> int:
@@ -222,10 +239,12 @@ class WorkspacePool:
 
     Args:
         max_idle_bytes: bound on the idle ones together; the default of :class:`BufferPool`.
+        poisoned: as of :class:`BufferPool`.
     """
 
-    def __init__(self, max_idle_bytes: int | None = None) -> None:
+    def __init__(self, max_idle_bytes: int | None = None, poisoned: bool | None = None) -> None:
         self.max_idle_bytes = default_idle_bytes() if max_idle_bytes is None else max_idle_bytes
+        self.poisoned = POISONED if poisoned is None else poisoned
         # Appending to and popping from a list is atomic: no lock.
         self._idle: list[Workspace] = []
 
@@ -240,11 +259,13 @@ class WorkspacePool:
         try:
             workspace = self._idle.pop()
         except IndexError:
-            return Workspace(max(nbytes, pages.PAGE), self)
-        if workspace.size >= nbytes:
-            return workspace
-        del workspace  # unmap it first
-        return Workspace(nbytes, self)
+            workspace = Workspace(max(nbytes, pages.PAGE), self)
+        if workspace.size < nbytes:
+            del workspace  # unmap it first
+            workspace = Workspace(nbytes, self)
+        if self.poisoned:
+            poison(workspace.address, nbytes)
+        return workspace
 
     @property
     def idle_bytes(self) -> int:

@@ -72,6 +72,8 @@ class NumpyArrays(ArrayInterface):
             if nbytes >= POOLED_BYTES
             else np.empty(-(-nbytes // 16), np.complex128)  # aligned for every dtype
         )
+        if buffers.POISONED and isinstance(memory, np.ndarray):
+            buffers.poison(memory.ctypes.data, nbytes)
         strides = tuple(step * dtype.itemsize for step in spec.strides)
         return np.ndarray(spec.shape, dtype, buffer=memory, strides=strides)
 

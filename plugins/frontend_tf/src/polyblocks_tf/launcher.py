@@ -179,7 +179,7 @@ def _output(source: Source, name: str, row: dict[str, Any], finished: list[str])
     dtype = source.name("numpy", TF_DTYPES[row["dtype"]].as_numpy_dtype)
     size = int(np.prod(shape, dtype=np.int64)) * TF_DTYPES[row["dtype"]].size
     if size < POOLED_BYTES:
-        empty = source.name("empty", np.empty)
+        empty = source.name("empty", _poisoned if buffers.POISONED else np.empty)
         source.add(f"{name} = {empty}({shape}, {dtype})")
         finished.append(f"{name} = {tensor}({name}, {device})")
         return _ADDRESS.format(name)
@@ -193,6 +193,13 @@ def _output(source: Source, name: str, row: dict[str, Any], finished: list[str])
         adopt = source.name("adopt", tf.experimental.dlpack.from_dlpack)
         finished.append(f"{name} = {adopt}({name}.__dlpack__())")
     return f"b_{name}.address"
+
+
+def _poisoned(shape: tuple[int, ...], dtype: Any) -> Any:
+    """``numpy.empty``, filled with a pattern; see :mod:`polyblocks.runtime.buffers`."""
+    made = np.empty(shape, dtype)
+    buffers.poison(made.ctypes.data, made.nbytes)
+    return made
 
 
 def thread_setting() -> int | None:

@@ -516,7 +516,9 @@ def _view_root(node: fx.Node) -> fx.Node:
     while key is not None and node.op != "placeholder":
         base: Any = node.meta.get("view_of")
         known = base is not None and base.graph is node.graph
-        inputs: list[fx.Node] = [base] if known else node.all_input_nodes
+        # Views that one operation gives together (split, unbind) are elements of its tuple.
+        maker: Any = node.args[0] if node.target is operator.getitem else node
+        inputs: list[fx.Node] = [base] if known else maker.all_input_nodes
         same = [n for n in inputs if storage_key(n.meta.get("val")) == key]
         if not same:
             break

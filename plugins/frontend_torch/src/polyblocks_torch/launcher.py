@@ -185,7 +185,7 @@ def _allocation(source: Source, spec: ArraySpec) -> str:
     if spec.nbytes >= POOLED_BYTES:
         pooled = source.name("pooled", pooled_tensor)
         return f"{pooled}({spec.nbytes}, {spec.shape}, {spec.strides}, {dtype})"
-    empty = source.name("empty", _empty_strided_cpu)
+    empty = source.name("empty", poisoned_tensor if buffers.POISONED else _empty_strided_cpu)
     return f"{empty}({spec.shape}, {spec.strides}, {dtype})"
 
 
@@ -214,6 +214,15 @@ def _failure_of(checks: list[str]) -> Callable[[int], ExecutionError]:
         return CheckFailed(message) if "index" in message.lower() else ExecutionError(message)
 
     return failure
+
+
+def poisoned_tensor(
+    shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype
+) -> torch.Tensor:
+    """A small tensor that is filled with a pattern; see :mod:`polyblocks.runtime.buffers`."""
+    made: torch.Tensor = _empty_strided_cpu(shape, strides, dtype)
+    buffers.poison(made.data_ptr(), made.untyped_storage().nbytes())
+    return made
 
 
 def pooled_tensor(
