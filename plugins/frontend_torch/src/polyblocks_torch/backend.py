@@ -20,6 +20,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import checked_options
 from polyblocks_torch import direct
 from polyblocks_torch.accelerator import takes
+from polyblocks_torch.aliased_arguments import with_overlaps
 from polyblocks_torch.compiler import compile_graph
 from polyblocks_torch.eager_frames import check_draws, reason_to_run_eagerly
 from polyblocks_torch.frame_memory import check_breaks_are_allowed
@@ -96,6 +97,21 @@ def compile_frame(
 
 
 def _compile(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    options: CompileOptions,
+    report: FunctionReport,
+) -> Callable[..., Any]:
+    def left(reason: str) -> Callable[..., Any]:
+        report.not_compiled("overlapping arguments", reason, strict=options.strict_target)
+        return gm.forward
+
+    return with_overlaps(
+        gm, example_inputs, lambda values: _compile_once(gm, values, options, report), left
+    )
+
+
+def _compile_once(
     gm: fx.GraphModule,
     example_inputs: Sequence[Any],
     options: CompileOptions,
