@@ -1,12 +1,13 @@
 // PASSES: narrow-values
 // ARCH: neoverse-n1
 //
-// Where NaN becomes 0 it is an index: the check stays what it was.
+// NaN becomes the lowest integer, which is no index: that it is a number is checked instead.
 
 // CHECK-LABEL: func.func @main
-// CHECK-NOT:     arith.cmpf ord
-// CHECK:         arith.fptosi %{{.*}} : f32 to i64
-// CHECK:         cf.assert
+// CHECK:         %[[OK:.*]] = arith.cmpf ord, %[[X:.*]], %[[X]] : f32
+// CHECK:         cf.assert %[[OK]], "index out of range"
+// CHECK:         arith.fptosi %[[X]] : f32 to i32
+// CHECK-NOT:     cf.assert
 func.func @main(%a: memref<8xf32>, %table: memref<8xf32>, %b: memref<8xf32>) {
   affine.for %i = 0 to 8 {
     %zero = arith.constant 0.0 : f32

@@ -265,11 +265,6 @@ def test_dot_products_of_a_machine_are_those_of_its_features() -> None:
     assert available(known, ["+avx512bf16"]) == {"vdpbf16ps": 0.5}
 
 
-def test_what_becomes_of_nan_differs() -> None:
-    assert describe(CompileOptions(arch="x86-64-v3")).lowest_of_nan
-    assert not describe(CompileOptions(arch="neoverse-n1")).lowest_of_nan
-
-
 @pytest.mark.parametrize(
     ("arch", "expected"),
     [("znver4", True), ("icelake-server", True), ("x86-64-v4", False), ("znver3", False)],

@@ -428,8 +428,6 @@ class TargetDescription:
         vector_registers: number of vector registers.
         masked_vectors: whether loads and stores of any element type work under a mask of lanes.
         gathers: whether the lanes of a vector may be loaded from a place each.
-        lowest_of_nan: whether NaN becomes the lowest integer where it becomes a signed one; False
-            where it becomes another one, or that is unknown.
         multiply_adds_in_flight: multiply-adds of one vector that one core must have begun before
             the first is done, to start one after the other: latency times units; 0 if unknown.
         loads_per_multiply_add: load instructions that one core starts in the time in which it
@@ -452,7 +450,6 @@ class TargetDescription:
     vector_registers: int = 0
     masked_vectors: bool = False
     gathers: bool = False
-    lowest_of_nan: bool = False
     multiply_adds_in_flight: int = 0
     loads_per_multiply_add: float = 0.0
     issue: Issue = Issue()

@@ -1,9 +1,9 @@
 """The reference lowering: a module of any stage, to LLVM IR, by upstream passes only.
 
-Nothing of this project's own passes takes part and nothing is optimized, so that what the module
-says is what runs. Elementary functions come from C's mathematical library. Loads and stores are
-checked against the extents of their memref, and the loops of a parallel nest can be run backwards:
-a result that depends on their order is wrong.
+Of this project's own passes `define-arithmetic` alone takes part, which says what a module means,
+and nothing is optimized, so that what the module says is what runs. Elementary functions come from
+C's mathematical library. Loads and stores are checked against the extents of their memref, and the
+loops of a parallel nest can be run backwards: a result that depends on their order is wrong.
 """
 
 from __future__ import annotations
@@ -167,6 +167,7 @@ def _lower_llvm(module: Any) -> Lowered | None:
 
 
 def _lower_func(module: Any) -> Lowered:
+    from polyblocks.codegen.define_arithmetic import DefineArithmeticPass
     from polyblocks.mlir import ir
 
     main = signature.main_of(module)
@@ -188,6 +189,8 @@ def _lower_func(module: Any) -> Lowered:
         widen_fma(partial(_operations, module))
         _run(module, _IN_FLOAT32)
         to_intrinsics(partial(_operations, module))
+        # Modules mean more by conversions and shifts than LLVM does.
+        DefineArithmeticPass().run(module, None)
         # On the loops, where every access is a plain load or store.
         _run(module, _CHECK)
         _name_checks(module, messages)

@@ -22,7 +22,8 @@ from polyblocks.mlir import dialect, ir
 _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13, "uno": 14}
 _CMPI = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5, "ult": 6}
 
-_INT_WIDTH = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}
+#: Bits of the integer types.
+INT_WIDTH = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}
 _FLOAT_OF = {"i32": "f32", "i64": "f64"}
 #: The integer type with the bits of a float type.
 INT_OF = {"f32": "i32", "f64": "i64"}
@@ -194,7 +195,7 @@ class Val:
         elif target_is_float:
             name = "arith.sitofp"
         else:
-            wider = _INT_WIDTH[kind] > _INT_WIDTH[self.kind]
+            wider = INT_WIDTH[kind] > INT_WIDTH[self.kind]
             name = "arith.extsi" if wider else "arith.trunci"
         return self.b.op(name, kind, self)
 
@@ -261,7 +262,7 @@ class Builder:
             }[kind].get()
         if kind == "index":
             return ir.IndexType.get()
-        return ir.IntegerType.get_signless(_INT_WIDTH[kind])
+        return ir.IntegerType.get_signless(INT_WIDTH[kind])
 
     def type(self, kind: str) -> Any:
         """The MLIR type with element ``kind`` and this builder's shape."""
@@ -303,7 +304,7 @@ class Builder:
             if kind[0] in "fb":
                 attribute = ir.FloatAttr.get(element, float(value))
             else:
-                width = _INT_WIDTH[kind]
+                width = INT_WIDTH[kind]
                 wrapped = int(value) & ((1 << width) - 1)
                 if width > 1 and wrapped >> (width - 1):
                     wrapped -= 1 << width

@@ -126,8 +126,11 @@ VECTORS = {
 
 _DIVISION = "a divisor of zero fails the check `ZeroDivisionError`"
 _SIGNED_DIVISION = f"{_DIVISION}; the lowest number by -1 wraps around"
-_SHIFT = "any number for a count of the width or more"
-_TO_INTEGER = "rounds towards zero; what does not fit, and NaN, give any number, and never trap"
+_SHIFT = "0 for a count of the width or more, of `shrsi` the sign"
+_TO_INTEGER = (
+    "rounds towards zero; what does not fit, and NaN, give the number of which the highest bit "
+    "alone is set. To fewer than 32 bits: the lower ones of the signed number of 32"
+)
 
 ARITH = {
     "arith.constant": Operation(_ANYWHERE),

@@ -91,8 +91,6 @@ def _description(
         masked_vectors=arch.family == X86 and arch.vector_registers == 32,
         # Where there is no instruction, LLVM loads one after the other.
         gathers=vector_bits > 0,
-        # The "integer indefinite" of cvttps2dq and its kind; Arm's fcvtzs makes 0.
-        lowest_of_nan=arch.family == X86,
         multiply_adds_in_flight=arch.fma_latency * arch.fma_units,
         loads_per_multiply_add=arch.loads / arch.fma_units,
         # What `pair-gathers` does.

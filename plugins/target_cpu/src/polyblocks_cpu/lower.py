@@ -14,6 +14,7 @@ from polyblocks.attributes import (
     SOURCES_ATTRIBUTE,
     VECTOR_ATTRIBUTE,
 )
+from polyblocks.codegen.define_arithmetic import UNDEFINED, DefineArithmeticPass
 from polyblocks.codegen.expand_copies import ExpandCopiesPass
 from polyblocks.codegen.expand_fma import ExpandFmaPass
 from polyblocks.codegen.expand_half_conversions import ExpandHalfConversionsPass
@@ -29,6 +30,8 @@ from polyblocks.codegen.vector_math import EXPANDED, expand_math
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass, run_stage
 from polyblocks.target import TargetDescription
+from polyblocks_cpu.archs import X86
+from polyblocks_cpu.conversions import conversions
 from polyblocks_cpu.describe import required_features
 from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
 from polyblocks_cpu.load import object_name
@@ -91,6 +94,8 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         *([] if has["rounding"] else [ExpandRoundingPass()]),
         *([] if has["fma"] else [ExpandFmaPass()]),
         *([] if has["half"] else [ExpandHalfConversionsPass()]),
+        # When no other expansion is left that converts or shifts.
+        OnlyWithOps(_define_arithmetic(target), UNDEFINED | EXPANDED | {"arith.remf"}, contents),
         # Last of these, when nothing computes with halves any more.
         OnlyWith(HoldHalvesAsIntegersPass(held), held, contents),
         # Whose instructions take halves again.
@@ -133,6 +138,11 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         OutlineTeamsPass(),
         EmitEntryPass(),
     ]
+
+
+def _define_arithmetic(target: TargetDescription) -> DefineArithmeticPass:
+    x86 = target.properties["family"] == X86
+    return DefineArithmeticPass(conversions(target) if x86 else None)
 
 
 def _expand_math(module: Any, context: PassContext) -> bool:

@@ -22,14 +22,9 @@ from polyblocks.affine.model import (
 _ORDERED = 7
 
 
-def fold(nodes: list[Node], lowest: bool = False) -> tuple[Intervals, int]:
-    """Fold in place what intervals decide; returns them and the number of changes.
-
-    Args:
-        nodes: the code.
-        lowest: whether no number becomes the lowest integer.
-    """
-    folding = _Folding(lowest)
+def fold(nodes: list[Node]) -> tuple[Intervals, int]:
+    """Fold in place what intervals decide; returns them and the number of changes."""
+    folding = _Folding()
     folding.block(nodes)
     if folding.same:
         replace_values(nodes, folding.same)
@@ -39,8 +34,7 @@ def fold(nodes: list[Node], lowest: bool = False) -> tuple[Intervals, int]:
 
 
 class _Folding:
-    def __init__(self, lowest: bool) -> None:
-        self.lowest = lowest
+    def __init__(self) -> None:
         self.intervals = Intervals()
         self.same: dict[Value, Value] = {}
         self.changes = 0
@@ -56,7 +50,7 @@ class _Folding:
                     self.changes += 1
                     continue
             elif isinstance(node, Op):
-                if self.lowest and node.name == "arith.fptosi":
+                if node.name == "arith.fptosi":
                     kept.extend(self._check_number(node, nodes[position + 1 :]))
                 kept.extend(self._op(node))
                 continue
@@ -118,7 +112,7 @@ class _Folding:
         return [compared, Check(ordered, check.message, check.location)]
 
     def _failing(self, following: list[Node], result: Value) -> Check | None:
-        """The first check of a block that fails if an integer is the lowest one."""
+        """The first check of a block that fails if an integer is the lowest one, as NaN is."""
         lowest = self.intervals.get(result).low
         trial = self.intervals.assuming(result, Interval(lowest, lowest, whole=True))
         for node in following:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from polyblocks.codegen.define_arithmetic import DefineArithmeticPass
 from polyblocks.codegen.expand_copies import ExpandCopiesPass
 from polyblocks.codegen.expand_remainder import ExpandRemainderPass
 from polyblocks.codegen.gpu.passes.align_vectors import AlignVectorsPass
@@ -80,6 +81,8 @@ def kernel_stage(dialect: Dialect) -> list[Any]:
         OnlyWith(LowerHalfTypesPass(expand_bf16=False), ("bf16", "f16"), contents),
         FunctionPass("expand-math", _expand_math),
         ExpandRemainderPass(),
+        # When no other expansion is left that converts or shifts.
+        DefineArithmeticPass(),
         UpstreamPass("lower-affine", "gpu.module(gpu.func(lower-affine,canonicalize,cse))"),
         CheckKernelsPass(dialect.names),
         AssignMemorySpacesPass(),

@@ -58,7 +58,7 @@ class NarrowValuesPass(NestPass):
                 for n in walk(nest.body)
             ):
                 continue
-            intervals, folded = fold(nest.body, context.target.lowest_of_nan)
+            intervals, folded = fold(nest.body)
             flat = flatten_addresses(nest.body, views, intervals)
             narrowed = narrow(nest.body, intervals)
             if folded or flat or narrowed:
