@@ -165,8 +165,8 @@ def _top(value: Any, depth: int) -> int | None:
         found = _top(operands[0], depth - 1)
         return (1 << _width(operands[0])) - 1 if found is None else found
     if name in ("arith.andi", "arith.minui"):
-        found = [t for t in (_top(v, depth - 1) for v in operands) if t is not None]
-        return min(found, default=None)
+        known = [t for t in (_top(v, depth - 1) for v in operands) if t is not None]
+        return min(known) if known else None
     if name == "arith.select":
         condition, *sides = operands
         below = _compared(condition)

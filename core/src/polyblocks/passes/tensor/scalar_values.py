@@ -181,9 +181,10 @@ def _converted(name: str, x: Values, dtype: Any) -> Values:
         if dtype is np.bool_:
             raise Unknown("a truth value of a float")
         # As `define-arithmetic` has it: the lowest number of 32 or 64 bits for what does not fit.
-        wide = np.dtype(np.int64 if np.dtype(dtype).itemsize == 8 else np.int32)
-        fits = np.abs(x) < 2.0 ** (8 * wide.itemsize - 1)
-        return np.where(fits, np.where(fits, x, 0).astype(wide), np.iinfo(wide).min).astype(dtype)
+        bits = 64 if np.dtype(dtype).itemsize == 8 else 32
+        fits = np.abs(x) < 2.0 ** (bits - 1)
+        whole = np.where(fits, x, 0).astype(f"int{bits}")
+        return np.where(fits, whole, -(1 << (bits - 1))).astype(dtype)
     signed = name in ("arith.sitofp", "arith.extsi", "arith.index_cast")
     if x.dtype == np.bool_:
         # The one bit of a truth value is its sign; a float's zero has one of its own.
