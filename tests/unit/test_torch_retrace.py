@@ -112,11 +112,41 @@ def test_updates_inside_of_a_decomposition_and_constants_of_it() -> None:
     torch.testing.assert_close(made(x), silu(x) + silu(x.exp()))
 
 
-def test_where_a_decomposition_gives_another_dtype_all_values_are_made_anew() -> None:
+@pytest.mark.parametrize(
+    "other, what",
+    [
+        (lambda x: (-1 * x).double(), r"float64\[3\] instead of float32\[3\]"),
+        (lambda x: -1 * x[:2], r"float32\[2\] instead of float32\[3\]"),
+        (lambda x: (-1 * x).unsqueeze(0), r"float32\[1, 3\] instead of float32\[3\]"),
+    ],
+)
+def test_a_decomposition_that_gives_another_kind_of_result_is_refused(
+    other: Callable[..., Any], what: str
+) -> None:
     graph = traced(lambda x: x.neg().abs(), torch.ones(3))
-    made, inputs = decompose(graph, {aten.neg.default: lambda x: (-1 * x).double()})
-    assert values(made)["abs_1"].dtype == torch.float64
-    assert inputs[0].dtype == torch.float32
+    with pytest.raises(UnsupportedError, match=f"aten.neg.default: its decomposition gives {what}"):
+        decompose(graph, {aten.neg.default: other})
+
+
+def test_of_several_results_those_that_are_used_are_held_against_the_op() -> None:
+    def topk(x, k, dim=-1, largest=True, is_sorted=True):
+        values, places = torch.sort(x, dim, largest)
+        return values[:k], places[:k].int()
+
+    table = {aten.topk.default: topk}
+    decompose(traced(lambda x: torch.topk(x, 2)[0], torch.rand(4)), table)
+    with pytest.raises(UnsupportedError, match=r"aten.topk.default.* int32\[2\] instead of int64"):
+        decompose(traced(lambda x: torch.topk(x, 2)[1], torch.rand(4)), table)
+
+
+def test_a_decomposition_that_raises_is_refused() -> None:
+    def neg(x):
+        raise ValueError("no negative numbers\nat all")
+
+    with pytest.raises(
+        UnsupportedError, match=r"aten.neg.default: cannot be decomposed \(ValueError: no neg.*s\)"
+    ):
+        decompose(traced(torch.neg, torch.ones(3)), {aten.neg.default: neg})
 
 
 def test_values_of_resolved_arguments_are_made_anew() -> None:

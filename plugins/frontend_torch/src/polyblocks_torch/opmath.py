@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -166,12 +167,18 @@ def _holds(dtype: torch.dtype, number: float) -> bool:
 def in_float32(function: Callable[..., Any], results: Any) -> Callable[..., Any]:
     """``function`` on operands of float32 in the place of narrow ones.
 
+    Integers that one number is computed of with narrow ones are rounded to their type first.
+
     Args:
         function: of tensors, dtypes and whatever else.
         results: tensors of the dtypes that the results shall have.
     """
 
+    shared = torch.Tag.pointwise in getattr(function, "tags", ()) and is_narrow(results)
+
     def widened(*args: Any, **kwargs: Any) -> Any:
+        if shared:
+            args = pytree.tree_map(partial(_rounded_integers, results.dtype), args)
         args, kwargs = pytree.tree_map(_widened, (args, kwargs))
         made, tree = pytree.tree_flatten(function(*args, **kwargs))
         shall = pytree.tree_leaves(results)
@@ -191,6 +198,12 @@ def need_not_round(node: fx.Node) -> None:
     if value.is_floating_point() and result.is_floating_point():
         node.target = torch.ops.prims.convert_element_type.default
         node.args, node.kwargs = (operand, result.dtype), {}
+
+
+def _rounded_integers(dtype: torch.dtype, value: Any) -> Any:
+    if not isinstance(value, torch.Tensor) or value.is_floating_point():
+        return value
+    return value if value.is_complex() or value.dtype == torch.bool else value.to(dtype)
 
 
 def _widened(value: Any) -> Any:

@@ -20,7 +20,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
-from polyblocks.errors import UnsupportedError
+from polyblocks.errors import PolyBlocksError, UnsupportedError
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.decomp.registry import ROUNDED
 from polyblocks_torch.graphs import drop_unused, graph_module
@@ -38,21 +38,15 @@ def decompose(gm: fx.GraphModule, table: Decompositions) -> tuple[fx.GraphModule
     locations (``stack_trace``) carry over.
 
     Raises:
-        UnsupportedError: the graph changes a tensor in place.
+        UnsupportedError: the graph changes a tensor in place, or a decomposition fails or gives
+            results of another shape or dtype than the op.
     """
     # AOTAutograd compiles under modes of its own; none of them may see this.
     with _disable_current_modes(), tracing(None), torch.no_grad():
         mode = _common_mode(gm.graph)
         if mode is not None:
-            try:
-                return _Decomposer(gm, table, mode, anew=False).run()
-            except _OtherKind:
-                pass
+            return _Decomposer(gm, table, mode, anew=False).run()
         return _Decomposer(gm, table, FakeTensorMode(allow_non_fake_inputs=True), anew=True).run()
-
-
-class _OtherKind(Exception):
-    """A decomposition gives another shape or dtype than the op, so what follows is other too."""
 
 
 class _Decomposer:
@@ -104,7 +98,17 @@ class _Decomposer:
         if is_control_flow(node):
             return self._control_flow(node)
         if self.anew or _may_change(node, self.table):
-            return self._expand(node)
+            try:
+                return self._expand(node)
+            except PolyBlocksError:
+                raise
+            except Exception as error:  # whatever a decomposition of PyTorch's raises
+                first = str(error).split("\n", 1)[0]
+                raise UnsupportedError(
+                    f"cannot be decomposed ({type(error).__name__}: {first})",
+                    op=str(node.target),
+                    location=source_location(node),
+                ) from error
         return self._copy(node)
 
     def _control_flow(self, node: fx.Node) -> fx.Node:
@@ -145,8 +149,7 @@ class _Decomposer:
         if node.target is not torch.ops.aten._to_copy.default:
             for made in self.recorder.made:
                 need_not_round(made)
-        if not self.anew and not _same_kind(result, node.meta["val"]):
-            raise _OtherKind
+        _check_kinds(node, result)
         if isinstance(result, torch.Tensor):
             return self.recorder.node_of(result)
         return pytree.tree_map_only(torch.Tensor, self.recorder.node_of, result)
@@ -263,16 +266,37 @@ def _is_mutable(target: Any) -> bool:
     return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
 
 
-def _same_kind(result: Any, expected: Any) -> bool:
-    if isinstance(result, torch.Tensor) and isinstance(expected, torch.Tensor):
-        return result.shape == expected.shape and result.dtype == expected.dtype
-    results, values = pytree.tree_leaves(result), pytree.tree_leaves(expected)
-    return len(results) == len(values) and all(
-        isinstance(r, torch.Tensor) and r.shape == v.shape and r.dtype == v.dtype
-        if isinstance(v, torch.Tensor)
-        else r is v
-        for r, v in zip(results, values, strict=True)
-    )
+def _check_kinds(node: fx.Node, results: Any) -> None:
+    """Hold what an operation is made of against what PyTorch says that it gives.
+
+    Raises:
+        UnsupportedError: a result that is used has another shape or dtype.
+    """
+    expected = node.meta.get("val")
+    if isinstance(expected, torch.Tensor):
+        pairs = [(results, expected)]
+    elif isinstance(expected, (list, tuple)) and len(results) == len(expected):
+        used = {u.args[1] for u in node.users if u.target is operator.getitem and u.users}
+        pairs = [(results[i], expected[i]) for i in used]  # type: ignore[index]
+    else:
+        pairs = [] if expected is None else [(results, expected)]
+    for result, value in pairs:
+        if isinstance(value, torch.Tensor) and (
+            not isinstance(result, torch.Tensor)
+            or result.dtype != value.dtype
+            or result.shape != value.shape
+        ):
+            raise UnsupportedError(
+                f"its decomposition gives {_kind(result)} instead of {_kind(value)}",
+                op=str(node.target),
+                location=source_location(node),
+            )
+
+
+def _kind(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
 
 
 def _attribute(gm: fx.GraphModule, target: str) -> Any:

@@ -1,6 +1,7 @@
 """Decompositions of ops that neither PyTorch's own tables nor torch-mlir cover rightly."""
 
 from polyblocks_torch.decomp import (
+    activations,
     attention,
     bits,
     comparisons,
@@ -30,6 +31,7 @@ from polyblocks_torch.decomp.registry import REGISTRY
 
 __all__ = [
     "REGISTRY",
+    "activations",
     "attention",
     "bits",
     "comparisons",

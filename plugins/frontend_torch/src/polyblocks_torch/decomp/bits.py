@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from polyblocks_torch.decomp.numbers import number, wrapped
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
@@ -87,9 +89,20 @@ def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
     return mantissa, torch.where(plain, 0, exponent).to(torch.int32)
 
 
-@decomposition(aten.ldexp.Tensor)
+@decomposition(aten.ldexp.Tensor, rounds=True)
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
-    return x * torch.pow(2.0, other)
+    if not x.is_floating_point() or other.is_floating_point() or other.is_complex():
+        return x * torch.pow(2.0, other)
+    narrow = x.dtype not in (torch.float32, torch.float64)
+    wide = x.to(torch.float32) if narrow else x
+    integer, mantissa_bits, bias = _FORMATS[wide.dtype]
+    # By three powers of two, of which none is too large or too small to be a normal number.
+    most = 3 * bias - 3
+    exponent = other.to(torch.int32).clamp(-most, most).to(integer)
+    third = torch.div(exponent, 3, rounding_mode="trunc")
+    for part in (third, third, exponent - 2 * third):
+        wide = wide * ((part + bias) << mantissa_bits).view(wide.dtype)
+    return wide.to(x.dtype)
 
 
 @decomposition(aten.angle.default)
@@ -104,8 +117,10 @@ def angle(x: Tensor) -> Tensor:
 
 @decomposition(aten.hypot.default)
 def hypot(x: Tensor, y: Tensor) -> Tensor:
-    # Scaled by the larger one, so that squares neither overflow nor vanish.
-    x, y = x.abs(), y.abs()
+    # Scaled by the larger one, so that squares neither overflow nor vanish. The magnitude of the
+    # least integer is none of its type.
+    dtype = torch.result_type(x, y)
+    x, y = x.to(dtype).abs(), y.to(dtype).abs()
     large, small = torch.maximum(x, y), torch.minimum(x, y)
     ratio = torch.where(large == 0, 0.0, small / large)
     result = large * torch.sqrt(1 + ratio * ratio)
@@ -113,29 +128,71 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
     return torch.where(infinite, torch.inf, result)
 
 
-@decomposition(aten.bitwise_and.Scalar)
-def bitwise_and_scalar(x: Tensor, other: int) -> Tensor:
-    return torch.bitwise_and(x, torch.full((), other, dtype=x.dtype, device=x.device))
+def _bitwise(op: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, int], Tensor]:
+    """The operation of a tensor and a number, of tensors of the type of the result.
+
+    Of booleans and a number that is none, that is int64.
+    """
+
+    def with_number(x: Tensor, other: int) -> Tensor:
+        dtype = torch.result_type(x, other)
+        return op(x.to(dtype), number(other, dtype, x.device))
+
+    return with_number
 
 
-@decomposition(aten.bitwise_or.Scalar)
-def bitwise_or_scalar(x: Tensor, other: int) -> Tensor:
-    return torch.bitwise_or(x, torch.full((), other, dtype=x.dtype, device=x.device))
+decomposition(aten.bitwise_and.Scalar)(_bitwise(torch.bitwise_and))
+decomposition(aten.bitwise_or.Scalar)(_bitwise(torch.bitwise_or))
+decomposition(aten.bitwise_xor.Scalar)(_bitwise(torch.bitwise_xor))
 
 
-@decomposition(aten.bitwise_xor.Scalar)
-def bitwise_xor_scalar(x: Tensor, other: int) -> Tensor:
-    return torch.bitwise_xor(x, torch.full((), other, dtype=x.dtype, device=x.device))
+def _of_number(op: Callable[[Tensor, Tensor], Tensor]) -> Callable[[int, Tensor], Tensor]:
+    """The operation of a number and a tensor."""
+
+    def of_number(x: int, other: Tensor) -> Tensor:
+        dtype = torch.result_type(x, other)
+        return op(number(x, dtype, other.device), other.to(dtype))
+
+    return of_number
 
 
-@decomposition(aten.bitwise_left_shift.Tensor_Scalar)
-def bitwise_left_shift_scalar(x: Tensor, other: int) -> Tensor:
-    return torch.bitwise_left_shift(x, torch.full((), other, dtype=x.dtype, device=x.device))
+decomposition(aten.bitwise_and.Scalar_Tensor)(_of_number(torch.bitwise_and))
+decomposition(aten.bitwise_or.Scalar_Tensor)(_of_number(torch.bitwise_or))
+decomposition(aten.bitwise_xor.Scalar_Tensor)(_of_number(torch.bitwise_xor))
+decomposition(aten.bitwise_left_shift.Scalar_Tensor)(_of_number(torch.bitwise_left_shift))
+decomposition(aten.bitwise_right_shift.Scalar_Tensor)(_of_number(torch.bitwise_right_shift))
 
 
-@decomposition(aten.bitwise_right_shift.Tensor_Scalar)
-def bitwise_right_shift_scalar(x: Tensor, other: int) -> Tensor:
-    return torch.bitwise_right_shift(x, torch.full((), other, dtype=x.dtype, device=x.device))
+@decomposition(aten.bitwise_left_shift.Tensor_Scalar, aten.__lshift__.Scalar)
+def left_shift(x: Tensor, other: int) -> Tensor:
+    """By a number; a machine's shift is not defined for all of them, and gives 0 here."""
+    dtype = torch.result_type(x, other)
+    amount = wrapped(other, dtype)
+    if not 0 <= amount < torch.iinfo(dtype).bits:
+        return torch.zeros_like(x, dtype=dtype)
+    return torch.bitwise_left_shift(x.to(dtype), number(amount, dtype, x.device))
+
+
+@decomposition(aten.bitwise_right_shift.Tensor_Scalar, aten.__rshift__.Scalar)
+def right_shift(x: Tensor, other: int) -> Tensor:
+    """By a number; of those that a machine's shift is not defined for, the sign is left."""
+    dtype = torch.result_type(x, other)
+    amount, bits = wrapped(other, dtype), torch.iinfo(dtype).bits
+    if not 0 <= amount < bits:
+        if torch.iinfo(dtype).min == 0:
+            return torch.zeros_like(x, dtype=dtype)
+        amount = bits - 1
+    return torch.bitwise_right_shift(x.to(dtype), number(amount, dtype, x.device))
+
+
+@decomposition(aten.__lshift__.Tensor)
+def left_shift_tensor(x: Tensor, other: Tensor) -> Tensor:
+    return torch.bitwise_left_shift(x, other)
+
+
+@decomposition(aten.__rshift__.Tensor)
+def right_shift_tensor(x: Tensor, other: Tensor) -> Tensor:
+    return torch.bitwise_right_shift(x, other)
 
 
 @decomposition(aten.fmax.default)

@@ -5,9 +5,12 @@ torch-mlir compares and selects: a NaN that loses the comparison is lost. PyTorc
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
+from polyblocks_torch.decomp.numbers import wrapped
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
@@ -27,23 +30,42 @@ def minimum(x: Tensor, y: Tensor) -> Tensor:
     return torch.where((x < y) | x.isnan(), x, y) if _is_float(x, y) else NotImplemented
 
 
+def _bounded(x: Tensor, low: float | None, high: float | None) -> Tensor:
+    """Elements within numbers, of the type that they have in common; a NaN bounds to NaN."""
+    dtype = x.dtype
+    for bound in (low, high):
+        dtype = dtype if bound is None else torch.promote_types(dtype, torch.result_type(x, bound))
+    if not dtype.is_floating_point:
+        bounds = [None if bound is None else wrapped(bound, dtype) for bound in (low, high)]
+        return NotImplemented if bounds == [low, high] else torch.clamp(x, *bounds)
+    x = x.to(dtype)
+    if any(bound is not None and math.isnan(bound) for bound in (low, high)):
+        return torch.full_like(x, math.nan)
+    if low is not None:
+        x = torch.where(x < low, low, x)
+    return x if high is None else torch.where(x > high, high, x)
+
+
 @decomposition(aten.clamp.default)
 def clamp(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
-    if not _is_float(x):
-        return NotImplemented
-    if min is not None:
-        x = torch.where(x < min, min, x)
-    return x if max is None else torch.where(x > max, max, x)
+    return _bounded(x, min, max)
 
 
 @decomposition(aten.clamp_min.default)
 def clamp_min(x: Tensor, min: float) -> Tensor:
-    return torch.where(x < min, min, x) if _is_float(x) else NotImplemented
+    return _bounded(x, min, None)
 
 
 @decomposition(aten.clamp_max.default)
 def clamp_max(x: Tensor, max: float) -> Tensor:
-    return torch.where(x > max, max, x) if _is_float(x) else NotImplemented
+    return _bounded(x, None, max)
+
+
+@decomposition(aten.clamp.Tensor)
+def clamp_tensor(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+    if min is not None:
+        x = clamp_min_tensor(x, min)
+    return x if max is None else clamp_max_tensor(x, max)
 
 
 @decomposition(aten.clamp_min.Tensor)
@@ -60,13 +82,33 @@ def clamp_max_tensor(x: Tensor, max: Tensor) -> Tensor:
 
 @decomposition(aten.hardtanh.default)
 def hardtanh(x: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
-    return clamp(x, min_val, max_val)
+    if not x.is_floating_point():
+        # The numbers are converted, not the tensor.
+        min_val, max_val = wrapped(min_val, x.dtype), wrapped(max_val, x.dtype)
+    return torch.clamp(x, min_val, max_val)
+
+
+@decomposition(aten.threshold.default)
+def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
+    if x.is_floating_point():
+        return torch.where(x <= threshold, value, x)
+    return torch.where(x <= wrapped(threshold, x.dtype), wrapped(value, x.dtype), x)
 
 
 @decomposition(aten.eq.Tensor)
 def eq(x: Tensor, y: Tensor) -> Tensor:
     # torch-mlir folds x == x to true.
     return x.isnan().logical_not() if x is y and _is_float(x) else NotImplemented
+
+
+@decomposition(aten.isin.Scalar_Tensor)
+def isin_of_number(
+    element: float, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
+    """PyTorch's own takes the number for one of the default type."""
+    dtype = torch.result_type(test_elements, element)
+    elements = torch.full((), element, dtype=dtype, device=test_elements.device)
+    return torch.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
 
 
 def _arg_extremum(x: Tensor, dim: int, keepdim: bool, largest: bool) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch._prims_common import get_computation_dtype
 
+from polyblocks_torch.decomp.numbers import number, wrapped
 from polyblocks_torch.decomp.registry import decomposition
 from polyblocks_torch.elementwise import number_in
 
@@ -30,7 +31,8 @@ def _promoted(x: Tensor, y: Tensor | float, narrow: bool = True) -> tuple[Tensor
         return None
     computed = get_computation_dtype(dtype)
     if isinstance(y, Tensor):
-        divisor = y.to(dtype).to(computed)
+        # One without dimensions is as a number.
+        divisor = (y if x.dim() and not y.dim() and not narrow else y.to(dtype)).to(computed)
     else:
         number = number_in(y, dtype) if narrow else y
         divisor = torch.full((), number, dtype=computed, device=x.device)
@@ -43,7 +45,8 @@ def fmod(x: Tensor, y: Tensor | float) -> Tensor:
     if pair is None:
         if isinstance(y, Tensor):
             return NotImplemented
-        return torch.fmod(x, torch.full((), y, dtype=x.dtype, device=x.device))
+        dtype = torch.result_type(x, y)
+        return torch.fmod(x.to(dtype), number(y, dtype, x.device))
     if isinstance(y, Tensor) and x.dtype == y.dtype:
         return NotImplemented
     return torch.fmod(*pair).to(torch.result_type(x, y))
@@ -64,6 +67,11 @@ def remainder(x: Tensor, y: Tensor | float) -> Tensor:
     rest = torch.fmod(*pair)
     result = torch.where(_turns(rest, y), rest + pair[1], rest)
     return result.to(torch.result_type(x, y))
+
+
+@decomposition(aten.remainder.Scalar_Tensor)
+def remainder_of_number(x: float, y: Tensor) -> Tensor:
+    return torch.remainder(number(x, torch.result_type(x, y), y.device), y)
 
 
 def _floor_divide(x: Tensor, y: Tensor, divisor: Tensor | float) -> Tensor:
@@ -87,6 +95,10 @@ def floor_divide(x: Tensor, y: Tensor | float) -> Tensor:
 
 @decomposition(aten.div.Tensor_mode, aten.div.Scalar_mode)
 def div_mode(x: Tensor, y: Tensor | float, *, rounding_mode: str | None) -> Tensor:
+    dtype = torch.result_type(x, y)
+    whole = not (dtype.is_floating_point or dtype.is_complex)
+    if whole and not isinstance(y, Tensor) and wrapped(y, dtype) != y:
+        return torch.div(x, wrapped(y, dtype), rounding_mode=rounding_mode)
     if rounding_mode != "floor":
         return NotImplemented
     pair = _promoted(x, y, narrow=False)

@@ -41,6 +41,8 @@ def embedding_bag(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Bags [B, E], and for the gradients: the bag of each index, sizes, and rows of maxima.
 
+    Sums need no sizes, and have zeros for them; only maxima have rows, means have sizes there, too.
+
     Args:
         weight: [V, E].
         indices: [n], of rows.
@@ -58,7 +60,9 @@ def embedding_bag(
     bags = _bag_of(indices, offsets)
     told = offsets.new_zeros(0) if mode == _SUM and quick else bags.to(offsets.dtype)
     counted = _counted(indices, padding_idx)
-    sizes = offsets.new_zeros(count).scatter_add(0, bags, counted.to(offsets.dtype))
+    sizes = offsets.new_zeros(count)
+    if mode != _SUM:
+        sizes = sizes.scatter_add(0, bags, counted.to(offsets.dtype))
     dtype = get_computation_dtype(weight.dtype)
     values = weight.index_select(0, indices).to(dtype)
     if mode == _MAX:
@@ -81,7 +85,7 @@ def embedding_bag(
     result = result.index_add(0, bags, values)
     if mode == _MEAN:
         result = result / sizes.clamp(min=1)[:, None]
-    return result.to(weight.dtype), told, sizes, torch.zeros_like(sizes)
+    return result.to(weight.dtype), told, sizes, sizes.clone()
 
 
 @decomposition(aten._embedding_bag_backward.default)

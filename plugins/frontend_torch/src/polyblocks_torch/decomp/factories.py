@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from polyblocks_torch.decomp.numbers import wrapped
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
@@ -31,6 +34,22 @@ def arange(
     if not all(isinstance(value, int) for value in (start, end, step)):
         return NotImplemented
     return torch.arange(start, end, step, device=device).to(dtype)
+
+
+@decomposition(aten.full.default)
+def full(size: Sequence[int], fill_value: complex, **options: Any) -> Tensor:
+    """The number is converted first, as PyTorch does it: 42 is a true one, and not its last bit."""
+    dtype = options.get("dtype")
+    if dtype is None or dtype.is_floating_point or dtype.is_complex:
+        return NotImplemented
+    if not isinstance(fill_value, int) and not math.isfinite(abs(fill_value)):
+        return NotImplemented
+    value = wrapped(fill_value, dtype)
+    if dtype == torch.bool:
+        value = bool(value)
+    if type(value) is type(fill_value) and value == fill_value:
+        return NotImplemented
+    return aten.full.default(size, value, **options)
 
 
 @decomposition(aten.eye.m)

@@ -1,22 +1,25 @@
-"""Samples of volumes at given places, and their gradients.
+"""Samples of images and volumes at given places, and the gradients of the latter.
 
+What lies outside counts as 0, also if an element is no number: it is chosen and not multiplied.
 Places, padding and interpolation as in PyTorch's aten/src/ATen/native/GridSampler.h.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch._decomp.decompositions import _upsample_cubic_interp1d
 from torch._prims_common import get_computation_dtype
 
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
 
-_BILINEAR, _NEAREST = 0, 1
+_BILINEAR, _NEAREST, _BICUBIC = range(3)
 _ZEROS, _BORDER, _REFLECTION = range(3)
 
 
@@ -30,11 +33,21 @@ class _Axis:
 
 
 def _axis(grid: Tensor, size: int, padding: int, aligned: bool) -> _Axis:
-    slope: Tensor | float
+    at, slope = _unnormalized(grid, size, aligned)
+    # What is no number is the last place of a volume.
+    return _within(_Axis(at, slope, size), padding, aligned, size - 1.0)
+
+
+def _unnormalized(grid: Tensor, size: int, aligned: bool) -> tuple[Tensor, float]:
+    """Places in elements, of those from -1 to 1."""
     if aligned:
-        at, slope = (grid + 1) / 2 * (size - 1), (size - 1) / 2
-    else:
-        at, slope = ((grid + 1) * size - 1) / 2, size / 2
+        return (grid + 1) / 2 * (size - 1), (size - 1) / 2
+    return ((grid + 1) * size - 1) / 2, size / 2
+
+
+def _within(axis: _Axis, padding: int, aligned: bool, nowhere: float) -> _Axis:
+    """Places brought into the image, unless zeros are around it; ``nowhere`` is for NaN."""
+    at, slope, size = axis.at, axis.slope, axis.size
     if padding == _REFLECTION:
         low, high = (0, 2 * (size - 1)) if aligned else (-1, 2 * size - 1)
         if low == high:
@@ -48,8 +61,7 @@ def _axis(grid: Tensor, size: int, padding: int, aligned: bool) -> _Axis:
             at = torch.where(turned, span - extra, extra) + least
     if padding != _ZEROS:
         slope = torch.where((at <= 0) | (at >= size - 1), 0.0, slope)
-        # What is no number is the last place.
-        at = torch.where(at.isnan(), size - 1.0, at.clamp(0, size - 1))
+        at = torch.where(at.isnan(), nowhere, at.clamp(0, size - 1))
     return _Axis(at, slope, size)
 
 
@@ -143,3 +155,70 @@ def grid_sampler_3d_backward(
     moved = [part * axis.slope for part, axis in zip(to_grid, axes, strict=True)]
     grid_grad = torch.stack(moved[::-1], -1).reshape(grid.shape).to(grid.dtype)
     return (to_x.reshape(x.shape).to(x.dtype) if output_mask[0] else None), grid_grad
+
+
+@decomposition(aten.grid_sampler_2d.default)
+def grid_sampler_2d(
+    x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """[N, C, H, W] at [N, h, w, 2] gives [N, C, h, w]."""
+    batch, channels, height, width = x.shape
+    # Of all channels: everything that is computed has the shape of the result.
+    grid = grid.unsqueeze(1).expand(batch, channels, *grid.shape[1:])
+    row = torch.arange(batch, device=x.device).reshape(-1, 1, 1, 1)
+    channel = torch.arange(channels, device=x.device).reshape(-1, 1, 1)
+
+    def value(down: Tensor, across: Tensor) -> Tensor:
+        """Elements at whole places; 0 outside."""
+        inside = (across >= 0) & (across < width) & (down >= 0) & (down < height)
+        places = [torch.where(inside, at.to(torch.int64), 0) for at in (down, across)]
+        return torch.where(inside, aten.index.Tensor(x, [row, channel, *places]), 0.0)
+
+    if interpolation_mode == _BICUBIC:
+        return _bicubic(value, grid, (height, width), padding_mode, align_corners)
+    down, across = (
+        _in_image(
+            _unnormalized(grid[..., k], size, align_corners)[0], size, padding_mode, align_corners
+        )
+        for k, size in ((1, height), (0, width))
+    )
+    if interpolation_mode == _NEAREST:
+        return value(torch.round(down), torch.round(across))
+    left, above = across.floor(), down.floor()
+    right, below = left + 1, above + 1
+    return (
+        value(above, left) * ((right - across) * (below - down))
+        + value(above, right) * ((across - left) * (below - down))
+        + value(below, left) * ((right - across) * (down - above))
+        + value(below, right) * ((across - left) * (down - above))
+    )
+
+
+def _in_image(at: Tensor, size: int, padding: int, aligned: bool) -> Tensor:
+    """Places brought into an image, where what is no number is the first one."""
+    return _within(_Axis(at, 1.0, size), padding, aligned, 0.0).at
+
+
+def _bicubic(
+    value: Callable[[Tensor, Tensor], Tensor],
+    grid: Tensor,
+    sizes: tuple[int, int],
+    padding: int,
+    aligned: bool,
+) -> Tensor:
+    """Cubics through four elements along each axis, which may be outside."""
+    height, width = sizes
+    across, _ = _unnormalized(grid[..., 0], width, aligned)
+    down, _ = _unnormalized(grid[..., 1], height, aligned)
+    left, above = across.floor(), down.floor()
+
+    def element(row: int, column: int) -> Tensor:
+        places = (above + (row - 1), height), (left + (column - 1), width)
+        return value(*(_in_image(at, size, padding, aligned) for at, size in places))
+
+    rows = [
+        _upsample_cubic_interp1d([element(row, column) for column in range(4)], across - left)
+        for row in range(4)
+    ]
+    result: Tensor = _upsample_cubic_interp1d(rows, down - above)
+    return result

@@ -215,7 +215,8 @@ def searchsorted_scalar(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    x = torch.full((), value, dtype=sorted_sequence.dtype, device=sorted_sequence.device)
+    dtype = torch.result_type(sorted_sequence, value)
+    x = torch.full((), value, dtype=dtype, device=sorted_sequence.device)
     return searchsorted(
         sorted_sequence, x, out_int32=out_int32, right=right, side=side, sorter=sorter
     )

@@ -48,11 +48,17 @@ def _adaptive_max(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor
     assert mask is not None
     order = [*range(len(lead))] + [len(lead) + 2 * a for a in range(count)]
     order += [len(lead) + 2 * a + 1 for a in range(count)]
-    value = torch.where(mask, value, -torch.inf).permute(order)
+    lowest = -torch.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
+    value = torch.where(mask, value, lowest).permute(order)
     position = position.permute(order)
     rows = [*lead, *output_size, -1]
     value, position = value.reshape(rows), position.reshape(rows)
     best = value.argmax(-1, keepdim=True)
+    if x.is_floating_point():
+        # The last one that is no number, not the first.
+        there = value.isnan()
+        last = torch.where(there, torch.arange(value.shape[-1], device=x.device), 0)
+        best = torch.where(there.any(-1, keepdim=True), last.amax(-1, keepdim=True), best)
     return value.gather(-1, best).squeeze(-1), position.gather(-1, best).squeeze(-1)
 
 

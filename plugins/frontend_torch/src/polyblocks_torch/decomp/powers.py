@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from polyblocks_torch.decomp.numbers import number
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
@@ -71,4 +72,4 @@ def pow_of_scalar(x: complex, exponent: Tensor) -> Tensor:
     dtype = torch.result_type(x, exponent)
     if dtype.is_floating_point or dtype.is_complex:
         return NotImplemented
-    return pow_tensor(torch.full((), x, dtype=dtype, device=exponent.device), exponent)
+    return pow_tensor(number(x, dtype, exponent.device), exponent)

@@ -7,9 +7,11 @@ reduction is the identity, up to the result's dtype.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch._decomp import decomposition_table
 
 from polyblocks_torch.decomp.registry import decomposition
 
@@ -21,11 +23,27 @@ def amax(x: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
     return x.clone() if x.dim() == 0 else NotImplemented
 
 
-@decomposition(aten.any.dim, aten.all.dim)
-def any_dim(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
-    if x.dim() == 0:
-        return x.clone() if x.dtype == torch.uint8 else x != 0
-    return NotImplemented
+def _truth(op: torch._ops.OpOverload) -> None:
+    """Let a question about bytes, whose answer is a byte, be one about booleans."""
+    of_others = decomposition_table.get(op)
+
+    @decomposition(op)
+    def answer(x: Tensor, *dims: Any, **options: Any) -> Tensor:
+        if x.dtype != torch.uint8 and (x.dim() or not dims):
+            return NotImplemented if of_others is None else of_others(x, *dims, **options)
+        result = x != 0
+        if x.dtype != torch.uint8:
+            return result
+        if x.dim():
+            result = op(result, *dims, **options)
+        return result.to(torch.uint8)
+
+
+for _op in (
+    *(aten.any.default, aten.any.dim, aten.any.dims),
+    *(aten.all.default, aten.all.dim, aten.all.dims),
+):
+    _truth(_op)
 
 
 @decomposition(aten.prod.dim_int)
@@ -51,6 +69,13 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = None) -> 
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     if difference.shape[-1] == 0:
         return difference.new_zeros(difference.shape[:-1])
+    return _distance(difference, p)
+
+
+def _distance(difference: Tensor, p: float) -> Tensor:
+    """The norm along the last dimension; of what is no number it is none, also if counted."""
+    if p == 0:
+        return difference.abs().ceil().clamp(max=1).sum(-1)
     return torch.linalg.vector_norm(difference, p, dim=-1)
 
 
@@ -61,7 +86,7 @@ def pdist(x: Tensor, p: float = 2) -> Tensor:
         return x.new_zeros((0,))
     # One slice per row: all later rows minus this one.
     parts = [x[i + 1 :] - x[i] for i in range(count - 1)]
-    return torch.linalg.vector_norm(torch.cat(parts), p, dim=-1)
+    return _distance(torch.cat(parts), p)
 
 
 @decomposition(aten.linalg_vector_norm.default)

@@ -188,7 +188,8 @@ def nanmedian(x: Tensor) -> Tensor:
 def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     if x.dim() == 0:
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
-    pair = _sort(x, dim, False)
+    # With NaN in a row, eager mode gives what its sort, which cannot compare it, has left.
+    pair = NotImplemented if x.is_floating_point() else _sort(x, dim, False)
     if pair is NotImplemented:
         return pair
     values, order = (part.movedim(dim, -1) for part in pair)

@@ -202,7 +202,7 @@ def j0(x: Tensor) -> Tensor:
 @_special(aten.special_bessel_j1.default)
 def j1(x: Tensor) -> Tensor:
     result = _bessel_j(x.abs(), 1)
-    return torch.where(x < 0, -result, result)
+    return torch.where(x == 0, x, torch.where(x < 0, -result, result))
 
 
 @_special(aten.special_bessel_y0.default)

@@ -13,6 +13,42 @@ from polyblocks_torch.decomp.registry import decomposition
 aten = torch.ops.aten
 
 
+def _variance(
+    x: Tensor, dim: Sequence[int] | None, correction: float | None, keepdim: bool, *, exact: bool
+) -> tuple[Tensor, Tensor]:
+    """Variance and mean along dimensions, in the type that they are accumulated in.
+
+    Args:
+        x: of real numbers.
+        dim: the dimensions; None or none: all.
+        correction: of the count; None is 1.
+        keepdim: whether the results keep them, of extent 1.
+        exact: whether the variance of equal numbers is 0, although their mean is rounded.
+    """
+    dims = [d % max(x.dim(), 1) for d in dim] if dim else list(range(x.dim()))
+    # Halves are accumulated as float32, as eager does.
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    if x.dim() == 0:
+        wide, dims = wide.reshape(1), [0]
+    count = math.prod(wide.shape[d] for d in dims)
+    mean = wide.mean(dims, keepdim=True)
+    if exact and count > 1:
+        first = wide
+        for d in dims:
+            first = first.narrow(d, 0, 1)
+        shifted = wide - first
+        centered = shifted - shifted.mean(dims, keepdim=True)
+    else:
+        centered = wide - mean
+    freedom = max(0.0, count - (1 if correction is None else correction))
+    variance = (centered * centered).sum(dims, keepdim=keepdim) / freedom
+    if not keepdim:
+        mean = mean.reshape(variance.shape)
+    if x.dim() == 0:
+        variance, mean = variance.reshape(()), mean.reshape(())
+    return variance, mean
+
+
 @decomposition(aten.var_mean.correction)
 def var_mean(
     x: Tensor,
@@ -23,20 +59,7 @@ def var_mean(
 ) -> tuple[Tensor, Tensor]:
     if x.is_complex():
         return NotImplemented
-    dims = [d % max(x.dim(), 1) for d in dim] if dim else list(range(x.dim()))
-    # Halves are accumulated as float32, as eager does.
-    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    if x.dim() == 0:
-        wide, dims = wide.reshape(1), [0]
-    count = math.prod(wide.shape[d] for d in dims)
-    mean = wide.mean(dims, keepdim=True)
-    centered = wide - mean
-    freedom = max(0.0, count - (1 if correction is None else correction))
-    variance = (centered * centered).sum(dims, keepdim=keepdim) / freedom
-    if not keepdim:
-        mean = mean.reshape(variance.shape)
-    if x.dim() == 0:
-        variance, mean = variance.reshape(()), mean.reshape(())
+    variance, mean = _variance(x, dim, correction, keepdim, exact=False)
     return variance.to(x.dtype), mean.to(x.dtype)
 
 
@@ -50,7 +73,7 @@ def var(
 ) -> Tensor:
     if x.is_complex():
         return NotImplemented
-    return var_mean(x, dim, correction=correction, keepdim=keepdim)[0]
+    return _variance(x, dim, correction, keepdim, exact=True)[0].to(x.dtype)
 
 
 @decomposition(aten.std.correction)
@@ -63,5 +86,18 @@ def std(
 ) -> Tensor:
     if x.is_complex():
         return NotImplemented
-    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    return var(wide, dim, correction=correction, keepdim=keepdim).sqrt().to(x.dtype)
+    return _variance(x, dim, correction, keepdim, exact=True)[0].sqrt().to(x.dtype)
+
+
+@decomposition(aten.std_mean.correction)
+def std_mean(
+    x: Tensor,
+    dim: Sequence[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> tuple[Tensor, Tensor]:
+    if x.is_complex():
+        return NotImplemented
+    variance, mean = _variance(x, dim, correction, keepdim, exact=True)
+    return variance.sqrt().to(x.dtype), mean.to(x.dtype)

@@ -12,6 +12,7 @@ from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors
 from polyblocks_torch.rewrites.explicit_types import make_types_explicit
 from polyblocks_torch.rewrites.index_puts import name_index_puts
 from polyblocks_torch.rewrites.padded_inputs import join_padded_inputs
+from polyblocks_torch.rewrites.pool_positions import find_pool_positions
 from polyblocks_torch.rewrites.positive_dims import count_dims_from_front
 
 
@@ -28,6 +29,7 @@ def rewrite_graph(gm: torch.fx.GraphModule) -> None:
     if any(0 in value.shape for value in values):
         fold_empty_tensors(gm.graph)
     fold_constants(gm.graph)
+    find_pool_positions(gm)
     if any(dtype.is_complex for dtype in dtypes):
         expand_complex(gm)
     make_types_explicit(gm)

@@ -1,0 +1,22 @@
+"""Python numbers beside tensors, as PyTorch converts them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def wrapped(value: Any, dtype: torch.dtype) -> int:
+    """A number in a type of integers, which keeps its lower bits."""
+    if dtype == torch.bool:
+        return int(bool(value))
+    limits = torch.iinfo(dtype)
+    return (int(value) - limits.min) % (1 << limits.bits) + limits.min
+
+
+def number(value: complex, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """A number as a tensor without dimensions."""
+    exact = dtype.is_floating_point or dtype.is_complex
+    return torch.full((), value if exact else wrapped(value, dtype), dtype=dtype, device=device)

@@ -1,0 +1,98 @@
+"""What the torch frontend makes of operations, run by PyTorch and held against them.
+
+`tests/slow/eager_graphs.py` does so for many more of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+import warnings
+from collections.abc import Iterable
+
+import pytest
+import torch
+from eager_cases import Case, cases_of, changed, elementwise, recorded
+from eager_graphs import NothingToRun, compare, difference
+
+from polyblocks_torch.decompositions import decomposition_table
+
+aten = torch.ops.aten
+
+
+def differences(cases: Iterable[Case]) -> tuple[list[str], int]:
+    """What is other than in eager mode, and how many calls were compared."""
+    found, compared = [], 0
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for case in cases:
+                outcome = case.outcome()
+                compared += outcome is not None
+                if outcome:
+                    found.append(f"{case}: {outcome}")
+    finally:
+        torch.set_num_threads(threads)
+        logging.disable(logging.NOTSET)
+    return found, compared
+
+
+def test_elementwise_operations_of_all_types() -> None:
+    found, compared = differences(
+        case
+        for op in elementwise(decomposition_table())
+        for case in cases_of(op, random.Random(str(op)), 10)
+    )
+    assert not found
+    assert compared > 700
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.uint8], ids=str)
+def test_operations_of_samples(dtype: torch.dtype) -> None:
+    found, compared = differences(recorded(dtype, 1, part=(0, 3)))
+    assert not found
+    assert compared > 50
+
+
+def test_operations_of_gradients() -> None:
+    found, compared = differences(recorded(torch.float32, 1, gradients=True, part=(1, 3)))
+    assert not found
+    assert compared > 50
+
+
+def test_operations_on_numbers_that_are_none() -> None:
+    types = itertools.cycle((torch.float32, torch.bfloat16, torch.int8, torch.int64, torch.bool))
+    found, compared = differences(
+        changed(case, next(types), 0.15) for case in recorded(torch.float32, 1, part=(2, 3))
+    )
+    assert not found
+    assert compared > 50
+
+
+def test_what_differs_is_seen() -> None:
+    x = torch.tensor([0.0, 1.0, torch.nan])
+    assert compare(x, x, True) == ""
+    assert "float64[3] for torch.float32[3]" in compare(x.double(), x, True)
+    assert "at [0] -0.0 for 0.0" in compare(torch.tensor([-0.0, 1.0, torch.nan]), x, True)
+    assert "at [2] inf for nan" in compare(torch.tensor([0.0, 1.0, torch.inf]), x, True)
+    assert "at [1] 1.0001 for 1.0" in compare(torch.tensor([0, 1.0001, torch.nan]), x, True)[:50]
+    small = torch.tensor([1e-6, 1.0])
+    assert compare(small * torch.tensor([1.1, 1.0]), small, False) == ""
+    assert compare(small * torch.tensor([1.1, 1.0]), small, True)
+
+
+def test_a_wrong_decomposition_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.tensor([-1.0, 2.0])
+    table = dict(decomposition_table())
+    monkeypatch.setattr("eager_graphs.decomposition_table", lambda: table)
+    table[aten.frac.default] = lambda x: x - x.floor()
+    assert "at [0]" in difference(aten.frac.default, (x - 0.25,), {})
+    table[aten.frac.default] = lambda x: NotImplemented
+    with pytest.raises(NothingToRun, match="left as it is"):
+        difference(aten.frac.default, (x,), {})
+    table[aten.frac.default] = lambda x: (x - x.trunc()).double()
+    assert "gives float64[2] instead" in difference(aten.frac.default, (x,), {})
