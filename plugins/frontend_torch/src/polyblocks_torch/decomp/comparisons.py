@@ -105,10 +105,17 @@ def eq(x: Tensor, y: Tensor) -> Tensor:
 def isin_of_number(
     element: float, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
-    """PyTorch's own takes the number for one of the default type."""
+    """PyTorch's own takes the number for one of the default type.
+
+    Eager mode compares with few elements in their type, and sorts more with a tensor of the number.
+    """
     dtype = torch.result_type(test_elements, element)
+    if test_elements.numel() >= 10:
+        kind = torch.float64 if isinstance(element, float) else torch.int64
+        dtype = torch.promote_types(test_elements.dtype, kind)
     elements = torch.full((), element, dtype=dtype, device=test_elements.device)
-    return torch.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+    tests = test_elements.to(dtype)
+    return torch.isin(elements, tests, assume_unique=assume_unique, invert=invert)
 
 
 def _arg_extremum(x: Tensor, dim: int, keepdim: bool, largest: bool) -> tuple[Tensor, Tensor]:

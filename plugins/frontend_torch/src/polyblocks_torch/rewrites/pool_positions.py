@@ -59,8 +59,8 @@ class _Positions:
         self.dtype = value.dtype
         self.extents = list(value.shape[-dims:])
         self.outputs = list(pool.meta["val"][0].shape[-dims:])
-        window = [list(a) for a in arguments[1:5] if isinstance(a, (list, tuple))]
-        kernel, stride, padding, dilation = (*window, *[[]] * (4 - len(window)))
+        window: list[Any] = [a for a in arguments[1:5] if isinstance(a, (list, tuple))]
+        kernel, stride, padding, dilation = window + [()] * (4 - len(window))
         self.kernel = _each(kernel, dims, [])
         self.stride = _each(stride, dims, self.kernel)
         self.padding = _each(padding, dims, [0] * dims)
