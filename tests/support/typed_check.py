@@ -265,6 +265,8 @@ class _Rounded:
                 value = eval(line.partition(" = ")[2], {**space, **around})
             else:
                 value = eval(line.partition(" = ")[2], space)
+            if "fft." in line:
+                value = value + self._noise(value, [v for k, v in around.items() if k in line])
             others = [v for k, v in space.items() if isinstance(v, Tensor) and k != name]
             space[name] = value if _shares(value, others) else self._off(value)
             if space[name].requires_grad:
@@ -284,6 +286,12 @@ class _Rounded:
             )
             delta = torch.where(x == off, torch.zeros_like(off), off - x).nan_to_num(0.0, 0.0, 0.0)
         return x + delta
+
+    def _noise(self, x: Tensor, operands: list[Tensor]) -> Tensor:
+        """As much as the roots of unity are off, times the largest operand."""
+        largest = max((y.detach().abs().nan_to_num(0, 0, 0).max().item() for y in operands
+                       if y.numel() and differentiable(y)), default=0.0)  # fmt: skip
+        return largest * torch.finfo(x.dtype).eps * torch.randn(x.shape, generator=self.generator)
 
 
 def _shares(x: Tensor, others: list[Tensor]) -> bool:

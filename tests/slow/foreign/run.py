@@ -29,7 +29,7 @@ WORDS = {
     "wrong": "wrong",
     "crashed": "died",
     "timeout": "died",
-    "skipped": "refused by the framework",
+    "skipped": "refused by the framework's own compiler, too",
 }
 
 

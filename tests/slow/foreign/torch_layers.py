@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
-from torch_run import gradients, group, second_gradients
+from torch_run import called, derived_twice, gradients, group
 
 
 def idx(*values, dtype=torch.int64):
@@ -178,7 +178,7 @@ def a_mobile_block_that_trains(jit):
 
 grad = group("derivatives")
 grad.table([
-    (name, f, *a)
+    (f"twice {name}", derived_twice(f), *a)
     for name, f, *a in [
         ("tanh", lambda x: x.tanh(), "f64 4"),
         ("sigmoid times x", lambda x: F.silu(x), "f64 4"),
@@ -220,7 +220,7 @@ grad.table([
         ("grid of sinc", lambda x: torch.sinc(x), "f64 4"),
         ("unfold", lambda x: (x * 2).unfold(0, 3, 1) ** 3, "f64 6"),
     ]
-], call=second_gradients)  # fmt: skip
+], call=called)  # fmt: skip
 
 
 @grad.program
