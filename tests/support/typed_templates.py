@@ -41,13 +41,13 @@ from __future__ import annotations
 #: Functions of one value, each an operation of its own.
 FLOAT_FUNCTIONS = """tanh sigmoid sin cos exp expm1 log1p sqrt rsqrt erf erfc sinh cosh atan asinh
 floor ceil trunc round frac reciprocal log log2 exp2 tan asin acos logit sinc lgamma digamma i0
-deg2rad rad2deg nan_to_num isnan isinf isfinite signbit""".split()
+deg2rad rad2deg nan_to_num isnan isinf isfinite""".split()
 NUMBER_FUNCTIONS = "neg abs sign square positive".split()
 ACTIVATIONS = """relu relu6 elu selu celu gelu silu mish hardswish hardsigmoid hardtanh softplus
 softsign tanhshrink softshrink hardshrink leaky_relu logsigmoid""".split()
 BINARY_FUNCTIONS = """add sub mul maximum minimum true_divide remainder fmod floor_divide eq ne lt
 le gt ge logical_and logical_or logical_xor""".split()
-FLOAT_BINARY_FUNCTIONS = "atan2 hypot copysign fmax fmin pow logaddexp xlogy heaviside".split()
+FLOAT_BINARY_FUNCTIONS = "atan2 hypot fmax fmin pow logaddexp xlogy heaviside".split()
 INTEGER_BINARY_FUNCTIONS = "bitwise_and bitwise_or bitwise_xor gcd lcm".split()
 COMPLEX_FUNCTIONS = "abs angle exp sin cos tanh sqrt neg square reciprocal sgn".split()
 
@@ -147,6 +147,9 @@ EXPRESSIONS = [
     "torch.threshold({f}, 0.1, 20)",
     "torch.ldexp({f}, torch.tensor({q}))",
     "torch.round({f}, decimals={q})",
+    # The sign of NaN is anyone's.
+    "torch.signbit(torch.nan_to_num({f}))",
+    "torch.copysign({f}, torch.nan_to_num({s}))",
     "torch.nextafter({f}, {s})",
     "torch.isclose({f}, {s})",
     "torch.bucketize({r}, torch.tensor([-2, 0, 1, 3]))",
