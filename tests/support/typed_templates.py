@@ -43,7 +43,7 @@ FLOAT_FUNCTIONS = """tanh sigmoid sin cos exp expm1 log1p sqrt rsqrt erf erfc si
 floor ceil trunc round frac reciprocal log log2 exp2 tan asin acos logit sinc lgamma digamma i0
 deg2rad rad2deg nan_to_num isnan isinf isfinite""".split()
 NUMBER_FUNCTIONS = "neg abs sign square positive".split()
-ACTIVATIONS = """relu relu6 elu selu celu gelu silu mish hardswish hardsigmoid hardtanh softplus
+ACTIVATIONS = """relu relu6 elu selu celu gelu silu mish hardswish hardtanh softplus
 softsign tanhshrink softshrink hardshrink leaky_relu logsigmoid""".split()
 BINARY_FUNCTIONS = """add sub mul maximum minimum true_divide remainder fmod floor_divide eq ne lt
 le gt ge logical_and logical_or logical_xor""".split()
@@ -147,6 +147,8 @@ EXPRESSIONS = [
     "torch.threshold({f}, 0.1, 20)",
     "torch.ldexp({f}, torch.tensor({q}))",
     "torch.round({f}, decimals={q})",
+    # PyTorch's own derivative takes a sixth in float32.
+    "F.hardsigmoid({f}.float())",
     # The sign of NaN is anyone's.
     "torch.signbit(torch.nan_to_num({f}))",
     "torch.copysign({f}, torch.nan_to_num({s}))",
