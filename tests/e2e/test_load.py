@@ -94,3 +94,24 @@ def test_masked_array_is_refused(artifact):
     masked = np.ma.masked_array(np.ones((40, 30), np.float32), False)
     with pytest.raises(InputError, match="programs know no masks"):
         product(np.ones((40, 30), np.float32), masked)
+
+
+class Marked(np.ndarray):
+    """An array of somebody's."""
+
+
+class MarkedMasked(np.ma.MaskedArray):
+    """A masked array of somebody's."""
+
+
+def test_subclasses_are_arrays_of_numpy(artifact):
+    product = polyblocks.load(artifact)
+    a = np.random.default_rng(2).random((40, 30), np.float32)
+    fixed = a.copy().view(Marked)
+    fixed.flags.writeable = False
+    for x in (a.view(Marked), np.asmatrix(a), np.rec.array(a), fixed):
+        np.testing.assert_array_equal(product(x, a), a * a)
+    with pytest.raises(InputError, match="the array's bytes are swapped"):
+        product(a.astype(">f4").view(Marked), a)
+    with pytest.raises(InputError, match="programs know no masks"):
+        product(np.ma.masked_array(a, a > 0.5).view(MarkedMasked), a)

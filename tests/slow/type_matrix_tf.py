@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow.experimental.numpy as tnp
 
@@ -144,6 +145,10 @@ class TensorFlow(Framework):
     def references(self, functions: Sequence[Function], arguments: Mapping[str, Any]) -> list[Any]:
         """See the base class."""
         return [_result(function, arguments) for function in functions]
+
+    def numpy(self, result: Any) -> Any:
+        """See the base class. NumPy by itself takes no tensor without dimensions."""
+        return np.asarray(result.numpy())
 
     def compiled(self, function: Function, arguments: Mapping[str, Any]) -> Any:
         """See the base class."""

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from polyblocks.registry.frontend_choice import framework_of
 from polyblocks.registry.registry import FRONTENDS, get_registry
 from polyblocks.runtime.arrays import ArrayInterface
@@ -24,11 +26,13 @@ def by_framework(bound: Callable[[ArrayInterface], Callable[..., Any]], executab
         executable: the loaded program, for the protocols of its vendor.
     """
     plain = bound(NumpyArrays())
-    known: dict[str, Callable[..., Any]] = {"numpy": plain}
+    known: dict[str, Callable[..., Any]] = {}
 
     @functools.wraps(plain)
     def call(*arrays: Any) -> Any:
-        package = type(arrays[0]).__module__.partition(".")[0] if arrays else "numpy"
+        if not arrays or isinstance(arrays[0], np.ndarray):  # subclasses are of any package
+            return plain(*arrays)
+        package = type(arrays[0]).__module__.partition(".")[0]
         chosen = known.get(package)
         if chosen is None:
             interface = interface_of(package, arrays[0], executable)
