@@ -7,6 +7,7 @@ Takes about five minutes.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -327,4 +328,5 @@ def programs() -> Iterator[tuple[str, list[Case], Mapping[str, Any]]]:
 
 
 if __name__ == "__main__":
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     raise SystemExit(main(__doc__, TensorFlow(), programs))
