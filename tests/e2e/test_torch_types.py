@@ -11,6 +11,7 @@ import torch.nn.functional as functional
 import type_matrix as matrix
 from torch import Tensor, tensor
 
+from polyblocks.errors import FallbackError
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
 STRICT = {"target": "cpu", "strict_target": True}
@@ -111,3 +112,19 @@ def test_integers_of_more_than_64_bits_are_refused() -> None:
     with pytest.raises(OverflowError, match="passed as int64, which does not hold 2361183241434"):
         function(X, 2**71)
     assert torch.equal(function(X, 6), X + 6)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_of_bytes_are_resized_by_pytorch(mode: str) -> None:
+    x = torch.randint(0, 255, (1, 3, 9, 9), dtype=torch.uint8)
+
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        y = x ^ 1
+        by = [functional.interpolate(y, mode=mode, scale_factor=(2.0, 1.5)) + 1]
+        return *by, functional.interpolate(y, mode=mode, size=(7, 5)) * 2
+
+    with pytest.raises(FallbackError, match="resizes bytes with fixed-point weights"):
+        polyblocks_jit_torch(compile_options=STRICT)(function)(x)
+    torch._dynamo.reset()
+    ours = polyblocks_jit_torch(compile_options={"target": "cpu"})(function)(x)
+    assert all(map(torch.equal, ours, function(x)))

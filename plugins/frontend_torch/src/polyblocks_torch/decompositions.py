@@ -44,8 +44,6 @@ _MORE: list[OperatorBase | OpOverloadPacket[..., Any]] = [
     aten.squeeze.dims,
     aten.tril_indices,
     aten.triu_indices,
-    aten.upsample_bicubic2d,
-    aten.upsample_bilinear2d,
     aten.upsample_trilinear3d,
 ]
 

@@ -5,10 +5,12 @@ What it puts in their places, written in Python, does not give what its own kern
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
+from torch import Tensor
 from torch._C import DispatchKey
 
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
@@ -20,12 +22,15 @@ _KEPT = (
     "multilabel_margin_loss_forward",
 )
 
+#: Packets whose kernels for bytes compute with fixed points, which nothing here does.
+_KEPT_OF_BYTES = ("upsample_bilinear2d", "upsample_bicubic2d")
+
 
 @contextmanager
 def operations_kept() -> Iterator[None]:
     """Let what is traced inside have these operations."""
     taken = []
-    for name in _KEPT:
+    for name in (*_KEPT, *_KEPT_OF_BYTES):
         packet = getattr(torch.ops.aten, name)
         for overload in {"default", "vec"} & set(packet.overloads()):
             op = getattr(packet, overload)
@@ -33,9 +38,37 @@ def operations_kept() -> Iterator[None]:
             if kernels:
                 op._dispatch_cache.clear()
                 taken.append((op, kernels))
+            if name in _KEPT_OF_BYTES:
+                for key, kernel in kernels.items():
+                    op.py_kernels[key] = _but_for_bytes(packet, kernel)
     try:
         yield
     finally:
         for op, kernels in taken:
             op.py_kernels.update(kernels)
             op._dispatch_cache.clear()
+
+
+def _but_for_bytes(packet: Any, kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A kernel that leaves an operation on bytes what it is."""
+
+    def run(
+        x: Tensor,
+        output_size: Sequence[int] | None,
+        align_corners: bool,
+        *scales: Any,
+        **named: Any,
+    ) -> Tensor:
+        if x.dtype is not torch.uint8:
+            return kernel(x, output_size, align_corners, *scales, **named)
+        factors = scales[0] if scales else named.get("scale_factors")
+        if output_size is None:
+            assert factors is not None, "a resize has a size or scales"
+            pairs = zip(x.shape[2:], factors, strict=True)
+            output_size = [int(extent * factor) for extent, factor in pairs]
+        given = list(factors) if isinstance(factors, (list, tuple)) else list(scales)
+        with torch._C._AutoDispatchBelowAutograd():
+            made: Tensor = packet.default(x, output_size, align_corners, *given, **named)
+        return made
+
+    return run

@@ -30,6 +30,9 @@ MISCOMPILED: dict[str, str] = {
     "_functional_assert_async": "a check on data that must raise in PyTorch",
 }
 
+#: Overload packets whose kernels for bytes round otherwise than floating-point numbers do.
+_FIXED_POINT = frozenset({"upsample_bilinear2d", "upsample_bicubic2d"})
+
 #: dtypes that torch-mlir's types express and the core can hold.
 DTYPES = frozenset(
     {
@@ -58,6 +61,8 @@ def refusal(node: torch.fx.Node) -> str | None:
     name = getattr(packet, "__name__", "")
     if name in RANDOM_OPS:
         return _RANDOM
+    if name in _FIXED_POINT and value.dtype is torch.uint8:
+        return "PyTorch resizes bytes with fixed-point weights"
     if name in ("sub", "rsub") and any(_is_boolean(n) for n in node.args[:2]):
         return "PyTorch does not subtract booleans"
     return MISCOMPILED.get(name)

@@ -10,6 +10,7 @@ import itertools
 import math
 import struct
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -142,3 +143,20 @@ def _all(
 for _op, _exact in (("upsample_nearest", False), ("_upsample_nearest_exact", True)):
     for _dims in (1, 2, 3):
         _register(_op, _dims, _exact)
+
+
+def _register_weighted(op: torch._ops.OpOverload) -> None:
+    """PyTorch's own decomposition, but for bytes: its kernels have fixed-point weights for them."""
+    decompose = torch._decomp.decomposition_table[op]
+
+    @decomposition(op)
+    def resample(x: Tensor, *arguments: Any, **named: Any) -> Tensor:
+        if x.dtype is torch.uint8:
+            return NotImplemented
+        made: Tensor = decompose(x, *arguments, **named)
+        return made
+
+
+for _packet in (aten.upsample_bilinear2d, aten.upsample_bicubic2d):
+    _register_weighted(_packet.default)
+    _register_weighted(_packet.vec)
