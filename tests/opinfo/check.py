@@ -12,8 +12,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from derivatives import NoGradientError, traced
+from derivatives import gradients as gradients_of
+from derivatives import second_gradients as second_gradients_of
 from judge import NARROW, WIDER, less_exact
 from torch._functorch.aot_autograd import aot_function
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
@@ -36,6 +40,9 @@ CHOOSING = frozenset("argsort kthvalue median mode nanmedian sort topk".split())
 
 #: Entries whose singular vectors are known up to a sign or phase, which rounding decides.
 DECOMPOSING = frozenset({"pca_lowrank", "svd_lowrank"})
+
+#: Entries of whose gradients PyTorch's kernels multiply float64 by constants of float32.
+ROUNDED_CONSTANTS = frozenset({"nn.functional.hardsigmoid"})
 
 #: A result may differ from eager's by this much (relative, absolute), or else must be as near to
 #: the result of a wider type. Of float64 there is none: what was computed in float32 on the way is
@@ -72,13 +79,19 @@ def entry_name(op: Any) -> str:
     return op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
 
 
-def entries(dtype: torch.dtype = torch.float32) -> list[Any]:
-    """All entries of the database that take a dtype."""
-    return [op for op in op_db if dtype in op.dtypes]
+def entries(dtype: torch.dtype = torch.float32, gradients: bool = False) -> list[Any]:
+    """All entries of the database that take a dtype, or have gradients in it."""
+    return [
+        op
+        for op in op_db
+        if dtype in (op.supported_backward_dtypes("cpu") if gradients else op.dtypes)
+    ]
 
 
-def samples(op: Any, dtype: torch.dtype, count: int) -> tuple[list[Any], Outcome | None]:
-    """The first ``count`` forward samples, the same ones in every run.
+def samples(
+    op: Any, dtype: torch.dtype, count: int, gradients: bool = False
+) -> tuple[list[Any], Outcome | None]:
+    """The first ``count`` samples, the same ones in every run.
 
     Also what is said of those that PyTorch's own functions refuse to make: an entry may claim a
     dtype that they lack an operation for.
@@ -86,7 +99,7 @@ def samples(op: Any, dtype: torch.dtype, count: int) -> tuple[list[Any], Outcome
     _seed()
     made: list[Any] = []
     try:
-        made.extend(itertools.islice(op.sample_inputs("cpu", dtype), count))
+        made.extend(itertools.islice(op.sample_inputs("cpu", dtype, gradients), count))
     except Exception as error:
         return made, Outcome("skipped", f"no sample: {_line(error)}")
     return made, None
@@ -98,16 +111,44 @@ def spread(ops: list[Any], count: int) -> list[Any]:
     return [ordered[i * len(ordered) // count] for i in range(min(count, len(ordered)))]
 
 
-def check(op: Any, sample: Any, options: CompileOptions) -> Outcome:
-    """Run one sample with PyTorch and compiled, and compare."""
+def check(op: Any, sample: Any, options: CompileOptions, gradients: bool = False) -> Outcome:
+    """Run one sample with PyTorch and compiled, and compare.
+
+    Args:
+        op: the entry.
+        sample: its operands; for gradients, those that need one say so.
+        options: of the compilation.
+        gradients: whether the gradients of the operands are compared instead of the results, and,
+            where the entry has them, those of a function of the gradients.
+    """
+    if not gradients:
+        return _check(op, sample, options, 0)
+    first = _check(op, sample, options, 1)
+    if first.kind in ("skipped", "wrong") or not op.supports_gradgrad:
+        return first
+    second = _check(op, sample, options, 2)
+    kinds = ("wrong", "fallback", "random", "compiled", "skipped")
+    if kinds.index(second.kind) >= kinds.index(first.kind):
+        return first
+    return Outcome(second.kind, f"second order: {second.reason}")
+
+
+def _check(op: Any, sample: Any, options: CompileOptions, order: int) -> Outcome:
+    """What of one sample: 0 the results, 1 their gradients, 2 the gradients of those."""
     call, tensors = _function_of_tensors(op, sample)
+    asked = _asked(call, tensors, sample, order)
     try:
-        expected = _run(call, tensors)
+        expected = _run(asked, tensors)
+    except NoGradientError:
+        return Outcome("skipped", "no result has a gradient")
     except Exception as error:  # whatever PyTorch raises, there is nothing to compare with
         return Outcome("skipped", _line(error))
     report = FunctionReport(entry_name(op), options.target)
     try:
-        compiled = _compiled(call, report, options)
+        if order == 2:
+            compiled = _compiled(traced(asked, tensors), report, options)
+        else:
+            compiled = _asked(_compiled(call, report, options), tensors, sample, order)
         _run(compiled, tensors)
         # Compiling may draw random numbers, so a second call is compared.
         got = _run(compiled, tensors)
@@ -118,19 +159,32 @@ def check(op: Any, sample: Any, options: CompileOptions) -> Outcome:
             # Capture ends here; with Dynamo, a graph break and Python's own execution.
             return Outcome("fallback", f"capture: {_line(error)}")
         return Outcome("wrong", f"raised {_line(error)}")
-    got, expected = determined(op, got), determined(op, expected)
     uninitialized = op.name in UNINITIALIZED
+    if order == 0:
+        got, expected = determined(op, got), determined(op, expected)
     difference = compare(got, expected, values=not uninitialized)
-    if difference and op.name in CHOOSING and chooses(sample.input, got, expected):
+    chosen = order == 0 and op.name in CHOOSING
+    if difference and chosen and chooses(sample.input, got, expected):
         difference = ""
+    if difference and order and op.name in ROUNDED_CONSTANTS:
+        difference = compare(*(pytree.tree_map(_as_float32, r) for r in (got, expected)))
     if difference and report.random_draws:
         # A wider type draws other numbers.
         difference = compare(got, expected, unjudged=True)
     elif difference:
-        difference = _less_exact(op, sample, got, expected, difference)
+        difference = _less_exact(op, sample, got, expected, difference, order)
     if difference:
         return Outcome("wrong", difference)
     return _classify(report)
+
+
+def _asked(call: Callable[..., Any], tensors: list[Any], sample: Any, order: int) -> Any:
+    """What is asked of a function of the tensors of a sample: that itself, or gradients."""
+    if order == 0:
+        return call
+    needed = [tensor.requires_grad for tensor in tensors]
+    ask = gradients_of if order == 1 else second_gradients_of
+    return ask(call, needed, sample.output_process_fn_grad)
 
 
 def compare(got: Any, expected: Any, values: bool = True, unjudged: bool = False) -> str:
@@ -210,7 +264,9 @@ def _differ(mine: torch.Tensor, theirs: torch.Tensor, unjudged: bool = False) ->
     return ""
 
 
-def _less_exact(op: Any, sample: Any, got: Any, expected: Any, difference: str) -> str:
+def _less_exact(
+    op: Any, sample: Any, got: Any, expected: Any, difference: str, order: int = 0
+) -> str:
     """How ours is farther from the result of a wider type than eager's may be; empty if it is not.
 
     Args:
@@ -219,14 +275,17 @@ def _less_exact(op: Any, sample: Any, got: Any, expected: Any, difference: str) 
         got: ours.
         expected: eager's.
         difference: between the two, and what is said where a wider type does not tell.
+        order: of the derivatives that they are.
     """
     call, tensors = _function_of_tensors(op, sample, _widened)
+    call = _asked(call, tensors, sample, order)
     mine, theirs = pytree.tree_leaves(got), pytree.tree_leaves(expected)
     default = torch.get_default_dtype()
     try:
         # The type that integers become.
         torch.set_default_dtype(WIDER[default])
-        best = pytree.tree_leaves(determined(op, _run(call, tensors)))
+        best = _run(call, tensors)
+        best = pytree.tree_leaves(determined(op, best) if order == 0 else best)
     except Exception:
         return compare(got, expected, unjudged=True)
     finally:
@@ -244,6 +303,10 @@ def _less_exact(op: Any, sample: Any, got: Any, expected: Any, difference: str) 
         if less:
             return f"{less}; {difference}" if y.dtype not in NARROW else less
     return ""
+
+
+def _as_float32(value: Any) -> Any:
+    return value.float() if isinstance(value, torch.Tensor) else value
 
 
 def _widened(value: Any) -> Any:
@@ -279,7 +342,9 @@ def _compiled(
     return aot_function(
         call,
         fw_compiler=partial(compiler, kind="forward"),
+        bw_compiler=partial(compiler, kind="backward"),
         inference_compiler=partial(compiler, kind="inference"),
+        partition_fn=min_cut_rematerialization_partition,
         decompositions={},
         keep_inference_input_mutations=True,
     )

@@ -1,18 +1,22 @@
 """``make opinfo``: every entry of PyTorch's operator database for a type, compiled and compared.
 
 Writes ``results.md`` for float32, ``results-DTYPE.md`` for another type, ``results-ARCH.md`` for
-GPUs (committed) and, with ``--json``, every sample's outcome.
+GPUs, ``results-gradients.md`` and ``results-gradients-DTYPE.md`` for gradients (committed) and,
+with ``--json``, every sample's outcome.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import os
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +38,20 @@ def main() -> int:
 
 
 def _more(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--samples", type=int, default=20, help="forward samples per entry")
+    parser.add_argument("--samples", type=int, default=20, help="samples per entry")
     parser.add_argument("--sample", type=int, metavar="N", help="only N entries, evenly spaced")
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--arch", help="of the target; default: the device that is present")
     parser.add_argument("--simulate", action="store_true", help="run GPU builds in the simulator")
     parser.add_argument("--dtype", default="float32", help="of the samples; default: float32")
+    parser.add_argument(
+        "--gradients",
+        action="store_true",
+        help="compare gradients of first and, where the entry has them, of second order",
+    )
+    parser.add_argument(
+        "--seconds", type=float, help="begin no entry after this time, and say which are left"
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -64,11 +76,11 @@ def _run(arguments: argparse.Namespace) -> int:
     )
     preload(options.target)
     dtype = getattr(torch, arguments.dtype)
-    ops = every = entries(dtype)
+    ops = every = entries(dtype, arguments.gradients)
     if arguments.sample:
         ops = every = spread(every, arguments.sample)
     if arguments.entries:
-        ops = entries(dtype)
+        ops = entries(dtype, arguments.gradients)
         unknown = set(arguments.entries) - {entry_name(op) for op in ops}
         if unknown:
             print(f"no such entry: {', '.join(sorted(unknown))}", file=sys.stderr)
@@ -78,11 +90,11 @@ def _run(arguments: argparse.Namespace) -> int:
     done = _read(arguments.json) if arguments.resume else {}
     if not arguments.entries:
         ops = [op for op in ops if entry_name(op) not in done]
-    work = Task(arguments.samples, dtype, options)
+    work = Task(arguments.samples, dtype, options, arguments.gradients)
     warm_up(work)
     with Progress(transient=True) as progress:
         task = progress.add_task("entries", total=len(ops))
-        for result in sweep(ops, arguments.workers, work):
+        for result in sweep(_in_time(ops, arguments.seconds), arguments.workers, work):
             done[result.name] = result
             progress.update(task, advance=1, description=result.name)
             if arguments.json:
@@ -93,15 +105,23 @@ def _run(arguments: argparse.Namespace) -> int:
     results = [done[name] for name in sorted(done)]
     print_table(results, time.monotonic() - began)
     complete = options.target != "cpu" or not arguments.sample
-    if complete and set(done) == {entry_name(op) for op in every}:
-        write_markdown(HERE / _file_name(options, dtype), results, work)
+    left = {entry_name(op) for op in every} - set(done)
+    if complete and (not left or arguments.seconds is not None):
+        write_markdown(HERE / _file_name(work), results, work, sorted(left))
     return int(any(result.kind in ("wrong", "crashed", "timeout") for result in results))
 
 
-def _file_name(options: Any, dtype: Any) -> str:
+def _file_name(task: Any) -> str:
+    options, kind = task.options, str(task.dtype).removeprefix("torch.")
     where = "" if options.target == "cpu" else f"-{options.arch or 'native'}"
-    kind = str(dtype).removeprefix("torch.")
-    return f"results{where}{'' if kind == 'float32' else f'-{kind}'}.md"
+    what = "-gradients" * task.gradients
+    return f"results{what}{where}{'' if kind == 'float32' else f'-{kind}'}.md"
+
+
+def _in_time(ops: list[Any], seconds: float | None) -> Iterator[Any]:
+    """The entries, until the time is over."""
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    return itertools.takewhile(lambda op: time.monotonic() < end, ops)
 
 
 def _read(path: Path) -> dict[str, Any]:

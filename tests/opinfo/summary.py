@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -27,6 +28,12 @@ _HOW_JUDGED = [
     "",
 ]
 
+_WHICH_GRADIENTS = [
+    "Compared are the gradients of all operands that have some and, where the entry has them, the "
+    "gradients of a function of those.",
+    "",
+]
+
 
 def print_table(results: list[Result], seconds: float) -> None:
     """Print the counts, and each entry that is wrong or crashed."""
@@ -44,14 +51,17 @@ def print_table(results: list[Result], seconds: float) -> None:
             console.print(f"{result.kind}: {result.name}: {result.reason}", markup=False)
 
 
-def write_markdown(path: Path, results: list[Result], task: Task) -> None:
-    """Write the counts and the list of fallbacks with reasons."""
+def write_markdown(path: Path, results: list[Result], task: Task, left: Sequence[str] = ()) -> None:
+    """Write the counts, the list of fallbacks with reasons, and what was not run."""
     counts = Counter(result.kind for result in results)
     options, dtype = task.options, str(task.dtype).removeprefix("torch.")
     if options.target == "cpu":
         command, chosen, where = "make opinfo", "the", ""
+        given = ["--gradients"] * task.gradients
         if task.dtype != torch.float32:
-            command += f' OPINFO_ARGS="--dtype {dtype} --samples {task.count}"'
+            given.append(f"--dtype {dtype}")
+        if given:
+            command += f' OPINFO_ARGS="{" ".join(given)} --samples {task.count}"'
     else:
         command, chosen = "make opinfo-gpu", "evenly spaced by name,"
         where = f" for {options.target} ({options.arch})" + " in the simulator" * options.simulate
@@ -59,10 +69,12 @@ def write_markdown(path: Path, results: list[Result], task: Task) -> None:
         "# PyTorch's operator database",
         "",
         f"Written by `{command}`, with torch {torch.__version__.split('+')[0]}{where}: {chosen} "
-        f"{len(results)} {dtype} entries, up to {task.count} forward samples each, "
+        f"{len(results)} {dtype} entries{' with gradients' * task.gradients}, up to {task.count} "
+        f"{'' if task.gradients else 'forward '}samples each, "
         f"{sum(len(r.outcomes) for r in results)} samples in all.",
         "",
         *(_HOW_JUDGED if task.dtype in NARROW else []),
+        *(_WHICH_GRADIENTS if task.gradients else []),
         "| outcome | entries | meaning |",
         "|---|---:|---|",
         *(f"| {kind} | {counts[kind]} | {meaning} |" for kind, meaning in MEANING.items()),
@@ -76,4 +88,6 @@ def write_markdown(path: Path, results: list[Result], task: Task) -> None:
             bad = sum(outcome.kind == kind for outcome in result.outcomes)
             reason = result.reason.replace("|", "\\|")
             lines.append(f"| {result.name} | {bad} of {len(result.outcomes)} | {reason} |")
+    if left:
+        lines += ["", "## not run", "", f"{len(left)} entries: {', '.join(left)}."]
     path.write_text("\n".join(lines) + "\n")

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,14 +26,16 @@ class Task:
     """What is the same for all entries.
 
     Attributes:
-        count: forward samples per entry.
+        count: samples per entry.
         dtype: of the samples.
         options: of the compilations.
+        gradients: whether gradients are compared instead of results.
     """
 
     count: int
     dtype: torch.dtype = torch.float32
     options: CompileOptions = CompileOptions(num_threads=1)  # noqa: RUF009 - it is frozen
+    gradients: bool = False
 
     @property
     def seconds(self) -> int:
@@ -136,12 +138,12 @@ def _child(op: Any, start: int, task: Task, isolated: bool, write: int) -> None:
             os.write(write, json.dumps(message).encode() + b"\n")
 
         limit(task.seconds)
-        chosen, refused = samples(op, task.dtype, task.count)
+        chosen, refused = samples(op, task.dtype, task.count, task.gradients)
         chosen = chosen[start:]
         for sample in chosen[:1] if isolated else chosen:
             say("begin")
             limit(task.seconds)
-            say(vars(check(op, sample, task.options)))
+            say(vars(check(op, sample, task.options, task.gradients)))
         if not isolated:
             if refused is not None:
                 say(vars(refused))
@@ -161,7 +163,7 @@ def warm_up(task: Task) -> None:
     check(op, chosen[0], task.options)
 
 
-def sweep(ops: list[Any], workers: int, task: Task) -> Iterator[Result]:
+def sweep(ops: Iterable[Any], workers: int, task: Task) -> Iterator[Result]:
     """Run all entries; yields each when it is done."""
     starts = (functools.partial(_Worker, op, Result(entry_name(op)), task) for op in ops)
     return (worker.result for worker in work(starts, workers))

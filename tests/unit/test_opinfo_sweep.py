@@ -156,3 +156,66 @@ def test_singular_vectors_may_have_another_phase(check: Any) -> None:
     assert not check.compare(check.determined(op, turned), check.determined(op, found))
     other = check.determined(op, (u, s * 1.1, v.mH))
     assert check.compare(other, check.determined(op, found))
+
+
+@pytest.fixture
+def derivatives(check: Any) -> Any:
+    return importlib.import_module("derivatives")
+
+
+def test_gradients_of_both_orders(derivatives: Any) -> None:
+    x, y = torch.linspace(-1, 1, 5, dtype=torch.float64), torch.ones(5, dtype=torch.float64)
+
+    def f(x: Tensor, y: Tensor) -> Tensor:
+        return x.sin() * y
+
+    needed = [True, False]
+    (first,) = derivatives.gradients(f, needed, lambda r: r)(x, y)
+    (second,) = derivatives.second_gradients(f, needed, lambda r: r)(x, y)
+    weights = [derivatives.weight(x, number) for number in (0, 7)]
+    torch.testing.assert_close(first, weights[0] * x.cos())
+    torch.testing.assert_close(second, -weights[0] * weights[1] * x.sin())
+    traced = derivatives.traced(derivatives.second_gradients(f, needed, lambda r: r), [x, y])
+    torch.testing.assert_close(traced(x, y), [second])
+    assert weights[0].unique().numel() > 3
+    assert torch.equal(weights[0].to(torch.bfloat16).double(), weights[0])
+
+
+def test_what_has_no_gradient(derivatives: Any) -> None:
+    run = derivatives.gradients(torch.sign, [False], lambda r: r)
+    with pytest.raises(derivatives.NoGradientError):
+        run(torch.ones(2))
+
+
+def test_entries_with_gradients(check: Any) -> None:
+    names = {check.entry_name(op) for op in check.entries(torch.float32, gradients=True)}
+    assert "sin" in names
+    assert "bitwise_and" not in names
+
+
+@pytest.mark.parametrize("off", [0.0, 0.5])
+def test_a_wrong_gradient_is_found(sweep: Any, check: Any, off: float, monkeypatch: Any) -> None:
+    def given() -> Any:
+        yield SampleInput(torch.linspace(0.5, 1, 4).requires_grad_())
+
+    compiled = check._compiled
+
+    def other(call: Any, *rest: Any) -> Any:
+        return compiled(lambda x: call(x) + off * x, *rest)
+
+    # In the place of a compiler that makes a mistake.
+    monkeypatch.setattr(check, "_compiled", other)
+    op = entry(torch.sin, given)
+    op.supports_gradgrad = False
+    outcome = check.check(op, next(given()), CompileOptions(num_threads=1), gradients=True)
+    assert outcome.kind == ("wrong" if off else "compiled")
+
+
+def test_entries_that_are_left_are_named(sweep: Any, tmp_path: Path) -> None:
+    summary = importlib.import_module("summary")
+    task = sweep.Task(4, torch.float32, CompileOptions(num_threads=1), gradients=True)
+    result = sweep.Result("sin", [sweep.Outcome("compiled")])
+    summary.write_markdown(tmp_path / "x.md", [result], task, ["cos", "tan"])
+    text = (tmp_path / "x.md").read_text()
+    assert "2 entries: cos, tan." in text
+    assert 'OPINFO_ARGS="--gradients --samples 4"' in text
