@@ -42,7 +42,7 @@ def test_activations_and_roundings(dtype: torch.dtype) -> None:
     def function(x: Tensor) -> tuple[Tensor, ...]:
         return (
             *(F.elu(x), F.elu(x, 1.5), F.selu(x), F.celu(x, 2.0), F.hardshrink(x)),
-            *(x.trunc(), x.frac(), x.floor(), x.ceil(), x.round()),
+            *(x.trunc(), x.frac(), x.floor(), x.ceil(), x.round(), x**0.5, x**-0.5),
         )
 
     as_eager(function, FLOATS.to(dtype), rtol=1e-3 if dtype == torch.float16 else 1e-6)

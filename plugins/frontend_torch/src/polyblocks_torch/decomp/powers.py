@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -26,12 +28,15 @@ def pow_scalar(x: Tensor, exponent: complex) -> Tensor:
         return _integer_power(x.to(dtype), int(exponent))
     if x.dtype != dtype:
         return torch.pow(x.to(dtype), exponent)
+    if exponent not in (0.5, -0.5):
+        return NotImplemented
     # Unlike pow, the root of -inf is NaN and the root of -0 is -0.
-    if exponent == 0.5:
-        return x.sqrt()
-    if exponent == -0.5:
-        return x.rsqrt()
-    return NotImplemented
+    root = x.sqrt() if exponent > 0 else x.rsqrt()
+    if dtype != torch.float16:
+        return root
+    # Of this type alone eager mode takes no roots.
+    of_zero, of_infinity = (0.0, math.inf) if exponent > 0 else (math.inf, 0.0)
+    return torch.where(x == 0, of_zero, torch.where(x == -math.inf, of_infinity, root))
 
 
 def _integer_power(x: Tensor, exponent: int) -> Tensor:
