@@ -102,7 +102,8 @@ JOINING: dict[str, Function] = {
     "set item": lambda x, y: _updated(x, y),
     "dot": lambda x, y: torch.dot(x, y),
     "isin": torch.isin,
-    "bucketize": lambda x, y: torch.bucketize(x, y.sort()[0]),
+    # Boundaries increase, which NaN does not.
+    "bucketize": lambda x, y: torch.bucketize(x, y.nan_to_num(nan=7).sort()[0]),
 }
 
 #: Of one tensor, and a type to convert to.
