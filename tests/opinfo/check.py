@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from polyblocks.errors import ExecutionError, PolyBlocksError
 from polyblocks.options import CompileOptions
 from polyblocks_torch.compiler import compile_graph
+from polyblocks_torch.python_kernels import operations_kept
 from polyblocks_torch.report import FunctionReport
 
 #: Entries that draw random numbers seed the generator with this one themselves.
@@ -339,7 +340,7 @@ def _compiled(
 ) -> Callable[..., Any]:
     """The backend without Dynamo, which takes most of the time and does not change the graph."""
     compiler = partial(compile_graph, name=report.name, options=options, report=report)
-    return aot_function(
+    compiled = aot_function(
         call,
         fw_compiler=partial(compiler, kind="forward"),
         bw_compiler=partial(compiler, kind="backward"),
@@ -348,6 +349,13 @@ def _compiled(
         decompositions={},
         keep_inference_input_mutations=True,
     )
+
+    def run(*tensors: Any) -> Any:
+        # The first call traces, as the backend does.
+        with operations_kept():
+            return compiled(*tensors)
+
+    return run
 
 
 def _run(call: Callable[..., Any], tensors: list[Any]) -> Any:
