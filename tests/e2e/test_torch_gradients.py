@@ -269,3 +269,23 @@ def test_losses_and_activations() -> None:
         ]
 
     check(f, randn(4, 5))
+
+
+def test_second_derivatives() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor, w: Tensor) -> Tensor:
+        y = functional.conv2d(x.sin(), w * 0.5, stride=2, padding=1, groups=4)
+        y = functional.interpolate(y.tanh(), (7, 5), mode="nearest")
+        return (y.unfold(-1, 3, 1) ** 2).sum() + (x.abs() * x).sum()
+
+    def second(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        def first(x: Tensor, w: Tensor) -> Tensor:
+            of_x, of_w = torch.func.grad(f, (0, 1))(x, w)
+            return of_x.cos().sum() + of_w.sin().sum()
+
+        return torch.func.grad(first, (0, 1))(x, w)
+
+    x, w = torch.randn(2, 4, 6, 7).double(), torch.randn(8, 1, 3, 3).double()
+    got = polyblocks_jit_torch(compile_options=OPTIONS)(second)(x, w)
+    torch.testing.assert_close(got, second(x, w), rtol=1e-10, atol=1e-10)

@@ -98,6 +98,17 @@ def empty_strided(
     return torch.empty(size, dtype=dtype, device=device)
 
 
+@decomposition(aten._efficientzerotensor.default)
+def efficient_zeros(
+    size: Sequence[int],
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> Tensor:
+    return torch.zeros(size, dtype=dtype, device=device)
+
+
 @decomposition(aten.new_empty_strided.default)
 def new_empty_strided(
     x: Tensor,
