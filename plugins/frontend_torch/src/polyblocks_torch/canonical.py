@@ -31,6 +31,7 @@ from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.node_rules import fills_fresh_memory, is_random, unsupported_reason
 from polyblocks_torch.overlaps import may_overlap, memory_of, read_memory_of_views
+from polyblocks_torch.result_strides import outputs_as_in_eager
 from polyblocks_torch.specs import is_dense, problem_with, spec_of, storage_key
 
 aten = torch.ops.aten
@@ -102,6 +103,7 @@ class _Canonicalizer:
             self.graph, self._call, self._constant, _view_root, self._reject
         ):
             self._replace_returned(old, new)
+        outputs_as_in_eager(self.returned)
         updates = self._updates()
         outputs, result_nodes = self._outputs(updates)
         returned = [node for node, _, _ in result_nodes] + self.opaque

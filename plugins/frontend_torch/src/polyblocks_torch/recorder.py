@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_
 
 from polyblocks_torch.fake_results import result_of
 from polyblocks_torch.opmath import is_narrow
+from polyblocks_torch.result_strides import as_in_eager
 from polyblocks_torch.specs import storage_key
 
 aten = torch.ops.aten
@@ -147,6 +148,8 @@ class Recorder(TorchDispatchMode):
         result = result_of(self.mode, func, args, kwargs)
         if result is None:
             result = func(*args, **kwargs)
+        if self.functionalize:
+            result = as_in_eager(func, args, result)
         # Named as make_fx names it.
         node = self.graph.create_node(
             "call_function", func, tuple(recorded), options, name=func.overloadpacket.__name__

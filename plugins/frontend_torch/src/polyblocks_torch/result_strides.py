@@ -1,0 +1,112 @@
+"""Strides of results that PyTorch's shape inference has otherwise than its kernels.
+
+It infers some operations through Python code that computes the result in steps, and then the order
+of strides may be another one than that of the kernel, which looks at all operands at once.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
+
+aten = torch.ops.aten
+
+#: Element by element, in one loop over all operands that are tensors.
+_ELEMENTWISE = frozenset(
+    {
+        aten.copysign.Tensor, aten.div.Tensor_mode, aten.floor_divide.default,
+        aten.heaviside.default, aten.logaddexp.default, aten.logaddexp2.default,
+        aten.logical_and.default, aten.logical_or.default, aten.logical_xor.default,
+        aten.native_dropout_backward.default, aten.pow.Scalar, aten.pow.Tensor_Tensor,
+    }
+)  # fmt: skip
+
+#: The channels are stored last if those of the operand are, else rows lie one after another.
+_BY_CHANNELS = frozenset(
+    {
+        aten._native_batch_norm_legit.default, aten._native_batch_norm_legit.no_stats,
+        aten._native_batch_norm_legit_functional.default,
+        aten._native_batch_norm_legit_no_training.default, aten.native_batch_norm.default,
+        aten._batch_norm_with_update_functional.default, aten._batch_norm_no_update.default,
+    }
+)  # fmt: skip
+
+
+_OTHERWISE = _ELEMENTWISE | _BY_CHANNELS
+
+
+def eager_strides(target: Any, args: Sequence[Any], shape: Sequence[int]) -> Any:
+    """The strides of the (first) result of an operation; None where inference knows them.
+
+    Args:
+        target: an ATen operation.
+        args: its operands.
+        shape: of the result.
+    """
+    with torch._C._DisableTorchDispatch():
+        return _strides(target, args, shape)
+
+
+def _strides(target: Any, args: Sequence[Any], shape: Sequence[int]) -> Any:
+    if target in _ELEMENTWISE:
+        operands = [_meta(value).expand(shape) for value in args if _is_tensor(value)]
+        made = operands[0] + operands[-1]
+        for operand in operands[1:-1]:
+            made = made + operand
+        return made.stride()
+    if target in _BY_CHANNELS:
+        formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+        format_ = formats.get(len(shape), torch.contiguous_format)
+        if not args[0].is_contiguous(memory_format=format_) or args[0].is_contiguous():
+            format_ = torch.contiguous_format
+        return torch.empty(shape, device="meta", memory_format=format_).stride()
+    return None
+
+
+def as_in_eager(target: Any, args: Sequence[Any], result: Any) -> Any:
+    """A (fake) result, with the strides that its (first) tensor has in eager mode."""
+    first = result[0] if isinstance(result, (tuple, list)) else result
+    if not isinstance(first, FakeTensor) or first.dim() < 2:
+        return result
+    strides = eager_strides(target, args, first.shape)
+    if strides is None or all(
+        actual == stride or extent == 1
+        for actual, stride, extent in zip(first.stride(), strides, first.shape, strict=True)
+    ):
+        return result
+    with torch._C._DisableTorchDispatch():
+        empty = torch.empty_strided(first.shape, strides, dtype=first.dtype, device="meta")
+        made = FakeTensor(first.fake_mode, empty, first.device)
+    return made if first is result else type(result)((made, *result[1:]))
+
+
+def outputs_as_in_eager(returned: Sequence[Any]) -> None:
+    """Give what a graph returns, and nothing in it reads, the strides of eager mode.
+
+    Args:
+        returned: nodes, and other values, of a graph without its output.
+    """
+    for node in returned:
+        if not isinstance(node, fx.Node) or node.users:
+            continue
+        maker = node
+        if node.target is operator.getitem and node.args[1] == 0:
+            maker = node.all_input_nodes[0]
+        if maker.target not in _OTHERWISE:
+            continue
+        value = node.meta.get("val")
+        operands = [a.meta.get("val") if isinstance(a, fx.Node) else a for a in maker.args]
+        node.meta["val"] = as_in_eager(maker.target, operands, value)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _meta(value: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(value.shape, value.stride(), device="meta")

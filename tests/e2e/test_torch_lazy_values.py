@@ -1,0 +1,80 @@
+"""Conjugations and negations that PyTorch leaves for later, inside of compiled functions."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
+
+
+def numbers(dtype=torch.complex64):
+    return torch.complex(torch.arange(8.0), torch.arange(8.0) * 2 + 1).to(dtype)
+
+
+def assert_equal(ours, eager):
+    for a, b in zip(ours, eager, strict=True):
+        a, b = (v.detach().resolve_conj().resolve_neg() for v in (a, b))
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+GRADIENTS = {
+    "exp": lambda t: torch.exp(1j * t).imag.sum(),
+    "exp of a complex rate": lambda t: torch.exp((0.1 - 2j) * t).imag.sum(),
+    "irfft": lambda t: (torch.fft.irfft(torch.fft.rfft(t) * 1j) * torch.arange(8.0)).sum(),
+    "conjugate": lambda t: ((t * (1 + 2j)).conj() * (2 - 1j)).imag.sum(),
+    "divided": lambda t: (t / (1 + 2j)).abs().sum(),
+    "subtracted": lambda t: (1j - t * 1j).imag.square().sum(),
+    "constant tensor": lambda t: (t * torch.tensor(0.5 + 2j)).imag.sum(),
+    "conjugated tensor": lambda t: (t * torch.tensor([0.5 + 2j]).conj()).imag.sum(),
+    "polar": lambda t: torch.polar(t, t).conj().real.sum(),
+}
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_through_complex_constants(dtype, strict):
+    def losses(t):
+        return torch.stack([function(t) for function in GRADIENTS.values()])
+
+    for lossy in (losses, *(GRADIENTS.values() if dtype is torch.float64 else ())):
+        ours, eager = (torch.linspace(0.1, 1, 8, dtype=dtype).requires_grad_() for _ in range(2))
+        call = polyblocks_jit_torch(compile_options={"strict_target": strict})(lossy)
+        call(ours).sum().backward()
+        lossy(eager).sum().backward()
+        assert_equal([ours.grad], [eager.grad])
+
+
+def in_place(z):
+    z = z * 1
+    z.conj().mul_(1 + 1j)
+    z.conj().imag.mul_(3)
+    z.imag.add_(1)
+    return z
+
+
+def views(z):
+    twice = z * 2
+    return [
+        z.conj(), z.conj().imag, z.conj().real, (z.conj() * 2).imag, twice.conj().imag,
+        twice.conj(), torch._neg_view(z.real), torch._neg_view(twice), z.conj().conj() + 1,
+        z.view(2, 4).mH, z.view(2, 4).mH @ z.view(2, 4), torch.view_as_real(z.conj().resolve_conj()),
+        torch.fft.fft(z).conj(), in_place(z), z.conj().sum(), z.conj()[::2] + z[::2],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("parts", [False, True], ids=["whole", "in parts"])
+def test_values(dtype, parts):
+    def function(z):
+        made = views(z)
+        if parts:  # PyTorch runs these, on lazy values, and others read what they give
+            distances = torch.cdist(z.conj().imag[:, None], z.real[:, None], p=0.5)
+            made += [distances + 1, torch.linalg.inv(z.view(2, 2, 2).mH).conj() * 2]
+        return made
+
+    call = polyblocks_jit_torch(compile_options={"strict_target": not parts})(function)
+    z = numbers(dtype) + torch.tensor([0.5, 2, 1, 7, 3, 9, 1, 1])
+    for argument in (z, z.conj(), torch.stack([z, z], 1)[:, 0].conj()):
+        assert_equal(call(argument), function(argument))
