@@ -32,9 +32,16 @@ def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     return x.narrow(dim, start, length)
 
 
+@decomposition(aten._conj.default)
+def conj(x: Tensor) -> Tensor:
+    # A lazy view is refused by operations that take what is resolved. What a view operation gives
+    # must be a tensor of its own each time.
+    return aten.alias.default(aten._conj_physical.default(x) if x.is_complex() else x)
+
+
 @decomposition(aten._neg_view.default)
 def neg_view(x: Tensor) -> Tensor:
-    return x.neg()
+    return aten.alias.default(x.neg())
 
 
 @decomposition(aten.detach_copy.default)
