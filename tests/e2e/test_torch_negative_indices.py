@@ -56,6 +56,7 @@ WRAPPING: dict[str, Form] = {
     "read a slice": lambda x, i, v: x.reshape(-1)[3:8][i],
     "read a column": lambda x, i, v: x[:, 1][i],
     "take": lambda x, i, v: x.take(i),
+    "take one": lambda x, i, v: x.take(i[1].reshape(())),
 }
 
 #: Forms that eager execution refuses negative indices in.
@@ -74,7 +75,10 @@ REFUSING: dict[str, Form] = {
 }
 
 #: These take indices of 64 bits alone.
-WIDE = {"put", "put and added", "index_fill", "index_fill of columns", "take"}
+WIDE = {"put", "put and added", "index_fill", "index_fill of columns", "take", "take one"}
+
+#: These look at one of the indices alone.
+SINGLE = {"of zero dimensions", "take one"}
 
 DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 DTYPES += (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -122,7 +126,7 @@ def test_every_dtype(form: str) -> None:
     assert_equal(compiled(f)(i, *pairs), f(i, *pairs))
 
 
-@pytest.mark.parametrize("form", [k for k in (*WRAPPING, *REFUSING) if "zero" not in k])
+@pytest.mark.parametrize("form", [k for k in (*WRAPPING, *REFUSING) if k not in SINGLE])
 def test_out_of_range(form: str) -> None:
     function = {**WRAPPING, **REFUSING}[form]
     ours = compiled(function)

@@ -22,6 +22,12 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
     )
 
 
+@decomposition(aten.take.default)
+def take(x: Tensor, index: Tensor) -> Tensor:
+    """Whatever the shape of the index: Python takes one without dimensions for a number."""
+    return aten.index.Tensor(x.reshape(-1), [index.reshape(-1)]).reshape(index.shape)
+
+
 @decomposition(aten.index.Tensor)
 def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
     """torch-mlir compares places with extents, which have 64 bits."""
