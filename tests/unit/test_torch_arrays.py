@@ -44,6 +44,15 @@ def test_a_tensor_without_memory():
         arrays.device(torch.empty(2, device="meta"))
 
 
+@pytest.mark.parametrize("freed", [True, False])
+def test_memory_that_is_gone(freed):
+    x = torch.ones(3) if freed else torch._efficientzerotensor((3,))
+    if freed:
+        x.untyped_storage().resize_(0)
+    with pytest.raises(InputError, match="no memory .a ZeroTensor, or its storage was freed"):
+        arrays.pointer(x)
+
+
 def test_updates_are_refused_while_autograd_records():
     x = torch.ones(2, requires_grad=True)
     assert not arrays.is_writable(x)

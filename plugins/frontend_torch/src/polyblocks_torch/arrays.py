@@ -41,7 +41,13 @@ class TorchArrays(ArrayInterface):
 
     def pointer(self, array: torch.Tensor) -> int:
         """The address of the first element."""
-        return int(array.data_ptr())
+        address = int(array.data_ptr())
+        if not address and array.numel():
+            raise InputError(
+                "the tensor has no memory (a ZeroTensor, or its storage was freed); expected one "
+                "with data"
+            )
+        return address
 
     def device(self, array: torch.Tensor) -> Device:
         """Where the tensor lies."""
