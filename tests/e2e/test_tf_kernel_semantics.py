@@ -210,7 +210,8 @@ def test_kernels_that_raise(name):
             assert_same(call(x, right), function(x, right))
     with pytest.raises(tf.errors.OpError):
         function(x, tf.constant(wrong))
-    with pytest.raises(ExecutionError, match=message):
+    # A later check may fail as well, of what the first one left unwritten.
+    with pytest.raises(ExecutionError, match=f"{message}|index out of range"):
         call(x, tf.constant(wrong))
 
 

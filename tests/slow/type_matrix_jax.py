@@ -236,7 +236,9 @@ def programs() -> Iterator[tuple[str, list[Case], Mapping[str, Any]]]:
         cases = [case for name, function in part for case in _unary(name, function)]
         yield " ".join(name for name, _ in part), cases, ARGUMENTS
     for name, function in REDUCTIONS.items():
-        yield name, list(_unary(name, function)), ARGUMENTS
+        # Complex numbers have no order, which these say late.
+        dtypes = [d for d in DTYPES if name not in ("argmax", "argmin") or d != "complex64"]
+        yield name, list(_unary(name, function, dtypes)), ARGUMENTS
     for name, function in SCATTERS.items():
         yield f"at.{name}", list(_scatters(name, function)), ARGUMENTS
     yield "casts", list(_casts()), ARGUMENTS

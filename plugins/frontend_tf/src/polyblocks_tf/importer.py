@@ -10,7 +10,7 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.program import DTYPES, Argument, ArraySpec, Program, Result
 from polyblocks_tf.capture import Captured, TfCapture
 from polyblocks_tf.operations.checks import MARK
-from polyblocks_tf.operations.marks import CONCERNED, follow_kernel
+from polyblocks_tf.operations.marks import follow_kernel, is_concerned
 
 #: What the import is called where times are told.
 STAGE = "S0"
@@ -214,7 +214,7 @@ def _locate(module: Any, capture: TfCapture) -> None:
                 known[name] = ir.Location.name(kind, where)
         if known[name] is not None:
             op.location = known[name]
-        if op.name in CONCERNED:
+        if is_concerned(op.name, kinds[name]):
             concerned.append((op, kinds[name]))
         return ir.WalkResult.ADVANCE
 

@@ -21,37 +21,12 @@ from polyblocks_tf.operations import checks
 Tensors = Sequence[tf.Tensor] | None
 
 
-def unless_zero(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``SqrtGrad`` and others: where no gradient comes in, none goes out, be a factor infinite."""
+def inverse_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``InvGrad``: the bridge knows one of two names of the same."""
+    del op
     output, gradient = inputs
-    # The bridge knows one of two names of the same.
-    raw = getattr(tf.raw_ops, op.type.replace("InvGrad", "ReciprocalGrad"))
-    return [_where(gradient == 0, 0, raw(y=output, dy=gradient))]
-
-
-def elu_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``EluGrad``: a result that is NaN is on no branch, so its gradient is what comes in."""
-    del op
-    gradients, outputs = inputs
-    return [tf.where(outputs < 0, (outputs + 1) * gradients, gradients)]
-
-
-def selu_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``SeluGrad``: the same, and at 0 the slope is that of positive numbers."""
-    del op
-    gradients, outputs = inputs
-    scale = tf.constant(1.0507009873554804934193349852946, outputs.dtype)
-    scale_alpha = tf.constant(1.7580993408473768599402175208123, outputs.dtype)
-    return [tf.where(outputs < 0, gradients * (outputs + scale_alpha), gradients * scale)]
-
-
-def relu_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``ReluGrad`` and ``Relu6Grad`` multiply by 0, which leaves of what is not finite NaN."""
-    gradients, features = inputs
-    passes = features > 0
-    if op.type == "Relu6Grad":
-        passes &= features < 6
-    return [gradients * tf.cast(passes, gradients.dtype)]
+    # Where no gradient comes in, none goes out, be a factor infinite.
+    return [_where(gradient == 0, 0, tf.raw_ops.ReciprocalGrad(y=output, dy=gradient))]
 
 
 @only_if(lambda op: op.inputs[0].dtype.is_integer)
@@ -161,10 +136,7 @@ def _where(condition: tf.Tensor, number: float, values: tf.Tensor) -> tf.Tensor:
 Substitute = Callable[[Any, list[tf.Tensor]], Tensors]
 
 SUBSTITUTIONS: dict[str, Substitute] = {
-    **dict.fromkeys(("SqrtGrad", "RsqrtGrad", "InvGrad", "ReciprocalGrad"), unless_zero),
-    "EluGrad": elu_grad,
-    "SeluGrad": selu_grad,
-    **dict.fromkeys(("ReluGrad", "Relu6Grad"), relu_grad),
+    "InvGrad": inverse_grad,
     "Mean": mean,
     **dict.fromkeys(("ArgMax", "ArgMin"), arg_extremum),
     **dict.fromkeys(("TensorScatterMin", "TensorScatterMax"), scatter_extremum),
