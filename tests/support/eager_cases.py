@@ -281,6 +281,7 @@ def changed(case: Case, dtype: torch.dtype, share: float) -> Case:
         return case
     generator = torch.Generator().manual_seed(3)
     special = _SPECIAL
+    divides = case.func.overloadpacket.__name__ in _DIVIDES
     if case.func.overloadpacket.__name__.removeprefix("_").startswith(("upsample_", "fft_")):
         # Infinities cancel in some orders of the terms only.
         special = special[special.isfinite() | special.isnan()]
@@ -289,7 +290,7 @@ def changed(case: Case, dtype: torch.dtype, share: float) -> Case:
         if not isinstance(value, Tensor) or not value.is_floating_point():
             return value
         value = value.to(dtype) if dtype.is_floating_point else (value * 3).to(dtype)
-        numbers = special if dtype.is_floating_point else values(dtype)
+        numbers = special if dtype.is_floating_point else values(dtype, limits=not divides)
         if dtype == torch.bool or not value.numel():
             return value
         chosen = torch.rand(value.shape, generator=generator) < share
