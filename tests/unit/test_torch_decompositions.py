@@ -381,15 +381,6 @@ def test_constants_are_folded_as_pytorch_computes_them() -> None:
     assert set(targets) == {aten.full.default, aten.add.Tensor}
 
 
-def test_floats_are_compared_with_floats() -> None:
-    graph = traced(lambda x: (x > 1) & (x != -2), torch.randn(3)).graph
-    numbers = [node.args[1] for node in graph.nodes if node.target in _COMPARED]
-    assert [type(number) for number in numbers] == [float, float]
-
-
-_COMPARED = (aten.gt.Scalar, aten.ne.Scalar)
-
-
 def test_dimensions_of_scatters_count_from_the_front() -> None:
     x, index, source = torch.randn(4, 5), torch.zeros(4, 3, dtype=torch.int64), torch.randn(4, 3)
     graph = traced(lambda x, i, s: x.scatter_add(-1, i, s), x, index, source)

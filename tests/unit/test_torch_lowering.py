@@ -73,6 +73,12 @@ def test_every_number_is_imported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
+def test_floats_are_compared_in_their_type() -> None:
+    text = str(lowered(lambda x: (x > 1) & (x != 0.3), torch.randn(3)))
+    assert text.count("arith.cmpf") == 2
+    assert "f64" not in text
+
+
 def test_none_is_not_a_result() -> None:
     graph = traced(lambda x: (x + 1, x + 2), torch.randn(3))
     output = next(node for node in graph.graph.nodes if node.op == "output")
