@@ -9,6 +9,7 @@ bit for bit; what it moves may differ by a few times as much.
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ TRIALS = 6
 
 #: A result may be off by this many times what other roundings make of it.
 SLACK = 8.0
+
+
+#: Lines in which one of several numbers is taken, or with a bound in their place.
+CHOOSING = re.compile(r"relu|max|min|clamp|hardtanh|sort|topk|median|mode|kthvalue|threshold")
 
 
 @dataclass
@@ -259,12 +264,16 @@ class _Rounded:
             name = assigned(line)
             if not name:
                 exec(line, space)
+                if CHOOSING.search(line):
+                    self._flip(line, space)
                 continue
             if template in ADDING:
                 around = {k: self._off(v) for k, v in space.items() if isinstance(v, Tensor)}
                 value = eval(line.partition(" = ")[2], {**space, **around})
             else:
                 value = eval(line.partition(" = ")[2], space)
+            if CHOOSING.search(line):
+                value = self._zeros(value)
             if "fft." in line:
                 value = value + self._noise(value, [v for k, v in around.items() if k in line])
             others = [v for k, v in space.items() if isinstance(v, Tensor) and k != name]
@@ -286,6 +295,23 @@ class _Rounded:
             )
             delta = torch.where(x == off, torch.zeros_like(off), off - x).nan_to_num(0.0, 0.0, 0.0)
         return x + delta
+
+    def _flip(self, line: str, space: dict[str, Any]) -> None:
+        """As :meth:`_zeros`, of what an update in place has left."""
+        x = space[re.match(r"v\d+", line)[0]]  # type: ignore[index]
+        with torch.no_grad():
+            if not any(
+                extent > 1 and stride == 0
+                for extent, stride in zip(x.shape, x.stride(), strict=True)
+            ):
+                x.copy_(self._zeros(x.detach().clone()))
+
+    def _zeros(self, x: Tensor) -> Tensor:
+        """The largest of several zeros is a zero of either sign."""
+        if not x.is_floating_point():
+            return x
+        sign = torch.rand(x.shape, generator=self.generator) < 0.5
+        return torch.where((x == 0) & sign, -x, x)
 
     def _noise(self, x: Tensor, operands: list[Tensor]) -> Tensor:
         """As much as the roots of unity are off, times the largest operand."""

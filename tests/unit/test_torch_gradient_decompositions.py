@@ -77,6 +77,18 @@ def test_rrelu(training: bool) -> None:
         torch.testing.assert_close(REGISTRY[backward](*args), backward(*args))
 
 
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_soft_margin_loss_backward(dtype: torch.dtype, reduction: int) -> None:
+    backward = aten.soft_margin_loss_backward.default
+    x = torch.tensor([20.0, 8.0, 1.0, 0.0, -0.5, -3.0, -20.0], dtype=dtype)
+    for sign in (1, -1):
+        grad = torch.tensor(0.7, dtype=dtype).expand(() if reduction else x.shape)
+        args = (grad, x * sign, torch.full_like(x, sign), reduction)
+        # Where the loss is small, so is the gradient: absolute errors say nothing.
+        torch.testing.assert_close(REGISTRY[backward](*args), backward(*args), rtol=1e-6, atol=0)
+
+
 def test_what_pytorch_replaces_is_as_before() -> None:
     op = aten.upsample_nearest2d.vec
     before = dict(op.py_kernels)

@@ -77,3 +77,10 @@ def multilabel_margin_loss_backward(
     found = steps.sum(1) - of_targets
     scale = rows.shape[1] * (rows.shape[0] if reduction == _MEAN else 1)
     return (found * grad.reshape(-1, 1) / scale).reshape(x.shape)
+
+
+@decomposition(aten.soft_margin_loss_backward.default)
+def soft_margin_loss_backward(grad: Tensor, x: Tensor, target: Tensor, reduction: int) -> Tensor:
+    # PyTorch's table has sigmoid(t x) - 1, in which everything cancels where the loss is small.
+    result = -(grad * target * torch.sigmoid(-(target * x)))
+    return result / x.numel() if reduction == _MEAN else result
