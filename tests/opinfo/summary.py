@@ -57,6 +57,8 @@ def write_markdown(path: Path, results: list[Result], task: Task, left: Sequence
     options, dtype = task.options, str(task.dtype).removeprefix("torch.")
     if options.target == "cpu":
         command, chosen, where = "make opinfo", "the", ""
+        if left:
+            chosen = f"of {len(results) + len(left)} entries, those not run named at the end, the"
         given = ["--gradients"] * task.gradients
         if task.dtype != torch.float32:
             given.append(f"--dtype {dtype}")
