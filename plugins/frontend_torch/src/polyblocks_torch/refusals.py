@@ -44,7 +44,7 @@ DTYPES = frozenset(
 
 def refusal(node: torch.fx.Node) -> str | None:
     """Why a node cannot be given to torch-mlir; None if nothing is known against it."""
-    value = node.meta.get("val")
+    value: Any = node.meta.get("val")
     for part in value if isinstance(value, (tuple, list)) else (value,):
         reason = _refused_value(part)
         if reason is not None:
