@@ -127,6 +127,6 @@ def sweep_typed(
         f"{len(operations())} operations, {time.monotonic() - began:.0f} s: "
         f"{kinds['compiled']} right, {kinds['fallback']} right and partly run by PyTorch, "
         f"{kinds['wrong']} wrong, {kinds['crashed'] + kinds['timeout']} died, "
-        f"{kinds['skipped']} that PyTorch refuses"
+        f"{kinds['skipped']} that PyTorch or torch.compile refuses"
     )
     return kinds["wrong"] + kinds["crashed"] + kinds["timeout"]

@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
-KNOWN: dict[str, str] = {}
+KNOWN: dict[str, str] = {
+    "torch/constants and Python's numbers/conv_transpose of inf": (
+        "a transposed convolution multiplies the zeros that it inserts"
+    ),
+}
