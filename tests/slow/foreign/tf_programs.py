@@ -596,7 +596,7 @@ def _changing(make):
             lambda x, y: (
                 x
                 + tf.cast(
-                    tf.convert_to_tensor(np.asarray(y) if isinstance(y, np.ma.MaskedArray) else y),
+                    tf.convert_to_tensor(y),
                     tf.float32,
                 )
             )
