@@ -173,9 +173,10 @@ EXPRESSIONS = [
     "torch.sort({r}, {d}).values",
     "torch.argsort({r}, {d}, stable=True)",
     "torch.sort({r}, {d}, descending=True, stable=True).indices",
-    "torch.topk({r}, 1, {d}).values",
-    "torch.median({r}, {d}).values",
-    "torch.kthvalue({r}, 1, {d}).values",
+    # Of equal elements any may get the gradient.
+    "torch.topk({r}, 1, {d}).values.detach()",
+    "torch.median({r}, {d}).values.detach()",
+    "torch.kthvalue({r}, 1, {d}).values.detach()",
     "torch.mode({i}, {d}).values",
     "F.max_pool1d(rows({f}), 2, 1)",
     "F.max_pool1d(rows({f}), 3, 2, padding=1, return_indices=True)[1]",
