@@ -32,7 +32,6 @@ from polyblocks_torch.refusals import refusal
 from polyblocks_torch.rewrites import rewrite_graph
 from polyblocks_torch.scans import SCANS
 from polyblocks_torch.selection import SELECTIONS
-from polyblocks_torch.small_integers import CONVERSIONS, convert_in_two_steps
 from polyblocks_torch.torch_dialect import (
     find_ops,
     from_builtin,
@@ -98,10 +97,9 @@ def lower_graph(
                     manager.enable_verifier(False)
                     manager.run(module.operation)
             module.operation.verify()
-            found = find_ops(module, CONVERSIONS | {"cf.assert", "tensor.cast"})
+            found = find_ops(module, frozenset({"cf.assert", "tensor.cast"}))
             _check_casts([op for op in found if op.name == "tensor.cast"])
             assertions = [op for op in found if op.name == "cf.assert"]
-            convert_in_two_steps([op for op in found if op.name in CONVERSIONS])
     except mlir.ir.MLIRError as error:
         raise _lowering_error(module, error) from None
     _check_signature(module, work.graph)

@@ -9,6 +9,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch._prims_common import get_computation_dtype
 
 from polyblocks_torch.decomp.numbers import wrapped
 from polyblocks_torch.decomp.registry import decomposition
@@ -91,7 +92,8 @@ def hardtanh(x: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
 @decomposition(aten.threshold.default)
 def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
     if x.is_floating_point():
-        return torch.where(x <= threshold, value, x)
+        # Eager mode compares numbers of 16 bits in float32, with a threshold that was not rounded.
+        return torch.where(x.to(get_computation_dtype(x.dtype)) <= threshold, value, x)
     return torch.where(x <= wrapped(threshold, x.dtype), wrapped(value, x.dtype), x)
 
 

@@ -42,10 +42,21 @@ def splat_of(node: fx.Node) -> bool | int | float | None:
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor) or value.is_complex():
         return None
+    node = _viewed(node)
     if node.op == "get_attr":
         return splat_in(operator.attrgetter(str(node.target))(node.graph.owning_module))
     number = fill_of(node)
     return None if number is None else number_in(number, value.dtype)
+
+
+def _viewed(node: fx.Node) -> fx.Node:
+    """What a node is a view or a copy of, of the same type; itself if it is neither."""
+    while isinstance(node.target, torch._ops.OpOverload):
+        moves = node.target.is_view or node.target is aten.clone.default
+        if not moves or node.target is aten.view.dtype or len(node.all_input_nodes) != 1:
+            break
+        (node,) = node.all_input_nodes
+    return node
 
 
 def splat_in(constant: Any) -> bool | int | float | None:

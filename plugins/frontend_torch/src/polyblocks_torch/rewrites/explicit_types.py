@@ -41,6 +41,8 @@ _MOVES = frozenset(
     new_empty_strided nonzero pixel_shuffle pixel_unshuffle repeat roll scatter select_scatter
     slice_scatter tril triu unfold""".split()
 )
+#: Products of bytes whose results are of 32 bits.
+_WIDE_PRODUCTS = frozenset({aten._int_mm})
 #: Those that ask for the truth of elements; of bytes, their results are bytes.
 _TRUTH = frozenset({aten.all, aten.any})
 
@@ -200,7 +202,10 @@ def _moves(node: fx.Node) -> bool:
 
 def _computes(node: fx.Node) -> bool:
     target: Any = node.target
-    return not _moves(node) and target.overloadpacket not in _TRUTH and target.namespace != "prims"
+    packet = target.overloadpacket
+    if packet in _TRUTH or packet in _WIDE_PRODUCTS or target.namespace == "prims":
+        return False
+    return not _moves(node)
 
 
 def _drop_dtype(node: fx.Node) -> None:
