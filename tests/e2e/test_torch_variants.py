@@ -43,6 +43,16 @@ def test_a_changing_float_becomes_an_argument():
     assert len(f.polyblocks_report().variants) == 2
 
 
+def test_numbers_that_choose_what_is_computed_are_constants_of_a_variant():
+    @polyblocks_jit_torch
+    def f(x, p):
+        return torch.linalg.vector_norm(x, p, 1) * p
+
+    x = torch.rand(3, 4)
+    for p in (1.0, 2.0, 3.0, float("inf"), 0.0):
+        torch.testing.assert_close(f(x, p), torch.linalg.vector_norm(x, p, 1) * p)
+
+
 def test_integers_that_shape_a_variant_are_its_constants():
     @polyblocks_jit_torch
     def f(x, n):

@@ -177,7 +177,8 @@ class _Numbers:
         value, source = node.meta.get("val"), node.args[0]
         if not isinstance(value, torch.SymFloat) or not isinstance(source, fx.Node):
             return
-        if symbol_is_type(value.node.expr, SymT.FLOAT):
+        # A number that the graph was specialized for is no symbol any more.
+        if value.node.expr.is_symbol and symbol_is_type(value.node.expr, SymT.FLOAT):
             self.tensors[node] = self.to(self.call(aten.view.default, source, []), torch.float64)
 
     def _computed(self, node: fx.Node) -> None:

@@ -36,8 +36,10 @@ _BY_CHANNELS = frozenset(
     }
 )  # fmt: skip
 
+#: Rows always lie one after another.
+_CONTIGUOUS = frozenset({aten.log_sigmoid_forward.default})
 
-_OTHERWISE = _ELEMENTWISE | _BY_CHANNELS
+_OTHERWISE = _ELEMENTWISE | _BY_CHANNELS | _CONTIGUOUS
 
 
 def eager_strides(target: Any, args: Sequence[Any], shape: Sequence[int]) -> Any:
@@ -59,6 +61,8 @@ def _strides(target: Any, args: Sequence[Any], shape: Sequence[int]) -> Any:
         for operand in operands[1:-1]:
             made = made + operand
         return made.stride()
+    if target in _CONTIGUOUS:
+        return torch.empty(shape, device="meta").stride()
     if target in _BY_CHANNELS:
         formats = {4: torch.channels_last, 5: torch.channels_last_3d}
         format_ = formats.get(len(shape), torch.contiguous_format)
