@@ -324,3 +324,20 @@ def test_forward_accumulator_inside_is_compiled():
 
     x = tf.constant([0.0, 1.0, 4.0, -1.0])
     assert_same(compiled(function)(x), function(x))
+
+
+@pytest.mark.parametrize("name", ["sqrt", "rsqrt", "reciprocal"])
+def test_gradients_at_zero_under_a_tape_of_the_caller(name):
+    function = getattr(tf.math, name)
+
+    def chosen(x):
+        return tf.where(x > 0, function(x), 0.0)
+
+    x = tf.constant([0.0, 4.0])
+    found = []
+    for call in (polyblocks_jit_tf(chosen), tf.function(chosen)):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = call(x)
+        found.append(tape.gradient(y, x))
+    tf.debugging.assert_near(*found)

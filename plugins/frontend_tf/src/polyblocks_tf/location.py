@@ -42,6 +42,10 @@ def _users(frames: list[tuple[str, int]]) -> str:
     return ""
 
 
+#: Operations that run a function, whose own operations are the ones to name.
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+
+
 class Locations:
     """Operations of a traced function by name; looked up when they are asked for.
 
@@ -67,12 +71,14 @@ class Locations:
                 an operation that stands for a part of it.
         """
         parts = name.split("/")
+        caller = None
         for first in range(len(parts)):
             for last in range(len(parts), first, -1):
                 op = self._operations.get("/".join(parts[first:last]))
-                if op is not None:
+                if op is not None and op.type not in _CALLS:
                     return op.type, source_location(op)
-        return "", ""
+                caller = caller or op
+        return (caller.type, source_location(caller)) if caller is not None else ("", "")
 
     def listed(self) -> list[str]:
         """Each operation's type with its source line, for reports."""
