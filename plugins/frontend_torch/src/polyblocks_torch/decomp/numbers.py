@@ -7,13 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from polyblocks_torch.elementwise import number_in
+
 
 def wrapped(value: Any, dtype: torch.dtype) -> int:
     """A number in a type of integers, which keeps its lower bits."""
-    if dtype == torch.bool:
-        return int(bool(value))
-    limits = torch.iinfo(dtype)
-    return (int(value) - limits.min) % (1 << limits.bits) + limits.min
+    return int(number_in(value if dtype == torch.bool else int(value), dtype))
 
 
 def number(value: complex, dtype: torch.dtype, device: torch.device) -> Tensor:

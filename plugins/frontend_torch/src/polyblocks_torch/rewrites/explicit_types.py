@@ -195,7 +195,7 @@ def _is_pointwise(node: fx.Node) -> bool:
 def _moves(node: fx.Node) -> bool:
     """Whether the result of an operation consists of elements that it was given."""
     target: Any = node.target
-    if target.overloadpacket in (aten.index_put,) and len(node.args) > 3 and node.args[3]:
+    if target.overloadpacket is aten.index_put and len(node.args) > 3 and node.args[3]:
         return False
     return target.is_view or target.overloadpacket.__name__ in _MOVES
 
