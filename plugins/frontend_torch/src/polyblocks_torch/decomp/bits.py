@@ -207,11 +207,3 @@ def fmin(x: Tensor, y: Tensor) -> Tensor:
     if not torch.result_type(x, y).is_floating_point:
         return torch.minimum(x, y)
     return torch.where(y.isnan() | (x <= y), x, y)
-
-
-@decomposition(aten.neg.default)
-def neg(x: Tensor) -> Tensor:
-    """torch-mlir takes integers to float32 and back, which keeps 24 bits of them."""
-    if x.dtype.is_floating_point or x.dtype.is_complex:
-        return NotImplemented
-    return torch.bitwise_not(x) + 1

@@ -97,12 +97,6 @@ def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
     return torch.where(x <= wrapped(threshold, x.dtype), wrapped(value, x.dtype), x)
 
 
-@decomposition(aten.eq.Tensor)
-def eq(x: Tensor, y: Tensor) -> Tensor:
-    # torch-mlir folds x == x to true.
-    return x.isnan().logical_not() if x is y and _is_float(x) else NotImplemented
-
-
 @decomposition(aten.isin.Scalar_Tensor)
 def isin_of_number(
     element: float, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False
