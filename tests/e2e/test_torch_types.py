@@ -128,3 +128,66 @@ def test_images_of_bytes_are_resized_by_pytorch(mode: str) -> None:
     torch._dynamo.reset()
     ours = polyblocks_jit_torch(compile_options={"target": "cpu"})(function)(x)
     assert all(map(torch.equal, ours, function(x)))
+
+
+def test_what_the_program_converts_is_rounded_before() -> None:
+    """2.0001 and 20.001 are no halves, so products with them are computed in float32."""
+    x = torch.tensor([1.0, 100.0, 0.3, 60000.0])
+    programs: list[Callable[..., Any]] = [
+        lambda x: (x.half() * 2.0001).float() * 3,
+        lambda x: (x.half() * 20.001).double(),
+        lambda x: (x.half() * 20.001) + x,
+        lambda x: (x.half() * 20.001).reshape(2, 2).float(),
+        lambda x: (x.half() * 2.0001).bfloat16(),
+        lambda x: (x.half() * 2**20).int(),
+        lambda x: (x.half() * 2**20).long(),
+        lambda x: (x.bfloat16() * 1.001).float(),
+    ]
+    for position, program in enumerate(programs):
+        expected = program(x)
+        ours = polyblocks_jit_torch(compile_options=STRICT)(program)(x)
+        assert ours.dtype == expected.dtype
+        assert torch.equal(ours, expected), position
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(torch.atan2, torch.xlogy, torch.hypot, torch.copysign, torch.fmod, torch.maximum),
+        *(torch.div, torch.sub, lambda x, y: torch.addcmul(x, y, y, value=2)),
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_integers_that_halves_do_not_hold_are_infinite(function: Any, dtype: torch.dtype) -> None:
+    x = torch.tensor([-torch.inf, 1.0, 2.0, -3.5], dtype=torch.float16)
+    y = torch.tensor([2**62, 5, 2**30, 2**14 - 1]).clamp(max=torch.iinfo(dtype).max).to(dtype)
+    for operands in ((x, y), (y, x)):
+        if function is torch.addcmul and operands[0] is y:
+            continue
+        ours = polyblocks_jit_torch(compile_options=STRICT)(function)(*operands)
+        torch.testing.assert_close(ours, function(*operands), equal_nan=True)
+
+
+Z = torch.tensor([0j, 1j, 2.0, 3 + 1j, 0.0])
+R = torch.tensor([0.0, 1.0, 2.0, 3.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda z, r: z.bool(),
+        lambda z, r: (z + z).to(torch.bool),
+        lambda z, r: (z == r, r != z, z == r.double(), z == 1j, z != 2, z == True),  # noqa: E712
+        lambda z, r: (r.bfloat16() * 100.5) * z[3],
+        lambda z, r: z[3] / (r.bfloat16() * 0.5 + 1),
+        lambda z, r: torch.zeros(2, 5, dtype=torch.bool).copy_(z),
+        lambda z, r: torch.zeros(2, 5, dtype=torch.float64).copy_(z),
+    ],
+    ids=["bool", "bool of a sum", "equal", "product", "quotient", "copied", "copied part"],
+)
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_complex_numbers_beside_others(program: Callable[..., Any]) -> None:
+    expected = program(Z, R)
+    ours = polyblocks_jit_torch(compile_options=STRICT)(program)(Z, R)
+    torch.testing.assert_close(ours, expected)

@@ -2,12 +2,15 @@
 
 `type_matrix.py` runs all; `type_matrix.py uint8 int64` those of two types. Second operands are
 arguments, constants made in the function (of different, of equal, of one element) and Python
-numbers. Integers are compared bit by bit. See tests/support/type_matrix.py.
+numbers. Integers are compared bit by bit. A process for each processor takes pairs of types. See
+tests/support/type_matrix.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import sys
 import time
 import warnings
@@ -26,8 +29,11 @@ from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 OPTIONS = {"target": "cpu"}
 
 
-def run(first: torch.dtype, second: torch.dtype | None) -> tuple[int, list[str]]:
+def run(pair: tuple[torch.dtype, torch.dtype | None]) -> tuple[int, list[str]]:
     """How many cases a pair of types has, and what differs."""
+    first, second = pair
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
     given = matrix.arguments(first, second)
     known = matrix.defined(matrix.cases(first, second), given)
     problems: list[str] = []
@@ -58,6 +64,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("first", nargs="?", help="a type, e.g. uint8; default: all")
     parser.add_argument("second", nargs="?", help="the other one, or `number`; default: all")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     asked = parser.parse_args()
     pairs = [
         (a, b)
@@ -66,14 +73,15 @@ def main() -> int:
         if asked.first in (None, str(a)[6:])
         and asked.second in (None, str(b)[6:] if b is not None else "number")
     ]
-    warnings.simplefilter("ignore")
     begin, total, wrong = time.perf_counter(), 0, 0
-    for first, second in pairs:
-        count, problems = run(first, second)
-        total, wrong = total + count, wrong + len(problems)
-        name = f"{str(first)[6:]} × {'numbers' if second is None else str(second)[6:]}"
-        for problem in problems:
-            print(f"{name}: {problem}", flush=True)
+    # Forked processes would share the threads of the compiler.
+    with multiprocessing.get_context("spawn").Pool(asked.jobs) as pool:
+        results = pool.imap(run, pairs)
+        for (first, second), (count, problems) in zip(pairs, results, strict=True):
+            total, wrong = total + count, wrong + len(problems)
+            name = f"{str(first)[6:]} × {'numbers' if second is None else str(second)[6:]}"
+            for problem in problems:
+                print(f"{name}: {problem}", flush=True)
     seconds = time.perf_counter() - begin
     print(f"{total} cases, {wrong} wrong, {seconds:.0f} s (polyblocks {polyblocks.__version__})")
     return min(wrong, 1)

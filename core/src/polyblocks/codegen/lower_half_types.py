@@ -17,6 +17,7 @@ _STEPS = frozenset(
     "arith.cmpf arith.fptosi arith.fptoui arith.remf math.ceil math.floor math.round "
     "math.roundeven math.trunc".split()
 )
+_OF_INTEGERS = frozenset({"arith.sitofp", "arith.uitofp"})
 
 
 @dataclass(frozen=True)
@@ -63,14 +64,19 @@ def _keep_roundings(module: Any, everywhere: bool) -> None:
     """Take off the flag with which upstream lets a conversion there and back disappear.
 
     A value that is compared is always rounded: it may have been rounded when it was stored
-    somewhere, and an arg-max would not find the maximum among values that are more precise.
+    somewhere, and an arg-max would not find the maximum among values that are more precise. An
+    integer becomes a number that the type holds, which may be an infinity.
     """
     with module.context:
         plain = mlir.ir.Attribute.parse("#arith.fastmath<none>")
         for op in nested(module.operation):
             if op.name not in ("arith.extf", "arith.truncf") or "fastmath" not in op.attributes:
                 continue
-            if everywhere or any(use.owner.name in _STEPS for use in op.results[0].uses):
+            if (
+                everywhere
+                or getattr(op.operands[0].owner, "name", None) in _OF_INTEGERS
+                or any(use.owner.name in _STEPS for use in op.results[0].uses)
+            ):
                 op.attributes["fastmath"] = plain
 
 

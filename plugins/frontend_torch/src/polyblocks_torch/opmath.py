@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import partial
 from typing import Any
 
 import torch
@@ -167,24 +166,47 @@ def _holds(dtype: torch.dtype, number: float) -> bool:
 def in_float32(function: Callable[..., Any], results: Any) -> Callable[..., Any]:
     """``function`` on operands of float32 in the place of narrow ones.
 
-    Integers that one number is computed of with narrow ones are rounded to their type first.
-
     Args:
         function: of tensors, dtypes and whatever else.
         results: tensors of the dtypes that the results shall have.
     """
 
-    shared = torch.Tag.pointwise in getattr(function, "tags", ()) and is_narrow(results)
-
     def widened(*args: Any, **kwargs: Any) -> Any:
-        if shared:
-            args = pytree.tree_map(partial(_rounded_integers, results.dtype), args)
         args, kwargs = pytree.tree_map(_widened, (args, kwargs))
         made, tree = pytree.tree_flatten(function(*args, **kwargs))
         shall = pytree.tree_leaves(results)
         return pytree.tree_unflatten(list(_rounded(made, shall)), tree)
 
     return widened
+
+
+def with_rounded_integers(node: fx.Node) -> Callable[..., Any]:
+    """The operation of a node, with integers rounded to the 16 bits of its result before.
+
+    An integer of which one number is computed together with narrow ones has become one of them: in
+    float16 70000 is an infinity.
+    """
+    function: Any = node.target
+    result = node.meta["val"]
+    if torch.Tag.pointwise not in function.tags or not is_narrow(result):
+        return function  # type: ignore[no-any-return]
+    if not any(_may_round(operand.meta.get("val")) for operand in node.all_input_nodes):
+        return function  # type: ignore[no-any-return]
+
+    def rounded(*args: Any, **kwargs: Any) -> Any:
+        args = pytree.tree_map_only(
+            torch.Tensor, lambda x: x.to(result.dtype) if _may_round(x) else x, args
+        )
+        return function(*args, **kwargs)
+
+    return rounded
+
+
+def _may_round(value: Any) -> bool:
+    """Whether a value is a tensor of integers of more than 8 bits."""
+    return isinstance(value, torch.Tensor) and (
+        value.dtype in (torch.int16, torch.int32, torch.int64)
+    )
 
 
 def need_not_round(node: fx.Node) -> None:
@@ -198,12 +220,6 @@ def need_not_round(node: fx.Node) -> None:
     if value.is_floating_point() and result.is_floating_point():
         node.target = torch.ops.prims.convert_element_type.default
         node.args, node.kwargs = (operand, result.dtype), {}
-
-
-def _rounded_integers(dtype: torch.dtype, value: Any) -> Any:
-    if not isinstance(value, torch.Tensor) or value.is_floating_point():
-        return value
-    return value if value.is_complex() or value.dtype == torch.bool else value.to(dtype)
 
 
 def _widened(value: Any) -> Any:

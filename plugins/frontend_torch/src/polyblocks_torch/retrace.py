@@ -25,7 +25,13 @@ from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.decomp.registry import ROUNDED
 from polyblocks_torch.graphs import drop_unused, graph_module
 from polyblocks_torch.location import source_location
-from polyblocks_torch.opmath import in_float32, in_steps, need_not_round, rounds_between
+from polyblocks_torch.opmath import (
+    in_float32,
+    in_steps,
+    need_not_round,
+    rounds_between,
+    with_rounded_integers,
+)
 from polyblocks_torch.recorder import CannotRecord, Recorder, Writes, is_composite, like
 
 Decompositions = Mapping[Any, Callable[..., Any]]
@@ -140,11 +146,12 @@ class _Decomposer:
         self.recorder.begin(node)
         args = fx.map_arg(node.args, self._value_of)
         kwargs = fx.map_arg(node.kwargs, self._value_of)
-        result = self._run(node, node.target, args, kwargs)
+        function = with_rounded_integers(node)
+        result = self._run(node, function, args, kwargs)
         if node.target not in ROUNDED and rounds_between(self.recorder.made):
             # Nothing uses what was recorded so far.
             self.recorder.begin(node)
-            computed = in_float32(node.target, node.meta["val"])  # type: ignore[arg-type]
+            computed = in_float32(function, node.meta["val"])
             result = self._run(node, computed, args, kwargs)
         if node.target is not torch.ops.aten._to_copy.default:
             for made in self.recorder.made:

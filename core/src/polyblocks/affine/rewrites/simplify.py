@@ -55,11 +55,19 @@ def on_demand(nodes: list[Node]) -> list[Node]:
 
 def need_not_round(op: Op) -> bool:
     """Whether an operation rounds where that is not the program's wish: the frontend says so."""
-    return op.name == "arith.truncf" and "contract" in printed(op.attributes.get("fastmath", ""))
+    return op.name == "arith.truncf" and is_free(op)
+
+
+def is_free(op: Op) -> bool:
+    """Whether a conversion between floats is marked as one that the program did not ask for."""
+    return "contract" in printed(op.attributes.get("fastmath", ""))
 
 
 def drop_roundings(nodes: list[Node]) -> None:
-    """Let what is rounded without need, and extended again, stay as it is."""
+    """Let what is rounded without need, and extended again without need, stay as it is.
+
+    An extension without a mark is the program's, which asks for a rounded number.
+    """
     rounded: dict[Value, Value] = {}
     mapping: dict[Value, Value] = {}
     for node in walk(nodes):
@@ -67,7 +75,7 @@ def drop_roundings(nodes: list[Node]) -> None:
             continue
         if need_not_round(node):
             rounded[node.results[0]] = node.operands[0]
-        elif node.name == "arith.extf" and node.operands[0] in rounded:
+        elif node.name == "arith.extf" and node.operands[0] in rounded and is_free(node):
             wide = rounded[node.operands[0]]
             if wide.type == node.results[0].type:
                 mapping[node.results[0]] = wide

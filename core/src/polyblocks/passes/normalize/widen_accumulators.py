@@ -33,7 +33,7 @@ class WidenAccumulatorsPass(NestPass):
 
         %w = arith.extf %z : bf16 to f32
         %r32 = affine.for %k = 0 to 64 iter_args(%s = %w) -> f32 {
-          %a32 = arith.extf %a : bf16 to f32 ...
+          %a32 = arith.extf %a fastmath<contract> : bf16 to f32 ...
           %m = arith.mulf %a32, %b32 : f32
           %t = arith.addf %s, %m : f32
           affine.yield %t : f32 }
@@ -91,6 +91,10 @@ def _widen(shape: ReductionNest, combiners: list[Op], chosen: list[int]) -> list
 
 def _accumulate(loop: For, combiner: Op, argument: Value, i: int, users: dict[Value, int]) -> Value:
     """Replace the combiner by one on f32; returns its result."""
+    from polyblocks.mlir import ir
+
+    # Terms that are computed with right away need not be rounded.
+    free = {"fastmath": ir.Attribute.parse("#arith.fastmath<contract>")}
     f32 = loop.arguments[i].type
     position = loop.body.index(combiner)
     (term,) = [v for v in combiner.operands if v is not argument]
@@ -100,7 +104,7 @@ def _accumulate(loop: For, combiner: Op, argument: Value, i: int, users: dict[Va
 
     def wide(value: Value) -> Value:
         result = Value(f32)
-        new.append(Op("arith.extf", [value], {}, [result]))
+        new.append(Op("arith.extf", [value], free, [result]))
         return result
 
     if maker is not None and maker.name == "arith.mulf" and users.get(term) == 1:

@@ -103,15 +103,15 @@ class _Call:
         """A pair of a pair, a real tensor or a number, with parts of the result's dtype."""
         dtype = self.part_dtype
         if isinstance(value, Pair):
-            return Pair(self._as(value.re, dtype), self._as(value.im, dtype))
+            return Pair(self.as_type(value.re, dtype), self.as_type(value.im, dtype))
         if isinstance(value, fx.Node):
-            re = self._as(value, dtype)
+            re = self.as_type(value, dtype)
             return Pair(re, self.emit(aten.zeros_like.default, re))
         number = complex(value)
         re = self.emit(aten.full.default, [], number.real, dtype=dtype)
         return Pair(re, self.emit(aten.full.default, [], number.imag, dtype=dtype))
 
-    def _as(self, value: fx.Node, dtype: torch.dtype) -> fx.Node:
+    def as_type(self, value: fx.Node, dtype: torch.dtype) -> fx.Node:
         if value.meta["val"].dtype == dtype:
             return value
         return self.emit(aten._to_copy.default, value, dtype=dtype)
@@ -259,7 +259,12 @@ def _resolve(call: _Call, x: Pair) -> Pair:
 def _to_copy(call: _Call, x: Any, dtype: torch.dtype | None = None, **options: Any) -> Any:
     if dtype is None or dtype.is_complex:
         return call.pair(x)
-    return call.emit(aten._to_copy.default, x.re, dtype=dtype)
+    return _real_as(call, x, dtype)
+
+
+def _real_as(call: _Call, x: Pair, dtype: torch.dtype) -> fx.Node:
+    """A pair in a real type: its real part, of booleans whether it is anything but zero."""
+    return _truth(call, x) if dtype is torch.bool else call.as_type(x.re, dtype)
 
 
 def _scaled(call: _Call, x: Pair, alpha: float) -> Pair:
@@ -275,12 +280,18 @@ def _add(call: _Call, x: Any, y: Any, alpha: float = 1) -> Pair:
     return Pair(call.emit(target, a.re, b.re), call.emit(target, a.im, b.im))
 
 
+def _part_by_part(call: _Call, target: Any, x: Pair, y: Any) -> Pair:
+    """Both parts with a real tensor or number, in the type of the result's parts."""
+    x = call.pair(x)
+    y = call.as_type(y, call.part_dtype) if isinstance(y, fx.Node) else y
+    return Pair(call.emit(target, x.re, y), call.emit(target, x.im, y))
+
+
 @_rule(aten.mul.Tensor, aten.mul.Scalar)
 def _mul(call: _Call, x: Any, y: Any) -> Pair:
     for factor, other in ((x, y), (y, x)):
         if not isinstance(factor, (Pair, complex)) and isinstance(other, Pair):
-            mul = aten.mul.Tensor
-            return Pair(call.emit(mul, other.re, factor), call.emit(mul, other.im, factor))
+            return _part_by_part(call, aten.mul.Tensor, other, factor)
     a, b = call.pair(x), call.pair(y)
     return Pair(*multiply(call.emitter, (a.re, a.im), (b.re, b.im)))
 
@@ -288,8 +299,7 @@ def _mul(call: _Call, x: Any, y: Any) -> Pair:
 @_rule(aten.div.Tensor, aten.div.Scalar)
 def _div(call: _Call, x: Any, y: Any) -> Pair:
     if isinstance(x, Pair) and not isinstance(y, (Pair, complex)):
-        div = aten.div.Tensor
-        return Pair(call.emit(div, x.re, y), call.emit(div, x.im, y))
+        return _part_by_part(call, aten.div.Tensor, x, y)
     return _quotient(call, call.pair(x), call.pair(y))
 
 
@@ -343,13 +353,24 @@ def _exp(call: _Call, x: Pair) -> Pair:
 
 
 @_rule(aten.eq.Tensor, aten.ne.Tensor, aten.eq.Scalar, aten.ne.Scalar)
-def _eq(call: _Call, x: Pair, y: Any) -> fx.Node:
-    if not isinstance(y, Pair):
-        raise UnsupportedError("comparison of complex and real numbers")
-    equal = "eq" in str(call.node.target)
-    target = aten.eq.Tensor if equal else aten.ne.Tensor
-    both = aten.logical_and.default if equal else aten.logical_or.default
-    return call.emit(both, call.emit(target, x.re, y.re), call.emit(target, x.im, y.im))
+def _eq(call: _Call, x: Any, y: Any) -> fx.Node:
+    packet, both = aten.ne, aten.logical_or.default
+    if "eq" in str(call.node.target):
+        packet, both = aten.eq, aten.logical_and.default
+    if not isinstance(x, Pair):
+        x, y = y, x
+    if isinstance(y, Pair):
+        other = (y.re, y.im)
+    elif isinstance(y, fx.Node):
+        # It has no imaginary part.
+        other = (y, 0.0)
+    else:
+        other = (complex(y).real, complex(y).imag)
+    parts = [
+        call.emit(packet.Tensor if isinstance(b, fx.Node) else packet.Scalar, a, b)
+        for a, b in zip((x.re, x.im), other, strict=True)
+    ]
+    return call.emit(both, *parts)
 
 
 @_rule(aten.where.self)
@@ -391,7 +412,10 @@ def _full_like(call: _Call, x: Pair, value: Any = None, **options: Any) -> Pair:
 
 
 @_rule(aten.copy.default)
-def _copy(call: _Call, x: Any, source: Any, non_blocking: bool = False) -> Pair:
+def _copy(call: _Call, x: Any, source: Any, non_blocking: bool = False) -> Any:
+    value = call.node.meta["val"]
+    if not value.is_complex():
+        return call.emit(aten.expand.default, _real_as(call, source, value.dtype), [*value.shape])
     return _complex(call, *(getattr(call.pair(source), part) for part in ("re", "im")))
 
 
