@@ -19,6 +19,15 @@ def a(*values, dtype=np.float32):
     return lambda: np.array(values, dtype)
 
 
+def numbers_of(x):
+    """What is no NaN, added up, and how many they are."""
+    return (
+        tf.reduce_sum(tf.where(x == x, x, 0)),
+        tf.reduce_sum(tf.cast(x == x, tf.int32)),
+        tf.shape(x),
+    )
+
+
 wrap = group("wrap-around")
 wrap.table([
     *((f"shift of {d} by {n}", lambda x, n=n: (tf.bitwise.left_shift(x, tf.cast(n, x.dtype)), tf.bitwise.right_shift(x, tf.cast(n, x.dtype))), f"{d} 6 special")
@@ -61,12 +70,16 @@ choose.table([
     ("clip", lambda x: tf.clip_by_value(x, -1, 1), V),
     ("clip by NaN", lambda x: (tf.clip_by_value(x, nan, 1.0), tf.clip_by_value(x, -1.0, nan)), V),
     ("relu", lambda x: (tf.nn.relu(x), tf.nn.relu6(x), tf.nn.leaky_relu(x)), V),
-    ("sort", lambda x: tf.sort(x), a(3.0, nan, 1.0)),
-    ("top_k", lambda x: tf.math.top_k(x, 2), a(3.0, nan, 1.0)),
+    # Where NaN is sorted depends on what TensorFlow compares; that nothing is lost does not.
+    ("sort", lambda x: (numbers_of(tf.sort(x)), numbers_of(tf.sort(x, direction="DESCENDING"))), a(3.0, nan, 1.0, 7.0, nan)),
+    ("argsort", lambda x: numbers_of(tf.gather(x, tf.argsort(x))), a(3.0, nan, 1.0, 7.0, nan)),
+    ("top_k of all", lambda x: numbers_of(tf.gather(x, tf.math.top_k(x, 5).indices)), a(3.0, nan, 1.0, 7.0, nan)),
     ("compare", lambda x: (x == x, x != x, x < 0, x >= 0, tf.logical_not(x < 0)), V),
     ("sign and round", lambda x: (tf.sign(x), tf.round(x), tf.floor(x)), V),
     ("max_pool", lambda x: tf.nn.max_pool1d(tf.reshape(x, (1, 7, 1)), 2, 1, "VALID"), V),
-    ("segment_max", lambda x: tf.math.unsorted_segment_max(x, tf.constant([0, 0, 1, 1, 0, 1, 2]), 4), V),
+    # The element behind a NaN replaces it in TensorFlow's kernel; the last of a segment stays.
+    ("segment_max", lambda x: tf.math.unsorted_segment_max(x, tf.constant([0, 2, 1, 1, 0, 1, 3]), 4), V),
+    ("segment_min", lambda x: tf.math.unsorted_segment_min(x, tf.constant([0, 0, 1, 1, 0]), 2), a(3.0, 2.0, 1.0, 5.0, nan)),
     ("scatter_nd_min", lambda x: tf.tensor_scatter_nd_min(tf.zeros(3), [[0], [0], [1], [1], [0], [1], [2]], x), V),
     ("scatter_nd_max", lambda x: tf.tensor_scatter_nd_max(tf.zeros(3), [[0], [0], [1], [1], [0], [1], [2]], x), V),
     ("cumulative_logsumexp", lambda x: tf.math.cumulative_logsumexp(x), a(1.0, nan, 2.0)),
