@@ -6,6 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
 from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
@@ -52,6 +53,62 @@ def test_normalization(training):
         for mode in (torch.enable_grad(), torch.no_grad()):
             with mode:
                 torch.testing.assert_close(call(x), model(x), check_stride=True)
+
+
+def pooled(x):
+    return F.max_pool2d(x, 2, return_indices=True)
+
+
+LAST = laid_out(0, 2, 3, 1, shape=(2, 4, 6, 6))
+CLASSES = torch.arange(30).reshape(5, 3, 2).permute(2, 1, 0) % 4
+DIFFERENT = {
+    "max_unpool2d": lambda: F.max_unpool2d(*pooled(LAST), 2),
+    "max_unpool2d of a row": lambda: F.max_unpool2d(*pooled(LAST[:, :, :2, :2]), 2),
+    "channel_shuffle": lambda: F.channel_shuffle(LAST, 2),
+    "pad in three dimensions": lambda: F.pad(LAST, (1, 1, 1, 1, 1, 1), "reflect"),
+    "pad by the border": lambda: F.pad(LAST, (1, 1, 1, 1, 1, 1), "replicate"),
+    "one_hot": lambda: F.one_hot(CLASSES, 4),
+    "one_hot, used": lambda: F.one_hot(CLASSES, 4).float() * 2,
+    "one_hot of one": lambda: F.one_hot(CLASSES[:1], 7)[..., 1:],
+    "nll_loss of images": lambda: F.nll_loss(
+        LAST[:, :, :3, :5], CLASSES.contiguous(), reduction="none"
+    ),
+    "nll_loss of images, laid out": lambda: F.nll_loss(
+        LAST[:, :, :3, :5], CLASSES, reduction="none"
+    ),
+    "ldexp": lambda: torch.ldexp(LAST[:, :, :, :1], LAST[0].mT),
+    "ldexp of all": lambda: torch.ldexp(LAST, LAST.permute(0, 1, 3, 2)),
+    "power of a number": lambda: (torch.pow(3.0, LAST), torch.float_power(2, LAST)),
+    "max_pool1d": lambda: F.max_pool1d(LAST[0].mT, 2, 1),
+    "max_pool1d, used": lambda: F.max_pool1d(LAST[0].mT, 2, 1) + 1,
+    "max_pool1d of a matrix": lambda: F.max_pool1d(LAST[0, 0].mT, 2, 1),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_kernels_that_have_another_order_than_they_are_inferred_with(name):
+    function = DIFFERENT[name]
+    ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    torch.testing.assert_close(ours(), function(), check_stride=True)
+
+
+def test_max_pool1d_with_a_gradient_has_other_strides_than_without():
+    x = LAST[0].mT.clone().requires_grad_()
+    ours = polyblocks_jit_torch(lambda x: F.max_pool1d(x, 2, 1))
+    for mode in (torch.enable_grad(), torch.no_grad()):
+        with mode:
+            torch.testing.assert_close(ours(x), F.max_pool1d(x, 2, 1), check_stride=True)
+
+
+def test_normal_draws_rows_one_after_another():
+    mean, deviation = laid_out(1, 0, shape=(3, 4)), laid_out(1, 0, shape=(3, 4))
+    function = lambda mean, deviation: (  # noqa: E731
+        torch.normal(mean, deviation), torch.normal(0.0, deviation), torch.normal(mean, 1.0)
+    )  # fmt: skip
+    for ours, eager in zip(
+        polyblocks_jit_torch(function)(mean, deviation), function(mean, deviation), strict=True
+    ):
+        assert ours.stride() == eager.stride()
 
 
 TOGETHER = {

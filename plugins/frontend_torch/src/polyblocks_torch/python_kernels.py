@@ -1,6 +1,7 @@
-"""Operations that captured graphs keep, which PyTorch would replace while it traces.
+"""Operations that PyTorch replaces while it traces by others than those of its kernels.
 
-What it puts in their places, written in Python, does not give what its own kernels give.
+What it puts in their places does not give what its own kernels give, or in another order of
+strides. Captured graphs keep the operation, or have what gives the same.
 """
 
 from __future__ import annotations
@@ -26,6 +27,31 @@ _KEPT = (
 _KEPT_OF_BYTES = ("upsample_bilinear2d", "upsample_bicubic2d")
 
 
+def _one_hot(x: Tensor, classes: int = -1) -> Tensor:
+    """The kernel writes into zeros whose rows lie one after another."""
+    return _made_of_others(torch.ops.aten.one_hot.default, x.contiguous(), classes)
+
+
+def _max_pool1d(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Where no gradient is asked for, PyTorch has a kernel of its own for it on CPUs."""
+    made = _made_of_others(torch.ops.aten.max_pool1d.default, x, *args, **kwargs)
+    asked = x.requires_grad and torch.is_grad_enabled()
+    return made if asked or x.device.type != "cpu" else made.contiguous()
+
+
+def _made_of_others(op: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """What PyTorch makes of a composite operation."""
+    made: Tensor = op._op_dk(DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+    return made
+
+
+#: Overloads of operations that PyTorch replaces by others, and what is put there instead.
+_REPLACED = {
+    torch.ops.aten.one_hot.default: _one_hot,
+    torch.ops.aten.max_pool1d.default: _max_pool1d,
+}
+
+
 @contextmanager
 def operations_kept() -> Iterator[None]:
     """Let what is traced inside have these operations."""
@@ -41,10 +67,17 @@ def operations_kept() -> Iterator[None]:
             if name in _KEPT_OF_BYTES:
                 for key, kernel in kernels.items():
                     op.py_kernels[key] = _but_for_bytes(packet, kernel)
+    for op, kernel in _REPLACED.items():
+        kernels = {key: op.py_kernels[key] for key in _KEYS if key in op.py_kernels}
+        op.py_kernels.update(dict.fromkeys(_KEYS, kernel))
+        op._dispatch_cache.clear()
+        taken.append((op, kernels))
     try:
         yield
     finally:
         for op, kernels in taken:
+            for key in _KEYS:
+                op.py_kernels.pop(key, None)
             op.py_kernels.update(kernels)
             op._dispatch_cache.clear()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor
 
 aten = torch.ops.aten
@@ -22,7 +23,7 @@ _ELEMENTWISE = frozenset(
         aten.copysign.Tensor, aten.div.Tensor_mode, aten.floor_divide.default,
         aten.heaviside.default, aten.logaddexp.default, aten.logaddexp2.default,
         aten.logical_and.default, aten.logical_or.default, aten.logical_xor.default,
-        aten.native_dropout_backward.default, aten.pow.Scalar, aten.pow.Tensor_Tensor,
+        aten.native_dropout_backward.default, aten.pow.Tensor_Tensor,
     }
 )  # fmt: skip
 
@@ -36,10 +37,25 @@ _BY_CHANNELS = frozenset(
     }
 )  # fmt: skip
 
-#: Rows always lie one after another.
-_CONTIGUOUS = frozenset({aten.log_sigmoid_forward.default})
+#: The channels are stored last if the strides of the operand are ordered so.
+_AS_SUGGESTED = frozenset(
+    {
+        aten.channel_shuffle.default, aten.max_unpool2d.default, aten.reflection_pad3d.default,
+        aten.replication_pad3d.default,
+    }
+)  # fmt: skip
 
-_OTHERWISE = _ELEMENTWISE | _BY_CHANNELS | _CONTIGUOUS
+#: Rows always lie one after another.
+_CONTIGUOUS = frozenset(
+    {
+        aten.log_sigmoid_forward.default, aten.nll_loss2d_forward.default,
+        aten.normal.Tensor_Tensor, aten.normal.float_Tensor, aten.pow.Scalar,
+    }
+)  # fmt: skip
+
+_OTHERWISE = (
+    _ELEMENTWISE | _BY_CHANNELS | _AS_SUGGESTED | _CONTIGUOUS | frozenset({aten.ldexp.Tensor})
+)
 
 
 def eager_strides(target: Any, args: Sequence[Any], shape: Sequence[int]) -> Any:
@@ -61,8 +77,15 @@ def _strides(target: Any, args: Sequence[Any], shape: Sequence[int]) -> Any:
         for operand in operands[1:-1]:
             made = made + operand
         return made.stride()
+    if target is aten.ldexp.Tensor:
+        # A product with powers whose rows lie one after another.
+        powers = torch.empty(args[1].shape, device="meta")
+        return (_meta(args[0]) + powers).stride()
     if target in _CONTIGUOUS:
         return torch.empty(shape, device="meta").stride()
+    if target in _AS_SUGGESTED:
+        format_ = suggest_memory_format(args[0])
+        return torch.empty(shape, device="meta", memory_format=format_).stride()
     if target in _BY_CHANNELS:
         formats = {4: torch.channels_last, 5: torch.channels_last_3d}
         format_ = formats.get(len(shape), torch.contiguous_format)
