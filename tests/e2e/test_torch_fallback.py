@@ -177,6 +177,24 @@ def test_a_part_that_fails_only_whole_is_cut(check, monkeypatch):
     assert report.whole
 
 
+def test_a_part_that_was_met_alone_and_cut_is_cut_again(check, monkeypatch):
+    proper = importer.import_capture
+
+    def import_capture(capture):
+        if {aten.exp.default, aten.sin.default} <= set(operations(capture)):
+            raise UnsupportedError("planted: exp and sin do not go together")
+        if aten.cosh.default in operations(capture):
+            refuse()
+        return proper(capture)
+
+    monkeypatch.setattr(importer, "import_capture", import_capture)
+    alone = check(lambda x: (x.exp() * 2).sin(), torch.rand(3))
+    assert alone.variants[0].parts == 2
+    report = check(lambda x: (x.cosh().exp() * 2).sin(), torch.rand(3), whole=False)
+    assert report.variants[0].parts == 2
+    assert {row.op for row in report.fallbacks} == {"aten.cosh.default"}
+
+
 def test_what_cannot_even_be_cut_runs_in_the_framework(check, monkeypatch):
     monkeypatch.setattr("polyblocks_torch.plan.ROUNDS", 0)
     proper = importer.import_capture

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks import driver, events
 from polyblocks.artifact import Artifact
+from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
 
 if TYPE_CHECKING:
@@ -33,6 +34,20 @@ def obtain(capture: Any, frontend: str, options: CompileOptions) -> tuple[Artifa
     with events.listening(watch):
         artifact = driver.compile_capture(capture, frontend, options)
     return artifact, all(hits)
+
+
+def obtain_part(capture: Any, frontend: str, options: CompileOptions) -> tuple[Artifact, bool]:
+    """As :func:`obtain`, for a part of a larger capture, which is not partitioned again.
+
+    Raises:
+        UnsupportedError: also where a capture that is equal to the part was met alone before, and
+            is compiled in parts.
+    """
+    artifact, hit = obtain(capture, frontend, options)
+    if artifact.manifest["kind"] != "program":
+        rows = [*artifact.manifest["plan"]["left"], {"op": "", "reason": "it compiles in parts"}]
+        raise UnsupportedError(rows[0]["reason"], op=rows[0]["op"] or None)
+    return artifact, hit
 
 
 def load(digest: bytes, artifact: Artifact, options: CompileOptions) -> Executable:

@@ -144,7 +144,7 @@ def _in_parts(
     made = Partitioned(equations, steps)
     for step in steps:
         if step.compiled:
-            artifact, cached = programs.obtain(
+            artifact, cached = programs.obtain_part(
                 equations.capture(step.nodes), FRONTEND, site.options
             )
             site.report.compiled(variant, artifact, cached)

@@ -10,6 +10,7 @@ from jax.extend.core import ClosedJaxpr, Literal, Var
 
 from polyblocks import driver
 from polyblocks.errors import PassError, UnsupportedError
+from polyblocks.frontends import programs
 from polyblocks.frontends.partition import UNSUPPORTED, Operations, Step, Why, run_probes, why
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
@@ -118,7 +119,7 @@ class Equations(Operations):
 
     def compile(self, nodes: Sequence[int]) -> None:
         """Compile a part, so that it is in the cache."""
-        driver.compile_capture(self.capture(nodes), FRONTEND, self.options)
+        programs.obtain_part(self.capture(nodes), FRONTEND, self.options)
 
     def probe(self, nodes: Sequence[int]) -> dict[int, Why]:
         """The equations that fail alone: first in the import, which is quick, else in all stages.

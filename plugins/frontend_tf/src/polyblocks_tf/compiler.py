@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyblocks.errors import InputError, UnsupportedError
+from polyblocks.errors import InputError
 from polyblocks.frontends import programs
 from polyblocks.frontends.function_report import FunctionReport, Variant
 from polyblocks.frontends.partition import (
@@ -124,9 +124,7 @@ def _compile(
     for step in steps:
         if step.compiled:
             part = operations.part(step.nodes)
-            program, cached = programs.obtain(part, FRONTEND, options)
-            if program.manifest["kind"] != "program":
-                raise UnsupportedError(f"a part of {capture.name} was compiled, but is no program")
+            program, cached = programs.obtain_part(part, FRONTEND, options)
             report.compiled(variant, program, cached)
             executable = programs.load(fingerprint.digest(part), program, options)
             tensors = [False] * operations.argument_count(part)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from polyblocks import driver
 from polyblocks.errors import PassError, UnsupportedError
+from polyblocks.frontends import programs
 from polyblocks.frontends.partition import RANDOM, UNSUPPORTED, Operations, Why, run_probes, why
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
@@ -137,7 +138,7 @@ class TfOperations(Operations):
 
     def compile(self, nodes: Sequence[int]) -> None:
         """Compile a part, so that it is in the cache."""
-        driver.compile_capture(self._checked(nodes), "tf", self.options)
+        programs.obtain_part(self._checked(nodes), "tf", self.options)
 
     def _checked(self, numbers: Sequence[int]) -> TfCapture:
         """The part; one that cannot be traced, or takes or gives what is no array, is refused."""

@@ -117,7 +117,7 @@ def _compile(
             if part.is_trivial:
                 parts.append(make_call(part, None, options))
                 continue
-            program, cached = programs.obtain(part, FRONTEND, options)
+            program, cached = programs.obtain_part(part, FRONTEND, options)
             report.compiled(variant, program, cached)
             executable = programs.load(fingerprint.digest(part), program, options)
             parts.append(make_call(part, executable, options, unguarded))

@@ -14,6 +14,7 @@ from torch import fx
 from polyblocks import driver
 from polyblocks.artifact import Artifact
 from polyblocks.errors import MachineError, PassError, UnsupportedError
+from polyblocks.frontends import programs
 from polyblocks.frontends.partition import MACHINE, plan_artifact, why
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
@@ -98,7 +99,7 @@ class _Planner:
         if part.is_trivial:
             return None
         try:
-            driver.compile_capture(part, FRONTEND, self.options)
+            programs.obtain_part(part, FRONTEND, self.options)
         except UnsupportedError as error:
             return error
         return None
