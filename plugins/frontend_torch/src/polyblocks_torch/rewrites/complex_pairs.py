@@ -380,6 +380,49 @@ def _where(call: _Call, condition: fx.Node, x: Any, y: Any) -> Pair:
     return Pair(call.emit(where, condition, a.re, b.re), call.emit(where, condition, a.im, b.im))
 
 
+def _each_part(call: _Call, x: Any, *values: Any, emit: Callable[..., fx.Node]) -> Pair:
+    """What is stored into ``x``, and that, may be real; each part of it is stored into one."""
+    pairs = [call.pair(value) for value in (x, *values)]
+    return Pair(emit(*(p.re for p in pairs)), emit(*(p.im for p in pairs)))
+
+
+@_rule(aten.index_put.default)
+def _index_put(
+    call: _Call, x: Any, indices: list[Any], values: Any, accumulate: bool = False
+) -> Pair:
+    def put(part: fx.Node, stored: fx.Node) -> fx.Node:
+        return call.emit(aten.index_put.default, part, indices, stored, accumulate)
+
+    return _each_part(call, x, values, emit=put)
+
+
+@_rule(aten.scatter.src, aten.scatter.value, aten.scatter_add.default)
+def _scatter(call: _Call, x: Any, dim: int, index: fx.Node, stored: Any) -> Pair:
+    target, pair = call.node.target, call.pair(x)
+    if isinstance(stored, (Pair, fx.Node)):
+        source = call.pair(stored)
+        parts = (source.re, source.im)
+    else:
+        parts = (complex(stored).real, complex(stored).imag)
+    return Pair(
+        call.emit(target, pair.re, dim, index, parts[0]),
+        call.emit(target, pair.im, dim, index, parts[1]),
+    )
+
+
+@_rule(aten.scatter_reduce.two)
+def _scatter_reduce(
+    call: _Call, x: Any, dim: int, index: fx.Node, source: Any, reduce: str, **options: Any
+) -> Pair:
+    if reduce not in ("sum", "mean"):
+        raise UnsupportedError(f"no rule for {reduce!r} of complex numbers")
+
+    def scatter(part: fx.Node, stored: fx.Node) -> fx.Node:
+        return call.emit(call.node.target, part, dim, index, stored, reduce, **options)
+
+    return _each_part(call, x, source, emit=scatter)
+
+
 @_rule(aten.mm.default, aten.bmm.default)
 def _mm(call: _Call, x: Any, y: Any) -> Pair:
     a, b, target = call.pair(x), call.pair(y), call.node.target
