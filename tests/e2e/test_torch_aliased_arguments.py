@@ -104,3 +104,31 @@ def test_arguments_that_say_different_things_of_one_memory(name):
     strict = polyblocks_jit_torch(compile_options={"strict_target": True})(update)
     with pytest.raises(FallbackError, match="of another dtype, storage, sign or conjugation"):
         strict(*make())
+
+
+@pytest.mark.parametrize(
+    "view", [torch.t, lambda x: x.view(-1), lambda x: x[1:], lambda x: x[:, ::2]]
+)
+def test_views_of_arguments_that_overlap_are_those_of_eager_mode(view):
+    """AOTAutograd would take the row from ``x`` and not from its transpose."""
+
+    def function(x, y):
+        top = torch.ge(x, x[0])
+        y.unbind(0)[0].mul_(2)
+        return y.unsqueeze(1), x[0], top
+
+    def results(call):
+        x = torch.arange(25).reshape(5, 5)
+        made = call(x, view(x))
+        return [(t.clone(), t.stride(), t.storage_offset()) for t in made], x
+
+    call = polyblocks_jit_torch(function)
+    ours, x = results(call)
+    eager, y = results(function)
+    assert torch.equal(x, y)
+    for (a, *layout), (b, *expected) in zip(ours, eager, strict=True):
+        assert torch.equal(a, b)
+        assert layout == expected
+    strict = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    with pytest.raises(FallbackError, match="updated that overlap others, and views of arguments"):
+        results(strict)

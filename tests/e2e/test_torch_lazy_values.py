@@ -46,6 +46,55 @@ def test_gradients_through_complex_constants(dtype, strict):
         assert_equal([ours.grad], [eager.grad])
 
 
+#: What reads the memory of complex numbers in another way.
+READINGS = {
+    "conjugate": torch.conj,
+    "real part": lambda whole: whole.real,
+    "pairs": torch.view_as_real,
+    "pairs as integers": lambda whole: torch.view_as_real(whole).view(torch.int32),
+    "imaginary part of a conjugate": lambda whole: whole.conj().imag,
+}
+
+
+@pytest.mark.parametrize("shape", [(8,), (2, 4), ()])
+@pytest.mark.parametrize("name", READINGS)
+def test_results_in_one_memory_that_they_read_in_different_ways(name, shape):
+    def function(z):
+        whole = z * 2
+        return READINGS[name](whole), whole, READINGS[name](whole)
+
+    z = numbers()[0].clone() if shape == () else numbers().reshape(shape)
+    call = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    ours, eager = call(z.clone()), function(z.clone())
+    for a, b in zip(ours, eager, strict=True):
+        assert (a.is_conj(), a.is_neg(), a.stride()) == (b.is_conj(), b.is_neg(), b.stride())
+    for results in (ours, eager):
+        results[1].add_(1)
+    assert_equal(ours, eager)
+
+
+def test_a_conjugate_sees_what_is_written_behind_a_graph_break():
+    def function(z):
+        whole = z * 1
+        conjugate = whole.conj()
+        whole[whole != 0] = 0.5
+        return conjugate
+
+    z = torch.tensor(1 + 2j)
+    assert torch.equal(polyblocks_jit_torch()(function)(z), function(z))
+
+
+def test_a_conjugate_sees_what_is_written():
+    def function(z):
+        whole = z * 1
+        conjugate = whole.conj()
+        whole.mul_(2)
+        return conjugate * 1
+
+    call = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    assert_equal([call(numbers())], [function(numbers())])
+
+
 def in_place(z):
     whole, part = z * 1, z * 2
     whole.conj().mul_(1 + 1j)

@@ -36,7 +36,9 @@ def less_exact(mine: Tensor, theirs: Tensor, best: Tensor) -> str:
     better = ~theirs.isfinite() & best.isfinite() & _rounds_to(best, mine)
     if not torch.equal(mine.isfinite(), theirs.isfinite() | better):
         return "not finite in other places than eager's"
-    if not torch.equal(*(_special(x)[~mine.isfinite()] for x in (mine, theirs))):
+    ours, eager, exact = (_special(x)[~mine.isfinite()] for x in (mine, theirs, best))
+    # Kernels of eager's that take several elements together make NaN of infinities.
+    if not bool(((ours == eager) | (ours == exact)).all()):
         return "NaN or infinities that eager does not give"
     if not bool(finite.any()):
         return ""

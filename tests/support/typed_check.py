@@ -32,6 +32,10 @@ TRIALS = 6
 SLACK = 8.0
 
 
+#: Functions, or derivatives, that PyTorch computes in float64 by series that stop early.
+SPECIAL = re.compile(r"gamma|zeta")
+_EXACT = frozenset({torch.float64, torch.complex128})
+
 #: Lines in which one of several numbers is taken, or with a bound in their place.
 CHOOSING = re.compile(r"relu|max|min|clamp|hardtanh|sort|topk|median|mode|kthvalue|threshold")
 
@@ -137,7 +141,10 @@ def differ(program: Program, ours: Run, eager: Run) -> str:
             continue
         if trials is None:
             trials = [run_rounded(program, seed) for seed in range(TRIALS)]
-        problem = _beyond(mine, theirs, [trial.tensors[i] for trial in trials])
+        special = theirs.dtype in _EXACT and SPECIAL.search(str(program)) is not None
+        if "fft." in str(program) and _is_transformed(mine, theirs):
+            continue
+        problem = _beyond(mine, theirs, [trial.tensors[i] for trial in trials], special)
         if problem and name.startswith("gradient") and _cancelled(mine, theirs):
             problem = ""
         if problem and WIDER.get(theirs.dtype) and not name.startswith("argument"):
@@ -190,8 +197,14 @@ def _bits(x: Tensor) -> Tensor:
     return x
 
 
-def _beyond(mine: Tensor, theirs: Tensor, trials: list[Tensor]) -> str:
-    """Where a result is further from eager's than other roundings are."""
+def _beyond(mine: Tensor, theirs: Tensor, trials: list[Tensor], special: bool) -> str:
+    """Where a result is further from eager's than other roundings are.
+
+    Args:
+        mine, theirs: the results.
+        trials: eager's with other roundings.
+        special: whether functions are computed of which PyTorch's kernels give ten digits.
+    """
     # Once an index has moved, a shape may have, too.
     trials = [x for x in trials if x.shape == theirs.shape]
     ours, eager, *others = (_parts(x) for x in (mine, theirs, *trials))
@@ -206,7 +219,9 @@ def _beyond(mine: Tensor, theirs: Tensor, trials: list[Tensor]) -> str:
         limits = torch.finfo(theirs.dtype)
         # Whatever moves at all may be rounded otherwise.
         unit = 4 * limits.eps * eager.abs().nan_to_num(0.0, 0.0, 0.0).amax(-1)
-        allowed = allowed + unit + 4 * limits.smallest_normal * limits.eps
+        allowed = (
+            allowed + unit * (2**24 if special else 1) + 4 * limits.smallest_normal * limits.eps
+        )
         # Few trials may leave an element of a sum by chance where it is.
         if moved.any():
             middle = moved[moved > 0].median()
@@ -229,11 +244,30 @@ def _beyond(mine: Tensor, theirs: Tensor, trials: list[Tensor]) -> str:
     )
 
 
+def _is_transformed(mine: Tensor, theirs: Tensor) -> bool:
+    """Whether results of Fourier transforms are as near as any two algorithms.
+
+    Each adds up all elements, in its own way: what is exactly zero in one is a rounding error in
+    the other, and an infinity makes other elements NaN.
+    """
+    if not differentiable(theirs):
+        # It may be the sign of such an error.
+        return True
+    ours, eager = _parts(mine), _parts(theirs)
+    finite = (ours.isfinite() & eager.isfinite()).all(-1)
+    if not bool(finite.any()) or bool((ours.isfinite() & ~eager.isfinite()).all()):
+        return True
+    gap, largest = (ours - eager)[finite].abs().max(), eager[finite].abs().max()
+    return bool(gap <= 16 * torch.finfo(theirs.dtype).eps * largest.clamp(min=1))
+
+
 def _cancelled(mine: Tensor, theirs: Tensor) -> bool:
     """Whether gradients are the rounding errors of contributions that cancel, as of ``x / x``."""
-    if theirs.dtype in NARROW or not bool((mine.isfinite() & theirs.isfinite()).all()):
+    finite = mine.isfinite()
+    if theirs.dtype in NARROW or not torch.equal(finite, theirs.isfinite()):
         return False
-    return bool((mine - theirs).abs().max() <= 16 * torch.finfo(theirs.dtype).eps)
+    gap = (mine - theirs)[finite].abs()
+    return gap.numel() == 0 or bool(gap.max() <= 2**10 * torch.finfo(theirs.dtype).eps)
 
 
 def _parts(x: Tensor) -> Tensor:
@@ -305,7 +339,8 @@ class _Rounded:
                 extent > 1 and stride == 0
                 for extent, stride in zip(x.shape, x.stride(), strict=True)
             ):
-                x.copy_(self._zeros(x.detach().clone()))
+                # What autograd has saved of it may be used all the same.
+                x.data.copy_(self._zeros(x.detach().clone()))
 
     def _zeros(self, x: Tensor) -> Tensor:
         """The largest of several zeros is a zero of either sign."""

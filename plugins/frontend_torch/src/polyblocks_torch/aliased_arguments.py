@@ -17,7 +17,7 @@ import torch
 from torch import fx
 
 from polyblocks.runtime.source import Source
-from polyblocks_torch.specs import storage_key
+from polyblocks_torch.specs import memory_key, storage_key
 
 Call = Callable[..., Any]
 
@@ -51,24 +51,26 @@ def with_overlaps(
     changing = {i: None for i, node in enumerate(nodes) if i in tensors and _is_updated(node)}
     if not changing or len(tensors) < 2:
         return compile_(example_inputs)
+    gives_views = _gives_views(gm)
+
+    def made(values: Sequence[Any], overlapping: Sequence[tuple[int, int]], given: Any) -> Call:
+        if _are_mixed(values, overlapping):
+            return left(_MIXED)
+        if overlapping and gives_views:
+            return left(_VIEWS)
+        return left(_MANY) if len(variants) >= VARIANTS else compile_(given)
+
     overlapping = _overlapping(inputs, tensors, changing)
     pattern = _pattern(inputs, overlapping)
-    mixed = _are_mixed(inputs, overlapping)
-    first = left(_MIXED) if mixed else compile_(example_inputs)
-    variants: dict[_Pattern, Call] = {pattern: first}
+    variants: dict[_Pattern, Call] = {}
+    first = variants[pattern] = made(inputs, overlapping, example_inputs)
 
     def other(args: tuple[Any, ...]) -> Any:
         overlapping = _overlapping(args, tensors, changing)
         found = _pattern(args, overlapping)
         call = variants.get(found)
         if call is None:
-            if _are_mixed(args, overlapping):
-                call = left(_MIXED)
-            elif len(variants) >= VARIANTS:
-                call = left(_MANY)
-            else:
-                call = compile_(list(args))
-            variants[found] = call
+            call = variants[found] = made(args, overlapping, list(args))
         return call(*args)
 
     if pattern:
@@ -79,6 +81,12 @@ def with_overlaps(
 _MIXED = (
     "some arguments are updated that share memory with others of another dtype, storage, sign or "
     "conjugation; pass copies"
+)
+#: AOTAutograd makes the views from another argument than the program, and so a row of ``x`` of one
+#: of ``x.t()``.
+_VIEWS = (
+    "some arguments are updated that overlap others, and views of arguments are results; pass "
+    "copies, or return copies"
 )
 _MANY = (
     f"arguments that are updated overlap others in more than {VARIANTS} ways; pass copies, or "
@@ -143,6 +151,20 @@ def _is_updated(node: fx.Node) -> bool:
         return fake is not None and fake._version > 0
     except RuntimeError:  # tensors of inference mode do not say
         return True
+
+
+def _gives_views(gm: fx.GraphModule) -> bool:
+    """Whether results share memory with arguments, and are none of them."""
+    arguments, results = [], []
+    for node in gm.graph.nodes:
+        value = node.meta.get("example_value")
+        if node.op == "placeholder" and isinstance(value, torch.Tensor):
+            arguments.append(value)
+        elif node.op == "output":
+            results = [n for n in node.all_input_nodes if n.op != "placeholder"]
+    values = [node.meta.get("example_value") for node in results]
+    storages = {memory_key(value) for value in arguments} - {None}
+    return any(memory_key(value) in storages for value in values)
 
 
 def _has_memory(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ from polyblocks_torch.location import source_location
 from polyblocks_torch.node_rules import fills_fresh_memory, is_random, unsupported_reason
 from polyblocks_torch.overlaps import may_overlap, memory_of, read_memory_of_views
 from polyblocks_torch.result_strides import outputs_as_in_eager
-from polyblocks_torch.specs import is_dense, problem_with, spec_of, storage_key
+from polyblocks_torch.specs import is_dense, memory_key, problem_with, spec_of, storage_key
 
 aten = torch.ops.aten
 
@@ -348,7 +348,7 @@ class _Canonicalizer:
             spec = spec_of(root.meta["val"])
             bases.add(root, spec, len(nodes))
             nodes.append((root, spec, None))
-        for number, value, spec in sorted(pending, key=lambda item: -item[2].span):
+        for number, value, spec in sorted(pending, key=_narrower):
             if value in index_of:
                 plan[number] = ResultOutput(index_of[value])
                 continue
@@ -387,7 +387,8 @@ class _Canonicalizer:
         if position in written:
             return None
         view = _relative_view(spec, node.meta["val"], base.meta["val"])
-        return None if view is None else InputOutput(position, view)
+        # AOTAutograd makes those that read it as another type.
+        return None if view is None or view.dtype is not None else InputOutput(position, view)
 
     def _without_overlap(
         self, node: fx.Node, spec: ArraySpec
@@ -480,48 +481,63 @@ class _Bases:
 
     def find(self, node: fx.Node, spec: ArraySpec) -> ResultOutput | None:
         value = node.meta["val"]
-        for base, base_spec, index in self._by_storage.get(storage_key(value) or -1, ()):
+        for base, base_spec, index in self._by_storage.get(memory_key(value) or -1, ()):
             view = _relative_view(spec, value, base)
-            if view is not None and view.offset + spec.span <= base_spec.span:
+            if view is not None and _is_inside(view, spec, base_spec):
                 return ResultOutput(index, view)
         return None
+
+
+def _narrower(item: tuple[int, fx.Node, ArraySpec]) -> tuple[int, bool]:
+    """Orders outputs so that those come first of which others are views."""
+    _, node, spec = item
+    return -spec.nbytes, _is_lazy(node.meta["val"])
 
 
 def _hidden_roots(pending: Sequence[tuple[int, fx.Node, ArraySpec]]) -> list[fx.Node]:
     """What outputs are views of, where it is no output itself: several, or one with overlaps."""
     groups: dict[int, list[tuple[fx.Node, ArraySpec]]] = {}
     for _, node, spec in pending:
-        key = storage_key(node.meta["val"])
+        key = memory_key(node.meta["val"])
         if key is not None:
             groups.setdefault(key, []).append((node, spec))
     roots = []
     for group in groups.values():
-        root = _view_root(group[0][0])
+        root = _view_root(group[0][0], memory_key)
         outputs = {node for node, _ in group}
         alone = len(outputs) < 2 and not may_overlap(group[0][1])
         if alone or root in outputs or root.op != "call_function":
             continue
         value = root.meta["val"]
-        if problem_with(value) is not None or not is_dense(spec_of(value)):
+        if problem_with(value) is not None or not is_dense(spec_of(value)) or _is_lazy(value):
             continue
-        span = spec_of(value).span
+        whole = spec_of(value)
         views = [(_relative_view(spec, node.meta["val"], value), spec) for node, spec in group]
-        widest = max((spec.span for _, spec in group if is_dense(spec)), default=0)
-        if widest < span and all(v is not None and v.offset + s.span <= span for v, s in views):
+        widest = max(
+            (
+                spec.nbytes
+                for node, spec in group
+                if is_dense(spec) and not _is_lazy(node.meta["val"])
+            ),
+            default=0,
+        )
+        if widest < whole.nbytes and all(
+            v is not None and _is_inside(v, s, whole) for v, s in views
+        ):
             roots.append(root)
     return roots
 
 
-def _view_root(node: fx.Node) -> fx.Node:
-    """The node that a chain of views starts from."""
-    key = storage_key(node.meta.get("val"))
+def _view_root(node: fx.Node, key_of: Callable[[Any], int | None] = storage_key) -> fx.Node:
+    """The node that a chain of views starts from, which are views if they have equal keys."""
+    key = key_of(node.meta.get("val"))
     while key is not None and node.op != "placeholder":
         base: Any = node.meta.get("view_of")
         known = base is not None and base.graph is node.graph
         # Views that one operation gives together (split, unbind) are elements of its tuple.
         maker: Any = node.args[0] if node.target is operator.getitem else node
         inputs: list[fx.Node] = [base] if known else maker.all_input_nodes
-        same = [n for n in inputs if storage_key(n.meta.get("val")) == key]
+        same = [n for n in inputs if key_of(n.meta.get("val")) == key]
         if not same:
             break
         node = same[0]
@@ -536,10 +552,21 @@ def _base_placeholder(node: fx.Node) -> fx.Node | None:
 
 
 def _relative_view(spec: ArraySpec, value: torch.Tensor, base: torch.Tensor) -> View | None:
-    if value.dtype != base.dtype or value.device != base.device:
+    """What makes ``value`` of ``base``, which shares its memory."""
+    if value.device != base.device:
         return None
-    offset = int(value.storage_offset()) - int(base.storage_offset())
-    return None if offset < 0 else View(spec.shape, spec.strides, offset)
+    begin = value.storage_offset() * value.itemsize - base.storage_offset() * base.itemsize
+    offset, rest = divmod(int(begin), value.itemsize)
+    if offset < 0 or rest or (base.numel() * base.itemsize) % value.itemsize:
+        return None
+    dtype = None if value.dtype == base.dtype else spec.dtype
+    conj, neg = value.is_conj() != base.is_conj(), value.is_neg() != base.is_neg()
+    return View(spec.shape, spec.strides, offset, dtype, conj, neg)
+
+
+def _is_inside(view: View, spec: ArraySpec, base: ArraySpec) -> bool:
+    itemsize = spec.nbytes // spec.span
+    return view.offset * itemsize + spec.nbytes <= base.nbytes
 
 
 def _is_lazy(value: torch.Tensor) -> bool:

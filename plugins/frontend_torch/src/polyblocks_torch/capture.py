@@ -40,11 +40,21 @@ class FromConstant:
 
 @dataclass(frozen=True)
 class View:
-    """``as_strided`` of a base; ``offset`` in elements from the base's first element."""
+    """``as_strided`` of a base.
+
+    Attributes:
+        shape, strides: in elements of the view.
+        offset: from the base's first element, in elements of the view.
+        dtype: what the memory is read as, e.g. the parts of a complex base; None: as the base.
+        conj, neg: whether it is a lazy conjugate or negation of what is in memory.
+    """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
+    dtype: str | None = None
+    conj: bool = False
+    neg: bool = False
 
 
 @dataclass(frozen=True)

@@ -202,9 +202,36 @@ def _output(source: Source, output: Any, device: torch.device | None) -> str:
 
 def strided(source: Source, base: str, view: View) -> str:
     """An expression for a view of the tensor called ``base``."""
-    function = source.name("as_strided", torch.as_strided)
-    offset = f", {base}.storage_offset() + {view.offset}" if view.offset else ""
-    return f"{function}({base}, {view.shape}, {view.strides}{offset})"
+    if view.dtype is not None:
+        function = source.name("retyped", retyped)
+        dtype = source.name("dtype", TORCH_DTYPES[view.dtype])
+        made = f"{function}({base}, {dtype}, {view.shape}, {view.strides}, {view.offset})"
+    else:
+        function = source.name("as_strided", torch.as_strided)
+        offset = f", {base}.storage_offset() + {view.offset}" if view.offset else ""
+        made = f"{function}({base}, {view.shape}, {view.strides}{offset})"
+    if view.conj:
+        made = f"{source.name('conj', torch._conj)}({made})"
+    return f"{source.name('neg_view', torch._neg_view)}({made})" if view.neg else made
+
+
+def retyped(
+    base: torch.Tensor,
+    dtype: torch.dtype,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int,
+) -> torch.Tensor:
+    """A view of the memory of a dense tensor as elements of another type.
+
+    Args:
+        base: without gaps.
+        dtype: of the elements that its memory is read as.
+        shape, strides: of the view.
+        offset: from the first element of ``base``, in elements of the view.
+    """
+    flat = base.as_strided((base.numel(),), (1,)).view(dtype)
+    return flat.as_strided(shape, strides, flat.storage_offset() + offset)
 
 
 def _failure_of(checks: list[str]) -> Callable[[int], ExecutionError]:

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_
 from polyblocks_torch.fake_results import result_of
 from polyblocks_torch.opmath import is_narrow
 from polyblocks_torch.result_strides import as_in_eager
-from polyblocks_torch.specs import storage_key
+from polyblocks_torch.specs import memory_key, storage_key
 
 aten = torch.ops.aten
 
@@ -85,7 +85,7 @@ class Recorder(TorchDispatchMode):
     def track(self, value: torch.Tensor, node: fx.Node) -> None:
         """From here on ``value`` stands for ``node``."""
         if id(value) not in self._nodes:
-            self._sharers[storage_key(value)] += 1
+            self._sharers[memory_key(value)] += 1
         self._nodes[id(value)] = value, node
 
     def node_for(self, value: torch.Tensor) -> fx.Node | None:

@@ -53,13 +53,18 @@ def problem_with(value: Any) -> str | None:
     return None
 
 
-def storage_key(value: Any) -> int | None:
-    """Equal for tensors that share memory; None for what has none (or hides it)."""
+def memory_key(value: Any) -> int | None:
+    """Equal for tensors that share memory, however they read it; None for what has none."""
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return None
-    if value.is_conj() or value.is_neg():
-        return None
     return int(value.untyped_storage()._cdata)
+
+
+def storage_key(value: Any) -> int | None:
+    """As :func:`memory_key`; None also for lazy conjugates and negations of what is in memory."""
+    if isinstance(value, torch.Tensor) and (value.is_conj() or value.is_neg()):
+        return None
+    return memory_key(value)
 
 
 def is_dense(spec: ArraySpec) -> bool:
