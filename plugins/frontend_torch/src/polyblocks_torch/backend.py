@@ -31,6 +31,7 @@ from polyblocks_torch.number_arguments import (
     are_all_numbers,
     numbers_as_tensors,
 )
+from polyblocks_torch.numpy_scalars import scalars_as_numbers
 from polyblocks_torch.plan import FRONTEND
 from polyblocks_torch.python_kernels import operations_kept
 from polyblocks_torch.recurrent import as_loops
@@ -82,6 +83,7 @@ def compile_frame(
     """
     _check_inputs(gm, example_inputs, options)
     check_draws(gm)
+    scalars_as_numbers(gm)
     _record_graph_break(gm, report)
     reason = reason_to_run_eagerly(gm)
     if reason is not None:
