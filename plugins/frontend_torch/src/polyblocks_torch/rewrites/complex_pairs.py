@@ -399,14 +399,15 @@ def _index_put(
 @_rule(aten.scatter.src, aten.scatter.value, aten.scatter_add.default)
 def _scatter(call: _Call, x: Any, dim: int, index: fx.Node, stored: Any) -> Pair:
     target, pair = call.node.target, call.pair(x)
+    re: fx.Node | float
+    im: fx.Node | float
     if isinstance(stored, (Pair, fx.Node)):
         source = call.pair(stored)
-        parts = (source.re, source.im)
+        re, im = source.re, source.im
     else:
-        parts = (complex(stored).real, complex(stored).imag)
+        re, im = complex(stored).real, complex(stored).imag
     return Pair(
-        call.emit(target, pair.re, dim, index, parts[0]),
-        call.emit(target, pair.im, dim, index, parts[1]),
+        call.emit(target, pair.re, dim, index, re), call.emit(target, pair.im, dim, index, im)
     )
 
 
