@@ -49,6 +49,9 @@ NESTS_ATTRIBUTE = "polyblocks.nests"
 #: A kernel: what its calls cost, one estimate for each, in order.
 ESTIMATES_ATTRIBUTE = "polyblocks.estimates"
 
+#: A product: zeros that its operation stored around a factor stand for elements that are not there.
+ABSENT_ATTRIBUTE = "polyblocks.absent"
+
 # Code generation.
 
 #: An ``scf.if`` that serves arguments that are hardly ever there.

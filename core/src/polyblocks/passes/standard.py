@@ -52,6 +52,7 @@ from polyblocks.passes.normalize.form_reductions import FormReductionsPass
 from polyblocks.passes.normalize.form_scans import FormScansPass
 from polyblocks.passes.normalize.forward_copies import ForwardCopiesPass
 from polyblocks.passes.normalize.join_copies import JoinCopiesPass
+from polyblocks.passes.normalize.mask_absent import MaskAbsentPass
 from polyblocks.passes.normalize.narrow_accumulators import NarrowAccumulatorsPass
 from polyblocks.passes.normalize.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.normalize.prepare_arguments import PrepareArgumentsPass
@@ -156,6 +157,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 WidenAccumulatorsPass(),
                 SetPrecisionPass(),
                 UnrollReductionsPass(),
+                # When places of steps are known, and before margins are parts of others.
+                MaskAbsentPass(),
                 *only(blocks or vectors, RaiseTablesPass(), JoinCopiesPass()),
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.

@@ -1,4 +1,4 @@
-"""Gradients of convolutions, and transposed convolutions with groups, as plain convolutions.
+"""Gradients of convolutions, and transposed convolutions, as plain convolutions.
 
 torch-mlir lowers neither of them for all groups, strides and paddings; some come out with a wrong
 shape.
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from polyblocks_torch.decomp.registry import decomposition
-from polyblocks_torch.windows import windows
+from polyblocks_torch.windows import Zeros, windows
 
 aten = torch.ops.aten
 
@@ -37,7 +37,7 @@ def convolution(
     groups: int,
 ) -> Tensor:
     dims = weight.dim() - 2
-    if groups == 1 or (not transposed and dims < 3):
+    if not transposed and (groups == 1 or dims < 3):
         return NotImplemented
     stride, padding, dilation = (_each(v, dims) for v in (stride, padding, dilation))
     if transposed:
@@ -45,15 +45,9 @@ def convolution(
         return laid.transposed(x, weight, bias, _each(output_padding, dims))
     if not x.dtype.is_floating_point or not x.numel() or not weight.numel():
         return NotImplemented
-    wide = torch.promote_types(x.dtype, torch.float32)
-    x = _padded(x, [(n, n) for n in padding]).to(wide)
-    x = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
-    taps = weight.to(wide).reshape(groups, -1, *weight.shape[1:])
-    found = windows(x, taps, stride, dilation)
-    found = found.reshape(x.shape[0], weight.shape[0], *found.shape[3:])
-    if bias is not None:
-        found = found + bias.to(wide).reshape(-1, *[1] * dims)
-    return found.to(weight.dtype)
+    taps = weight.reshape(groups, -1, *weight.shape[1:])
+    zeros = Zeros([1] * dims, padding, padding, absent=False)
+    return _summed(x, taps, bias, stride, dilation, zeros)
 
 
 @decomposition(aten.convolution_backward.default)
@@ -133,28 +127,39 @@ class _Windows:
             bias: [groups * outer].
             output_padding: elements behind the last window.
         """
-        spatial = range(2, x.dim())
-        for dim, step in zip(spatial, self.stride, strict=True):
-            x = _spread(x, dim, step)
-        margins = [
-            margin - pad for margin, pad in zip(self._margins(weight), self.padding, strict=True)
-        ]
-        widths = [(n, n + more) for n, more in zip(margins, output_padding, strict=True)]
-        inner, outer = weight.shape[0] // self.groups, weight.shape[1]
-        weight = weight.flip(list(spatial)).reshape(self.groups, inner, *weight.shape[1:])
-        weight = weight.transpose(1, 2).reshape(self.groups * outer, inner, *weight.shape[3:])
-        steps = [1] * len(self.stride)
-        return aten.convolution(
-            _padded(x, widths),
-            weight,
-            bias,
-            steps,
-            self.none,
-            self.dilation,
-            False,
-            self.none,
-            self.groups,
+        dims = len(self.stride)
+        low: list[int] = []
+        high: list[int] = []
+        counts: list[int] = []
+        empty = not x.numel() or not weight.numel()
+        axes = zip(
+            range(2, 2 + dims),
+            self.stride,
+            self.padding,
+            self._margins(weight),
+            output_padding,
+            strict=True,
         )
+        for dim, step, pad, margin, more in axes:
+            before, behind = margin - pad, margin - pad + more
+            extent = x.shape[dim]
+            counts.append((extent - 1) * step + 1 + before + behind - margin)
+            # Elements that no result is made of.
+            first, last = -(min(0, before) // step), -(min(0, behind) // step)
+            if first + last >= extent:
+                empty = True
+            elif first or last:
+                x = x.narrow(dim, first, extent - first - last)
+            low.append(before + first * step)
+            high.append(behind + last * step)
+        if empty:
+            found = x.new_zeros([x.shape[0], self.groups * weight.shape[1], *counts])
+            return found if bias is None else found + bias.reshape(-1, *[1] * dims)
+        inner, outer = weight.shape[0] // self.groups, weight.shape[1]
+        taps = weight.flip(list(range(2, 2 + dims)))
+        taps = taps.reshape(self.groups, inner, outer, *weight.shape[2:]).transpose(1, 2)
+        zeros = Zeros(self.stride, low, high, absent=True)
+        return _summed(x, taps, bias, [1] * dims, self.dilation, zeros)
 
     def gradient_of_input(self, grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
         """What the transposed convolution makes of the gradient; 0 for what no window read."""
@@ -165,30 +170,7 @@ class _Windows:
                 x.shape[2:], self.padding, self._reach(grad, weight), strict=True
             )
         ]
-        outside = any(pad > n for pad, n in zip(self.padding, self._margins(weight), strict=True))
-        laid, more = self, behind
-        if outside:
-            # Windows that read padding alone.
-            laid = _Windows(self.stride, self.none, self.dilation, self.groups)
-            more = self.none
-        if self.groups == 1:
-            found = aten.convolution(
-                grad,
-                weight,
-                None,
-                laid.stride,
-                laid.padding,
-                laid.dilation,
-                True,
-                more,
-                1,
-            )
-        else:
-            found = laid.transposed(grad, weight, None, more)
-        if outside:
-            widths = [(-pad, n - pad) for pad, n in zip(self.padding, behind, strict=True)]
-            found = _padded(found, widths)
-        return found
+        return self.transposed(grad, weight, None, behind)
 
     def gradient_of_weight(self, image: Tensor, outputs: Tensor, weight: Tensor) -> Tensor:
         """Sums of products of what a weight was multiplied with.
@@ -278,13 +260,22 @@ def _padded(x: Tensor, widths: Sequence[tuple[int, int]]) -> Tensor:
     return torch.constant_pad_nd(x, [width for pair in reversed(widths) for width in pair])
 
 
-def _spread(x: Tensor, dim: int, step: int) -> Tensor:
-    """Zeros between the elements of a dimension."""
-    if step == 1 or x.shape[dim] == 1:
-        return x
-    shape = list(x.shape)
-    shape[dim] = (shape[dim] - 1) * step + 1
-    return aten.slice_scatter(x.new_zeros(shape), x, dim, 0, shape[dim], step)
+def _summed(
+    x: Tensor,
+    taps: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    zeros: Zeros,
+) -> Tensor:
+    """A convolution of [images, groups * inner, ...] with [groups, outer, inner, ...]."""
+    found = windows(
+        x.reshape(x.shape[0], taps.shape[0], -1, *x.shape[2:]), taps, stride, dilation, zeros
+    )
+    found = found.reshape(x.shape[0], -1, *found.shape[3:])
+    if bias is not None:
+        found = found + bias.to(found.dtype).reshape(-1, *[1] * (x.dim() - 2))
+    return found.to(taps.dtype)
 
 
 def _each(values: Sequence[int], dims: int) -> list[int]:

@@ -1,0 +1,175 @@
+"""mask-absent: what an operation multiplies by zeros of its own padding counts as zero."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeGuard
+
+from polyblocks.affine.analysis.boxes import Box
+from polyblocks.affine.analysis.margins import margins_of
+from polyblocks.affine.contraction.choice import is_tiled
+from polyblocks.affine.contraction.factors import is_product
+from polyblocks.affine.expr import Expr
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Index,
+    Load,
+    Node,
+    Op,
+    Sequence,
+    Value,
+    operands,
+    walk,
+)
+from polyblocks.affine.rewrites.inlining import EXTENSIONS, with_conversions, with_producers
+from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.affine.users import Users
+from polyblocks.attributes import ABSENT_ATTRIBUTE
+from polyblocks.passes.base import NestPass
+
+#: The predicate of ``arith.cmpi`` for unsigned numbers that are less.
+_BELOW = 6
+
+
+@dataclass(frozen=True)
+class MaskAbsentPass(NestPass):
+    """Let a factor be zero where the other one is an element that is not there.
+
+    A product is marked where the zeros that its operation stored around a factor stand for elements
+    that are not there: what they are multiplied by does not matter, not even if it is infinite or
+    NaN. Products that are computed in tiles or by matrix units stay as they are, and so do those
+    with constants that are known to be finite.
+
+    Before, with ``%x[i]`` in ``%p[i + 1]`` and zeros in ``%p[0]`` and ``%p[9]``::
+
+        %a = affine.load %p[%i]
+        %b = affine.load %w[0]
+        %t = arith.mulf %a, %b {polyblocks.absent}
+
+    After::
+
+        %a = affine.load %p[%i]
+        %b = affine.load %w[0]
+        %in = arith.cmpi ult, (%i - 1), 8
+        %c = arith.select %in, %b, 0.0
+        %t = arith.mulf %a, %c
+    """
+
+    name: ClassVar[str] = "mask-absent"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Mask in every nest that reads its own operation's zeros."""
+        marked = [
+            (nest, [n for n in walk(nest.body) if _is_marked(n)]) for nest in sequence.nests()
+        ]
+        marked = [(nest, products) for nest, products in marked if products]
+        if not marked:
+            return
+        boxes = {b: (m.inside, str(m.location)) for b, m in margins_of(sequence).items()}
+        users = Users(sequence)
+        for nest, products in marked:
+            tiled = is_tiled(with_producers(nest, users), context.target)
+            if not tiled and not is_product(with_conversions(nest, users), context.target):
+                _mask(nest.body, boxes)
+            for op in products:
+                op.attributes = {k: v for k, v in op.attributes.items() if k != ABSENT_ATTRIBUTE}
+            eliminate_common(nest.body)
+            nest.changed = True
+
+
+def _is_marked(node: Node) -> TypeGuard[Op]:
+    return isinstance(node, Op) and ABSENT_ATTRIBUTE in node.attributes
+
+
+def _mask(nodes: list[Node], boxes: dict[Buffer, tuple[Box, str]]) -> None:
+    """Mask factors in a block and in the loops in it."""
+    users: dict[Value, list[Node]] = defaultdict(list)
+    makers: dict[Value, Op] = {}
+    for node in nodes:
+        if isinstance(node, For):
+            _mask(node.body, boxes)
+        for value in operands(node):
+            users[value].append(node)
+        if isinstance(node, Op):
+            makers.update(dict.fromkeys(node.results, node))
+    before: dict[Node, list[Node]] = {}
+    for node in nodes:
+        if not isinstance(node, Load) or node.buffer not in boxes:
+            continue
+        inside, location = boxes[node.buffer]
+        if "unknown" in location or str(node.location) != location:
+            continue
+        spans = _spans(node, inside)
+        factor = _only_factor(node.result, users) if spans else None
+        if factor is None:
+            continue
+        times, side = factor
+        other = times.operands[1 - side]
+        if not _is_finite(makers.get(other)):
+            code: list[Node] = []
+            times.operands[1 - side] = _masked(other, spans, code)
+            before[times] = code
+    if before:
+        nodes[:] = [new for node in nodes for new in (*before.get(node, ()), node)]
+
+
+def _spans(load: Load, inside: Box) -> list[tuple[Expr, int]]:
+    """Numbers that are from 0 to below others where an element is there; none if all are."""
+    found: list[tuple[Expr, int]] = []
+    for expr, (low, high) in zip(load.index, inside, strict=True):
+        least, most = expr.range()
+        if least < low or most >= high:
+            found.append((expr - low, high - low))
+    return found
+
+
+def _only_factor(value: Value, users: dict[Value, list[Node]]) -> tuple[Op, int] | None:
+    """The product that a value, perhaps extended, is one factor of, and which of the two.
+
+    None if anything else is done with the value, or anything but sums with the product.
+    """
+    while len(users[value]) == 1:
+        (node,) = users[value]
+        if not isinstance(node, Op):
+            return None
+        if _is_marked(node):
+            (result,) = node.results
+            sums = all(isinstance(n, Op) and n.name == "arith.addf" for n in users[result])
+            return (node, node.operands.index(value)) if sums and users[result] else None
+        if node.name not in EXTENSIONS:
+            return None
+        (value,) = node.results
+    return None
+
+
+def _is_finite(maker: Op | None) -> bool:
+    """Whether what makes a value is a constant that is finite."""
+    if maker is None or maker.name != "arith.constant":
+        return False
+    value = getattr(maker.attributes["value"], "value", None)
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _masked(value: Value, spans: list[tuple[Expr, int]], out: list[Node]) -> Value:
+    """The value where all numbers are in their spans, and zero elsewhere."""
+    from polyblocks.mlir import ir
+
+    index, i1 = ir.IndexType.get(), ir.IntegerType.get_signless(1)
+    below = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _BELOW)}
+    zero = Value(value.type)
+    attribute = ir.FloatAttr.get(value.type, 0.0)
+    out.append(Op("arith.constant", [], {"value": attribute}, [zero]))
+    # Where the fewest loops move first: that is the same for many.
+    for expr, extent in sorted(spans, key=lambda span: len(span[0].terms)):
+        place, end, inside, result = Value(index), Value(index), Value(i1), Value(value.type)
+        out += [
+            Index(place, expr),
+            Index(end, Expr(extent)),
+            Op("arith.cmpi", [place, end], below, [inside]),
+            Op("arith.select", [inside, value, zero], {}, [result]),
+        ]
+        value = result
+    return value
