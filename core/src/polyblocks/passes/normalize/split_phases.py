@@ -27,6 +27,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.rewrites.permuting import permuted
+from polyblocks.attributes import ABSENT_ATTRIBUTE
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import own_name
 from polyblocks.passes.normalize.normalize_nests import splice_loops
@@ -86,7 +87,8 @@ class SplitPhasesPass(NestPass):
     def _pays(self, split: _Split, target: TargetDescription) -> bool:
         """Whether fewer multiplications are worth results that are not stored side by side."""
         lanes = max(1, target.vector_bits // (8 * split.bytes)) if split.spreads else 1
-        return len(split.phases) <= self.max_nests and split.saved >= lanes
+        worth = split.marked or split.saved >= lanes
+        return len(split.phases) <= self.max_nests and worth
 
 
 @dataclass(frozen=True)
@@ -221,6 +223,11 @@ class _Split:
             steps = sum(p.count * p.results * p.steps for p in axis.parts)
             share *= steps / axis.result.extent / (axis.window.extent if axis.window else 1)
         return self.shape.trips * (1 - share)
+
+    @property
+    def marked(self) -> bool:
+        """Whether products with the zeros are no numbers that the program asks for."""
+        return any(isinstance(n, Op) and ABSENT_ATTRIBUTE in n.attributes for n in self.shape.inner)
 
     @property
     def bytes(self) -> int:

@@ -117,7 +117,12 @@ class _Windows:
         )
 
     def transposed(
-        self, x: Tensor, weight: Tensor, bias: Tensor | None, output_padding: Sequence[int]
+        self,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        output_padding: Sequence[int],
+        absent: bool = True,
     ) -> Tensor:
         """A transposed convolution: a plain one over what has zeros between its elements.
 
@@ -126,6 +131,7 @@ class _Windows:
             weight: [groups * inner, outer, ...].
             bias: [groups * outer].
             output_padding: elements behind the last window.
+            absent: whether zeros must not meet the weight.
         """
         dims = len(self.stride)
         low: list[int] = []
@@ -158,7 +164,7 @@ class _Windows:
         inner, outer = weight.shape[0] // self.groups, weight.shape[1]
         taps = weight.flip(list(range(2, 2 + dims)))
         taps = taps.reshape(self.groups, inner, outer, *weight.shape[2:]).transpose(1, 2)
-        zeros = Zeros(self.stride, low, high, absent=True)
+        zeros = Zeros(self.stride, low, high, absent)
         return _summed(x, taps, bias, [1] * dims, self.dilation, zeros)
 
     def gradient_of_input(self, grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
@@ -170,7 +176,9 @@ class _Windows:
                 x.shape[2:], self.padding, self._reach(grad, weight), strict=True
             )
         ]
-        return self.transposed(grad, weight, None, behind)
+        # Without a stride all zeros are padding, which a plain convolution may multiply, too.
+        strided = any(step > 1 for step in self.stride)
+        return self.transposed(grad, weight, None, behind, absent=strided)
 
     def gradient_of_weight(self, image: Tensor, outputs: Tensor, weight: Tensor) -> Tensor:
         """Sums of products of what a weight was multiplied with.
