@@ -1,4 +1,4 @@
-"""Transposed convolutions of padded inputs, which torch-mlir would put at the wrong places."""
+"""Transposed convolutions of inputs that the program pads by itself."""
 
 from __future__ import annotations
 

@@ -76,11 +76,26 @@ def test_types(dtype: torch.dtype) -> None:
 
 
 def test_few_products_are_left_whole() -> None:
+    x, w = jnp.ones((1, 2, 6, 7)), jnp.ones((2, 2, 2, 3))
+
+    def f(x: Any, w: Any) -> Any:
+        return jax.lax.conv_transpose(
+            x, w, (2, 2), "SAME", dimension_numbers=("NCHW", "HWIO", "NCHW")
+        )
+
+    events: list[Event] = []
+    with listening(events.append):
+        result = polyblocks_jit_jax(compile_options=OPTIONS)(f)(x, w)
+    np.testing.assert_allclose(result, f(x, w))
+    assert phases(events) == [("left whole", 1)]
+
+
+def test_marked_products_are_split_however_few_they_are() -> None:
     x, w = torch.randn(1, 2, 6, 7), torch.randn(2, 3, 2, 2)
     events: list[Event] = []
     with listening(events.append):
         polyblocks_jit_torch(compile_options=OPTIONS)(functional.conv_transpose2d)(x, w, stride=2)
-    assert phases(events) == [("left whole", 1)]
+    assert phases(events) == [("split", 1)]
 
 
 def test_what_is_no_number_goes_where_it_does_in_pytorch() -> None:

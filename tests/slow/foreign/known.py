@@ -2,8 +2,4 @@
 
 from __future__ import annotations
 
-KNOWN: dict[str, str] = {
-    "torch/constants and Python's numbers/conv_transpose of inf": (
-        "a transposed convolution multiplies the zeros that it inserts"
-    ),
-}
+KNOWN: dict[str, str] = {}

@@ -166,7 +166,10 @@ def _replace(op: Any) -> None:
         [image, group, outer, *places],
     ]
     loops = ["parallel"] * (3 + dims) + ["reduction"] * (1 + dims)
-    with ir.InsertionPoint(op), op.location:
+    # Reports name the operation that the user knows.
+    named = ir.NameLoc(op.location) if isinstance(op.location, ir.NameLoc) else None
+    location = ir.Location.name("aten.convolution.default", named and named.child_loc)
+    with ir.InsertionPoint(op), location:
         generic = linalg.GenericOp(
             [kind],
             [_with_zeros(to_builtin(op.operands[0]), zeros), to_builtin(op.operands[1])],
@@ -180,7 +183,7 @@ def _replace(op: Any) -> None:
         )
         types = [ir.RankedTensorType(v.type).element_type for v in list(generic.operands)[:2]]
         block = ir.Block.create_at_start(
-            generic.regions[0], [*types, element], arg_locs=[op.location] * 3
+            generic.regions[0], [*types, element], arg_locs=[location] * 3
         )
         with ir.InsertionPoint(block):
             linalg.YieldOp([_step(*block.arguments, zeros.absent)])

@@ -43,6 +43,8 @@ COMMUTATIVE = {
 }
 #: Of these, sums and products whose rounding errors add up.
 ROUNDING = {"arith.addf", "arith.mulf"}
+#: What makes wider numbers of the same value.
+EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 #: In a reduction, whose order is free, either zero may be the largest of both.
 _ZEROS_IN_ORDER = {"arith.maximumf", "arith.minimumf"}
 #: Of these, floating-point ops that must say that they may be reassociated.
@@ -180,13 +182,21 @@ def adds_products_of(
 ) -> bool:
     """Whether a step of a sum does nothing but multiply a value once, and add that.
 
+    Factors may be extended first.
+
     Args:
         value: one of the factors.
         ops: what a step does with what it has loaded.
         arguments: the sum before the step.
         yields: the sum after it.
     """
-    found = [n for n in ops if not isinstance(n, (Index, Load))]
+    found: list[Node] = []
+    for node in ops:
+        if isinstance(node, Op) and node.name in EXTENSIONS:
+            if node.operands == [value]:
+                (value,) = node.results
+        elif not isinstance(node, (Index, Load)):
+            found.append(node)
     if len(found) != 2:
         return False
     times, plus = found

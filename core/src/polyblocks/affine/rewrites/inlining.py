@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
+from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
@@ -30,9 +31,6 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.rewrites.run_time_places import body_at_values, gathers, known_exprs
 from polyblocks.affine.users import Users
-
-#: What makes wider numbers of the same value.
-EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 
 
 @dataclass

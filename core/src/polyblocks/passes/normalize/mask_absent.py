@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
 from polyblocks.affine.analysis.boxes import Box
+from polyblocks.affine.analysis.lattices import Lattice, lattices_of
 from polyblocks.affine.analysis.margins import margins_of
+from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.contraction.choice import is_tiled
 from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.expr import Expr
@@ -24,7 +26,7 @@ from polyblocks.affine.model import (
     operands,
     walk,
 )
-from polyblocks.affine.rewrites.inlining import EXTENSIONS, with_conversions, with_producers
+from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
 from polyblocks.attributes import ABSENT_ATTRIBUTE
@@ -68,41 +70,71 @@ class MaskAbsentPass(NestPass):
         marked = [(nest, products) for nest, products in marked if products]
         if not marked:
             return
-        boxes = {b: (m.inside, str(m.location)) for b, m in margins_of(sequence).items()}
+        lattices = lattices_of(sequence)
+        known = {
+            buffer: _Zeros(margin.inside, lattices.get(buffer), str(margin.location))
+            for buffer, margin in margins_of(sequence).items()
+        }
         users = Users(sequence)
         for nest, products in marked:
             tiled = is_tiled(with_producers(nest, users), context.target)
             if not tiled and not is_product(with_conversions(nest, users), context.target):
-                _mask(nest.body, boxes)
+                _mask(nest.body, known)
             for op in products:
                 op.attributes = {k: v for k, v in op.attributes.items() if k != ABSENT_ATTRIBUTE}
             eliminate_common(nest.body)
             nest.changed = True
 
 
+@dataclass(frozen=True)
+class _Zeros:
+    """Which elements of a buffer are there.
+
+    Attributes:
+        inside: the box outside of which all are zeros.
+        lattice: where they are in the box; None for everywhere.
+        location: of the operation of the framework that stores the zeros.
+    """
+
+    inside: Box
+    lattice: Lattice | None
+    location: str
+
+    def spans(self, load: Load) -> list[tuple[Expr, int]]:
+        """Numbers that are from 0 to below others where an element is there; none if all are."""
+        found: list[tuple[Expr, int]] = []
+        if "unknown" in self.location or str(load.location) != self.location:
+            return found
+        for expr, (low, high) in zip(load.index, self.inside, strict=True):
+            least, most = expr.range()
+            if least < low or most >= high:
+                found.append((expr - low, high - low))
+        if self.lattice is not None:
+            places = zip(load.index, self.lattice.first, self.lattice.strides, strict=True)
+            found += [((expr - first) % step, 1) for expr, first, step in places if step > 1]
+        return found
+
+
 def _is_marked(node: Node) -> TypeGuard[Op]:
     return isinstance(node, Op) and ABSENT_ATTRIBUTE in node.attributes
 
 
-def _mask(nodes: list[Node], boxes: dict[Buffer, tuple[Box, str]]) -> None:
+def _mask(nodes: list[Node], known: dict[Buffer, _Zeros]) -> None:
     """Mask factors in a block and in the loops in it."""
     users: dict[Value, list[Node]] = defaultdict(list)
     makers: dict[Value, Op] = {}
     for node in nodes:
         if isinstance(node, For):
-            _mask(node.body, boxes)
+            _mask(node.body, known)
         for value in operands(node):
             users[value].append(node)
         if isinstance(node, Op):
             makers.update(dict.fromkeys(node.results, node))
     before: dict[Node, list[Node]] = {}
     for node in nodes:
-        if not isinstance(node, Load) or node.buffer not in boxes:
+        if not isinstance(node, Load) or node.buffer not in known:
             continue
-        inside, location = boxes[node.buffer]
-        if "unknown" in location or str(node.location) != location:
-            continue
-        spans = _spans(node, inside)
+        spans = known[node.buffer].spans(node)
         factor = _only_factor(node.result, users) if spans else None
         if factor is None:
             continue
@@ -114,16 +146,6 @@ def _mask(nodes: list[Node], boxes: dict[Buffer, tuple[Box, str]]) -> None:
             before[times] = code
     if before:
         nodes[:] = [new for node in nodes for new in (*before.get(node, ()), node)]
-
-
-def _spans(load: Load, inside: Box) -> list[tuple[Expr, int]]:
-    """Numbers that are from 0 to below others where an element is there; none if all are."""
-    found: list[tuple[Expr, int]] = []
-    for expr, (low, high) in zip(load.index, inside, strict=True):
-        least, most = expr.range()
-        if least < low or most >= high:
-            found.append((expr - low, high - low))
-    return found
 
 
 def _only_factor(value: Value, users: dict[Value, list[Node]]) -> tuple[Op, int] | None:

@@ -11,7 +11,6 @@ from polyblocks_torch.rewrites.constants import fold_constants
 from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors
 from polyblocks_torch.rewrites.explicit_types import make_types_explicit
 from polyblocks_torch.rewrites.index_puts import name_index_puts
-from polyblocks_torch.rewrites.padded_inputs import join_padded_inputs
 from polyblocks_torch.rewrites.pool_positions import find_pool_positions
 from polyblocks_torch.rewrites.positive_dims import count_dims_from_front
 
@@ -34,7 +33,6 @@ def rewrite_graph(gm: torch.fx.GraphModule) -> None:
         expand_complex(gm)
     make_types_explicit(gm)
     count_dims_from_front(gm.graph)
-    join_padded_inputs(gm.graph)
     drop_unused(gm.graph)
 
 
