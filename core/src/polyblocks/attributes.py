@@ -49,7 +49,7 @@ NESTS_ATTRIBUTE = "polyblocks.nests"
 #: A kernel: what its calls cost, one estimate for each, in order.
 ESTIMATES_ATTRIBUTE = "polyblocks.estimates"
 
-#: A product: zeros that its operation stored around a factor stand for elements that are not there.
+#: A product: zeros that its operation put around or between elements meet nothing (S1 to S3).
 ABSENT_ATTRIBUTE = "polyblocks.absent"
 
 # Code generation.

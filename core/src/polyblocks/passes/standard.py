@@ -33,6 +33,7 @@ from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.interleave_lookups import InterleaveLookupsPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
+from polyblocks.passes.layout.prepare_arguments import PrepareArgumentsPass
 from polyblocks.passes.layout.raise_tables import RaiseTablesPass
 from polyblocks.passes.layout.split_ranges import SplitRangesPass
 from polyblocks.passes.layout.split_stacks import SplitStacksPass
@@ -55,7 +56,6 @@ from polyblocks.passes.normalize.join_copies import JoinCopiesPass
 from polyblocks.passes.normalize.mask_absent import MaskAbsentPass
 from polyblocks.passes.normalize.narrow_accumulators import NarrowAccumulatorsPass
 from polyblocks.passes.normalize.normalize_nests import NormalizeNestsPass
-from polyblocks.passes.normalize.prepare_arguments import PrepareArgumentsPass
 from polyblocks.passes.normalize.raise_indices import RaiseIndicesPass
 from polyblocks.passes.normalize.rename_buffers import RenameBuffersPass
 from polyblocks.passes.normalize.set_precision import SetPrecisionPass

@@ -186,7 +186,8 @@ def _replace(op: Any) -> None:
             generic.regions[0], [*types, element], arg_locs=[location] * 3
         )
         with ir.InsertionPoint(block):
-            linalg.YieldOp([_step(*block.arguments, zeros.absent)])
+            first, second, total = block.arguments
+            linalg.YieldOp([_step(first, second, total, zeros.absent)])
         op.results[0].replace_all_uses_with(from_builtin(generic.results[0], op.results[0].type))
     op.erase()
 
