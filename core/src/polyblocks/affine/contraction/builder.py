@@ -497,8 +497,8 @@ class ContractionBuilder:
         )
         at = (at_row, at_column)
         body = self._finished(*at, self.partial, at)
-        # Neighbours in memory, if there are any, are rows or columns.
-        columns_inside = product.in_order or not product.waits
+        # Neighbours in memory, or what is closest to that, are rows or columns.
+        columns_inside = product.inside or not product.waits
         return rows(columns_around(body)) if columns_inside else columns_around(rows(body))
 
     def _finish_strips(self, row: Expr, rows: Loops) -> list[Node]:

@@ -55,6 +55,7 @@ class Product:
             stored side by side as columns are.
         in_order: whether columns of the fastest loop are stored side by side.
         crossed: whether rows of the fastest loop are, and columns are not.
+        inside: whether columns of the fastest loop are stored closer to each other than rows are.
         operands: what rows and columns move.
         body: code of one step, which uses operands and carried values.
         arguments, yields: the carried values before and after a step.
@@ -80,6 +81,7 @@ class Product:
     waits: bool
     in_order: bool
     crossed: bool
+    inside: bool
     operands: list[Operand]
     body: list[Node]
     arguments: list[Value]
@@ -302,6 +304,7 @@ def _product(
         waits=waits,
         in_order=in_order,
         crossed=not in_order and _side_by_side(stored, rows[-1]),
+        inside=in_order or _closer(stored, columns[-1], rows[-1]),
         operands=[
             Operand(value, nodes, of_rows, _in_place(nodes, value, step, row, column, views))
             for value, nodes, of_rows in split.operands
@@ -320,6 +323,12 @@ def _product(
 def _side_by_side(stores: list[Store], var: Var) -> bool:
     """Whether all that is stored for a variable's values lies one after the other."""
     return all(stride_along(n.buffer, n.index, var) == 1 for n in stores)
+
+
+def _closer(stores: list[Store], var: Var, other: Var) -> bool:
+    """Whether all that is stored for a variable's values is closer together than for another's."""
+    strides = [[stride_along(n.buffer, n.index, v) for v in (var, other)] for n in stores]
+    return all(a is not None and b is not None and abs(a) < abs(b) for a, b in strides)
 
 
 def _slowest_first(variables: list[Var], accesses: Sequence[Load | Store]) -> list[Var]:

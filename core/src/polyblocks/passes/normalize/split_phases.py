@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.lattices import Lattice, lattices_of
 from polyblocks.affine.analysis.reductions import ReductionNest, adds_products_of
+from polyblocks.affine.contraction.factors import DTYPES
+from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
@@ -86,6 +88,10 @@ class SplitPhasesPass(NestPass):
 
     def _pays(self, split: _Split, target: TargetDescription) -> bool:
         """Whether fewer multiplications are worth results that are not stored side by side."""
+        # A matrix unit multiplies zeros faster than phases are stored between each other.
+        narrow = DTYPES.get(printed(split.load.buffer.element))
+        if any(unit.operands == narrow for unit in target.matrix_units):
+            return False
         lanes = max(1, target.vector_bits // (8 * split.bytes)) if split.spreads else 1
         worth = split.marked or split.saved >= lanes
         return len(split.phases) <= self.max_nests and worth
