@@ -55,3 +55,25 @@ def test_a_table_of_the_program(dtype: torch.dtype) -> None:
     x = (10 * torch.randn(6, 30, generator=torch.Generator().manual_seed(3))).to(dtype)
     # Sums are rounded once in between.
     check(f, x, **({"rtol": 2e-2, "atol": 0.2} if dtype == torch.bfloat16 else {}))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_infinities_are_weighted_as_by_eager_mode(dims, align_corners, dtype):
+    """PyTorch's own decomposition subtracts neighbours, of which two may be infinite."""
+
+    def function(x):
+        return functional.interpolate(
+            x,
+            size=[9, 7, 8][:dims],
+            mode=("linear", "bilinear", "trilinear")[dims - 1],
+            align_corners=align_corners,
+        )
+
+    x = torch.randn([1, 2, *[5, 4, 6][:dims]], generator=torch.Generator().manual_seed(dims))
+    x.view(-1)[3:6] = torch.inf
+    x.view(-1)[8] = -torch.inf
+    x = x.to(dtype)
+    ours = polyblocks_jit_torch(compile_options={"target": "cpu", "strict_target": True})(function)
+    torch.testing.assert_close(ours(x), function(x), equal_nan=True)

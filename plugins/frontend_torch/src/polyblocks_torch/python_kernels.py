@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey
 
+from polyblocks_torch.decomp.linear_resampling import LINEAR, resample_linearly
+
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 
 #: Packets; :mod:`polyblocks_torch.decomp.resampling` and ``losses`` have them.
@@ -54,9 +56,9 @@ _REPLACED = {
 
 @contextmanager
 def operations_kept() -> Iterator[None]:
-    """Let what is traced inside have these operations."""
+    """Let what is traced inside have these operations, and linear weights as kernels have them."""
     taken = []
-    for name in (*_KEPT, *_KEPT_OF_BYTES):
+    for name in dict.fromkeys((*_KEPT, *LINEAR, *_KEPT_OF_BYTES)):
         packet = getattr(torch.ops.aten, name)
         for overload in {"default", "vec"} & set(packet.overloads()):
             op = getattr(packet, overload)
@@ -64,9 +66,11 @@ def operations_kept() -> Iterator[None]:
             if kernels:
                 op._dispatch_cache.clear()
                 taken.append((op, kernels))
-            if name in _KEPT_OF_BYTES:
-                for key, kernel in kernels.items():
-                    op.py_kernels[key] = _but_for_bytes(packet, kernel)
+            for key, kernel in kernels.items():
+                if name in LINEAR:
+                    op.py_kernels[key] = resample_linearly
+                if name in _KEPT_OF_BYTES:
+                    op.py_kernels[key] = _but_for_bytes(packet, op.py_kernels.get(key, kernel))
     for op, kernel in _REPLACED.items():
         kernels = {key: op.py_kernels[key] for key in _KEYS if key in op.py_kernels}
         op.py_kernels.update(dict.fromkeys(_KEYS, kernel))

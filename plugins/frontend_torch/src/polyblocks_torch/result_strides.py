@@ -23,7 +23,8 @@ _ELEMENTWISE = frozenset(
         aten.copysign.Tensor, aten.div.Tensor_mode, aten.floor_divide.default,
         aten.heaviside.default, aten.logaddexp.default, aten.logaddexp2.default,
         aten.logical_and.default, aten.logical_or.default, aten.logical_xor.default,
-        aten.native_dropout_backward.default, aten.pow.Tensor_Tensor,
+        aten.logit_backward.default, aten.native_dropout_backward.default, aten.pow.Tensor_Tensor,
+        aten.special_xlog1py.default, aten.xlogy.Tensor,
     }
 )  # fmt: skip
 

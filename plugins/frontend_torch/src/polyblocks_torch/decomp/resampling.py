@@ -157,6 +157,5 @@ def _register_weighted(op: torch._ops.OpOverload) -> None:
         return made
 
 
-for _packet in (aten.upsample_bilinear2d, aten.upsample_bicubic2d):
-    _register_weighted(_packet.default)
-    _register_weighted(_packet.vec)
+_register_weighted(aten.upsample_bicubic2d.default)
+_register_weighted(aten.upsample_bicubic2d.vec)
