@@ -139,3 +139,17 @@ def test_padding_that_cuts_elements_off(padding: int) -> None:
         return functional.conv_transpose2d(x, w, stride=(3, 4), padding=padding)
 
     torch.testing.assert_close(compiled(f)(x, w), f(x, w), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("target", "arch"), [("nvgpu", "sm_90a"), ("amdgpu", "gfx1100")])
+def test_on_gpus(target: str, arch: str) -> None:
+    options = {"target": target, "arch": arch, "simulate": True, "strict_target": True}
+    x, w = torch.randn(1, 4, 5, 6), torch.randn(4, 1, 3, 3)
+    w[1, 0, 2, 0], w[2, 0, 1, 1] = math.inf, math.nan
+
+    def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return functional.conv_transpose2d(x, w, stride=(2, 1), padding=1, groups=4)
+
+    result = polyblocks_jit_torch(compile_options=options)(f)(x, w)
+    exact = f(x.double(), w.double())
+    torch.testing.assert_close(result.double(), exact, rtol=1e-4, atol=1e-4, equal_nan=True)

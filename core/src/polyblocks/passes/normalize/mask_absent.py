@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
 from polyblocks.affine.analysis.boxes import Box
+from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.lattices import Lattice, lattices_of
 from polyblocks.affine.analysis.margins import margins_of
 from polyblocks.affine.analysis.reductions import EXTENSIONS
-from polyblocks.affine.contraction.choice import is_tiled
+from polyblocks.affine.contraction.choice import has_enough, has_tiles
 from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
@@ -19,6 +20,7 @@ from polyblocks.affine.model import (
     For,
     Index,
     Load,
+    Nest,
     Node,
     Op,
     Sequence,
@@ -31,6 +33,7 @@ from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
 from polyblocks.attributes import ABSENT_ATTRIBUTE
 from polyblocks.passes.base import NestPass
+from polyblocks.target import TargetDescription
 
 #: The predicate of ``arith.cmpi`` for unsigned numbers that are less.
 _BELOW = 6
@@ -77,13 +80,22 @@ class MaskAbsentPass(NestPass):
         }
         users = Users(sequence)
         for nest, products in marked:
-            tiled = is_tiled(with_producers(nest, users), context.target)
-            if not tiled and not is_product(with_conversions(nest, users), context.target):
+            if not _in_tiles(nest, users, context.target):
                 _mask(nest.body, known)
             for op in products:
                 op.attributes = {k: v for k, v in op.attributes.items() if k != ABSENT_ATTRIBUTE}
             eliminate_common(nest.body)
             nest.changed = True
+
+
+def _in_tiles(nest: Nest, users: Users, target: TargetDescription) -> bool:
+    """Whether a nest is a contraction that is computed in tiles."""
+    if is_product(with_conversions(nest, users), target):
+        return True
+    if not has_tiles(target) and target.multiprocessor is None:
+        return False
+    contraction = contraction_of(with_producers(nest, users))
+    return contraction is not None and has_enough(contraction)
 
 
 @dataclass(frozen=True)
