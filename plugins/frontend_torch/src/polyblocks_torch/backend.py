@@ -37,6 +37,7 @@ from polyblocks_torch.python_kernels import operations_kept
 from polyblocks_torch.recurrent import as_loops
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import FunctionReport, GraphBreak
+from polyblocks_torch.tangent_strides import tangents_apart
 
 
 def polyblocks_backend(
@@ -148,7 +149,7 @@ def _compile_once(
         # None here: they are applied on a cache miss, see retrace.py.
         decompositions={},
     )
-    with numbers_as_tensors(), operations_kept():
+    with numbers_as_tensors(), operations_kept(), tangents_apart():
         return backend(gm, example_inputs)
 
 

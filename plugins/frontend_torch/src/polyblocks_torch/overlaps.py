@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -19,8 +19,13 @@ Constant = Callable[[torch.Tensor], fx.Node]
 
 def may_overlap(spec: ArraySpec) -> bool:
     """Whether two elements may be in one place; extents that are repeated (stride 0) apart."""
+    return strides_overlap(spec.shape, spec.strides)
+
+
+def strides_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """As :func:`may_overlap`, of an array of this shape."""
     reach = 0
-    for stride, extent in sorted(zip(spec.strides, spec.shape, strict=True)):
+    for stride, extent in sorted(zip(strides, shape, strict=True)):
         if extent == 1 or stride == 0:
             continue
         if stride <= reach:
@@ -53,10 +58,16 @@ def read_memory_of_views(
     """
     replaced = []
     for node in list(graph.nodes):
-        if node.target not in (aten.as_strided.default, aten.as_strided_scatter.default):
+        if node.target in (aten.as_strided.default, aten.as_strided_scatter.default):
+            args: tuple[Any, ...] = node.args
+        elif node.target in _VIEW_STORED_INTO:
+            # What overlaps does in the result, too: what is stored shows in other elements.
+            args = _stored_in_memory(graph, node, call)
+        else:
             continue
-        scatters = node.target is aten.as_strided_scatter.default
-        args: tuple[Any, ...] = node.args
+        if not args:
+            continue
+        scatters = node.target is not aten.as_strided.default
         root = args[0] if scatters else root_of(args[0])
         values: list[Any] = [n.meta.get("val") for n in (node, args[0], root)]
         if any(problem_with(v) is not None for v in values):
@@ -77,7 +88,8 @@ def read_memory_of_views(
             continue
         with graph.inserting_before(node):
             memory = memory_of(root, call, constant)
-            new = call(node.target, memory, *rest, size, strides, offset)
+            target = aten.as_strided_scatter.default if scatters else node.target
+            new = call(target, memory, *rest, size, strides, offset)
             if scatters:
                 new = call(aten.as_strided.default, new, list(spec.shape), list(spec.strides), 0)
         new.meta.update(node.meta)
@@ -87,6 +99,39 @@ def read_memory_of_views(
         graph.erase_node(node)
         replaced.append((node, new))
     return replaced
+
+
+#: What stores into a view of its operand, and that view.
+_VIEW_STORED_INTO: dict[Any, Any] = {
+    aten.diagonal_scatter.default: aten.diagonal.default,
+    aten.select_scatter.default: aten.select.int,
+    aten.slice_scatter.default: aten.slice.Tensor,
+}
+
+
+def _stored_in_memory(graph: fx.Graph, node: fx.Node, call: Call) -> tuple[Any, ...]:
+    """The arguments of an ``as_strided_scatter`` into memory in which the operand overlaps itself.
+
+    Empty where it does not.
+    """
+    args: tuple[Any, ...] = node.args
+    x, stored, *where = args
+    values = [n.meta.get("val") for n in (x, stored, node)]
+    if node.kwargs or any(problem_with(v) is not None for v in values):
+        return ()
+    value, source, result = values
+    if not may_overlap(spec_of(value)) or not may_overlap(spec_of(result)):
+        return ()
+    with torch._C._DisableTorchDispatch():
+        memory = torch.empty_strided(value.shape, value.stride(), device="meta")
+        part = _VIEW_STORED_INTO[node.target](memory, *where)
+    start = int(value.storage_offset()) + part.storage_offset()
+    with graph.inserting_before(node):
+        if source.dtype != value.dtype:
+            stored = call(aten._to_copy.default, stored, dtype=value.dtype)
+        if source.shape != part.shape:
+            stored = call(aten.expand.default, stored, list(part.shape))
+    return x, stored, list(part.shape), list(part.stride()), start
 
 
 def memory_of(node: fx.Node, call: Call, constant: Constant) -> fx.Node:

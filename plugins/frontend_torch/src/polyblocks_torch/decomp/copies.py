@@ -198,7 +198,7 @@ def diagonal_scatter(
 ) -> Tensor:
     dim1, dim2 = dim1 % x.dim(), dim2 % x.dim()
     rows, columns = x.shape[dim1], x.shape[dim2]
-    square = torch.diag_embed(src, offset)
+    square = torch.diag_embed(src.to(x.dtype), offset)
     # A diagonal of length n and offset k makes a square of n + |k|; the matrix may be larger.
     square = square[..., :rows, :columns]
     pad = (0, columns - square.shape[-1], 0, rows - square.shape[-2])
