@@ -125,3 +125,23 @@ def test_values(dtype, parts):
     z = numbers(dtype) + torch.tensor([0.5, 2, 1, 7, 3, 9, 1, 1])
     for argument in (z, z.conj(), torch.stack([z, z], 1)[:, 0].conj()):
         assert_equal(call(argument), function(argument))
+
+
+@pytest.mark.parametrize(
+    ("function", "argument"),
+    [
+        (lambda z: (z * 2).exp(), lambda z: z.conj()),
+        (lambda z: (z * 2).exp(), lambda z: z.conj().imag),
+        (lambda z: z.view(2, 4) @ z.view(2, 4).mT, lambda z: z.conj()),
+        (lambda z: z.mul_(2), lambda z: z.conj()),
+        (lambda z: z.add_(1), lambda z: z.conj().imag),
+        (lambda z: z[1:].real * z[:-1].imag, lambda z: z.conj()),
+        (lambda z: z.index_put((torch.tensor([-1]),), z[:1]), lambda z: z.conj()),
+    ],
+)
+def test_lazy_arguments_are_compiled_whole(function, argument):
+    call = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    mine, theirs = numbers(torch.complex64), numbers(torch.complex64)
+    theirs.copy_(mine)
+    torch.testing.assert_close(call(argument(mine)), function(argument(theirs)))
+    torch.testing.assert_close(mine, theirs)

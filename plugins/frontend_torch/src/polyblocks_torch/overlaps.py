@@ -116,7 +116,7 @@ def _stored_in_memory(graph: fx.Graph, node: fx.Node, call: Call) -> tuple[Any, 
     """
     args: tuple[Any, ...] = node.args
     x, stored, *where = args
-    values = [n.meta.get("val") for n in (x, stored, node)]
+    values: list[Any] = [n.meta.get("val") for n in (x, stored, node)]
     if node.kwargs or any(problem_with(v) is not None for v in values):
         return ()
     value, source, result = values
