@@ -191,3 +191,34 @@ def test_complex_numbers_beside_others(program: Callable[..., Any]) -> None:
     expected = program(Z, R)
     ours = polyblocks_jit_torch(compile_options=STRICT)(program)(Z, R)
     torch.testing.assert_close(ours, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("largest", [torch.amax, torch.amin], ids=["amax", "amin"])
+def test_gradients_find_the_maximum_again(largest: Any, dtype: torch.dtype) -> None:
+    """Where the backward graph computes the operand anew, from what the forward graph stored."""
+
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        inner = torch.log1p(x)
+        outer = torch.sin(inner)
+        return largest(outer, 0), inner, torch.linalg.vector_norm(outer, dim=0)
+
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(33, 17, generator=generator).to(dtype)
+    ours, eager = (x.clone().requires_grad_() for _ in range(2))
+    for call, operand in (
+        (polyblocks_jit_torch(compile_options=STRICT)(function), ours),
+        (function, eager),
+    ):
+        torch.stack([result.float().sum() for result in call(operand)]).sum().backward()
+    assert ours.grad is not None
+    unit = torch.finfo(dtype).eps
+    torch.testing.assert_close(ours.grad, eager.grad, rtol=4 * unit, atol=4 * unit)
+
+
+def test_a_complex_exponential_that_overflows() -> None:
+    z = torch.complex(torch.tensor([255.0, 1.0, 255.0]), torch.tensor([0.0, -0.0, 1.0]))
+    ours = polyblocks_jit_torch(compile_options=STRICT)(torch.exp)(z)
+    expected = torch.tensor([complex(torch.inf, 0), complex(torch.e, -0.0)])
+    torch.testing.assert_close(ours[:2], expected)
+    assert ours[2].isinf()

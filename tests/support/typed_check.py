@@ -32,8 +32,9 @@ TRIALS = 6
 SLACK = 8.0
 
 
-#: Functions, or derivatives, that PyTorch computes in float64 by series that stop early.
-SPECIAL = re.compile(r"gamma|zeta")
+#: Functions, or derivatives, that PyTorch computes in float64 by series that stop early, or as a
+#: difference of nearly equal numbers.
+SPECIAL = re.compile(r"gamma|zeta|gelu")
 _EXACT = frozenset({torch.float64, torch.complex128})
 
 #: Lines in which one of several numbers is taken, or with a bound in their place.

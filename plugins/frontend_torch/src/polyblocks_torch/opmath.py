@@ -97,13 +97,13 @@ def rounds_between(nodes: Collection[fx.Node]) -> bool:
         if node not in rounded:
             rounded[node] = (
                 any(is_narrow(value) for value in _values(node))
-                if _computes(node)
+                if computes(node)
                 else any(is_rounded(operand) for operand in node.all_input_nodes)
             )
         return rounded[node]
 
     return any(
-        _computes(node) and any(is_rounded(operand) for operand in node.all_input_nodes)
+        computes(node) and any(is_rounded(operand) for operand in node.all_input_nodes)
         for node in nodes
     )
 
@@ -113,7 +113,7 @@ def in_steps(node: fx.Node) -> bool:
 
     Comparisons, which round numbers that they are given to the type of the tensor, are none.
     """
-    if not any(is_narrow(value) for value in _values(node)) or not _computes(node):
+    if not any(is_narrow(value) for value in _values(node)) or not computes(node):
         return False
     if torch.Tag.nondeterministic_seeded in node.target.tags:  # type: ignore[union-attr]
         return False
@@ -133,7 +133,7 @@ def _name(node: fx.Node) -> str:
     return name
 
 
-def _computes(node: fx.Node) -> bool:
+def computes(node: fx.Node) -> bool:
     """Whether results of a node may not be among its operands."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or target.is_view:

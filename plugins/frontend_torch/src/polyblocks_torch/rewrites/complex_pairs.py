@@ -349,7 +349,10 @@ def _angle(call: _Call, x: Pair) -> fx.Node:
 
 @_rule(aten.exp.default)
 def _exp(call: _Call, x: Pair) -> Pair:
-    return _polar(call, call.emit(aten.exp.default, x.re), x.im)
+    made = _polar(call, call.emit(aten.exp.default, x.re), x.im)
+    # As C has it: of a real number that overflows, the imaginary part would be inf * 0.
+    real = call.emit(aten.eq.Scalar, x.im, 0.0)
+    return Pair(made.re, call.emit(aten.where.self, real, x.im, made.im))
 
 
 @_rule(aten.eq.Tensor, aten.ne.Tensor, aten.eq.Scalar, aten.ne.Scalar)

@@ -6,9 +6,11 @@ import torch
 from torch.utils import _pytree as pytree
 
 from polyblocks_torch.graphs import drop_unused
+from polyblocks_torch.opmath import NARROW
 from polyblocks_torch.rewrites.complex_pairs import expand_complex
 from polyblocks_torch.rewrites.constants import fold_constants
 from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors
+from polyblocks_torch.rewrites.exact_roundings import round_what_is_compared
 from polyblocks_torch.rewrites.explicit_types import make_types_explicit
 from polyblocks_torch.rewrites.index_puts import name_index_puts
 from polyblocks_torch.rewrites.pool_positions import find_pool_positions
@@ -31,6 +33,8 @@ def rewrite_graph(gm: torch.fx.GraphModule) -> None:
     find_pool_positions(gm)
     if any(dtype.is_complex for dtype in dtypes):
         expand_complex(gm)
+    if not NARROW.isdisjoint(dtypes):
+        round_what_is_compared(gm.graph)
     make_types_explicit(gm)
     count_dims_from_front(gm.graph)
     drop_unused(gm.graph)

@@ -1,0 +1,90 @@
+"""16-bit numbers that are compared for equality are the same wherever they are computed.
+
+A result of 16 bits need not be rounded where it is computed with right away. The gradient of
+``amax`` compares its operand with the maximum, and computes that operand once more: from numbers
+that were rounded when they were stored, where the maximum may come from others that were not. Then
+none is equal, and the gradient 0 / 0. So everything that such a comparison or maximum depends on is
+rounded by each operation::
+
+    %0 = exp(%x) : float16
+    %1 = amax(%0, [0]) : float16
+
+becomes::
+
+    %0 = exp(convert_element_type(%x, float32)) : float32
+    %1 = _to_copy(%0, dtype=float16)
+    %2 = amax(%1, [0]) : float16
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from polyblocks_torch.opmath import computes, is_narrow
+
+aten, prims = torch.ops.aten, torch.ops.prims
+
+#: Overload packets.
+_COMPARING = frozenset({aten.amax, aten.amin, aten.eq, aten.max, aten.min, aten.ne})
+
+
+def round_what_is_compared(graph: fx.Graph) -> None:
+    """Rewrite a graph in place; every node has ``meta["val"]``."""
+    waiting = [
+        operand
+        for node in graph.nodes
+        if getattr(node.target, "overloadpacket", None) in _COMPARING
+        for operand in node.all_input_nodes
+        if is_narrow(operand.meta.get("val"))
+    ]
+    found: dict[fx.Node, None] = {}
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found[node] = None
+            waiting += node.all_input_nodes
+    for node in found:
+        if node.op == "call_function" and is_narrow(node.meta.get("val")):
+            _round(graph, node)
+
+
+def _round(graph: fx.Graph, node: fx.Node) -> None:
+    if node.target is prims.convert_element_type.default:
+        node.target = aten._to_copy.default
+        node.args, node.kwargs = node.args[:1], {"dtype": node.args[1]}
+        return
+    target: Any = node.target
+    if torch.Tag.pointwise not in getattr(target, "tags", ()) or not computes(node):
+        return
+    before = node.meta["val"]
+    with graph.inserting_before(node):
+        for operand in node.all_input_nodes:
+            if is_narrow(operand.meta.get("val")):
+                wide = _converted(
+                    graph, prims.convert_element_type.default, operand, torch.float32, node
+                )
+                node.replace_input_with(operand, wide)
+    args, kwargs = pytree.tree_map_only(fx.Node, lambda n: n.meta["val"], (node.args, node.kwargs))
+    node.meta.pop("tensor_meta", None)
+    node.meta["val"] = target(*args, **kwargs)
+    if node.meta["val"].dtype == before.dtype:
+        return
+    with graph.inserting_after(node):
+        back = _converted(graph, aten._to_copy.default, node, before.dtype, node)
+    node.replace_all_uses_with(back, delete_user_cb=lambda user: user is not back)
+
+
+def _converted(
+    graph: fx.Graph, target: Any, operand: fx.Node, dtype: torch.dtype, origin: fx.Node
+) -> fx.Node:
+    if target is aten._to_copy.default:
+        made = graph.call_function(target, (operand,), {"dtype": dtype})
+    else:
+        made = graph.call_function(target, (operand, dtype))
+    made.meta = {k: v for k, v in origin.meta.items() if k == "stack_trace"}
+    made.meta["val"] = operand.meta["val"].to(dtype)
+    return made
