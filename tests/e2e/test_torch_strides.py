@@ -111,6 +111,23 @@ def test_normal_draws_rows_one_after_another():
         assert ours.stride() == eager.stride()
 
 
+@pytest.mark.parametrize("needs_gradient", [True, False])
+def test_results_that_others_are_computed_from(needs_gradient):
+    def function(x):
+        sign = torch.copysign(x, x.transpose(2, 3))
+        loss = F.nll_loss(x[:, :, :3, :5].contiguous(), CLASSES, reduction="none")
+        return sign, sign * x, loss, loss * 2, loss.sum()
+
+    ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    x = LAST.clone().requires_grad_(needs_gradient)
+    got, expected = ours(x), function(x)
+    torch.testing.assert_close(got, expected, check_stride=True)
+    if needs_gradient:
+        cotangents = [torch.rand_like(t) for t in expected]
+        gradients = [torch.autograd.grad(made, x, cotangents) for made in (got, expected)]
+        torch.testing.assert_close(*gradients)
+
+
 TOGETHER = {
     "split": lambda x: x.split(2),
     "split in two sizes": lambda x: x.split([1, 3], 1),

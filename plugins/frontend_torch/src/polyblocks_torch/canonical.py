@@ -103,7 +103,7 @@ class _Canonicalizer:
             self.graph, self._call, self._constant, _view_root, self._reject
         ):
             self._replace_returned(old, new)
-        outputs_as_in_eager(self.returned)
+        outputs_as_in_eager(self.graph, self.returned)
         updates = self._updates()
         outputs, result_nodes = self._outputs(updates)
         returned = [node for node, _, _ in result_nodes] + self.opaque

@@ -7,7 +7,7 @@ of strides may be another one than that of the kernel, which looks at all operan
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -113,23 +113,62 @@ def as_in_eager(target: Any, args: Sequence[Any], result: Any) -> Any:
     return made if first is result else type(result)((made, *result[1:]))
 
 
-def outputs_as_in_eager(returned: Sequence[Any]) -> None:
-    """Give what a graph returns, and nothing in it reads, the strides of eager mode.
+def outputs_as_in_eager(graph: fx.Graph, returned: Sequence[Any]) -> None:
+    """Give what a graph returns the strides of eager mode.
+
+    Of what is returned and read by views nothing is changed: they are views of that memory.
 
     Args:
-        returned: nodes, and other values, of a graph without its output.
+        graph: of ATen operations, without its output.
+        returned: its nodes, and other values.
     """
+    if not any(node.target in _OTHERWISE for node in graph.nodes):
+        return
+    changed: dict[fx.Node, Any] = {}
+    for node in graph.nodes:
+        if node.op == "call_function":
+            value = _inferred(node, changed)
+            if value is not node.meta.get("val"):
+                changed[node] = value
     for node in returned:
-        if not isinstance(node, fx.Node) or node.users:
-            continue
-        maker = node
-        if node.target is operator.getitem and node.args[1] == 0:
-            maker = node.all_input_nodes[0]
-        if maker.target not in _OTHERWISE:
-            continue
-        value = node.meta.get("val")
-        operands = [a.meta.get("val") if isinstance(a, fx.Node) else a for a in maker.args]
-        node.meta["val"] = as_in_eager(maker.target, operands, value)
+        if isinstance(node, fx.Node) and node in changed and not any(map(_is_view, node.users)):
+            node.meta["val"] = changed[node]
+
+
+def _inferred(node: fx.Node, changed: Mapping[fx.Node, Any]) -> Any:
+    """What a node gives, with the strides of eager mode, if its operands have those of ``changed``.
+
+    It is what the node says it gives, itself, where nothing is to be changed.
+    """
+    value = node.meta.get("val")
+    read = [n for n in node.all_input_nodes if n in changed]
+    if not read and node.target not in _OTHERWISE:
+        return value
+    given: Any = fx.map_arg((node.args, node.kwargs), lambda n: changed.get(n, n.meta.get("val")))
+    operands, named = given
+    if node.target is operator.getitem:
+        return operands[0][operands[1]]
+    if read:
+        if not isinstance(value, FakeTensor) or _is_view(node):
+            return value
+        try:
+            with value.fake_mode:
+                again = node.target(*operands, **named)  # type: ignore[operator]
+        except Exception:  # whatever an operation says to operands that lie otherwise
+            return value
+        if again.stride() != value.stride():
+            value = again
+    return as_in_eager(node.target, operands, value)
+
+
+def _is_view(node: fx.Node) -> bool:
+    """Whether a node gives (a part of) the memory of an operand, or may."""
+    target = node.target
+    if target is operator.getitem:
+        return any(map(_is_view, node.users))
+    return not isinstance(target, torch._ops.OpOverload) or any(
+        result.alias_info is not None for result in target._schema.returns
+    )
 
 
 def _is_tensor(value: Any) -> bool:
