@@ -44,6 +44,8 @@ STORES = {
     "masked_fill": lambda x, v, r: x.masked_fill(MASK, 2.5),
     "masked_fill with a complex number": lambda x, v, r: x.masked_fill(MASK[:, :1], 2.5j),
     "masked_fill with a tensor": lambda x, v, r: x.masked_fill(MASK, NUMBER.to(x.dtype)),
+    "masked_scatter": lambda x, v, r: x.masked_scatter(MASK, v),
+    "masked_scatter where a row is": lambda x, v, r: x.masked_scatter(MASK[:, :1], v[1:]),
     "scatter": lambda x, v, r: x.scatter(0, PLACES, v[:2]),
     "scatter of a number": lambda x, v, r: x.scatter(0, PLACES, 2),
     "scatter of a complex number": lambda x, v, r: x.scatter(0, PLACES, 2 - 1j),
@@ -77,6 +79,14 @@ def test_stores(name):
             return result, gradients, call(*given)
 
     torch.testing.assert_close(run(ours), run(function))
+
+
+def test_gradients_of_real_masked_scatters():
+    function = lambda x, v: (x.masked_scatter(MASK, v) * x).sum()  # noqa: E731
+    ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    x, v = torch.randn(4, 3, requires_grad=True), torch.randn(7, requires_grad=True)
+    gradients = [torch.autograd.grad(call(x, v), (x, v)) for call in (ours, function)]
+    torch.testing.assert_close(*gradients)
 
 
 def test_scatters_that_reduce():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -154,6 +157,19 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     taken = torch.where(mask.reshape(-1), taken, 0)
     values = source.reshape(-1).gather(0, taken).reshape(x.shape)
     return torch.where(mask, values, x)
+
+
+@decomposition(aten.masked_scatter_backward.default)
+def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
+    """The k-th element of the source gets what comes in at the k-th chosen place."""
+    gradient, mask = torch.broadcast_tensors(gradient, mask)
+    chosen = mask.reshape(-1)
+    taken = torch.where(chosen, chosen.to(torch.int64).cumsum(0) - 1, 0)
+    values = torch.where(chosen, gradient.reshape(-1), 0)
+    zeros = gradient.new_zeros((math.prod(sizes),))
+    if not zeros.numel() or not values.numel():
+        return zeros.reshape(sizes)
+    return aten._unsafe_index_put.default(zeros, [taken], values, True).reshape(sizes)
 
 
 def _search(sorted_rows: Tensor, values: Tensor, right: bool) -> Tensor:
