@@ -165,3 +165,19 @@ def test_views_that_one_operation_gives(needs_gradient, computed):
         gradient, x.grad = x.grad, None
         sum(v.square().sum() for group in function(x) for v in group).backward()
         torch.testing.assert_close(gradient, x.grad)
+
+
+def test_results_that_the_program_goes_on_with():
+    def function(x, y):
+        made = torch.xlogy(x, y)
+        return made, made * 2
+
+    x, y = laid_out(0, 1, shape=(7, 17)), laid_out(1, 0, shape=(7, 17))
+    for operands in ((x, y), (y, x)):
+        # With a gradient, AOTAutograd makes the graph.
+        for needs_gradient in (False, True):
+            given = [operand.detach().requires_grad_(needs_gradient) for operand in operands]
+            call = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+            ours, eager = call(*given), function(*given)
+            assert ours[0].stride() == eager[0].stride()
+            torch.testing.assert_close(ours, eager)
