@@ -189,9 +189,9 @@ def with_rounded_integers(node: fx.Node) -> Callable[..., Any]:
     function: Any = node.target
     result = node.meta["val"]
     if torch.Tag.pointwise not in function.tags or not is_narrow(result):
-        return function  # type: ignore[no-any-return]
+        return function
     if not any(_may_round(operand.meta.get("val")) for operand in node.all_input_nodes):
-        return function  # type: ignore[no-any-return]
+        return function
 
     def rounded(*args: Any, **kwargs: Any) -> Any:
         args = pytree.tree_map_only(

@@ -362,6 +362,7 @@ def _eq(call: _Call, x: Any, y: Any) -> fx.Node:
         packet, both = aten.eq, aten.logical_and.default
     if not isinstance(x, Pair):
         x, y = y, x
+    other: tuple[Any, Any]
     if isinstance(y, Pair):
         other = (y.re, y.im)
     elif isinstance(y, fx.Node):
