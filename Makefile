@@ -20,7 +20,7 @@ WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPENDENCIES))
 
 .PHONY: help demo test test-all lint bench bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
-.PHONY: foreign random-programs
+.PHONY: foreign random-programs type-matrices
 .PHONY: gpu-conformance gpu-resources gpu-static gpu-matrix models test-versions acceptance-users format clean
 .DELETE_ON_ERROR:
 
@@ -49,6 +49,7 @@ help:
 	@echo "make foreign  a thousand programs as users write them, in the three frameworks (15 minutes)"
 	@echo "make random-programs  3000 random PyTorch programs over all dtypes, every third with gradients"
 	@echo "             (an hour); RANDOM_ARGS='--programs 100 --shorten' for fewer"
+	@echo "make type-matrices  operations of the three frameworks x pairs of types (20 minutes)"
 	@echo "make models  about a hundred architectures, compiled whole (up to 15 minutes)"
 	@echo "make test-versions  the frontends' tests with the lowest and newest frameworks (an hour);"
 	@echo "             VERSIONS='jax --end low' for one of them"
@@ -124,6 +125,11 @@ RANDOM_ARGS ?= --programs 3000 --json build/random-programs.json --resume
 random-programs: $(VENV)/.done-test
 	@mkdir -p build
 	$(PY) tests/slow/random_programs.py $(RANDOM_ARGS)
+
+type-matrices: $(VENV)/.done-test
+	$(PY) tests/slow/type_matrix.py
+	$(PY) tests/slow/type_matrix_jax.py
+	$(PY) tests/slow/type_matrix_tf.py
 
 test-versions: $(VENV)/.done-test
 	$(PY) tests/versions/run.py $(VERSIONS)
