@@ -341,3 +341,23 @@ def test_gradients_at_zero_under_a_tape_of_the_caller(name):
             y = call(x)
         found.append(tape.gradient(y, x))
     tf.debugging.assert_near(*found)
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 0.0), (0.0, 1.0), (NAN, 1.0)], ids=str)
+def test_bounds_the_wrong_way_round(bounds):
+    def function(x, low, high):
+        known = tf.clip_by_value(x, *bounds)
+        return known, tf.raw_ops.ClipByValue(t=x, clip_value_min=low, clip_value_max=high)
+
+    x = tf.constant([-5, NAN, 0.5, 3, INF])
+    arguments = (x, *(tf.constant(bound) for bound in bounds))
+    assert_same(compiled(function)(*arguments), function(*arguments))
+
+
+def test_saturated_and_complex_casts():
+    def function(x, z):
+        return tf.saturate_cast(x, tf.uint64), tf.cast(z, tf.bool), tf.cast(z, tf.float64)
+
+    x = tf.constant([-5, 0, 7, 2**62, -(2**63)], tf.int64)
+    z = tf.constant([1j, 0, -2, 3 + 1j], tf.complex64)
+    assert_same(compiled(function)(x, z), function(x, z))

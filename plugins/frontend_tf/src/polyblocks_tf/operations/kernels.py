@@ -29,6 +29,31 @@ def inverse_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     return [_where(gradient == 0, 0, tf.raw_ops.ReciprocalGrad(y=output, dy=gradient))]
 
 
+def _are_ordered(op: Any) -> bool:
+    """Whether bounds are constants, the lower one no greater than the upper one."""
+    low, high = (tf.get_static_value(tensor) for tensor in op.inputs[1:])
+    return low is not None and high is not None and bool(np.all(low <= high))
+
+
+@only_if(lambda op: not _are_ordered(op))
+def clip(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``ClipByValue``: bounds that are NaN are none; of a wrong order the lower one counts."""
+    del op
+    values, low, high = inputs
+    if values.dtype.is_floating:
+        low = _where(tf.math.is_nan(low), -math.inf, low)
+        high = _where(tf.math.is_nan(high), math.inf, high)
+    high = tf.where(high < low, low, high)
+    return [tf.raw_ops.ClipByValue(t=values, clip_value_min=low, clip_value_max=high)]
+
+
+@only_if(lambda op: op.inputs[0].dtype.is_complex and op.outputs[0].dtype == tf.bool)
+def cast(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``Cast`` of complex numbers to booleans asks for the real part alone."""
+    del op
+    return [tf.cast(tf.math.real(inputs[0]), tf.bool)]
+
+
 @only_if(lambda op: op.inputs[0].dtype.is_integer)
 def mean(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     """``Mean`` of integers: the sum has 64 bits."""
@@ -136,6 +161,8 @@ def _where(condition: tf.Tensor, number: float, values: tf.Tensor) -> tf.Tensor:
 Substitute = Callable[[Any, list[tf.Tensor]], Tensors]
 
 SUBSTITUTIONS: dict[str, Substitute] = {
+    "Cast": cast,
+    "ClipByValue": clip,
     "InvGrad": inverse_grad,
     "Mean": mean,
     **dict.fromkeys(("ArgMax", "ArgMin"), arg_extremum),
