@@ -424,3 +424,14 @@ def test_remainders_and_floored_quotients_equal_eager(function: Any) -> None:
     same(traced(function, x, y)(x, y), function(x, y), 0, 0)
     same(traced(lambda x: function(x, 3.0), x)(x), function(x, 3.0), 0, 0)
     same(traced(lambda x: function(x, -0.1), x)(x), function(x, -0.1), 0, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_erfinv_near_one(dtype: torch.dtype) -> None:
+    """The digits of erf(x) - y cancel there."""
+    gaps = torch.logspace(-7, -1, 500, dtype=torch.float64)
+    y = torch.cat([1 - gaps, gaps - 1]).to(dtype)
+    y = y[y.abs() < 1]
+    ours = decomposition_table()[aten.erfinv.default](y)
+    exact = torch.erfinv(y.double())
+    torch.testing.assert_close(ours.double(), exact, rtol=4 * torch.finfo(dtype).eps, atol=0)

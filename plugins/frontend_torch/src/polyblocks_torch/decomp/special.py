@@ -265,18 +265,21 @@ def airy_ai(x: Tensor) -> Tensor:
 @_special(aten.erfinv.default)
 def erfinv(y: Tensor) -> Tensor:
     # Rational approximations by G. L. Pavlis (1996), then two steps of Newton's method.
-    inner = y.clamp(-0.7, 0.7)
+    size = y.abs()
+    inner = size.clamp(max=0.7)
     z = inner * inner
     central = inner * _polynomial(z, (-0.140543331, 0.914624893, -1.645349621, 0.886226899))
     central = central / _polynomial(z, (0.012229801, -0.329097515, 1.442710462, -2.118377725, 1.0))
-    outer = y.abs().clamp(min=0.7)
-    outer = torch.where(outer < 1, outer, 0.7)
+    outer = torch.where((size > 0.7) & (size < 1), size, 0.7)
     z = (-((1 - outer) / 2).log()).sqrt()
     tail = _polynomial(z, (1.641345311, 3.429567803, -1.624906493, -1.970840454))
     tail = tail / _polynomial(z, (1.637067800, 3.543889200, 1.0))
-    x = torch.where(y.abs() <= 0.7, central, torch.where(y < 0, -tail, tail))
+    x = torch.where(size <= 0.7, central, tail)
     for _ in range(2):
-        x = x - (x.erf() - y) / ((2 / math.sqrt(math.pi)) * (-x * x).exp())
+        # Near 1 all digits of erf(x) - y cancel, and none of this difference.
+        beyond = torch.where(size <= 0.7, x.erf() - inner, (1 - outer) - x.erfc())
+        x = x - beyond / ((2 / math.sqrt(math.pi)) * (-x * x).exp())
+    x = torch.copysign(x, y)
     limit = torch.where(y < 0, -torch.inf, torch.inf)
     x = torch.where(y.abs() == 1, limit, x)
     return torch.where((y.abs() > 1) | y.isnan(), torch.nan, x)
