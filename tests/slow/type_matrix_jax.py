@@ -111,6 +111,10 @@ SCATTERS: dict[str, Function] = {
 #: XLA dies (SIGFPE) of constant integers over some constants, which it folds.
 DIVIDING = ("div", "rem", "floor_divide", "remainder", "fmod", "gcd", "lcm", "x // y", "x % y")
 
+#: With booleans XLA selects where it sees that it may: NaN * False is 0, but for a boolean that is
+#: broadcast, or converted before. See docs/jax.md.
+SELECTING = ("multiply", "true_divide")
+
 #: Of functions that are computed otherwise, in units of the usual tolerance.
 SLACK = {"power": 8, "float_power": 8, "x ** y": 8, "pow": 8, "logaddexp": 8, "prod": 16,
          "cumprod": 16, "lgamma": 50, "digamma": 50, "erf_inv": 20, "arctanh": 8, "arccosh": 50,
@@ -161,6 +165,8 @@ def _binary(name: str, function: Function, pairs: bool) -> Iterator[Case]:
     slack = SLACK.get(name, 1)
     for first in DTYPES:
         for other in DTYPES if pairs else (first,):
+            if name in SELECTING and "bool" in (first, other):
+                continue
             left, right = _source(f"x {first}"), _source(f"y {other}")
             for a, x in left.items():
                 for b, y in right.items():
@@ -169,7 +175,7 @@ def _binary(name: str, function: Function, pairs: bool) -> Iterator[Case]:
                         label = f"{name} {first} {a}, {other} {b}"
                         yield Case(label, lambda v, x=x, y=y: function(x(v), y(v)), slack)
         for a, x in _source(f"x {first}").items():
-            if a == "constant" and name in DIVIDING:
+            if (a == "constant" and name in DIVIDING) or (name in SELECTING and first == "bool"):
                 continue
             for number in NUMBERS:
                 yield Case(
