@@ -35,6 +35,15 @@ from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax  # noqa: E402
 
 Function = Callable[..., Any]
 
+
+def _above_least(x: Any) -> Any:
+    """Integers without the least one, with which JAX's loop for `gcd` and `lcm` never ends."""
+    x = jnp.asarray(x)
+    if not jnp.issubdtype(x.dtype, jnp.signedinteger):
+        return x
+    return jnp.maximum(x, jnp.asarray(jnp.iinfo(x.dtype).min + 1, x.dtype))
+
+
 #: Of `jax.numpy`, which promotes.
 BINARY: dict[str, Function] = {
     name: getattr(jnp, name)
@@ -42,9 +51,11 @@ BINARY: dict[str, Function] = {
         "add subtract multiply true_divide floor_divide remainder fmod power float_power maximum "
         "minimum fmax fmin arctan2 hypot logaddexp copysign nextafter equal not_equal less "
         "less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and "
-        "bitwise_or bitwise_xor left_shift right_shift gcd lcm heaviside ldexp"
+        "bitwise_or bitwise_xor left_shift right_shift heaviside ldexp"
     ).split()
 } | {
+    "gcd": lambda x, y: jnp.gcd(_above_least(x), _above_least(y)),
+    "lcm": lambda x, y: jnp.lcm(_above_least(x), _above_least(y)),
     "where": lambda x, y: jnp.where(jnp.arange(16) % 3 > 0, x, y),
     "clip": lambda x, y: jnp.clip(x, y),
     "x + y": lambda x, y: x + y, "x // y": lambda x, y: x // y, "x % y": lambda x, y: x % y,

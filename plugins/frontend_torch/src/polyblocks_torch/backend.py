@@ -19,6 +19,7 @@ from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import checked_options
 from polyblocks_torch import direct
+from polyblocks_torch.absent_gradients import marking, without_absent_gradients
 from polyblocks_torch.accelerator import takes
 from polyblocks_torch.aliased_arguments import with_overlaps
 from polyblocks_torch.compiler import compile_graph
@@ -141,7 +142,9 @@ def _compile_once(
     backend = aot_autograd(
         fw_compiler=with_integers(partial(compile_, kind="forward")),
         # Nothing guards incoming gradients, nor what hooks make of saved tensors.
-        bw_compiler=with_integers(partial(compile_, kind="backward", guarded=False)),
+        bw_compiler=without_absent_gradients(
+            with_integers(partial(compile_, kind="backward", guarded=False))
+        ),
         inference_compiler=with_integers(infer),
         partition_fn=min_cut_rematerialization_partition,
         # Updates of arguments stay in the graph, where they can be fused.
@@ -150,7 +153,14 @@ def _compile_once(
         decompositions={},
     )
     with numbers_as_tensors(), operations_kept(), tangents_apart():
-        return backend(gm, example_inputs)
+        made: Callable[..., Any] = backend(gm, example_inputs)
+    return marking(made) if _needs_gradients(example_inputs) else made
+
+
+def _needs_gradients(example_inputs: Sequence[Any]) -> bool:
+    return torch.is_grad_enabled() and any(
+        isinstance(value, torch.Tensor) and value.requires_grad for value in example_inputs
+    )
 
 
 class _SpecializedByShape:
