@@ -186,11 +186,14 @@ def main(
     """Compile the programs; print what differs. The exit status is 1 if anything does."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--only", help="programs whose names contain this")
+    parser.add_argument("--begin", help="with the first program that has this name")
     arguments = parser.parse_args()
+    waiting = arguments.begin is not None
     warnings.simplefilter("ignore")  # of both frameworks, on conversions that lose something
     begin, total, wrong = time.monotonic(), 0, 0
     for name, cases, given in programs():
-        if arguments.only and arguments.only not in name:
+        waiting = waiting and name != arguments.begin
+        if waiting or (arguments.only and arguments.only not in name):
             continue
         start, left = time.monotonic(), framework.left
         count, lines = check(framework, cases, given)
