@@ -94,14 +94,12 @@ def without_absent_gradients(compile_: Compiler) -> Compiler:
             if count != len(tangents) or not plain:
                 # Some of its results are no results of the program.
                 return ordinary(arguments)
-            call = variants.get(absent)
-            if call is None:
-                call = ordinary
-                if len(variants) < VARIANTS:
-                    reduced = without_tangents(gm, {tangents[i] for i in absent})
-                    call = ordinary if reduced is None else compile_(reduced, example_inputs)
-                variants[absent] = call
-            return call(arguments)
+            if absent not in variants and len(variants) < VARIANTS:
+                reduced = without_tangents(gm, {tangents[i] for i in absent})
+                variants[absent] = (
+                    ordinary if reduced is None else compile_(reduced, example_inputs)
+                )
+            return variants.get(absent, ordinary)(arguments)
 
         run._boxed_call = True  # type: ignore[attr-defined]
         return run

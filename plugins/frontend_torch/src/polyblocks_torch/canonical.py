@@ -348,7 +348,7 @@ class _Canonicalizer:
             spec = spec_of(root.meta["val"])
             bases.add(root, spec, len(nodes))
             nodes.append((root, spec, None))
-        for number, value, spec in sorted(pending, key=_narrower):
+        for number, value, spec in sorted(pending, key=_widest_first):
             if value in index_of:
                 plan[number] = ResultOutput(index_of[value])
                 continue
@@ -488,7 +488,7 @@ class _Bases:
         return None
 
 
-def _narrower(item: tuple[int, fx.Node, ArraySpec]) -> tuple[int, bool]:
+def _widest_first(item: tuple[int, fx.Node, ArraySpec]) -> tuple[int, bool]:
     """Orders outputs so that those come first of which others are views."""
     _, node, spec = item
     return -spec.nbytes, _is_lazy(node.meta["val"])

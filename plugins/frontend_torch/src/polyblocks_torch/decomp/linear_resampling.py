@@ -15,6 +15,7 @@ from torch import Tensor
 from torch._prims_common import suggest_memory_format
 
 from polyblocks_torch.decomp.registry import decomposition
+from polyblocks_torch.decomp.resampling import all_scales
 from polyblocks_torch.opmath import NARROW
 
 aten = torch.ops.aten
@@ -38,7 +39,7 @@ def resample_linearly(
     Returns:
         ``[N, C, *output_size]``, of the dtype of ``x``.
     """
-    factors = _factors(x.dim() - 2, scales, named)
+    factors = all_scales(scales, named, x.dim() - 2)
     if output_size is None:
         pairs = zip(x.shape[2:], factors, strict=True)
         output_size = [int(extent * factor) for extent, factor in pairs]
@@ -92,15 +93,6 @@ class _Axis:
         high = (place - before).clamp(0.0, 1.0)
         self.places = before, after
         self.weights = 1.0 - high, high
-
-
-def _factors(count: int, scales: Sequence[Any], named: dict[str, Any]) -> list[Any]:
-    """A scale for each axis."""
-    given = scales[0] if scales else named.get("scale_factors")
-    if isinstance(given, (list, tuple)):
-        return list(given)
-    names = ["scales"] if count == 1 else ["scales_d", "scales_h", "scales_w"][-count:]
-    return [*scales, *(named.get(name) for name in names[len(scales) :])][:count]
 
 
 def _register(packet: Any) -> None:

@@ -119,7 +119,7 @@ def _register(op: str, dims: int, exact: bool) -> None:
     def resample(
         x: Tensor, output_size: Sequence[int], *scales: float | None, **named: float | None
     ) -> Tensor:
-        return _resample(x, output_size, _all(scales, named, dims), exact)
+        return _resample(x, output_size, all_scales(scales, named, dims), exact)
 
     @decomposition(backward.default)
     def gradient(
@@ -129,13 +129,14 @@ def _register(op: str, dims: int, exact: bool) -> None:
         *scales: float | None,
         **named: float | None,
     ) -> Tensor:
-        return _gradient(grad, output_size, input_size, _all(scales, named, dims), exact)
+        return _gradient(grad, output_size, input_size, all_scales(scales, named, dims), exact)
 
 
-def _all(
-    scales: Sequence[float | None], named: dict[str, float | None], dims: int
-) -> list[float | None]:
-    """A scale for each axis."""
+def all_scales(scales: Sequence[Any], named: dict[str, Any], dims: int) -> list[Any]:
+    """A scale for each axis, of what an operation was given by place, by name or in a list."""
+    given = scales[0] if scales else named.get("scale_factors")
+    if isinstance(given, (list, tuple)):
+        return list(given)
     names = ["scales"] if dims == 1 else ["scales_d", "scales_h", "scales_w"][-dims:]
     return [*scales, *(named.get(name) for name in names[len(scales) :])]
 

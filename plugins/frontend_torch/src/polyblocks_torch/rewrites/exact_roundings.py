@@ -25,6 +25,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from polyblocks_torch.opmath import computes, is_narrow
+from polyblocks_torch.rewrites.conversions import converted
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -64,27 +65,14 @@ def _round(graph: fx.Graph, node: fx.Node) -> None:
     with graph.inserting_before(node):
         for operand in node.all_input_nodes:
             if is_narrow(operand.meta.get("val")):
-                wide = _converted(
-                    graph, prims.convert_element_type.default, operand, torch.float32, node
+                node.replace_input_with(
+                    operand, converted(operand, torch.float32, node, freely=True)
                 )
-                node.replace_input_with(operand, wide)
     args, kwargs = pytree.tree_map_only(fx.Node, lambda n: n.meta["val"], (node.args, node.kwargs))
     node.meta.pop("tensor_meta", None)
     node.meta["val"] = target(*args, **kwargs)
     if node.meta["val"].dtype == before.dtype:
         return
     with graph.inserting_after(node):
-        back = _converted(graph, aten._to_copy.default, node, before.dtype, node)
+        back = converted(node, before.dtype, node)
     node.replace_all_uses_with(back, delete_user_cb=lambda user: user is not back)
-
-
-def _converted(
-    graph: fx.Graph, target: Any, operand: fx.Node, dtype: torch.dtype, origin: fx.Node
-) -> fx.Node:
-    if target is aten._to_copy.default:
-        made = graph.call_function(target, (operand,), {"dtype": dtype})
-    else:
-        made = graph.call_function(target, (operand, dtype))
-    made.meta = {k: v for k, v in origin.meta.items() if k == "stack_trace"}
-    made.meta["val"] = operand.meta["val"].to(dtype)
-    return made

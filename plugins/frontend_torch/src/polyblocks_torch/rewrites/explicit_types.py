@@ -27,6 +27,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from polyblocks_torch.elementwise import fill_of, number_in, operation_of
+from polyblocks_torch.rewrites.conversions import converted
 
 aten = torch.ops.aten
 
@@ -142,14 +143,8 @@ class _Rewriter:
         made = self.converted.get((operand, dtype))
         if made is None:
             with self.graph.inserting_before(before):
-                made = self._convert(operand, dtype, before)
+                made = converted(operand, dtype, before)
             self.converted[operand, dtype] = made
-        return made
-
-    def _convert(self, operand: fx.Node, dtype: torch.dtype, origin: fx.Node) -> fx.Node:
-        made = self.graph.call_function(aten._to_copy.default, (operand,), {"dtype": dtype})
-        made.meta = {k: v for k, v in origin.meta.items() if k == "stack_trace"}
-        made.meta["val"] = operand.meta["val"].to(dtype)
         return made
 
     def _compute_again(self, node: fx.Node) -> None:
@@ -175,7 +170,7 @@ class _Rewriter:
         if node.meta["val"].dtype == before.dtype:
             return
         with self.graph.inserting_after(node):
-            back = self._convert(node, before.dtype, node)
+            back = converted(node, before.dtype, node)
         node.replace_all_uses_with(back, delete_user_cb=lambda user: user is not back)
 
 
