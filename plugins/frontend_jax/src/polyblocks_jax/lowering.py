@@ -129,6 +129,8 @@ def _ffi_call(
                 break
     order = sorted(range(len(ctx.avals_out)), key=lambda number: number in updates)
     outputs = [_in_memory(ctx.avals_out[number]) for number in order]
+    if len(outputs) > 1:
+        outputs.append(_UNUSED)
     aliases = {updates[n]: place for place, n in enumerate(order) if n in updates}
     ctx = ctx.replace(avals_in=inputs, avals_out=outputs)
     build = jax.ffi.build_ffi_lowering_function
@@ -138,6 +140,12 @@ def _ffi_call(
         made = build(program.target, operand_output_aliases=aliases)(ctx, *operands).results
     return [made[order.index(number)] for number in range(len(order))]
 
+
+#: A further result, without elements, of a call that has several. A tuple of just the values that a
+#: loop carries would become the root of the loop's body; XLA's motion of loop-invariant code takes
+#: the operands of that root for the values that the body returns, and so a call that reads the
+#: loop's values for one that does not depend on them.
+_UNUSED = jax.core.ShapedArray((0,), jax.numpy.dtype("uint8"))
 
 #: XLA runs what it holds for cheap (below 1,000 operations) on the caller's thread, and counts a
 #: foreign call as nothing. What takes longer is given a further operand, on which it counts as many
