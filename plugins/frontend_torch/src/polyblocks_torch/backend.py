@@ -19,7 +19,7 @@ from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import checked_options
 from polyblocks_torch import direct
-from polyblocks_torch.absent_gradients import marking, without_absent_gradients
+from polyblocks_torch.absent_gradients import absent_gradients_told, without_absent_gradients
 from polyblocks_torch.accelerator import takes
 from polyblocks_torch.aliased_arguments import with_overlaps
 from polyblocks_torch.compiler import compile_graph
@@ -152,15 +152,22 @@ def _compile_once(
         # None here: they are applied on a cache miss, see retrace.py.
         decompositions={},
     )
-    with numbers_as_tensors(), operations_kept(), tangents_apart():
-        made: Callable[..., Any] = backend(gm, example_inputs)
-    return marking(made) if _needs_gradients(example_inputs) else made
+    with numbers_as_tensors(), operations_kept(), tangents_apart(), absent_gradients_told():
+        try:
+            made: Callable[..., Any] = backend(gm, example_inputs)
+        except RuntimeError as error:
+            if "modified by an inplace operation" not in str(error):
+                raise
+            report.not_compiled("autograd", _OVERWRITTEN, strict=options.strict_target)
+            return gm.forward
+    return made
 
 
-def _needs_gradients(example_inputs: Sequence[Any]) -> bool:
-    return torch.is_grad_enabled() and any(
-        isinstance(value, torch.Tensor) and value.requires_grad for value in example_inputs
-    )
+#: AOTAutograd asks for all gradients at once.
+_OVERWRITTEN = (
+    "a gradient needs a tensor that is updated in place after it was used; PyTorch runs the "
+    "function, and fails only where that gradient is asked for; update a copy"
+)
 
 
 class _SpecializedByShape:
