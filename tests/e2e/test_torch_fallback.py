@@ -163,6 +163,29 @@ def operations(capture):
     return [n.target for n in capture.graph_module.graph.nodes if n.op == "call_function"]
 
 
+def test_only_what_the_failure_names_is_probed(check, monkeypatch):
+    from polyblocks_torch import plan
+
+    probed: list[str] = []
+    proper = plan.probe_nodes
+
+    def probe_nodes(module, nodes, attempt):
+        probed.extend(str(node.target) for node in nodes)
+        return proper(module, nodes, attempt)
+
+    monkeypatch.setattr(plan, "probe_nodes", probe_nodes)
+
+    def f(x, y):
+        for shift in range(20):
+            x = (x * 3 + shift).flip(0)
+        return torch.gcd(x, y) + 1, x.cumsum(0)
+
+    x, y = torch.randint(1, 9, (2, 4, 5))
+    report = check(f, x, y, whole=False)
+    assert [row.op for row in report.fallbacks] == ["aten.gcd.default"]
+    assert probed == ["aten.gcd.default"]
+
+
 def test_a_part_that_fails_only_whole_is_cut(check, monkeypatch):
     proper = importer.import_capture
 

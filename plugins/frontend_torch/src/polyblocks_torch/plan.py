@@ -2,7 +2,8 @@
 
 Parts are tried and probed in turn until all of them compile: first without the nodes that can
 never be compiled, then without those that fail alone, and where a part fails although none of its
-nodes does, it is cut in two.
+nodes does, it is cut in two. To probe a node takes a fixed time, whatever its size, so those that
+the failure names go first: mostly nothing else has to be probed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from polyblocks.frontends.partition import MACHINE, plan_artifact, why
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks_torch.capture import TorchCapture
+from polyblocks_torch.location import source_location
 from polyblocks_torch.partition import (
     Step,
     fallback_row,
@@ -35,6 +37,10 @@ FRONTEND = "torch"
 #: After so many rounds, parts that still fail are left to the framework whole. Each round halves
 #: them, so this bounds a part that is hard to place to 1/64 of the graph.
 ROUNDS = 8
+
+#: So often only what the failures name is probed. To try a part again takes as long as some dozens
+#: of probes: a graph in which more kinds of operations fail is probed whole.
+NAMED_TRIES = 4
 
 
 def make_plan(capture: TorchCapture, error: UnsupportedError, options: CompileOptions) -> Artifact:
@@ -70,11 +76,17 @@ class _Planner:
             self.tried[whole.nodes] = error
 
     def plan(self) -> Artifact:
-        rounds = 0
+        tries = rounds = 0
         while failures := self._failures():
-            for step, failure in failures:
+            unnamed = [
+                (step, failure)
+                for step, failure in failures
+                if tries >= NAMED_TRIES or not self._leave_named(step, failure)
+            ]
+            for step, failure in unnamed:
                 self._resolve(step, failure, last=rounds >= ROUNDS)
-            rounds += 1
+            tries += 1
+            rounds += bool(unnamed)
         nodes = list(self.graph.nodes)
         left = left_nodes(self.graph, self.reasons)
         rows = [fallback_row(nodes[item.index], item) for item in left]
@@ -104,21 +116,32 @@ class _Planner:
             return error
         return None
 
+    def _leave_named(self, step: Step, failure: UnsupportedError) -> bool:
+        """Leave the nodes that a failure names and that fail alone; False if there are none."""
+        found = self._probed(_named(_operations(step), failure))
+        self.reasons.update(found)
+        return bool(found)
+
     def _resolve(self, step: Step, failure: UnsupportedError, *, last: bool) -> None:
         if isinstance(failure, MachineError):
             # Each node would meet it again.
             self.reasons.update(dict.fromkeys(step.nodes, (failure.reason, MACHINE)))
             return
-        suspects = [n for n in _operations(step) if n not in self.innocent]
-        found = self._culprits(suspects)
-        self.innocent |= set(suspects) - set(found)
         operations = _operations(step)
+        found = self._probed(operations)
         if not found and not last and len(operations) > 1:
             self.cuts.add(operations[len(operations) // 2])
             return
         if not found:
             found = dict.fromkeys(step.nodes, why(failure))
         self.reasons.update(found)
+
+    def _probed(self, nodes: list[fx.Node]) -> dict[fx.Node, tuple[str, str]]:
+        """The nodes that fail alone."""
+        suspects = [n for n in nodes if n not in self.innocent]
+        found = self._culprits(suspects)
+        self.innocent |= set(suspects) - set(found)
+        return found
 
     def _culprits(self, suspects: list[fx.Node]) -> dict[fx.Node, tuple[str, str]]:
         """The nodes that fail alone: first in the import, which is quick, else in all stages."""
@@ -142,3 +165,11 @@ class _Planner:
 def _operations(step: Step) -> list[fx.Node]:
     """The nodes of a step that compute; elements of tuples go with their producers."""
     return [n for n in step.nodes if n.op == "call_function" and n.target is not getitem]
+
+
+def _named(nodes: list[fx.Node], failure: UnsupportedError) -> list[fx.Node]:
+    """The nodes that an error is about: of its op, or of the line whose op became that one."""
+    same = [n for n in nodes if str(n.target) == failure.op]
+    if same or failure.location is None:
+        return same
+    return [n for n in nodes if source_location(n) == failure.location]
