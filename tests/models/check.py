@@ -1,4 +1,7 @@
-"""One architecture: compiled whole, and compared with eager mode and with float64."""
+"""One architecture: compiled whole, and compared with eager mode and with float64.
+
+A training step runs the network in training mode and compares the gradients of its weights, too.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,23 @@ def check(model: Model) -> Outcome:
     torch.manual_seed(0)
     network, arguments = model.build()
     _leave_nothing_neutral(network)
-    expected = list(_tensors(_called(network, arguments)))
+    network.train(model.training)
+    call = _stepped if model.training else _called
+    theirs = copy.deepcopy(network)
+    for _ in range(2):  # a step may change statistics and counters
+        expected = call(theirs, arguments)
     try:
-        exact = list(_tensors(_called(copy.deepcopy(network).double(), _widened(arguments))))
+        wide = copy.deepcopy(network).double()
+        for _ in range(2):
+            exact = call(wide, _widened(arguments))
     except RuntimeError:
         exact = []  # it computes a part in float32, whatever its weights are
     compiled = polyblocks_jit_torch(network, compile_options={"strict_target": True})
     began = time.monotonic()
     try:
-        _called(compiled, arguments)
+        call(compiled, arguments)
         seconds = time.monotonic() - began
-        got = list(_tensors(_called(compiled, arguments)))
+        got = call(compiled, arguments)
     except FallbackError as error:
         return Outcome("fallback", _line(error))
     except PolyBlocksError as error:
@@ -62,9 +71,24 @@ def _leave_nothing_neutral(network: torch.nn.Module) -> None:
                 module.running_var.uniform_(0.5, 1.5)
 
 
-def _called(network: Any, arguments: dict[str, Any]) -> Any:
+def _called(network: Any, arguments: dict[str, Any]) -> list[torch.Tensor]:
+    """Results."""
     with torch.no_grad():
-        return network(*arguments.get("", ()), **{k: v for k, v in arguments.items() if k})
+        return list(_tensors(_results(network, arguments)))
+
+
+def _stepped(network: Any, arguments: dict[str, Any]) -> list[torch.Tensor]:
+    """Results, and the gradients of the weights that have some."""
+    network.zero_grad()
+    results = list(_tensors(_results(network, arguments)))
+    sum(result.square().mean() for result in results if result.requires_grad).backward()
+    gradients = [weight.grad for weight in network.parameters() if weight.grad is not None]
+    return [*(result.detach() for result in results), *gradients]
+
+
+def _results(network: Any, arguments: dict[str, Any]) -> Any:
+    torch.manual_seed(1)
+    return network(*arguments.get("", ()), **{k: v for k, v in arguments.items() if k})
 
 
 def _widened(arguments: Any) -> Any:

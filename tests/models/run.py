@@ -1,4 +1,4 @@
-"""``make models``: architectures of transformers and networks of convolutions, compiled whole.
+"""``make models``: architectures of many kinds, compiled whole, some with a training step.
 
 Small random weights; compared with eager mode and with float64. Writes ``results.md`` (committed,
 a page of the documentation).
@@ -19,7 +19,10 @@ HERE = Path(__file__).parent
 
 
 def main() -> int:
-    """Run all, or those named; the exit status is 1 if one is not compiled whole or wrong."""
+    """Run all, or those named.
+
+    The exit status is 1 if one is wrong, or not as ``known.py`` says: whole, or in part.
+    """
     sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="of architectures; default: all")
@@ -46,6 +49,7 @@ def _run(arguments: argparse.Namespace) -> int:
     import transformers
     from check import check
     from forked_sweep import Entry, sweep
+    from known import KNOWN
     from preloading import preload
     from rich.console import Console
     from rich.progress import Progress
@@ -69,11 +73,14 @@ def _run(arguments: argparse.Namespace) -> int:
             ((_, outcome),) = entry.outcomes
             seen = ", ".join(f"{name} {value:.3g}" for name, value in outcome.measured.items())
             progress.print(f"{entry.name}: {outcome.kind} {outcome.reason}{seen}", markup=False)
-    bad = sum(entry.outcomes[0][1].kind != "compiled" for entry in entries)
+    bad = 0
+    for entry in entries:
+        kind = entry.outcomes[0][1].kind
+        if entry.name in KNOWN and kind == "compiled":
+            console.print(f"{entry.name} is compiled whole: take it out of known.py")
+        bad += kind != ("fallback" if entry.name in KNOWN else "compiled")
     seconds = time.monotonic() - began
-    console.print(
-        f"{len(entries) - bad} of {len(entries)} compiled whole and right, {seconds:.0f} s"
-    )
+    console.print(f"{len(entries) - bad} of {len(entries)} as expected, {seconds:.0f} s")
     if not bad and len(entries) == len(every):
         (HERE / "results.md").write_text(_page(every, entries))
     return int(bad > 0)
@@ -83,11 +90,16 @@ def _page(models: list[Any], entries: list[Any]) -> str:
     """The table of results."""
     import torch
     import transformers
+    from known import KNOWN
 
     rows = []
     for model, entry in zip(models, entries, strict=True):
         seen = entry.outcomes[0][1].measured
-        numbers = f"{seen['weights']:,.0f} | {seen['seconds']:.1f} | {seen['error']:.0e}"
+        numbers = (
+            f"in part: {KNOWN[model.name]} | |"
+            if model.name in KNOWN
+            else f"{seen['weights']:,.0f} | {seen['seconds']:.1f} | {seen['error']:.0e}"
+        )
         rows.append(f"| {model.name} | {model.kind} | {numbers} |")
     lines = [
         f"`make models`, with PyTorch {torch.__version__.split('+')[0]} and transformers "

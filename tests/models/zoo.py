@@ -10,6 +10,8 @@ from typing import Any
 import torch
 import transformers
 from convolutional import NETWORKS
+from multimodal import MULTIMODAL
+from scientific import SCIENTIFIC
 
 #: What most configurations of language models call their sizes.
 SMALL = {
@@ -269,17 +271,19 @@ class Model:
     Attributes:
         name: what it is called.
         kind: what it works on.
-        build: makes the network, in eval mode, and its arguments by keyword; without a name, a list
-            of those without one.
+        build: makes the network and its arguments by keyword; without a name, a list of those
+            without one.
+        training: whether it runs in training mode, with gradients.
     """
 
     name: str
     kind: str
     build: Callable[[], tuple[torch.nn.Module, dict[str, Any]]]
+    training: bool = False
 
 
 def models() -> Iterator[Model]:
-    """All of them: transformers' first, then networks of convolutions."""
+    """All of them: transformers' first, then networks of convolutions, then those also trained."""
     tables = {
         "text": (LANGUAGE, _tokens),
         "two texts": (TRANSLATION, _two_texts),
@@ -294,19 +298,23 @@ def models() -> Iterator[Model]:
     for name, (make, shape) in NETWORKS.items():
         kind = "video" if len(shape) == 5 else "noise" if name == "DCGAN" else "image"
         yield Model(name, kind, functools.partial(_network, make, shape))
+    for kind, examples in (("several", MULTIMODAL), ("numbers", SCIENTIFIC)):
+        for name, build in examples.items():
+            yield Model(name, kind, build)
+            yield Model(f"{name}, training step", kind, build, training=True)
 
 
 def _transformer(
     name: str, changes: dict[str, Any], inputs: Callable[[], dict[str, Any]]
 ) -> tuple[torch.nn.Module, dict[str, Any]]:
     cls = getattr(transformers, f"{name}Model")
-    return cls(cls.config_class(**changes)).eval(), inputs()
+    return cls(cls.config_class(**changes)), inputs()
 
 
 def _network(
     make: Callable[[], torch.nn.Module], shape: tuple[int, ...]
 ) -> tuple[torch.nn.Module, dict[str, Any]]:
-    return make().eval(), {"": [torch.rand(shape)]}
+    return make(), {"": [torch.rand(shape)]}
 
 
 def _tokens() -> dict[str, Any]:
