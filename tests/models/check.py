@@ -27,9 +27,9 @@ def check(model: Model) -> Outcome:
     """Compile one architecture under ``strict_target`` and call it twice."""
     torch.manual_seed(0)
     network, arguments = model.build()
-    _leave_nothing_neutral(network)
+    leave_nothing_neutral(network)
     network.train(model.training)
-    call = _stepped if model.training else _called
+    call = _stepped if model.training else called
     theirs = copy.deepcopy(network)
     for _ in range(2):  # a step may change statistics and counters
         expected = call(theirs, arguments)
@@ -46,21 +46,21 @@ def check(model: Model) -> Outcome:
         seconds = time.monotonic() - began
         got = call(compiled, arguments)
     except FallbackError as error:
-        return Outcome("fallback", _line(error))
+        return Outcome("fallback", line(error))
     except PolyBlocksError as error:
-        return Outcome("wrong", f"raised {_line(error)}")
+        return Outcome("wrong", f"raised {line(error)}")
     report = compiled.polyblocks_report()
     if not report.whole:
         return Outcome("fallback", "the report does not say whole")
-    difference = _differ(got, expected, exact)
+    difference = differ(got, expected, exact)
     if difference:
         return Outcome("wrong", difference)
     weights = sum(weight.numel() for weight in network.parameters())
-    error = max(_distance(x, y) for x, y in zip(got, expected, strict=True))
+    error = max(distance(x, y) for x, y in zip(got, expected, strict=True))
     return Outcome("compiled", measured={"weights": weights, "seconds": seconds, "error": error})
 
 
-def _leave_nothing_neutral(network: torch.nn.Module) -> None:
+def leave_nothing_neutral(network: torch.nn.Module) -> None:
     """Weights of ones and zeros would hide errors: a shift that is not added, a scale left out."""
     with torch.no_grad():
         for weight in network.parameters():
@@ -71,7 +71,7 @@ def _leave_nothing_neutral(network: torch.nn.Module) -> None:
                 module.running_var.uniform_(0.5, 1.5)
 
 
-def _called(network: Any, arguments: dict[str, Any]) -> list[torch.Tensor]:
+def called(network: Any, arguments: dict[str, Any]) -> list[torch.Tensor]:
     """Results."""
     with torch.no_grad():
         return list(_tensors(_results(network, arguments)))
@@ -104,7 +104,7 @@ def _tensors(results: Any) -> Iterator[torch.Tensor]:
     return (leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor))
 
 
-def _differ(got: list[Any], expected: list[Any], exact: list[Any]) -> str:
+def differ(got: list[Any], expected: list[Any], exact: list[Any]) -> str:
     if len(got) != len(expected):
         return f"{len(got)} results instead of {len(expected)}"
     for index, (mine, theirs) in enumerate(zip(got, expected, strict=True)):
@@ -112,18 +112,18 @@ def _differ(got: list[Any], expected: list[Any], exact: list[Any]) -> str:
             return f"result {index} is {mine.dtype}{list(mine.shape)}"
         if not bool(theirs.isfinite().all()):
             return f"result {index} is not finite in eager mode: nothing to compare with"
-        if _distance(mine, theirs) <= TOLERANCE / 10:
+        if distance(mine, theirs) <= TOLERANCE / 10:
             continue
         if len(exact) == len(got) and exact[index].dtype == WIDER.get(mine.dtype):
             less = less_exact(mine, theirs, exact[index])
         else:
-            less = "" if _distance(mine, theirs) <= TOLERANCE else "far from eager's"
+            less = "" if distance(mine, theirs) <= TOLERANCE else "far from eager's"
         if less:
-            return f"result {index}: {less}; relative error {_distance(mine, theirs):.1e}"
+            return f"result {index}: {less}; relative error {distance(mine, theirs):.1e}"
     return ""
 
 
-def _distance(mine: torch.Tensor, theirs: torch.Tensor) -> float:
+def distance(mine: torch.Tensor, theirs: torch.Tensor) -> float:
     """The largest difference, of the largest number."""
     if not mine.numel():
         return 0.0
@@ -131,5 +131,5 @@ def _distance(mine: torch.Tensor, theirs: torch.Tensor) -> float:
     return float(difference / theirs.abs().max().clamp(min=1e-30))
 
 
-def _line(error: BaseException) -> str:
+def line(error: BaseException) -> str:
     return str(error).strip().split("\n")[0][:240]

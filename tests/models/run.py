@@ -27,6 +27,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="of architectures; default: all")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--exported", action="store_true", help="as torch.export gives them: twenty"
+    )
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
     with tempfile.TemporaryDirectory(prefix="polyblocks-models-") as folder:
@@ -48,6 +51,7 @@ def _run(arguments: argparse.Namespace) -> int:
     torch.set_num_threads(1)
     import transformers
     from check import check
+    from exported import NAMES, check_exported
     from forked_sweep import Entry, sweep
     from known import KNOWN
     from preloading import preload
@@ -63,12 +67,15 @@ def _run(arguments: argparse.Namespace) -> int:
     if unknown:
         print(f"no such architecture: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    chosen = [model for model in every if model.name in arguments.names or not arguments.names]
+    names = arguments.names or (NAMES if arguments.exported else [model.name for model in every])
+    chosen = [model for model in every if model.name in names]
     entries = [Entry(model.name, [("", model)]) for model in chosen]
     began, console = time.monotonic(), Console()
     with Progress(transient=True, console=console) as progress:
         task = progress.add_task("architectures", total=len(entries))
-        for entry in sweep(entries, check, arguments.workers):
+        for entry in sweep(
+            entries, check_exported if arguments.exported else check, arguments.workers
+        ):
             progress.update(task, advance=1, description=entry.name)
             ((_, outcome),) = entry.outcomes
             seen = ", ".join(f"{name} {value:.3g}" for name, value in outcome.measured.items())

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from polyblocks.errors import UnsupportedError
-from polyblocks_torch.decomp import REGISTRY
+from polyblocks_torch.decomp.every import REGISTRY
 from polyblocks_torch.decomp.registry import decomposition
 from polyblocks_torch.decompositions import decomposition_table
 from polyblocks_torch.refusals import RANDOM_OPS

@@ -27,6 +27,7 @@ from polyblocks_torch.capture import (
     TorchCapture,
     View,
 )
+from polyblocks_torch.checks import CHECK, STATIC_CHECKS, message_of
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.node_rules import fills_fresh_memory, is_random, unsupported_reason
@@ -95,6 +96,7 @@ class _Canonicalizer:
                 # What tracing recorded shares memory with the views in the graph; keep that.
                 node.meta.setdefault("val", value)
         self._literal_arguments()
+        self._static_checks()
         self._conjugated_numbers()
         self._constants()
         self._split_dropout()
@@ -143,6 +145,21 @@ class _Canonicalizer:
                 self.returned = [value if r is node else r for r in self.returned]
             else:
                 self._reject(f"an argument of type {type(value).__name__}")
+
+    def _static_checks(self) -> None:
+        """Checks in one form, and only those of data.
+
+        Tracing has checked what is asserted of types, shapes and numbers that are known.
+        """
+        for node in list(self.graph.nodes):
+            if node.target is aten._assert_async.default:
+                node.target = CHECK
+                node.args = (node.args[0], message_of(node.args[0].meta["val"]))
+            if node.target is CHECK:
+                node.meta.setdefault("val", None)
+            known = node.target in STATIC_CHECKS and not isinstance(node.args[0], fx.Node)
+            if known or node.target is aten._assert_tensor_metadata.default:
+                self.graph.erase_node(node)
 
     def _conjugated_numbers(self) -> None:
         """Numbers are conjugated here; PyTorch would give a lazy tensor, and infers another."""

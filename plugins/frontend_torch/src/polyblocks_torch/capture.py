@@ -19,6 +19,7 @@ from torch import fx
 from polyblocks.errors import UnsupportedError
 from polyblocks.hookspecs import Capture
 from polyblocks.program import Argument, ArraySpec, Result
+from polyblocks_torch.checks import has_checks
 
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact
@@ -133,8 +134,8 @@ class TorchCapture(Capture):
 
     @property
     def is_trivial(self) -> bool:
-        """Whether nothing is computed."""
-        return not self.results and self.problem is None
+        """Whether nothing is computed, nor checked."""
+        return not self.results and self.problem is None and not has_checks(self.graph_module.graph)
 
     def fingerprint_text(self) -> str:
         """What identifies the program; see :mod:`polyblocks_torch.fingerprint`."""

@@ -15,7 +15,7 @@ import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._ops import OperatorBase, OpOverloadPacket
 
-from polyblocks_torch.decomp import REGISTRY
+from polyblocks_torch.decomp.every import REGISTRY
 from polyblocks_torch.decomp.grouped_products import OF_PACKAGES
 from polyblocks_torch.refusals import RANDOM_OPS
 

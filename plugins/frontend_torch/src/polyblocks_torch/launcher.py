@@ -30,6 +30,7 @@ from polyblocks_torch.capture import (
     TorchCapture,
     View,
 )
+from polyblocks_torch.checks import failure as failure_of_check
 from polyblocks_torch.device_launcher import allocation, device_of, run_on_device
 from polyblocks_torch.frozen import FrozenWeights
 from polyblocks_torch.specs import TORCH_DTYPES
@@ -40,10 +41,6 @@ if TYPE_CHECKING:
 
 #: Outputs of at least this size (bytes) come from the pool of reused buffers.
 POOLED_BYTES = 1 << 20
-
-
-class CheckFailed(ExecutionError, IndexError):
-    """A run-time check of an index failed; eager PyTorch raises IndexError in these places."""
 
 
 def make_call(
@@ -237,8 +234,9 @@ def retyped(
 def _failure_of(checks: list[str]) -> Callable[[int], ExecutionError]:
     def failure(code: int) -> ExecutionError:
         known = 0 < code <= len(checks)
-        message = checks[code - 1] if known else f"the compiled program returned code {code}"
-        return CheckFailed(message) if "index" in message.lower() else ExecutionError(message)
+        if not known:
+            return ExecutionError(f"the compiled program returned code {code}")
+        return failure_of_check(checks[code - 1])
 
     return failure
 

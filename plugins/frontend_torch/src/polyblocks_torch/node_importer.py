@@ -12,6 +12,8 @@ import torch
 from torch import fx
 from torch_mlir.extras import fx_importer
 
+from polyblocks import mlir
+from polyblocks_torch.checks import CHECK
 from polyblocks_torch.elementwise import (
     ElementwiseImporter,
     fill_of,
@@ -41,6 +43,12 @@ class NodeImporter(fx_importer.GraphNodeImporter):
     def _import_torch_op_overload(
         self, loc: Any, node: fx.Node, concrete_target: Any = None
     ) -> None:
+        if node.target is CHECK:
+            holds, message = node.args
+            assert isinstance(holds, fx.Node), "a check is of a tensor"
+            with loc:
+                _import_check(self._as_builtin(holds), str(message))
+            return
         made = None
         if concrete_target is None:
             with loc:
@@ -84,3 +92,11 @@ class NodeImporter(fx_importer.GraphNodeImporter):
             return super()._import_default_value(loc, arg, expected_jit_type)
         with loc:
             return self._import_literal(arg)
+
+
+def _import_check(holds: Any, message: str) -> None:
+    """The check of a builtin tensor of one boolean, at the current insertion point."""
+    arith, tensor = mlir.dialect("arith"), mlir.dialect("tensor")
+    first = arith.ConstantOp(mlir.ir.IndexType.get(), 0).result
+    holds = tensor.ExtractOp(holds, [first] * len(holds.type.shape)).result
+    mlir.dialect("cf").AssertOp(holds, message)

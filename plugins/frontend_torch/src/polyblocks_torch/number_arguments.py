@@ -8,6 +8,10 @@ one here takes its place while a graph is compiled for this package, and knows m
 An integer that has changed is passed as a symbol, which PyTorch means for shapes. Where it is only
 computed with, it becomes an argument in the same way.
 
+So does a number that the program computes and takes out of a tensor (``item()``), which PyTorch
+knows as a symbol that nothing is known of. What Python asserts of it becomes a check of the program
+(:mod:`polyblocks_torch.checks`).
+
 A number is held as PyTorch holds it, with 64 bits, and rounded where an operation rounds it.
 """
 
@@ -27,8 +31,10 @@ from torch._dynamo.symbolic_convert import TensorifyState
 from torch._functorch._aot_autograd import graph_compile
 from torch._prims_common import get_computation_dtype
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 from torch.utils._sympy.symbol import SymT, symbol_is_type
+
+from polyblocks_torch.checks import CHECK, STATIC_CHECKS, overflow_message
 
 aten = torch.ops.aten
 
@@ -77,6 +83,10 @@ class _Reads(Exception):
     """An operation reads a number in a way that no tensor can take the place of."""
 
 
+class _Unknown(_Reads):
+    """A number that nothing is known of before the program has run."""
+
+
 class _Numbers:
     """One run over a graph.
 
@@ -108,11 +118,17 @@ class _Numbers:
             self.node = node
             with self.graph.inserting_before(node):
                 self._visit(node)
+        self._assertions()
         for node in reversed(list(self.tensors)):
             if not node.users and node.op != "placeholder":
                 self.graph.erase_node(node)
                 del self.tensors[node]
-        left = {s for node in self.tensors for s in node.meta["val"].node.expr.free_symbols}
+        left = {
+            s
+            for node in self.tensors
+            if not isinstance(node.meta["val"], bool)
+            for s in node.meta["val"].node.expr.free_symbols
+        }
         # Asked for its value, a symbol is that value everywhere.
         left |= set(self.shape_env.replacements)
         names = {str(s) for s in left if symbol_is_type(s, SymT.FLOAT)}
@@ -159,7 +175,7 @@ class _Numbers:
     def _visit(self, node: fx.Node) -> None:
         if node.target is aten._local_scalar_dense.default:
             self._leaf(node)
-        elif isinstance(node.meta.get("val"), (torch.SymFloat, torch.SymInt)):
+        elif not isinstance(node.target, torch._ops.OpOverload):
             self._computed(node)
         elif any(n in self.tensors for n in node.all_input_nodes) and all(
             n in self.tensors or isinstance(n.meta.get("val"), torch.Tensor)
@@ -175,20 +191,91 @@ class _Numbers:
 
     def _leaf(self, node: fx.Node) -> None:
         value, source = node.meta.get("val"), node.args[0]
-        if not isinstance(value, torch.SymFloat) or not isinstance(source, fx.Node):
+        if not isinstance(source, fx.Node):
+            return
+        if node.meta.get("unbacked_bindings"):
+            self._item(node, source)
+            return
+        if not isinstance(value, torch.SymFloat):
             return
         # A number that the graph was specialized for is no symbol any more.
         if value.node.expr.is_symbol and symbol_is_type(value.node.expr, SymT.FLOAT):
             self.tensors[node] = self.to(self.call(aten.view.default, source, []), torch.float64)
 
-    def _computed(self, node: fx.Node) -> None:
-        whole = isinstance(node.meta["val"], torch.SymInt)
-        rule = (_OF_INTEGERS if whole else _ARITHMETIC).get(node.target)
-        if rule is None or any(n not in self.tensors for n in node.all_input_nodes):
+    def _item(self, node: fx.Node, source: fx.Node) -> None:
+        """A number that is taken out of a tensor which the program computes."""
+        dtype = source.meta["val"].dtype
+        if dtype.is_complex:
             return
-        made = rule(self, *node.args)
+        if dtype.is_floating_point:
+            dtype = torch.float64
+        elif dtype is not torch.bool:
+            dtype = torch.int64
+        self.tensors[node] = self.to(self.call(aten.view.default, source, []), dtype)
+
+    def _computed(self, node: fx.Node) -> None:
+        value, operands = node.meta.get("val"), node.all_input_nodes
+        if not operands or any(n not in self.tensors for n in operands):
+            return
+        if isinstance(value, (torch.SymBool, bool)):
+            rule = _TRUTHS.get(node.target)
+        else:
+            whole = isinstance(value, (torch.SymInt, int))
+            rule = (_OF_INTEGERS if whole else _ARITHMETIC).get(node.target)
+        if rule is None:
+            return
+        try:
+            made = rule(self, *node.args)
+        except _Reads:
+            return
         if made is not None:
             self.tensors[node] = made
+
+    def _assertions(self) -> None:
+        """What is asserted of numbers becomes checks; what tracing has found true is left out.
+
+        What PyTorch has derived comes last: the user's own messages say what is wrong.
+        """
+        derived = []
+        for node in list(self.graph.nodes):
+            if node.target not in STATIC_CHECKS:
+                continue
+            holds = node.args[0]
+            if (
+                isinstance(holds, fx.Node)
+                and not holds.all_input_nodes
+                and holds.op != "placeholder"
+            ):
+                holds = holds.target(*holds.args, **holds.kwargs)  # type: ignore[operator]
+            if isinstance(holds, fx.Node) and holds not in self.tensors:
+                continue
+            if isinstance(holds, fx.Node):
+                own = node.target is aten._assert_scalar.default
+                if not own or str(node.args[1]).startswith(_DERIVED):
+                    derived.append(node)
+                    continue
+                with self.graph.inserting_before(node):
+                    self._check(node)
+            self.graph.erase_node(node)
+        with self.graph.inserting_before(self.graph.output_node()):
+            for node in derived:
+                self._check(node)
+                self.graph.erase_node(node)
+
+    def _check(self, node: fx.Node) -> None:
+        """Add the check that an assertion is."""
+        self.node = node
+        number: Any = node.args[0]
+        if node.target is aten._assert_scalar.default:
+            self.call(CHECK, self.number(number, torch.bool), str(node.args[1]))
+            return
+        low, high = (node.kwargs.get(name) for name in ("min", "max"))
+        if node.target is aten.sym_constrain_range_for_size.default and low is None:
+            low = 0
+        for limit, compare, word in ((low, aten.ge.Scalar, ">="), (high, aten.le.Scalar, "<=")):
+            if limit is not None:
+                holds = self.call(compare, self.tensors[number], limit)
+                self.call(CHECK, holds, f"Invalid value range: a number must be {word} {limit}")
 
     def _replace(self, node: fx.Node, made: fx.Node) -> None:
         value = node.meta["val"]
@@ -210,6 +297,17 @@ class _Numbers:
         with self.fake_mode:
             new.meta["val"] = op(*values[0], **values[1])
         return new
+
+    def ask(self, condition: Any) -> bool:
+        """What is true of a number of this call, and guarded from here on.
+
+        Raises:
+            _Unknown: the program computes it.
+        """
+        try:
+            return bool(condition)
+        except GuardOnDataDependentSymNode:
+            raise _Unknown from None
 
     def to(self, node: fx.Node, dtype: torch.dtype) -> fx.Node:
         """A tensor in a type."""
@@ -235,10 +333,19 @@ class _Numbers:
             return value
         number = value.meta["val"]
         if isinstance(number, torch.SymInt) and dtype in _NARROW:
-            limits = torch.iinfo(dtype)
-            if not (number >= limits.min and number <= limits.max):
-                raise _Reads
+            self._fit(value, dtype)
         return self.to(self.tensors.get(value, value), dtype)
+
+    def _fit(self, value: fx.Node, dtype: torch.dtype) -> None:
+        """An integer is guarded, or checked where the program computes it, to fit into a type."""
+        limits, number = torch.iinfo(dtype), value.meta["val"]
+        try:
+            if not (self.ask(number >= limits.min) and self.ask(number <= limits.max)):
+                raise _Reads
+        except _Unknown:
+            for compare, limit in ((aten.ge.Scalar, limits.min), (aten.le.Scalar, limits.max)):
+                holds = self.call(compare, self.tensors[value], limit)
+                self.call(CHECK, holds, overflow_message(dtype))
 
     def kind(self, *values: Any) -> float | int:
         """A number of the kind that decides what type tensors and these numbers are promoted to."""
@@ -280,7 +387,7 @@ def _divided(op: Any, dtype: torch.dtype = torch.float64, **options: Any) -> Cal
     def rule(self: _Numbers, a: Any, b: Any) -> fx.Node:
         if isinstance(b, fx.Node):
             # Python raises an error where tensors give some number. A guard, asked for here.
-            bool(b.meta["val"] != 0)
+            self.ask(b.meta["val"] != 0)
         return self.call(op, self.number(a, dtype), self.number(b, dtype), **options)
 
     return rule
@@ -288,20 +395,27 @@ def _divided(op: Any, dtype: torch.dtype = torch.float64, **options: Any) -> Cal
 
 def _whole_power(self: _Numbers, a: Any, b: Any) -> fx.Node | None:
     exponent = b.meta["val"] if isinstance(b, fx.Node) else b
-    if not bool(exponent >= 0):
+    if not self.ask(exponent >= 0):
         return None
     a, b = (self.number(value, torch.int64) for value in (a, b))
     return self.call(aten.pow.Tensor_Tensor, a, b)
 
 
+def _added_up(self: _Numbers, terms: Sequence[Any]) -> fx.Node:
+    total, *rest = (self.number(term, torch.int64) for term in terms)
+    for term in rest:
+        total = self.call(aten.add.Tensor, total, term)
+    return total
+
+
 def _root(self: _Numbers, a: Any) -> fx.Node:
-    bool(a.meta["val"] >= 0)
+    self.ask(a.meta["val"] >= 0)
     return self.call(aten.sqrt.default, self.number(a))
 
 
 def _power(self: _Numbers, a: Any, b: Any) -> fx.Node | None:
     base = a.meta["val"] if isinstance(a, fx.Node) else a
-    if not bool(base > 0):
+    if not self.ask(base > 0):
         return None
     return self.call(aten.pow.Tensor_Tensor, self.number(a), self.number(b))
 
@@ -330,7 +444,54 @@ _OF_INTEGERS: dict[Any, Callable[..., fx.Node | None]] = {
     operator.floordiv: _divided(aten.div.Tensor_mode, torch.int64, rounding_mode="floor"),
     operator.mod: _divided(aten.remainder.Tensor, torch.int64),
     operator.pow: _whole_power,
+    torch.sym_sum: _added_up,
 }
+
+
+def _compared(op: Any) -> Callable[..., fx.Node]:
+    def rule(self: _Numbers, a: Any, b: Any) -> fx.Node:
+        values = [self.tensors[v].meta["val"] if isinstance(v, fx.Node) else v for v in (a, b)]
+        dtype = torch.result_type(
+            *(v if isinstance(v, torch.Tensor) else torch.tensor(v) for v in values)
+        )
+        wide = torch.float64 if dtype.is_floating_point else torch.int64
+        return self.call(op, self.number(a, wide), self.number(b, wide))
+
+    return rule
+
+
+def _logical(op: Any) -> Callable[..., fx.Node]:
+    def rule(self: _Numbers, *args: Any) -> fx.Node:
+        return self.call(op, *(self.number(value, torch.bool) for value in args))
+
+    return rule
+
+
+def _chosen(dtype: torch.dtype) -> Callable[..., fx.Node]:
+    def rule(self: _Numbers, holds: Any, a: Any, b: Any) -> fx.Node:
+        truth = self.number(holds, torch.bool)
+        return self.call(aten.where.self, truth, self.number(a, dtype), self.number(b, dtype))
+
+    return rule
+
+
+_ARITHMETIC[torch.sym_ite] = _chosen(torch.float64)
+_OF_INTEGERS[torch.sym_ite] = _chosen(torch.int64)
+
+#: Of numbers, with true or false for the result.
+_TRUTHS: dict[Any, Callable[..., fx.Node | None]] = {
+    **{
+        getattr(operator, name): _compared(getattr(aten, name).Tensor)
+        for name in ("lt", "le", "gt", "ge", "eq", "ne")
+    },
+    operator.and_: _logical(aten.logical_and.default),
+    operator.or_: _logical(aten.logical_or.default),
+    operator.not_: _logical(aten.logical_not.default),
+    torch.sym_not: _logical(aten.logical_not.default),
+}
+
+#: How the message of an assertion begins that PyTorch has made itself.
+_DERIVED = "Runtime assertion failed for expression"
 
 
 # --- operations ---------------------------------------------------------------------------------
@@ -368,7 +529,7 @@ def _pairwise(op: Any) -> Rule:
 def _raised(self: _Numbers, a: Any, b: Any) -> fx.Node:
     if b in self.tensors and not self.dtype().is_floating_point:
         # A negative exponent is an error in eager mode. A guard, asked for here.
-        bool(b.meta["val"] >= 0)
+        self.ask(b.meta["val"] >= 0)
     return _pairwise(aten.pow.Tensor_Tensor)(self, a, b)  # type: ignore[return-value]
 
 
@@ -448,7 +609,7 @@ def _product(op: Any) -> Rule:
             product = self.call(aten.mul.Tensor, product, self.operand(alpha, wide))
         if isinstance(beta, fx.Node):
             # With 0 the summand does not count, whatever it holds.
-            bool(beta.meta["val"] != 0)
+            self.ask(beta.meta["val"] != 0)
         elif beta == 0:
             return product
         if isinstance(beta, fx.Node) or beta != 1:

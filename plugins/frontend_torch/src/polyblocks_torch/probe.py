@@ -57,6 +57,8 @@ def _single(module: fx.GraphModule, node: fx.Node) -> TorchCapture:
     if isinstance(value, (tuple, list)):
         needed = [user for user in node.users if user.target is getitem]
         nodes += tuple(needed)
+    elif value is None:
+        needed = []
     read = [n for n in node.all_input_nodes if n.op != "get_attr"]
     part = extract(module, nodes, read, needed)
     return capture_graph(part, [n.meta.get("val") for n in read], f"probe of {node.target}")

@@ -19,6 +19,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_decomposed
 
+from polyblocks_torch.checks import CHECK
 from polyblocks_torch.fake_results import result_of
 from polyblocks_torch.opmath import is_narrow
 from polyblocks_torch.result_strides import as_in_eager
@@ -208,6 +209,9 @@ class Recorder(TorchDispatchMode):
             _check(result)
             node.meta["val"] = result
             self.track(result, node)
+            return
+        if result is None and node.target is CHECK:
+            node.meta["val"] = None
             return
         if not isinstance(result, (list, tuple)) or not any(
             isinstance(item, FakeTensor) for item in result

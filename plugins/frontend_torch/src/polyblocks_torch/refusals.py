@@ -25,9 +25,7 @@ RANDOM_OPS = frozenset(
 MISCOMPILED: dict[str, str] = {
     "as_strided": "reads memory that its operand is a part of",
     "as_strided_scatter": "writes memory that its operand is a part of",
-    "_assert_async": "a check on data that must raise in PyTorch",
-    "_assert_scalar": "a check on data that must raise in PyTorch",
-    "_functional_assert_async": "a check on data that must raise in PyTorch",
+    "_assert_scalar": "a check of a number that must raise in PyTorch",
 }
 
 #: Overload packets whose kernels for bytes round otherwise than floating-point numbers do.

@@ -36,6 +36,8 @@ from torch.nn import functional as F
 from torch.nn.modules.transformer import _detect_is_causal_mask
 from torch.optim import optimizer
 
+from polyblocks_torch import traced_checks
+
 _active: ContextVar[bool] = ContextVar("polyblocks_traces", default=False)
 
 _skipped_call = SkipFunctionVariable.call_function
@@ -167,3 +169,4 @@ user_defined.call_random_fn = _draw
 misc.call_random_fn = _draw
 SkipFunctionVariable.call_function = _without_breaks  # type: ignore[method-assign]
 InstructionTranslatorBase.inline_user_function_return = _inlined  # type: ignore
+traced_checks.install(_active.get)

@@ -26,6 +26,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from polyblocks_torch.checks import CHECK
 from polyblocks_torch.elementwise import fill_of, number_in, operation_of
 from polyblocks_torch.rewrites.conversions import converted
 
@@ -198,7 +199,12 @@ def _moves(node: fx.Node) -> bool:
 def _computes(node: fx.Node) -> bool:
     target: Any = node.target
     packet = target.overloadpacket
-    if packet in _TRUTH or packet in _WIDE_PRODUCTS or target.namespace == "prims":
+    if (
+        target is CHECK
+        or packet in _TRUTH
+        or packet in _WIDE_PRODUCTS
+        or target.namespace == "prims"
+    ):
         return False
     return not _moves(node)
 

@@ -1,0 +1,67 @@
+"""All of the decompositions, registered.
+
+A warm start loads single ones (those of :mod:`polyblocks_torch.python_kernels`), and must not load
+MLIR, which others need.
+"""
+
+from polyblocks_torch.decomp import (
+    activations,
+    attention,
+    bits,
+    checks,
+    comparisons,
+    contractions,
+    convolutions,
+    copies,
+    division,
+    embedding_bags,
+    factories,
+    grid_samples,
+    grouped_products,
+    indexing,
+    linear_resampling,
+    losses,
+    movement,
+    multiply_add,
+    pooling,
+    powers,
+    reductions,
+    resampling,
+    scans,
+    sorting,
+    special,
+    transformer,
+    variance,
+)
+from polyblocks_torch.decomp.registry import REGISTRY
+
+__all__ = [
+    "REGISTRY",
+    "activations",
+    "attention",
+    "bits",
+    "checks",
+    "comparisons",
+    "contractions",
+    "convolutions",
+    "copies",
+    "division",
+    "embedding_bags",
+    "factories",
+    "grid_samples",
+    "grouped_products",
+    "indexing",
+    "linear_resampling",
+    "losses",
+    "movement",
+    "multiply_add",
+    "pooling",
+    "powers",
+    "reductions",
+    "resampling",
+    "scans",
+    "sorting",
+    "special",
+    "transformer",
+    "variance",
+]
