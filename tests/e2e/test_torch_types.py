@@ -183,8 +183,25 @@ R = torch.tensor([0.0, 1.0, 2.0, 3.0, 1.0])
         lambda z, r: z[3] / (r.bfloat16() * 0.5 + 1),
         lambda z, r: torch.zeros(2, 5, dtype=torch.bool).copy_(z),
         lambda z, r: torch.zeros(2, 5, dtype=torch.float64).copy_(z),
+        lambda z, r: [
+            torch.zeros_like(z, dtype=torch.float32) + r,
+            torch.ones_like(z, dtype=torch.int64) + r,
+            torch.full_like(z, True, dtype=torch.bool) & (z == 0),
+            torch.full_like(r, 2 - 1j, dtype=torch.complex64) * r,
+        ],
+        lambda z, r: [z.sum(dtype=torch.float32), z.sum(0, dtype=torch.int64)],
+        lambda z, r: [z.cumsum(0, dtype=torch.float64), z.mean(0, dtype=torch.float64)],
+        lambda z, r: [
+            torch.add(z, r, alpha=2 - 1j),
+            torch.sub(r, z, alpha=1j),
+            torch.rsub(z, z + 1, alpha=0.5 + 1j),
+        ],
+        lambda z, r: torch.ldexp(z.to(torch.complex128), torch.tensor([1, 2, 200, -200, 127])),
     ],
-    ids=["bool", "bool of a sum", "equal", "product", "quotient", "copied", "copied part"],
+    ids=[
+        *("bool", "bool of a sum", "equal", "product", "quotient", "copied", "copied part"),
+        *("filled like", "sums", "means", "complex multiples", "ldexp"),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:Casting complex values to real")
 def test_complex_numbers_beside_others(program: Callable[..., Any]) -> None:
@@ -214,6 +231,18 @@ def test_gradients_find_the_maximum_again(largest: Any, dtype: torch.dtype) -> N
     assert ours.grad is not None
     unit = torch.finfo(dtype).eps
     torch.testing.assert_close(ours.grad, eager.grad, rtol=4 * unit, atol=4 * unit)
+
+
+def test_complex_numbers_that_are_not_finite() -> None:
+    parts = torch.tensor([0.0, -0.0, 1.0, -2.5, torch.inf, -torch.inf, torch.nan])
+    z = torch.complex(*torch.meshgrid(parts, parts, indexing="ij"))
+
+    def program(z: Tensor) -> list[Tensor]:
+        """A magnitude is infinite where a part is, whatever the other one is."""
+        return [z.abs(), z.isnan(), z.isinf(), z.isfinite(), z.bool(), z == z, z.angle()]
+
+    ours = polyblocks_jit_torch(compile_options=STRICT)(program)(z)
+    torch.testing.assert_close(ours, program(z), equal_nan=True)
 
 
 def test_a_complex_exponential_that_overflows() -> None:

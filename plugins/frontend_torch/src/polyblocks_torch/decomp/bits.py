@@ -91,6 +91,9 @@ def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @decomposition(aten.ldexp.Tensor, rounds=True)
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
+    if x.is_complex() and not other.is_floating_point() and not other.is_complex():
+        # The power has as many digits as the parts of the result.
+        other = other.to(x.dtype.to_real())
     if not x.is_floating_point() or other.is_floating_point() or other.is_complex():
         return x * torch.pow(2.0, other)
     narrow = x.dtype not in (torch.float32, torch.float64)

@@ -179,6 +179,10 @@ def _by_parts(call: _Call, *args: Any, **kwargs: Any) -> Any:
 
     if call.node.target in (aten.cat.default, aten.stack.default):
         args = ([call.pair(item) for item in args[0]], *args[1:])
+    elif call.node.target in _PROMOTING and not _is_complex(call.node):
+        # What is added up in a real type is converted to it first.
+        x, dtype = args[0], call.node.meta["val"].dtype
+        return call.emit(call.node.target, _real_as(call, x, dtype), *args[1:], **kwargs)
     elif call.node.target in _PROMOTING:
         # Operands that are real have no imaginary part.
         args = tuple(call.pair(a) if isinstance(a, (Pair, fx.Node)) else a for a in args)
@@ -267,15 +271,11 @@ def _real_as(call: _Call, x: Pair, dtype: torch.dtype) -> fx.Node:
     return _truth(call, x) if dtype is torch.bool else call.as_type(x.re, dtype)
 
 
-def _scaled(call: _Call, x: Pair, alpha: float) -> Pair:
-    if alpha == 1:
-        return x
-    return Pair(call.emit(aten.mul.Tensor, x.re, alpha), call.emit(aten.mul.Tensor, x.im, alpha))
-
-
 @_rule(aten.add.Tensor, aten.sub.Tensor, aten.add.Scalar, aten.sub.Scalar)
-def _add(call: _Call, x: Any, y: Any, alpha: float = 1) -> Pair:
-    a, b = call.pair(x), _scaled(call, call.pair(y), alpha)
+def _add(call: _Call, x: Any, y: Any, alpha: complex = 1) -> Pair:
+    a, b = call.pair(x), call.pair(y)
+    if alpha != 1:
+        b = _mul(call, b, alpha)
     target = aten.add.Tensor if "add" in str(call.node.target) else aten.sub.Tensor
     return Pair(call.emit(target, a.re, b.re), call.emit(target, a.im, b.im))
 
@@ -338,8 +338,20 @@ def _abs(call: _Call, x: Pair) -> fx.Node:
     ratio = call.emit(aten.div.Tensor, small, safe)
     square = call.emit(aten.add.Scalar, call.emit(aten.mul.Tensor, ratio, ratio), 1.0)
     result = call.emit(aten.mul.Tensor, large, call.emit(aten.sqrt.default, square))
-    infinite = call.emit(aten.eq.Scalar, large, math.inf)
-    return call.emit(aten.where.self, infinite, large, result)
+    # As C's hypot: whatever the other part is, NaN included.
+    infinite = _either(call, x, lambda part: call.emit(aten.isinf.default, part))
+    top = call.emit(aten.full.default, [], math.inf, dtype=result.meta["val"].dtype)
+    return call.emit(aten.where.self, infinite, top, result)
+
+
+def _either(call: _Call, x: Pair, test: Callable[[fx.Node], fx.Node]) -> fx.Node:
+    """Whether one of the parts passes a test, or both do."""
+    return call.emit(aten.logical_or.default, test(x.re), test(x.im))
+
+
+@_rule(aten.isnan.default, aten.isinf.default)
+def _is_special(call: _Call, x: Pair) -> fx.Node:
+    return _either(call, x, lambda part: call.emit(call.node.target, part))
 
 
 @_rule(aten.angle.default)
@@ -437,9 +449,11 @@ def _mm(call: _Call, x: Any, y: Any) -> Pair:
 
 
 @_rule(aten.full.default, aten.zeros.default, aten.ones.default, aten.empty.memory_format)
-def _full(call: _Call, size: list[int], value: Any = None, **options: Any) -> Pair:
-    number = complex(1 if "ones" in str(call.node.target) else value or 0)
-    dtype = call.part_dtype
+def _full(call: _Call, size: list[int], value: Any = None, **options: Any) -> Any:
+    value = 1 if "ones" in str(call.node.target) else value or 0
+    if not call.node.meta["val"].is_complex():
+        return call.emit(aten.full.default, size, value, dtype=call.node.meta["val"].dtype)
+    number, dtype = complex(value), call.part_dtype
     return Pair(
         call.emit(aten.full.default, size, number.real, dtype=dtype),
         call.emit(aten.full.default, size, number.imag, dtype=dtype),
@@ -455,7 +469,8 @@ def _pad(call: _Call, x: Pair, pad: list[int], value: complex = 0) -> Pair:
 
 
 @_rule(aten.zeros_like.default, aten.ones_like.default, aten.full_like.default)
-def _full_like(call: _Call, x: Pair, value: Any = None, **options: Any) -> Pair:
+def _full_like(call: _Call, x: Any, value: Any = None, **options: Any) -> Any:
+    """Of complex numbers in a real type, too, and the other way round."""
     return _full(call, list(call.node.meta["val"].shape), value)
 
 
@@ -470,8 +485,7 @@ def _copy(call: _Call, x: Any, source: Any, non_blocking: bool = False) -> Any:
 def _truth(call: _Call, x: Any) -> fx.Node:
     if isinstance(x, fx.Node):
         return call.emit(aten.ne.Scalar, x, 0)
-    parts = [call.emit(aten.ne.Scalar, part, 0) for part in (x.re, x.im)]
-    return call.emit(aten.logical_or.default, *parts)
+    return _either(call, x, lambda part: call.emit(aten.ne.Scalar, part, 0))
 
 
 @_rule(aten.logical_not.default, aten.logical_and.default)
