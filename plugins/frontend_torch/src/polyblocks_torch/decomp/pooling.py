@@ -15,7 +15,7 @@ from polyblocks_torch.decomp.registry import decomposition
 aten = torch.ops.aten
 
 
-def _windows(extent: int, output: int) -> list[tuple[int, int]]:
+def adaptive_windows(extent: int, output: int) -> list[tuple[int, int]]:
     """Bounds of the adaptive windows along one dimension."""
     return [(i * extent // output, -(-(i + 1) * extent // output)) for i in range(output)]
 
@@ -31,7 +31,7 @@ def _adaptive_max(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor
     value: Tensor = x
     mask: Tensor | None = None
     for axis, (extent, output) in enumerate(zip(extents, output_size, strict=True)):
-        windows = _windows(extent, output)
+        windows = adaptive_windows(extent, output)
         width = max(stop - start for start, stop in windows)
         start = torch.arange(output, device=x.device) * extent // output
         stop = ((torch.arange(output, device=x.device) + 1) * extent + output - 1) // output
