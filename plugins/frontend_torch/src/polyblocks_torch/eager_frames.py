@@ -1,4 +1,7 @@
-"""Graphs of Dynamo that PyTorch runs as they are: compiled code would lose what arguments carry."""
+"""Graphs of Dynamo that PyTorch runs as they are.
+
+Compiled code would lose what arguments carry, or AOTAutograd something else that it must know.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,14 @@ from torch._subclasses.fake_tensor import is_fake
 from torch.autograd import forward_ad
 
 from polyblocks.errors import InputError
+from polyblocks_torch.location import source_location
+from polyblocks_torch.overlapping_updates import overlapping_update
 
 
-def reason_to_run_eagerly(gm: fx.GraphModule) -> tuple[str, str] | None:
-    """What a graph is called with that compiled code cannot take, and why; None if nothing is.
+def reason_to_run_eagerly(gm: fx.GraphModule) -> tuple[str, str, str] | None:
+    """What a graph does or is called with that compiled code cannot take, why, and where.
+
+    None if nothing is.
 
     Dynamo does not guard whether forward-mode differentiation is on; this makes it do so.
     """
@@ -30,12 +37,22 @@ def reason_to_run_eagerly(gm: fx.GraphModule) -> tuple[str, str] | None:
             "torch.autograd.forward_ad",
             "tensors may carry tangents, which compiled code does not propagate; call it outside "
             "of dual_level(), or differentiate with torch.func.jvp",
+            "",
         )
     for argument in _arguments(gm):
         value = getattr(argument, "example", None)
         if isinstance(value, torch.Tensor) and is_fake(value):
-            return "fake tensors", "they have no data; call it outside of FakeTensorMode"
+            return "fake tensors", "they have no data; call it outside of FakeTensorMode", ""
+    update = overlapping_update(gm)
+    if update is not None:
+        return "update in place", _OVERLAPS, source_location(update) or ""
     return None
+
+
+_OVERLAPS = (
+    "it updates a tensor of which several elements are in one place (a sliding window, or "
+    "expanded), or a view of one; update a copy (.clone())"
+)
 
 
 def check_draws(gm: fx.GraphModule) -> None:

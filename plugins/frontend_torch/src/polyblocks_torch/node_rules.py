@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import torch
 from torch import fx
 
 from polyblocks_torch.control_flow.operators import ControlFlow, graphs_of, is_control_flow
+from polyblocks_torch.overlaps import share_places
 from polyblocks_torch.specs import problem_with
 
 
@@ -56,6 +58,12 @@ def unsupported_reason(node: fx.Node) -> str | None:
         return "draws from the framework's random generator"
     if node.target._schema.is_mutable:
         return "changes its operand in place"
+    size_and_strides: Any = node.args[2:4]
+    scatters = node.target is torch.ops.aten.as_strided_scatter.default
+    if scatters and share_places(*size_and_strides):
+        return (
+            "stores several elements in one place, of which PyTorch's kernel chooses the last one"
+        )
     return _problem_with_values(node)
 
 

@@ -34,6 +34,13 @@ def strides_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return False
 
 
+def share_places(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether two elements may be in one place, also by repetition."""
+    pairs = list(zip(shape, strides, strict=True))
+    repeated = any(extent > 1 and stride == 0 for extent, stride in pairs)
+    return 0 not in shape and (repeated or strides_overlap(shape, strides))
+
+
 def read_memory_of_views(
     graph: fx.Graph,
     call: Call,
