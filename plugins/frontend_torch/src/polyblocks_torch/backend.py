@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import TorchDynamoException
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from polyblocks import driver
-from polyblocks.errors import InputError, OptionError, TargetError
+from polyblocks.errors import InputError, OptionError, PolyBlocksError, TargetError
 from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import checked_options
@@ -26,6 +27,7 @@ from polyblocks_torch.compiler import compile_graph
 from polyblocks_torch.eager_frames import check_draws, reason_to_run_eagerly
 from polyblocks_torch.frame_memory import check_breaks_are_allowed
 from polyblocks_torch.frozen import weights_of
+from polyblocks_torch.inner_gradients import guarding_leaves
 from polyblocks_torch.integer_arguments import with_integers
 from polyblocks_torch.number_arguments import (
     NumbersLeft,
@@ -106,13 +108,13 @@ def _compile(
     options: CompileOptions,
     report: FunctionReport,
 ) -> Callable[..., Any]:
-    def left(reason: str) -> Callable[..., Any]:
-        report.not_compiled("overlapping arguments", reason, strict=options.strict_target)
-        return gm.forward
-
-    return with_overlaps(
-        gm, example_inputs, lambda values: _compile_once(gm, values, options, report), left
+    call = with_overlaps(
+        gm,
+        example_inputs,
+        lambda values: _compile_once(gm, values, options, report),
+        _left(gm, "overlapping arguments", options, report),
     )
+    return guarding_leaves(gm, call, example_inputs, _left(gm, "gradients", options, report))
 
 
 def _compile_once(
@@ -139,6 +141,8 @@ def _compile_once(
     if recorded is not None:
         call = infer(recorded, example_inputs)
         return lambda *args: call(list(args))
+    failed: list[Exception] = []
+    compile_, infer = (_noting_failures(function, failed) for function in (compile_, infer))
     backend = aot_autograd(
         fw_compiler=with_integers(partial(compile_, kind="forward")),
         # Nothing guards incoming gradients, nor what hooks make of saved tensors.
@@ -155,12 +159,30 @@ def _compile_once(
     with numbers_as_tensors(), operations_kept(), tangents_apart(), absent_gradients_told():
         try:
             made: Callable[..., Any] = backend(gm, example_inputs)
-        except RuntimeError as error:
-            if "modified by an inplace operation" not in str(error):
+        except (PolyBlocksError, TorchDynamoException, NumbersLeft):
+            raise
+        except Exception as error:
+            if error in failed:
                 raise
-            report.not_compiled("autograd", _OVERWRITTEN, strict=options.strict_target)
-            return gm.forward
+            first = str(error).strip().split("\n", 1)[0]
+            reason = f"AOTAutograd cannot trace it ({type(error).__name__}: {first})"
+            if "modified by an inplace operation" in first:
+                reason = _OVERWRITTEN
+            return _left(gm, "autograd", options, report)(reason)
     return made
+
+
+def _noting_failures(compile_: Callable[..., Any], failed: list[Exception]) -> Callable[..., Any]:
+    """A compiler of graphs whose errors are told from those of PyTorch around it."""
+
+    def compiler(*args: Any, **options: Any) -> Any:
+        try:
+            return compile_(*args, **options)
+        except Exception as error:
+            failed.append(error)
+            raise
+
+    return compiler
 
 
 #: AOTAutograd asks for all gradients at once.
@@ -168,6 +190,19 @@ _OVERWRITTEN = (
     "a gradient needs a tensor that is updated in place after it was used; PyTorch runs the "
     "function, and fails only where that gradient is asked for; update a copy"
 )
+
+
+def _left(
+    gm: fx.GraphModule, how: str, options: CompileOptions, report: FunctionReport
+) -> Callable[[str], Callable[..., Any]]:
+    """What PyTorch runs of a graph, which is reported with a reason."""
+
+    def left(reason: str) -> Callable[..., Any]:
+        report.not_compiled(how, reason, strict=options.strict_target)
+        forward: Callable[..., Any] = gm.forward
+        return forward
+
+    return left
 
 
 class _SpecializedByShape:

@@ -39,6 +39,10 @@ SETTINGS: dict[str, Any] = {
     "recompile_limit": sys.maxsize,
     "accumulated_recompile_limit": sys.maxsize,
     "suppress_errors": False,
+    # Counters of modules.
+    "allow_unspec_int_on_nn_module": True,
+    # Gradients that the function takes, and those of them, are parts of its graph.
+    "trace_autograd_ops": True,
     # They become loops, see recurrent/.
     "allow_rnn": True,
     # NumPy's generators draw NumPy's numbers: Python runs them.

@@ -1,13 +1,18 @@
 """What Dynamo remembers of a frame from one variant to the next: sizes and numbers.
 
 What has changed becomes a symbol of the next variant. Sizes shall not: there is one variant per
-shape. Numbers shall, where the program computes with them. An integer as a symbol ends the graph
-where Python reads it (a text that it stands in, a key): then it is a constant again.
+shape. Numbers shall, where the program computes with them: arguments, and those of modules,
+closures and globals, as counters are. An integer as a symbol ends the graph where Python reads it
+(a text that it stands in, a key): then it is a constant again.
+
+Dynamo keeps this by the code that reads a number, for the whole process. Here each decorated
+function has its own: integers that differ between two models of one class are constants of both.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,8 +20,13 @@ from types import CodeType
 from typing import Any
 
 from torch._dynamo import pgo
+from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.exc import BackendCompilerFailed, TorchDynamoException
+from torch._dynamo.source import is_from_defaults
 from torch._dynamo.utils import counters, graph_break_reasons
+from torch._dynamo.variables import builder
+
+from polyblocks.errors import PolyBlocksError
 
 logger = logging.getLogger("polyblocks")
 
@@ -45,6 +55,10 @@ class FrameMemory:
         self._constant: set[CodeType] = set()
         #: Code whose graph ends early anyway.
         self._broken: set[CodeType] = set()
+        #: Of each frame's code, what Dynamo knows of the code that is traced in it.
+        self._states: dict[CodeType, Any] = {}
+        #: Dynamo's own memory, which is another one after a reset.
+        self._theirs: Any = None
 
     def converted(self, frame: Any, convert: Callable[[], Any]) -> Any:
         """What Dynamo makes of a frame; integers that have changed are symbols if that is no loss.
@@ -53,13 +67,21 @@ class FrameMemory:
             frame: which is compiled.
             convert: lets Dynamo compile it.
         """
-        state = _state_of(frame)
-        for name in [name for name, entry in state.items() if isinstance(entry.size, tuple)]:
-            del state[name]
-        integers = _integers(frame, state)
+        with self._own_state(frame.f_code) as state:
+            return self._converted(frame, convert, state)
+
+    def _converted(self, frame: Any, convert: Callable[[], Any], state: dict[Any, Any]) -> Any:
+        for entries in _entries(state):
+            for name in [name for name, entry in entries.items() if isinstance(entry.size, tuple)]:
+                del entries[name]
+        integers = [(entries, _integers(frame, entries)) for entries in _entries(state)]
         code = frame.f_code
         known, reasons = set(counters["graph_break"]), len(graph_break_reasons)
-        if any(state[name].scalar != value for name, value in integers.items()):
+        if any(
+            entries[name].scalar != value
+            for entries, found in integers
+            for name, value in found.items()
+        ):
             if code in self._broken:
                 return convert()
             if code not in self._constant:
@@ -70,21 +92,43 @@ class FrameMemory:
                     if compiled and not set(counters["graph_break"]) - known:
                         return result
                 except TorchDynamoException as error:
+                    # What is no fault of integers is met again with constants.
                     inner = getattr(error, "inner_exception", None)
-                    ended = isinstance(inner, IntegersBreakGraph)
-                    if isinstance(error, BackendCompilerFailed) and not ended:
+                    if isinstance(error, BackendCompilerFailed) and isinstance(
+                        inner, PolyBlocksError
+                    ):
                         raise
                 self._constant.add(code)
                 logger.debug("%s: its integers are constants", code.co_name)
                 for reason in set(counters["graph_break"]) - known:
                     del counters["graph_break"][reason]
                 del graph_break_reasons[reasons:]
-        for name in integers:
-            state.pop(name, None)
+        for entries in _entries(state):
+            # Also of code that was traced in it just now.
+            for name in _integers(frame, entries):
+                entries.pop(name, None)
         result = convert()
         if len(graph_break_reasons) > reasons:
             self._broken.add(code)
         return result
+
+    @contextmanager
+    def _own_state(self, code: CodeType) -> Iterator[dict[Any, Any]]:
+        """While this is open, Dynamo's memory is that of one frame of this function."""
+        # Dynamo reads its memory under this lock alone.
+        with compile_lock:
+            theirs = pgo.get_code_state()
+            if theirs is not self._theirs:
+                self._states.clear()
+                self._theirs = theirs
+            own = self._states.setdefault(code, defaultdict(pgo.CodeState))
+            pgo._CODE_STATE = own
+            token = _unspecialized.set(True)
+            try:
+                yield own
+            finally:
+                _unspecialized.reset(token)
+                pgo._CODE_STATE = theirs
 
 
 @contextmanager
@@ -96,15 +140,9 @@ def _breaks_are_forbidden() -> Iterator[None]:
         _may_break.reset(token)
 
 
-def _state_of(frame: Any) -> dict[str, Any]:
-    """Names of sources (``L['x']``) and what was seen of them; changes count."""
-    try:
-        code = pgo.CodeId.make(frame.f_code, frame.closure)
-        state: dict[str, Any] = pgo.get_code_state()[code].automatic_dynamic
-        return state
-    except (AttributeError, KeyError, TypeError):
-        logger.debug("this PyTorch keeps its frame state elsewhere", exc_info=True)
-        return {}
+def _entries(state: dict[Any, Any]) -> list[dict[str, Any]]:
+    """By the code that reads them: names of sources (``L['x']``), and what was seen of them."""
+    return [code.automatic_dynamic for code in list(state.values())]
 
 
 def _integers(frame: Any, state: dict[str, Any]) -> dict[str, int]:
@@ -119,3 +157,20 @@ def _integers(frame: Any, state: dict[str, Any]) -> dict[str, int]:
         if type(value) is int:
             found[name] = value
     return found
+
+
+_unspecialized: ContextVar[bool] = ContextVar("polyblocks_integers_change", default=False)
+_theirs_specialize = builder.is_int_specialization_case
+
+
+def _is_specialized(value: Any, source: Any) -> bool:
+    """Whether an integer is a constant for ever: not that of a module or a global.
+
+    In PyTorch these are, so that a counter compiles at every call.
+    """
+    if _unspecialized.get() and not is_from_defaults(source):
+        return False
+    return _theirs_specialize(value, source)
+
+
+builder.is_int_specialization_case = _is_specialized

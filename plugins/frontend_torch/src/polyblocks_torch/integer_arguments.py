@@ -1,4 +1,8 @@
-"""Integers among the arguments of a compiled graph, passed as tensors without dimensions."""
+"""Integers among the arguments of a compiled graph, passed as tensors without dimensions.
+
+Integers among the results are Python's: ``n + 1`` of a counter is added by Python at each call,
+with integers of any size.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import torch
 from torch import fx
 
 from polyblocks_torch.launcher import boxed
+from polyblocks_torch.number_arguments import is_integer
 
 aten = torch.ops.aten
 
@@ -18,8 +23,8 @@ Compiler = Callable[[fx.GraphModule, Sequence[Any]], Callable[[list[Any]], Any]]
 def with_integers(compile_: Compiler) -> Compiler:
     """A compiler of graphs that takes those with integers among the arguments, too.
 
-    An argument that is an integer is read by ``scalar_tensor``, or returned, and by nothing else:
-    see :mod:`polyblocks_torch.number_arguments`.
+    An argument that is an integer is read by ``scalar_tensor``, and by arithmetic of integers whose
+    results are returned, and by nothing else: see :mod:`polyblocks_torch.number_arguments`.
 
     Args:
         compile_: takes a graph of ATen operations and one value per placeholder; gives a function
@@ -32,7 +37,7 @@ def with_integers(compile_: Compiler) -> Compiler:
         places = [i for i, value in enumerate(inputs) if isinstance(value, torch.SymInt)]
         if not places:
             return compile_(gm, inputs)
-        returned = _take_out_of_results(gm.graph, {nodes[i]: i for i in places})
+        returned = _take_out_of_results(gm.graph, [nodes[i] for i in places])
         passed = []
         for i in places:
             tensor = _as_tensor(nodes[i])
@@ -49,7 +54,7 @@ def _call(
     call: Callable[[list[Any]], Any],
     places: Sequence[int],
     passed: Sequence[int],
-    returned: Sequence[tuple[int, int]],
+    returned: tuple[list[int], Callable[..., Any]] | None,
 ) -> Callable[[list[Any]], Any]:
     def run(arguments: list[Any]) -> Any:
         numbers = {i: arguments[i] for i in places}
@@ -58,10 +63,11 @@ def _call(
         for i in passed:
             arguments[i] = _tensor(numbers[i])
         results = call(arguments)
-        if returned:
+        if returned is not None:
             results = list(results)
-            for position, i in returned:
-                results[position] = numbers[i]
+            positions, compute = returned
+            for position, number in zip(positions, compute(*numbers.values()), strict=True):
+                results[position] = number
         return results
 
     return boxed(run)
@@ -76,15 +82,39 @@ def _tensor(number: int) -> torch.Tensor:
     return torch.tensor(number)
 
 
-def _take_out_of_results(graph: fx.Graph, numbers: dict[fx.Node, int]) -> list[tuple[int, int]]:
-    """Where the graph returns arguments: positions of the result and of the argument."""
+def _take_out_of_results(
+    graph: fx.Graph, numbers: Sequence[fx.Node]
+) -> tuple[list[int], Callable[..., Any]] | None:
+    """Let a graph return no integers.
+
+    Args:
+        graph: changed in place.
+        numbers: its arguments that are integers.
+
+    Returns:
+        Positions of the results that were integers, and a function of the integer arguments that
+        gives these results; None where there are none.
+    """
     output = next(iter(reversed(graph.nodes)))
     results = list(output.args[0])
-    found = [(k, numbers[node]) for k, node in enumerate(results) if node in numbers]
-    for k, _ in found:
+    found = {k: n for k, n in enumerate(results) if isinstance(n, fx.Node) and is_integer(n)}
+    if not found:
+        return None
+    arithmetic = fx.Graph()
+    copies = {node: arithmetic.placeholder(f"n{i}") for i, node in enumerate(numbers)}
+    for node in graph.nodes:
+        if node.op == "call_function" and is_integer(node):
+            copies[node] = arithmetic.node_copy(node, copies.__getitem__)
+    arithmetic.output([copies[node] for node in found.values()])
+    arithmetic.eliminate_dead_code()
+    for k in found:
         results[k] = None
     output.args = (tuple(results),)
-    return found
+    # Arithmetic that was returned alone: what is left of integers is read by scalar_tensor.
+    for node in reversed(graph.nodes):
+        if node.op == "call_function" and is_integer(node) and not node.users:
+            graph.erase_node(node)
+    return list(found), fx.GraphModule({}, arithmetic).forward
 
 
 def _as_tensor(node: fx.Node) -> torch.Tensor | None:

@@ -75,6 +75,24 @@ def are_all_numbers(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
 _NARROW = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32})
 
 
+#: What Python computes of integers, and gives as an integer.
+_GIVE_INTEGERS = frozenset(
+    {
+        *(operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.pow),
+        *(operator.neg, operator.pos, operator.abs, torch.sym_max, torch.sym_min),
+    }
+)
+
+
+def is_integer(node: fx.Node) -> bool:
+    """Whether a node is an integer argument, or what Python computes of such, numbers alone."""
+    if not isinstance(node.meta.get("val"), torch.SymInt):
+        return False
+    return node.op == "placeholder" or (
+        node.target in _GIVE_INTEGERS and all(map(is_integer, node.all_input_nodes))
+    )
+
+
 class NumbersLeft(Exception):
     """Integers of a graph say more than what is computed with: shapes, places, loops."""
 
@@ -102,6 +120,8 @@ class _Numbers:
         self.fake_mode = fake_mode
         #: A number's node -> the node of a tensor without dimensions, float64 or int64.
         self.tensors: dict[fx.Node, fx.Node] = {}
+        #: What was added.
+        self.made: list[fx.Node] = []
         self.node: fx.Node
 
     def run(self) -> None:
@@ -112,6 +132,7 @@ class _Numbers:
             NumbersLeft: some integer is still read.
         """
         self._integers()
+        self._conditions()
         for node in list(self.graph.nodes):
             if node.op != "call_function" or node in self.tensors.values():
                 continue
@@ -123,6 +144,9 @@ class _Numbers:
             if not node.users and node.op != "placeholder":
                 self.graph.erase_node(node)
                 del self.tensors[node]
+        for node in reversed(self.made):
+            if not node.users and not node.is_impure():
+                self.graph.erase_node(node)
         left = {
             s
             for node in self.tensors
@@ -154,6 +178,18 @@ class _Numbers:
                         aten.scalar_tensor.default, node, dtype=torch.int64
                     )
 
+    def _conditions(self) -> None:
+        """What is asked of numbers is a constant. A guard, asked for here."""
+        for node in reversed(self.graph.nodes):
+            value = node.meta.get("val")
+            if not isinstance(value, torch.SymBool) or any(map(_asserts, node.users)):
+                continue
+            try:
+                node.replace_all_uses_with(self.ask(value))
+                self.graph.erase_node(node)
+            except _Unknown:
+                continue
+
     def _known_integers(self) -> None:
         """Integers that were asked for their values are these values."""
         for node in reversed(self.graph.nodes):
@@ -164,12 +200,12 @@ class _Numbers:
 
     def _reads_integers(self, node: fx.Node) -> bool:
         """Whether something that is no tensor of a number depends on an integer."""
-        if node.op == "placeholder" or node in self.tensors.values():
+        if node.op == "placeholder" or node in self.tensors.values() or is_integer(node):
             return False
         read = {n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.SymInt)}
         if node.op == "output":
-            # An argument that is returned passes by.
-            return any(n.op != "placeholder" for n in read)
+            # Python computes these, see integer_arguments.py.
+            return not all(is_integer(n) for n in read)
         return bool(read) or _has_symbols(node.meta.get("val"))
 
     def _visit(self, node: fx.Node) -> None:
@@ -296,6 +332,7 @@ class _Numbers:
         values = fx.map_arg((args, kwargs), lambda n: n.meta["val"])
         with self.fake_mode:
             new.meta["val"] = op(*values[0], **values[1])
+        self.made.append(new)
         return new
 
     def ask(self, condition: Any) -> bool:
@@ -363,12 +400,16 @@ class _Numbers:
         return get_computation_dtype(self.dtype())
 
 
+def _asserts(node: fx.Node) -> bool:
+    return "assert" in str(node.target)
+
+
 def _has_symbols(value: Any) -> bool:
     """Whether a value of a graph has a shape or a place that is not known."""
     if isinstance(value, (list, tuple)):
         return any(map(_has_symbols, value))
     if not isinstance(value, torch.Tensor):
-        return isinstance(value, torch.SymBool)
+        return False
     numbers = (*value.shape, *value.stride(), value.storage_offset())
     return any(not isinstance(n, int) and n.node.maybe_as_int() is None for n in numbers)
 

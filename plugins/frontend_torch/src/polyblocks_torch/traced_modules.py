@@ -8,6 +8,9 @@ they are in, and the two breaks are left out.
 Dynamo traces, it never does, and gives other numbers where eager mode gives zeros. Here the look
 becomes a part of the graph. It also looks whether a mask is causal, which matters for speed alone.
 
+``Tensor.backward`` ends the graph. Dynamo would trace it for the leaves among the arguments, and
+guards not which of them are leaves.
+
 Draws from Python's generators end the graph, where Dynamo draws once, or in another type.
 
 All holds for what this package traces only, not for other users of Dynamo.
@@ -31,6 +34,7 @@ from torch._dynamo.variables import misc, user_defined
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.functions import SkipFunctionVariable, UserFunctionVariable
+from torch._dynamo.variables.tensor import TensorVariable
 from torch.nn import TransformerEncoder
 from torch.nn import functional as F
 from torch.nn.modules.transformer import _detect_is_causal_mask
@@ -145,6 +149,20 @@ def _padded_encoder_forward(
     return output
 
 
+_traced_backward = TensorVariable.method_backward
+
+
+def _backward(self: Any, tx: Any, *args: Any, **kwargs: Any) -> Any:
+    if _active.get():
+        unimplemented(
+            gb_type="Tensor.backward() in a compiled function",
+            context=f"call_method {self} backward",
+            explanation="which tensors get gradients depends on where the arguments come from",
+            hints=["Call backward() outside, or take gradients with torch.autograd.grad."],
+        )
+    return _traced_backward(self, tx, *args, **kwargs)
+
+
 _traced_draw = user_defined.call_random_fn
 
 #: Their results are int64 in Dynamo as in Python, and each call draws them anew.
@@ -165,6 +183,7 @@ def _draw(tx: Any, fn: Any, args: Any, kwargs: Any) -> Any:
     return _traced_draw(tx, fn, args, kwargs)
 
 
+TensorVariable.method_backward = _backward  # type: ignore[method-assign]
 user_defined.call_random_fn = _draw
 misc.call_random_fn = _draw
 SkipFunctionVariable.call_function = _without_breaks  # type: ignore[method-assign]
