@@ -256,6 +256,53 @@ def test_nearest_resize() -> None:
     check(f, randn(1, 2, 8, 7))
 
 
+def test_resizes_with_weights() -> None:
+    torch.manual_seed(0)
+    resize = functional.interpolate
+
+    def f(row: Tensor, x: Tensor, volume: Tensor) -> list[Tensor]:
+        found = [resize(row, scale_factor=1.7, mode="linear")]
+        found.append(resize(volume, size=(3, 7, 5), mode="trilinear", align_corners=True))
+        for mode in ("bilinear", "bicubic"):
+            found.append(resize(x, scale_factor=2, mode=mode))
+            found.append(resize(x, size=(5, 9), mode=mode, align_corners=True))
+            found.append(resize(x, size=(3, 12), mode=mode, antialias=True))
+        return [*found, resize(x, size=(4, 9), mode="area")]
+
+    check(f, randn(2, 3, 7), randn(2, 3, 8, 7), randn(1, 2, 4, 5, 3))
+
+
+def test_distances() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor, y: Tensor) -> list[Tensor]:
+        powers = (0.5, 1.0, 2.0, 3.0, float("inf"))
+        return [*(torch.cdist(x, y, p) for p in powers), functional.pdist(x)]
+
+    check(f, randn(4, 5), randn(3, 5))
+
+
+def test_normalized_weights() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor, v: Tensor, rows: Tensor, columns: Tensor, table: Tensor) -> list[Tensor]:
+        row = functional.embedding(torch.tensor(1), table)
+        weights = torch._weight_norm(v, rows, 0), torch._weight_norm(v, columns, 1)
+        return [row, *(functional.linear(x, weight) for weight in weights)]
+
+    check(f, randn(3, 5), randn(4, 5), randn(4, 1), randn(1, 5), randn(3, 2))
+
+
+def test_normalized_batches() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        mean, variance = torch.zeros(5, dtype=x.dtype), torch.ones(5, dtype=x.dtype)
+        return torch.ops.aten._batch_norm_with_update(x, weight, bias, mean, variance, 0.1, 1e-5)[0]
+
+    check(f, randn(4, 5, 3), randn(5), randn(5))
+
+
 def test_losses_and_activations() -> None:
     torch.manual_seed(0)
     target = torch.tensor([[0, 2, -1, 1, 1], [3, 1, 4, -1, 0], [-1, 0, 1, 2, 3], [4, 3, 2, 1, 0]])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 
 import pytest
 import torch
 
-from polyblocks_torch.decomp.registry import REGISTRY
+from polyblocks_torch.decomp.every import REGISTRY
 from polyblocks_torch.python_kernels import operations_kept
 
 aten = torch.ops.aten
@@ -95,3 +96,43 @@ def test_what_pytorch_replaces_is_as_before() -> None:
     with operations_kept():
         assert op.py_kernels.keys() < before.keys()
     assert op.py_kernels == before
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.5, math.inf])
+def test_distances(p: float) -> None:
+    """Also of rows that are equal, and of elements that are."""
+    torch.manual_seed(0)
+    op = aten._cdist_backward.default
+    shapes = [((4, 5), (3, 5)), ((2, 7, 3), (2, 1, 3)), ((1, 1), (40, 1)), ((5, 0), (3, 0))]
+    for first, second in shapes:
+        x, y = torch.randn(first, dtype=torch.float64), torch.randn(second, dtype=torch.float64)
+        if x.numel():
+            y[..., 0, :] = x[..., 0, :]
+            y[..., -1, 0] = x[..., 0, 0]
+        distances = torch.cdist(x, y, p)
+        args = (torch.randn_like(distances), x, y, p, distances)
+        torch.testing.assert_close(REGISTRY[op](*args), op(*args))
+    op = aten._pdist_backward.default
+    x = torch.randn(6, 4, dtype=torch.float64)
+    x[2], x[1, 1] = x[4], x[0, 1]
+    distances = torch.nn.functional.pdist(x, p)
+    args = (torch.randn_like(distances), x, p, distances)
+    torch.testing.assert_close(REGISTRY[op](*args), op(*args))
+
+
+@pytest.mark.parametrize("shape, dim", [((4, 5, 2), 0), ((4, 5, 2), 2), ((3, 1), 1)])
+def test_weight_norms(shape: tuple[int, ...], dim: int) -> None:
+    torch.manual_seed(0)
+    op = aten._weight_norm_interface_backward.default
+    v = torch.randn(shape, dtype=torch.float64)
+    g = torch.randn([n if k == dim else 1 for k, n in enumerate(shape)], dtype=torch.float64)
+    weight, norms = aten._weight_norm_interface.default(v, g, dim)
+    args = (torch.randn_like(weight), v, g, norms, dim)
+    torch.testing.assert_close(REGISTRY[op](*args), op(*args))
+
+
+def test_the_gradient_of_a_single_row() -> None:
+    op = aten.embedding_dense_backward.default
+    for freq in (False, True):
+        args = (torch.randn(3), torch.tensor(2), 5, -1, freq)
+        torch.testing.assert_close(REGISTRY[op](*args), op(*args))

@@ -34,6 +34,7 @@ _MORE: list[OperatorBase | OpOverloadPacket[..., Any]] = [
     aten._native_batch_norm_legit_functional,
     aten._native_batch_norm_legit_no_training,
     aten.addmv,
+    aten.batch_norm_backward,
     aten.diag,
     aten.gelu,
     aten.grid_sampler_2d,

@@ -6,6 +6,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch._decomp import decomposition_table
 from torch._prims_common import get_computation_dtype
 
 from polyblocks_torch.decomp.registry import decomposition
@@ -137,3 +138,14 @@ def per_sample_weights_backward(
     shares = grad.to(dtype).index_select(0, _bag_of(indices, offsets))
     products = (shares * weight.to(dtype).index_select(0, indices)).sum(1)
     return torch.where(_counted(indices, padding_idx), products, 0.0).to(grad.dtype)
+
+
+@decomposition(aten.embedding_dense_backward.default)
+def embedding_dense_backward(
+    grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Tensor:
+    """Of a single row, which has no dimension for its index, too."""
+    op = aten.embedding_dense_backward.default
+    if not indices.dim():
+        grad, indices = grad.reshape(1, -1), indices.reshape(1)
+    return decomposition_table[op](grad, indices, num_weights, padding_idx, scale_grad_by_freq)

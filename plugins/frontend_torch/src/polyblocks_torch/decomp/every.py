@@ -13,6 +13,7 @@ from polyblocks_torch.decomp import (
     contractions,
     convolutions,
     copies,
+    distances,
     division,
     embedding_bags,
     factories,
@@ -29,11 +30,13 @@ from polyblocks_torch.decomp import (
     powers,
     reductions,
     resampling,
+    resampling_gradients,
     scans,
     sorting,
     special,
     transformer,
     variance,
+    weight_norms,
 )
 from polyblocks_torch.decomp.registry import REGISTRY
 
@@ -47,6 +50,7 @@ __all__ = [
     "contractions",
     "convolutions",
     "copies",
+    "distances",
     "division",
     "embedding_bags",
     "factories",
@@ -63,9 +67,11 @@ __all__ = [
     "powers",
     "reductions",
     "resampling",
+    "resampling_gradients",
     "scans",
     "sorting",
     "special",
     "transformer",
     "variance",
+    "weight_norms",
 ]

@@ -1,4 +1,4 @@
-"""Pooling and resampling."""
+"""Pooling."""
 
 from __future__ import annotations
 
@@ -71,82 +71,6 @@ def _gather_windows(x: Tensor, dim: int, place: Tensor) -> Tensor:
 @decomposition(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
 def adaptive_max_pool(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
     return _adaptive_max(x, output_size)
-
-
-def _antialias_weights(
-    x: Tensor, extent: int, output: int, align_corners: bool, scale: float | None, cubic: bool
-) -> Tensor:
-    """[output, extent]: row i holds the weights of all input elements for output element i.
-
-    As in PyTorch, which follows Pillow: the kernel is widened when the image shrinks, cut at the
-    border, and normalized.
-    """
-    if align_corners:
-        ratio = (extent - 1) / (output - 1) if output > 1 else 0.0
-    else:
-        ratio = 1.0 / scale if scale is not None and scale > 0 else extent / output
-    support = 2.0 if cubic else 1.0
-    reach = support * ratio if ratio >= 1.0 else support
-    inverse = 1.0 / ratio if ratio >= 1.0 else 1.0
-    center = (torch.arange(output, device=x.device, dtype=x.dtype) + 0.5) * ratio
-    center = center.unsqueeze(-1)
-    place = torch.arange(extent, device=x.device, dtype=x.dtype)
-    low = torch.floor(center - reach + 0.5)
-    high = torch.floor(center + reach + 0.5)
-    weights = _kernel((place - center + 0.5) * inverse, cubic)
-    weights = torch.where((place >= low) & (place < high), weights, 0.0)
-    total = weights.sum(-1, keepdim=True)
-    return weights / torch.where(total == 0, 1.0, total)
-
-
-def _kernel(x: Tensor, cubic: bool) -> Tensor:
-    """The triangle, or Keys' cubic with a = -0.5."""
-    x = x.abs()
-    if not cubic:
-        return (1.0 - x).clamp(min=0.0)
-    a = -0.5
-    inner = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
-    outer = (((x - 5.0) * x + 8.0) * x - 4.0) * a
-    return torch.where(x < 1.0, inner, torch.where(x < 2.0, outer, 0.0))
-
-
-def _antialias(
-    x: Tensor,
-    output_size: Sequence[int],
-    align_corners: bool,
-    scales: Sequence[float | None],
-    cubic: bool,
-) -> Tensor:
-    """Separable: one dense matrix per dimension."""
-    if x.dtype not in (torch.float32, torch.float64):
-        return NotImplemented
-    height, width = (
-        _antialias_weights(x, extent, output, align_corners, scale, cubic)
-        for extent, output, scale in zip(x.shape[-2:], output_size, scales, strict=True)
-    )
-    return torch.matmul(height, torch.matmul(x, width.T))
-
-
-@decomposition(aten._upsample_bilinear2d_aa.default)
-def upsample_bilinear2d_aa(
-    x: Tensor,
-    output_size: Sequence[int],
-    align_corners: bool,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-) -> Tensor:
-    return _antialias(x, output_size, align_corners, (scales_h, scales_w), cubic=False)
-
-
-@decomposition(aten._upsample_bicubic2d_aa.default)
-def upsample_bicubic2d_aa(
-    x: Tensor,
-    output_size: Sequence[int],
-    align_corners: bool,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-) -> Tensor:
-    return _antialias(x, output_size, align_corners, (scales_h, scales_w), cubic=True)
 
 
 @decomposition(aten._adaptive_avg_pool2d.default)

@@ -6,15 +6,16 @@ doubles, whatever scale was given.
 
 from __future__ import annotations
 
-import itertools
 import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from polyblocks_torch.decomp.axis_maps import AxisMap, taken
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
@@ -67,15 +68,7 @@ def _resample(
         extent = x.shape[dim]
         wide = plain and x.dtype == torch.float64
         places = nearest(extent, output, scale, exact, wide, plain)
-        if places == list(range(extent)):
-            continue
-        step, rest = divmod(output, extent)
-        if not rest and places == [i // step for i in range(output)]:
-            shape = [*x.shape[: dim + 1], step, *x.shape[dim + 1 :]]
-            x = x.unsqueeze(dim + 1).expand(shape).flatten(dim, dim + 1)
-        else:
-            index = torch.tensor(places, device=x.device)
-            x = aten._unsafe_index.Tensor(x, [None] * dim + [index])
+        x = taken(x, dim, places)
     return x.clone()
 
 
@@ -90,26 +83,9 @@ def _gradient(
         extent = input_size[dim]
         places = nearest(extent, output, scale, exact, wide=False, plain=False)
         if places != list(range(extent)):
-            grad = _sums(grad, dim, places, extent)
+            reads = AxisMap(np.array(places)[:, None])
+            grad = reads.transposed(extent).apply(grad, dim)
     return grad.clone()
-
-
-def _sums(x: Tensor, dim: int, places: list[int], extent: int) -> Tensor:
-    """Add the elements along an axis up to where each goes; these places never decrease."""
-    starts = [sum(place < i for place in places) for i in range(extent + 1)]
-    counts = [after - start for start, after in itertools.pairwise(starts)]
-    width = max(counts)
-    if min(counts) == width:
-        return x.unflatten(dim, (extent, width)).sum(dim + 1)
-    # As many elements from each start as the most that go to one place.
-    last = len(places) - 1
-    rows = [[min(start + k, last) for k in range(width)] for start in starts[:-1]]
-    taken = [[k < count for k in range(width)] for count in counts]
-    index = torch.tensor(rows, device=x.device)
-    found = aten._unsafe_index.Tensor(x, [None] * dim + [index])
-    mask = torch.tensor(taken, device=x.device)
-    mask = mask.reshape([extent, width] + [1] * (x.dim() - dim - 1))
-    return torch.where(mask, found, 0).sum(dim + 1)
 
 
 def _register(op: str, dims: int, exact: bool) -> None:
