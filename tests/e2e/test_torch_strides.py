@@ -181,3 +181,28 @@ def test_results_that_the_program_goes_on_with():
             ours, eager = call(*given), function(*given)
             assert ours[0].stride() == eager[0].stride()
             torch.testing.assert_close(ours, eager)
+
+
+@pytest.mark.parametrize("needs_gradient", [True, False])
+def test_views_of_results_that_lie_as_in_eager_mode(needs_gradient):
+    """Some are returned beside what they are views of, and some are computed with."""
+
+    def function(x):
+        made = F.logsigmoid(x) + 1
+        halves = made.split(5)
+        # Of what is transposed in eager mode this is a copy.
+        sign = torch.copysign(x, x.t().contiguous().t())
+        return (
+            made, made.unsqueeze(1), halves[1].t(), halves[1][1:] * x[6:], made.flatten(),
+            made.flatten() * 2, sign, sign.reshape(-1),
+        )  # fmt: skip
+
+    x = laid_out(1, 0, shape=(10, 7)).requires_grad_(needs_gradient)
+    ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    got, expected = ours(x), function(x)
+    torch.testing.assert_close(got, expected, check_stride=True)
+    assert [r.data_ptr() - got[0].data_ptr() for r in got[1:3]] == [0, 5 * 7 * 4]
+    if needs_gradient:
+        cotangents = [torch.rand_like(t) for t in expected]
+        gradients = [torch.autograd.grad(made, x, cotangents) for made in (got, expected)]
+        torch.testing.assert_close(*gradients)

@@ -116,7 +116,8 @@ def as_in_eager(target: Any, args: Sequence[Any], result: Any) -> Any:
 def outputs_as_in_eager(graph: fx.Graph, returned: Sequence[Any]) -> None:
     """Give what a graph returns the strides of eager mode.
 
-    Of what is returned and read by views nothing is changed: they are views of that memory.
+    Views of what is returned are changed with it, as they are of the same memory; where one of them
+    cannot be made of memory that lies as in eager mode, nothing is changed of any.
 
     Args:
         graph: of ATen operations, without its output.
@@ -130,9 +131,11 @@ def outputs_as_in_eager(graph: fx.Graph, returned: Sequence[Any]) -> None:
             value = _inferred(node, changed)
             if value is not node.meta.get("val"):
                 changed[node] = value
-    for node in returned:
-        if isinstance(node, fx.Node) and node in changed and not any(map(_is_view, node.users)):
-            node.meta["val"] = changed[node]
+    for root in dict.fromkeys(_root(n) for n in returned if isinstance(n, fx.Node)):
+        family = [root, *_views(root)]
+        if all(node in changed for node in family):
+            for node in family:
+                node.meta["val"] = changed[node]
 
 
 def _inferred(node: fx.Node, changed: Mapping[fx.Node, Any]) -> Any:
@@ -149,26 +152,54 @@ def _inferred(node: fx.Node, changed: Mapping[fx.Node, Any]) -> Any:
     if node.target is operator.getitem:
         return operands[0][operands[1]]
     if read:
-        if not isinstance(value, FakeTensor) or _is_view(node):
-            return value
-        try:
-            with value.fake_mode:
-                again = node.target(*operands, **named)  # type: ignore[operator]
-        except Exception:  # whatever an operation says to operands that lie otherwise
-            return value
+        again = _again(node, operands, named)
+        if again is None or _is_view(node):
+            return value if again is None else again
         if again.stride() != value.stride():
             value = again
     return as_in_eager(node.target, operands, value)
 
 
+def _again(node: fx.Node, operands: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """What an operation gives for other operands; None if that is not known or it refuses them."""
+    value = node.meta.get("val")
+    first = value[0] if isinstance(value, (tuple, list)) and value else value
+    if not isinstance(node.target, torch._ops.OpOverload) or not isinstance(first, FakeTensor):
+        return None
+    if first is not value and not _is_view(node):
+        return None
+    try:
+        with first.fake_mode:
+            return node.target(*operands, **named)
+    except Exception:  # whatever an operation says to operands that lie otherwise
+        return None
+
+
 def _is_view(node: fx.Node) -> bool:
     """Whether a node gives (a part of) the memory of an operand, or may."""
+    if node.op != "call_function":
+        return False
     target = node.target
     if target is operator.getitem:
-        return any(map(_is_view, node.users))
+        return isinstance(node.args[0], fx.Node) and _is_view(node.args[0])
     return not isinstance(target, torch._ops.OpOverload) or any(
         result.alias_info is not None for result in target._schema.returns
     )
+
+
+def _root(node: fx.Node) -> fx.Node:
+    """The node whose memory a node gives (a part of)."""
+    while _is_view(node) and isinstance(node.args[0], fx.Node):
+        node = node.args[0]
+    return node
+
+
+def _views(root: fx.Node) -> list[fx.Node]:
+    """The views of a node, and of these."""
+    found = [user for user in root.users if _is_view(user)]
+    for view in found:
+        found += [user for user in view.users if _is_view(user)]
+    return found
 
 
 def _is_tensor(value: Any) -> bool:
