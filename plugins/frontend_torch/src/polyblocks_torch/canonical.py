@@ -404,8 +404,9 @@ class _Canonicalizer:
         if position in written:
             return None
         view = _relative_view(spec, node.meta["val"], base.meta["val"])
-        # AOTAutograd makes those that read it as another type.
-        return None if view is None or view.dtype is not None else InputOutput(position, view)
+        # AOTAutograd makes those that read it as another type, but for several views at once.
+        made_later = view is not None and view.dtype is not None and not _is_one_of_several(node)
+        return None if view is None or made_later else InputOutput(position, view)
 
     def _without_overlap(
         self, node: fx.Node, spec: ArraySpec
@@ -559,6 +560,11 @@ def _view_root(node: fx.Node, key_of: Callable[[Any], int | None] = storage_key)
             break
         node = same[0]
     return node
+
+
+def _is_one_of_several(node: fx.Node) -> bool:
+    """Whether a view is an element of what one operation gives (split, unbind)."""
+    return node.target is operator.getitem
 
 
 def _base_placeholder(node: fx.Node) -> fx.Node | None:

@@ -54,8 +54,16 @@ _CONTIGUOUS = frozenset(
     }
 )  # fmt: skip
 
+#: As a clone of the operand, of whose elements some are then replaced.
+_CLONED = frozenset({aten.index_fill.int_Scalar, aten.index_fill.int_Tensor})
+
 _OTHERWISE = (
-    _ELEMENTWISE | _BY_CHANNELS | _AS_SUGGESTED | _CONTIGUOUS | frozenset({aten.ldexp.Tensor})
+    _CLONED
+    | _ELEMENTWISE
+    | _BY_CHANNELS
+    | _AS_SUGGESTED
+    | _CONTIGUOUS
+    | frozenset({aten.ldexp.Tensor})
 )
 
 
@@ -82,6 +90,8 @@ def _strides(target: Any, args: Sequence[Any], shape: Sequence[int]) -> Any:
         # A product with powers whose rows lie one after another.
         powers = torch.empty(args[1].shape, device="meta")
         return (_meta(args[0]) + powers).stride()
+    if target in _CLONED:
+        return torch.empty_like(_meta(args[0])).stride()
     if target in _CONTIGUOUS:
         return torch.empty(shape, device="meta").stride()
     if target in _AS_SUGGESTED:
