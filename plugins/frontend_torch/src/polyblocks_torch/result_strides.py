@@ -163,8 +163,11 @@ def _inferred(node: fx.Node, changed: Mapping[fx.Node, Any]) -> Any:
         return operands[0][operands[1]]
     if read:
         again = _again(node, operands, named)
-        if again is None or _is_view(node):
-            return value if again is None else again
+        if again is None:
+            return value
+        if _is_view(node):
+            return again
+        assert isinstance(value, FakeTensor)
         if again.stride() != value.stride():
             value = again
     return as_in_eager(node.target, operands, value)
