@@ -196,7 +196,11 @@ R = torch.tensor([0.0, 1.0, 2.0, 3.0, 1.0])
             torch.sub(r, z, alpha=1j),
             torch.rsub(z, z + 1, alpha=0.5 + 1j),
         ],
-        lambda z, r: torch.ldexp(z.to(torch.complex128), torch.tensor([1, 2, 200, -200, 127])),
+        lambda z, r: [
+            torch.ldexp(z.to(torch.complex128), torch.tensor([1, 2, 200, -200, 127])),
+            torch.ldexp(z, torch.tensor([0.3, 1.3, 2.0, -1.7, 0.0], dtype=torch.bfloat16)),
+            torch.ldexp(r.double(), torch.tensor(1.3, dtype=torch.float16)),
+        ],
     ],
     ids=[
         *("bool", "bool of a sum", "equal", "product", "quotient", "copied", "copied part"),

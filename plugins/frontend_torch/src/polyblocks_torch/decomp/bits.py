@@ -91,11 +91,15 @@ def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @decomposition(aten.ldexp.Tensor, rounds=True)
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
-    if x.is_complex() and not other.is_floating_point() and not other.is_complex():
-        # The power has as many digits as the parts of the result.
-        other = other.to(x.dtype.to_real())
     if not x.is_floating_point() or other.is_floating_point() or other.is_complex():
-        return x * torch.pow(2.0, other)
+        base: Tensor | float = 2.0
+        if x.is_complex() or x.dtype in (torch.float64, torch.float16, torch.bfloat16):
+            # In eager mode a power of a 0-d tensor, or of integers, has the digits of the result.
+            base = torch.scalar_tensor(base, dtype=x.dtype.to_real())
+        if x.is_complex() and other.dtype is torch.bfloat16:
+            # There are no complex numbers of that type.
+            other = other.to(torch.float32)
+        return x * torch.pow(base, other)
     narrow = x.dtype not in (torch.float32, torch.float64)
     wide = x.to(torch.float32) if narrow else x
     integer, mantissa_bits, bias = _FORMATS[wide.dtype]
