@@ -92,3 +92,40 @@ def test_gradients():
     ours = polyblocks_jit_torch(lambda x, n: (x * n).pow(np.int64(2)).sum())
     ours(x, np.float64(1.5)).backward()
     torch.testing.assert_close(x.grad, 2 * 1.5**2 * x.detach())
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("scalar", [np.complex64(1 + 2j), np.complex128(1 + 2j)], ids=repr)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.int64, torch.bool, torch.complex64], ids=str
+)
+def test_complex_scalars(dtype, scalar):
+    def function(x, n):
+        return [
+            x * n,
+            n + x,
+            torch.div(x, n),
+            x * (n * 2) - n.real,
+            x + n.conjugate(),
+            x * scalar,
+            x * abs(n),
+        ]
+
+    ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    for x in (torch.tensor([1, 0, 2]).to(dtype), torch.tensor(1).to(dtype)):
+        assert_same(ours(x, scalar), function(x, scalar))
+
+
+def test_what_is_discarded_of_a_complex_scalar_is_said():
+    ours = polyblocks_jit_torch(lambda x, n: x * n)
+    with pytest.warns(np.exceptions.ComplexWarning, match=r"real part.*pass a Python complex"):
+        ours(torch.ones(2), np.complex64(1 + 2j))
+
+
+def test_what_is_computed_of_a_number_has_its_type():
+    def function(x, n):
+        return [(x * n).exp() + n, ((x * n) + n).sum() * n]
+
+    ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    for x in (torch.tensor([1, 2]), torch.tensor(2)):
+        assert_same(ours(x, np.float64(2.5)), function(x, np.float64(2.5)))

@@ -9,7 +9,8 @@ tensor and such a number are promoted to.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,13 @@ from torch import fx
 from torch._dynamo.source import NumpyTensorSource
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.utils import (
+    numpy_attr_wrapper,
     numpy_method_wrapper,
     numpy_operator_wrapper,
     numpy_to_tensor_wrapper,
 )
+
+from polyblocks_torch.overlapping_updates import updated_by
 
 _OPERATORS: tuple[Callable[..., Any], ...] = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
@@ -42,6 +46,9 @@ _MAKES_ARRAYS = frozenset(
     "array asarray asanyarray ascontiguousarray copy empty full ones zeros reshape".split()
 )
 
+#: What these give of a scalar is one, too: its ``real`` and the like, and its size.
+_OF_SCALARS = frozenset({numpy_attr_wrapper, abs, operator.abs})
+
 _WRAPPERS = (numpy_to_tensor_wrapper, numpy_operator_wrapper, numpy_method_wrapper)
 
 
@@ -50,28 +57,69 @@ def scalars_as_numbers(gm: fx.GraphModule) -> None:
     scalars = {node for node in gm.graph.nodes if _is_scalar(node)}
     if not scalars:
         return
-    for node in gm.graph.nodes:
-        if node.op not in ("call_function", "call_method") or _name(node) not in _NAMES:
+    values = {node: node.meta.get("example_value") for node in gm.graph.nodes}
+    changed: set[fx.Node] = set()
+    for node in list(gm.graph.nodes):
+        if node.op not in ("call_function", "call_method"):
             continue
-        operands = node.args[1:] if _name(node) == "where" else node.args
-        tensors = [n for n in operands if isinstance(n, fx.Node) and n not in scalars]
-        met = [n for n in node.all_input_nodes if n in scalars]
-        if len(tensors) == 1 and isinstance(tensors[0].meta.get("example_value"), torch.Tensor):
-            for scalar in met:
-                _convert(gm.graph, node, scalar, tensors[0].meta["example_value"])
+        if _name(node) in _NAMES:
+            operands = node.args[1:] if _name(node) == "where" else node.args
+            tensors = [n for n in operands if isinstance(n, fx.Node) and n not in scalars]
+            if len(tensors) == 1 and isinstance(values[tensors[0]], torch.Tensor):
+                for scalar in [n for n in node.all_input_nodes if n in scalars]:
+                    number = _converted(gm.graph, node, scalar, values[tensors[0]])
+                    if number is not scalar:
+                        values[number] = number.meta["example_value"]
+                        node.replace_input_with(scalar, number)
+                        changed.add(number)
+        if changed.intersection(node.all_input_nodes) and not any(updated_by(node)):
+            values[node] = _result(node, values)
+            changed.add(node)
     gm.recompile()
 
 
-def _convert(graph: fx.Graph, node: fx.Node, scalar: fx.Node, tensor: torch.Tensor) -> None:
-    dtype = scalar.meta["example_value"].dtype
+def _result(node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
+    """What a node gives now, of which the type may be another one than it says."""
+    args, kwargs = fx.map_arg((node.args, node.kwargs), values.get)
+    try:
+        with values[node].fake_mode:
+            if node.op == "call_method":
+                return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+            return node.target(*args, **kwargs)  # type: ignore[operator]
+    except Exception:  # whatever an operation says to operands of another type
+        return values[node]
+
+
+def _converted(graph: fx.Graph, node: fx.Node, scalar: fx.Node, tensor: torch.Tensor) -> fx.Node:
+    """A scalar as the number that eager mode takes it for beside a tensor."""
+    number = scalar
+    if scalar.meta["example_value"].dtype == torch.complex64:
+        # It is no Python complex, as complex128 is: eager mode asks it for a float.
+        warnings.warn(_DISCARDED, np.exceptions.ComplexWarning, stacklevel=2)
+        number = _added(graph, node, torch.real, scalar)
+    dtype = number.meta["example_value"].dtype
     wanted = torch.result_type(tensor, _number(dtype))
-    if dtype == wanted or (wanted == tensor.dtype and tensor.dim() and _same_kind(dtype, wanted)):
-        return
-    with graph.inserting_before(node):
-        number = graph.call_method("to", (scalar, wanted))
-    number.meta = dict(scalar.meta)
-    number.meta["example_value"] = scalar.meta["example_value"].to(wanted)
-    node.replace_input_with(scalar, number)
+    decides = tensor.dim() and _same_kind(dtype, wanted)
+    if dtype == wanted or (wanted == tensor.dtype and decides):
+        return number
+    return _added(graph, node, torch.Tensor.to, number, wanted)
+
+
+_DISCARDED = (
+    "PyTorch takes a numpy.complex64 beside a tensor for its real part, and so does the compiled "
+    "function; pass a Python complex, or a numpy.complex128"
+)
+
+
+def _added(
+    graph: fx.Graph, before: fx.Node, function: Callable[..., Any], scalar: fx.Node, *args: Any
+) -> fx.Node:
+    """A call on a scalar, in front of a node."""
+    with graph.inserting_before(before):
+        made = graph.call_function(function, (scalar, *args))
+    made.meta = dict(scalar.meta)
+    made.meta["example_value"] = function(scalar.meta["example_value"], *args)
+    return made
 
 
 def _number(dtype: torch.dtype) -> complex:
@@ -88,11 +136,13 @@ def _same_kind(dtype: torch.dtype, other: torch.dtype) -> bool:
 
 def _is_scalar(node: fx.Node) -> bool:
     value = node.meta.get("example_value")
-    if not isinstance(value, torch.Tensor) or value.dim() or value.dtype == torch.complex64:
+    if not isinstance(value, torch.Tensor) or value.dim():
         return False
     if node.op == "placeholder":
         source = getattr(node.meta.get("grapharg"), "source", None)
         return isinstance(source, NumpyTensorSource) and not _is_array(source)
+    if node.target in _OF_SCALARS:
+        return isinstance(node.args[0], fx.Node) and _is_scalar(node.args[0])
     return isinstance(node.target, _WRAPPERS) and _name(node) not in _MAKES_ARRAYS
 
 

@@ -29,12 +29,12 @@ _OPERATORS = frozenset(
 def overlapping_update(gm: fx.GraphModule) -> fx.Node | None:
     """A node of Dynamo that updates a tensor with overlaps, or a view of one."""
     for node in gm.graph.nodes:
-        if any(_has_overlaps(view) for written in _written(node) for view in _views(written)):
+        if any(_has_overlaps(view) for written in updated_by(node) for view in _views(written)):
             return node
     return None
 
 
-def _written(node: fx.Node) -> Iterator[fx.Node]:
+def updated_by(node: fx.Node) -> Iterator[fx.Node]:
     """What a node of Dynamo updates."""
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     in_place = node.target in _OPERATORS or node.kwargs.get("inplace") is True
